@@ -1,0 +1,148 @@
+//! What went wrong, sorted by what the caller can do about it.
+
+use std::fmt;
+
+/// A failure of one request, of one connection or of the input.
+///
+/// `message` is for a person; `kind` and `delivery` are for programs and stay stable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// What sort of failure it is.
+    pub kind: Kind,
+    /// Whether the request may have been carried out.
+    pub delivery: Delivery,
+    /// What happened and where, in one sentence.
+    pub message: String,
+    /// The HTTP status, where there was one.
+    pub status: Option<u16>,
+    /// The beginning of the body that came with it.
+    pub body: Option<String>,
+    /// The cause in the words of the layer below.
+    pub reason: Option<String>,
+    /// What to do next.
+    pub hint: Option<String>,
+}
+
+/// The sort of a failure; its text form is part of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// No connection: refused, unreachable, or not within the time for connecting.
+    Connect,
+    /// The host's name could not be resolved.
+    Dns,
+    /// The TLS handshake failed: certificate, version or protocol.
+    Tls,
+    /// The server was silent for too long.
+    Timeout,
+    /// The connection broke before the answer was complete.
+    Closed,
+    /// The server ended its answer without answering the request.
+    NoResponse,
+    /// The server answered with an HTTP error.
+    Status,
+    /// The server answered with something that is not an MCP answer.
+    BadResponse,
+    /// A message is over the size limit.
+    TooLarge,
+    /// A redirect that must not, or cannot, be followed.
+    Redirect,
+    /// The client sent something that is not JSON-RPC.
+    InvalidRequest,
+    /// The bridge is leaving.
+    Shutdown,
+}
+
+/// What is known about the request having reached the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Delivery {
+    /// It did not reach the server, or the server turned it away: sending it again is safe.
+    NotDelivered,
+    /// It may have been carried out.
+    Unknown,
+}
+
+impl Error {
+    /// A failure after which nothing is known about the request's fate.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            delivery: Delivery::Unknown,
+            message: message.into(),
+            status: None,
+            body: None,
+            reason: None,
+            hint: None,
+        }
+    }
+
+    /// The same failure with the knowledge that the server did not carry the request out.
+    #[must_use]
+    pub fn not_delivered(mut self) -> Self {
+        self.delivery = Delivery::NotDelivered;
+        self
+    }
+
+    /// Adds the cause in the words of the layer below.
+    #[must_use]
+    pub fn because(mut self, reason: impl fmt::Display) -> Self {
+        self.reason = Some(reason.to_string());
+        self
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The JSON-RPC error code that a client sees.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        match self.kind {
+            Kind::Status => -32001,
+            Kind::InvalidRequest => -32600,
+            _ => -32000,
+        }
+    }
+}
+
+impl Kind {
+    /// The stable text form.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Dns => "dns",
+            Self::Tls => "tls",
+            Self::Timeout => "timeout",
+            Self::Closed => "closed",
+            Self::NoResponse => "no-response",
+            Self::Status => "http-status",
+            Self::BadResponse => "bad-response",
+            Self::TooLarge => "too-large",
+            Self::Redirect => "redirect",
+            Self::InvalidRequest => "invalid-request",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+impl Delivery {
+    /// The stable text form.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotDelivered => "not-delivered",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,91 @@
+//! Every number with its name and the reason for it.
+
+use std::time::Duration;
+
+/// The largest single message in either direction.
+///
+/// Base64 images of 10 MB are normal, and bridges with caps of 1 to 16 MiB get complaints; beyond
+/// this a message is more likely a fault. Counts the unfinished message only.
+pub const MESSAGE_SIZE: usize = 64 * 1024 * 1024;
+
+/// How long a quick request (handshake, lists, notifications) may be silent.
+pub const QUICK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a request that does work (`tools/call` and its like) may be silent.
+pub const WORK_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How long name resolution, TCP and TLS may take together.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What is in flight when stdin ends may take this long where timeouts are switched off.
+pub const DRAIN_WITHOUT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How many POSTs run at once; what comes on top waits, it never fails.
+pub const PARALLEL_POSTS: usize = 128;
+
+/// How many bytes may wait for their turn before stdin is no longer read.
+///
+/// One message of the largest size must fit, whatever its size.
+pub const WAITING_BYTES: usize = 64 * 1024 * 1024;
+
+/// An idle connection is dropped before the usual server (Node: 5 s) closes it under a request.
+pub const POOL_IDLE: Duration = Duration::from_secs(4);
+
+/// TCP keepalive: a half-open connection is noticed within about a minute and a half.
+pub const TCP_KEEPALIVE: Duration = Duration::from_secs(45);
+
+/// Same-origin redirects that are followed for one request.
+pub const REDIRECTS: usize = 5;
+
+/// How much of the body of an HTTP error is read.
+pub const ERROR_BODY: usize = 100_000;
+
+/// How long the body of an HTTP error, or of an acknowledgement, is waited for.
+pub const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
+
+/// Texts of errors are cut at this many characters.
+pub const ERROR_TEXT: usize = 500;
+
+/// A stream whose answer has come is read on until it ends, or is silent for this long.
+pub const LINGER: Duration = Duration::from_secs(30);
+
+/// What a cancelled request's stream may still bring before it is dropped.
+pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
+
+/// How long telling the server of a cancellation may take.
+pub const CANCEL_NOTICE: Duration = Duration::from_secs(5);
+
+/// Goodbye to the server (DELETE of the session) when stdin has ended.
+pub const GOODBYE: Duration = Duration::from_millis(500);
+
+/// Goodbye to the server when a signal came or the parent died: clients send SIGKILL soon after.
+pub const GOODBYE_IN_A_HURRY: Duration = Duration::from_millis(300);
+
+/// What is still to be written to stdout when the bridge leaves.
+pub const FLUSH: Duration = Duration::from_millis(500);
+
+/// First pause before a stream is opened again; doubles from there.
+pub const BACKOFF_BASE: Duration = Duration::from_millis(500);
+
+/// Longest pause of the first ten tries.
+pub const BACKOFF_CAP: Duration = Duration::from_secs(30);
+
+/// Tries before the pauses become quiet ones.
+pub const BACKOFF_TRIES: u32 = 10;
+
+/// Pause between the quiet tries that go on for ever.
+pub const BACKOFF_QUIET: Duration = Duration::from_secs(300);
+
+/// A stream that stayed open this long sets the count of tries back to zero.
+pub const STREAM_STEADY: Duration = Duration::from_secs(10);
+
+/// Messages that may wait between two tasks.
+///
+/// Deep enough that a burst does not stop its reader, small enough that back-pressure is felt.
+pub const CHANNEL: usize = 64;
+
+/// How much is asked of stdin in one read.
+pub const READ_CHUNK: usize = 64 * 1024;
+
+/// An id longer than this is no id (only met in lines that are over the size limit).
+pub const ID_LENGTH: usize = 1024;

@@ -1,0 +1,130 @@
+//! The only code that changes the JSON of a message, and only where a protocol demands it.
+
+use std::borrow::Cow;
+
+use bytes::{Bytes, BytesMut};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Head, Id, Message};
+
+/// The bytes on one line, as stdio wants them.
+///
+/// In valid JSON a raw CR or LF can only stand between tokens, so a blank in its place keeps the
+/// value; messages without one, nearly all, are not copied.
+#[must_use]
+pub fn one_line(bytes: &Bytes) -> Bytes {
+    let Some(first) = memchr::memchr2(b'\r', b'\n', bytes) else {
+        return bytes.clone();
+    };
+    let mut line = BytesMut::from(&bytes[..]);
+    for byte in &mut line[first..] {
+        if matches!(byte, b'\r' | b'\n') {
+            *byte = b' ';
+        }
+    }
+    line.freeze()
+}
+
+/// The same answer under another id, everything else byte for byte the same.
+#[must_use]
+pub fn with_id(answer: &Message, id: &Id) -> Message {
+    let Head::Response { is_error, .. } = answer.head else {
+        return answer.clone();
+    };
+    let bytes = answer.bytes();
+    let mut edited = BytesMut::with_capacity(bytes.len() + id.as_json().len() + 8);
+    match raw_id(bytes) {
+        Some(old) => {
+            let start = old.as_ptr() as usize - bytes.as_ptr() as usize;
+            edited.extend_from_slice(&bytes[..start]);
+            edited.extend_from_slice(id.as_json().as_bytes());
+            edited.extend_from_slice(&bytes[start + old.len()..]);
+        }
+        None => {
+            // No id at all: it becomes the first member. An answer always has others.
+            edited.extend_from_slice(b"{\"id\":");
+            edited.extend_from_slice(id.as_json().as_bytes());
+            edited.extend_from_slice(b",");
+            edited.extend_from_slice(&bytes[1..]);
+        }
+    }
+    Message {
+        bytes: edited.freeze(),
+        head: Head::Response {
+            id: Some(id.clone()),
+            is_error,
+        },
+    }
+}
+
+fn raw_id(bytes: &Bytes) -> Option<&str> {
+    #[derive(Deserialize)]
+    struct WithId<'a> {
+        #[serde(borrow)]
+        id: &'a RawValue,
+    }
+    serde_json::from_slice::<WithId<'_>>(bytes)
+        .ok()
+        .map(|message| message.id.get())
+}
+
+/// A text of foreign origin as one line of at most `limit` characters.
+#[must_use]
+pub fn excerpt(text: &str, limit: usize) -> String {
+    let line = text.trim().replace(['\r', '\n'], " ");
+    let text: Cow<'_, str> = match line.char_indices().nth(limit) {
+        Some((end, _)) => line[..end].to_owned().into(),
+        None => line.into(),
+    };
+    text.into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> Message {
+        Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect("a message")
+    }
+
+    #[test]
+    fn a_pretty_printed_message_becomes_one_line_with_the_same_value() {
+        let text = "{\n  \"jsonrpc\": \"2.0\",\r\n  \"id\": 1,\n  \"result\": \"a\\nb\"\n}";
+        let line = one_line(&Bytes::from_static(text.as_bytes()));
+        assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
+        let value = |b: &[u8]| serde_json::from_slice::<serde_json::Value>(b).unwrap();
+        assert_eq!(value(&line), value(text.as_bytes()));
+    }
+
+    #[test]
+    fn a_single_line_is_not_copied() {
+        let bytes = Bytes::from_static("{\"a\":\"\u{2028}\"}".as_bytes());
+        assert_eq!(one_line(&bytes).as_ptr(), bytes.as_ptr());
+    }
+
+    #[test]
+    fn only_the_id_changes() {
+        let id = Id::from_json("9007199254740993").unwrap();
+        let answer = message(r#"{ "error":{"id":null,"n":1e400}, "id": null ,"jsonrpc":"2.0"}"#);
+        let edited = with_id(&answer, &id);
+        assert_eq!(
+            &edited.bytes()[..],
+            br#"{ "error":{"id":null,"n":1e400}, "id": 9007199254740993 ,"jsonrpc":"2.0"}"#
+        );
+        assert_eq!(edited.id(), Some(&id));
+        let answer = message(r#"{"jsonrpc":"2.0","error":{}}"#);
+        let edited = with_id(&answer, &id);
+        assert_eq!(
+            &edited.bytes()[..],
+            br#"{"id":9007199254740993,"jsonrpc":"2.0","error":{}}"#
+        );
+    }
+
+    #[test]
+    fn excerpts_are_short_lines_cut_between_characters() {
+        // C24
+        assert_eq!(excerpt(" a\r\nb\n", 500), "a  b");
+        assert_eq!(excerpt(&"ä".repeat(600), 500), "ä".repeat(500));
+    }
+}

@@ -1,0 +1,396 @@
+//! Reads the head of a message (kind, id, method) without building a tree of the rest.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Deserializer as _;
+use serde::de::{Deserialize, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{Head, Id, Message};
+
+/// Why some bytes are not a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// Not JSON at all.
+    NotJson(String),
+    /// JSON, but not JSON-RPC 2.0.
+    NotJsonRpc {
+        /// The id that the sender waits under: `None` if nobody waits, `Some(None)` if the
+        /// member is there but cannot be an id.
+        waiting: Option<Option<Id>>,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotJson(reason) => write!(f, "not JSON: {reason}"),
+            Self::NotJsonRpc { reason, .. } => write!(f, "not JSON-RPC 2.0: {reason}"),
+        }
+    }
+}
+
+/// The messages of a payload: the one that it is, or those of the array that it is (JSON-RPC
+/// batches of revision 2025-03-26).
+pub fn parse_each(bytes: Bytes) -> impl Iterator<Item = Result<Message, Malformed>> {
+    let mut one = None;
+    let mut many = Vec::new();
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        match serde_json::from_slice::<Vec<&RawValue>>(&bytes) {
+            Ok(elements) => {
+                many.extend(
+                    elements
+                        .iter()
+                        .map(|raw| parse(bytes.slice_ref(raw.get().as_bytes()))),
+                );
+            }
+            Err(error) => one = Some(Err(Malformed::NotJson(error.to_string()))),
+        }
+    } else {
+        one = Some(parse(bytes));
+    }
+    one.into_iter().chain(many)
+}
+
+pub(super) fn parse(bytes: Bytes) -> Result<Message, Malformed> {
+    let bytes = bytes.slice_ref(bytes.trim_ascii());
+    if bytes.first() != Some(&b'{') {
+        return Err(match serde_json::from_slice::<&RawValue>(&bytes) {
+            Ok(_) => not_json_rpc(None, "it is not an object"),
+            Err(error) => Malformed::NotJson(error.to_string()),
+        });
+    }
+    let mut json = serde_json::Deserializer::from_slice(&bytes);
+    let members = json.deserialize_map(MembersVisitor).and_then(|members| {
+        json.end()?;
+        Ok(members)
+    });
+    let head = members
+        .map_err(|error| Malformed::NotJson(error.to_string()))?
+        .head()?;
+    Ok(Message { bytes, head })
+}
+
+fn not_json_rpc(waiting: Option<Option<Id>>, reason: &'static str) -> Malformed {
+    Malformed::NotJsonRpc { waiting, reason }
+}
+
+/// The members that make up the head, as their raw text.
+#[derive(Default)]
+struct Members<'a> {
+    version: Option<&'a str>,
+    id: Option<&'a str>,
+    method: Option<&'a str>,
+    has_result: bool,
+    has_error: bool,
+    is_ambiguous: bool,
+}
+
+impl Members<'_> {
+    fn head(&self) -> Result<Head, Malformed> {
+        let id = self.id.map(Id::from_json);
+        let is_answer = self.has_result || self.has_error;
+        // An answer that is malformed has nobody waiting for an answer to it.
+        let waiting = if is_answer { None } else { id.clone() };
+        let wrong = |reason| Err(not_json_rpc(waiting.clone(), reason));
+        if self.is_ambiguous {
+            return wrong("a member stands in it twice");
+        }
+        if self.version != Some("\"2.0\"") {
+            return wrong("member \"jsonrpc\" is not \"2.0\"");
+        }
+        match (self.method, id) {
+            (Some(_), _) if is_answer => wrong("it has a method and a result"),
+            (Some(raw), id) => {
+                let Some(method) = method(raw) else {
+                    return wrong("its method is not a string");
+                };
+                match id {
+                    None => Ok(Head::Notification { method }),
+                    Some(Some(id)) => Ok(Head::Request { id, method }),
+                    Some(None) => wrong("its id is neither a string nor a number"),
+                }
+            }
+            (None, _) if self.has_result && self.has_error => wrong("it has a result and an error"),
+            (None, Some(Some(id))) if is_answer => Ok(Head::Response {
+                id: Some(id),
+                is_error: self.has_error,
+            }),
+            (None, None) if self.has_error => Ok(Head::Response {
+                id: None,
+                is_error: true,
+            }),
+            (None, Some(None)) if self.has_error && self.id == Some("null") => Ok(Head::Response {
+                id: None,
+                is_error: true,
+            }),
+            (None, _) if is_answer => wrong("it is an answer without an id"),
+            (None, _) => wrong("it has no method"),
+        }
+    }
+}
+
+/// The method's text; escapes in it are legal, if odd.
+fn method(raw: &str) -> Option<Arc<str>> {
+    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') {
+        return Some(serde_json::from_str::<String>(raw).map_or_else(|_| inner.into(), Into::into));
+    }
+    Some(inner.into())
+}
+
+enum Member {
+    Version,
+    Id,
+    Method,
+    Result,
+    Error,
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Member {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Name;
+        impl Visitor<'_> for Name {
+            type Value = Member;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a member's name")
+            }
+            fn visit_str<E>(self, name: &str) -> Result<Member, E> {
+                Ok(match name {
+                    "jsonrpc" => Member::Version,
+                    "id" => Member::Id,
+                    "method" => Member::Method,
+                    "result" => Member::Result,
+                    "error" => Member::Error,
+                    _ => Member::Other,
+                })
+            }
+        }
+        from.deserialize_identifier(Name)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON-RPC message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Members::default();
+        let mut set = |slot: &mut Option<&'de str>, raw: &'de str| {
+            members.is_ambiguous |= slot.replace(raw).is_some();
+        };
+        let (mut version, mut id, mut method) = (None, None, None);
+        let (mut result, mut error) = (None, None);
+        while let Some(name) = map.next_key::<Member>()? {
+            let raw = map.next_value::<&RawValue>()?.get();
+            match name {
+                Member::Version => set(&mut version, raw),
+                Member::Id => set(&mut id, raw),
+                Member::Method => set(&mut method, raw),
+                Member::Result => set(&mut result, raw),
+                Member::Error => set(&mut error, raw),
+                Member::Other => {}
+            }
+        }
+        // Some servers write the member that does not apply as null.
+        let has_error =
+            error.is_some_and(|raw| raw != "null") || (error.is_some() && result.is_none());
+        let has_result =
+            result.is_some_and(|raw| raw != "null") || (result.is_some() && !has_error);
+        Ok(Members {
+            version,
+            id,
+            method,
+            has_result,
+            has_error,
+            ..members
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<Message, Malformed> {
+        Message::parse(Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    fn waiting(text: &str) -> Option<Option<String>> {
+        match read(text) {
+            Err(Malformed::NotJsonRpc { waiting, .. }) => {
+                waiting.map(|id| id.map(|id| id.as_json().to_owned()))
+            }
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_four_shapes_are_told_apart() {
+        // S1-01
+        let request =
+            read(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}"#).unwrap();
+        assert_eq!(
+            (request.type_name(), request.method()),
+            ("request", Some("tools/call"))
+        );
+        assert_eq!(request.id().unwrap().as_json(), "7");
+        let notification = read(r#"{"method":"notifications/x","jsonrpc":"2.0"}"#).unwrap();
+        assert_eq!(notification.type_name(), "notification");
+        // S0-11: members in any order.
+        let response = read(r#"{"result":{"id":3}, "jsonrpc":"2.0","id":"a"}"#).unwrap();
+        assert_eq!(
+            (response.type_name(), response.id().unwrap().as_json()),
+            ("response", "\"a\"")
+        );
+        let error = read(r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}"#).unwrap();
+        assert_eq!((error.type_name(), error.id()), ("error", None));
+        let error = read(r#"{"jsonrpc":"2.0","error":{"code":1,"message":""}}"#).unwrap();
+        assert_eq!(error.id(), None);
+    }
+
+    #[test]
+    fn bytes_stay_and_white_space_around_them_goes() {
+        let message = read(" {\"jsonrpc\" : \"2.0\",\n \"method\":\"a\"}\r\n").unwrap();
+        assert_eq!(
+            &message.bytes()[..],
+            b"{\"jsonrpc\" : \"2.0\",\n \"method\":\"a\"}"
+        );
+    }
+
+    #[test]
+    fn null_beside_the_member_that_applies_is_ignored() {
+        let text = r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#;
+        assert_eq!(read(text).unwrap().type_name(), "response");
+        let text = r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":1}}"#;
+        assert_eq!(read(text).unwrap().type_name(), "error");
+        let text = r#"{"jsonrpc":"2.0","id":1,"result":null}"#;
+        assert_eq!(read(text).unwrap().type_name(), "response");
+    }
+
+    #[test]
+    fn json_that_is_not_json_rpc_tells_who_waits() {
+        assert_eq!(waiting(r#"{"id":5}"#), Some(Some("5".into())));
+        assert_eq!(
+            waiting(r#"{"id":5,"method":"a"}"#),
+            Some(Some("5".into())),
+            "no version"
+        );
+        assert_eq!(
+            waiting(r#"{"jsonrpc":"1.0","id":5,"method":"a"}"#),
+            Some(Some("5".into()))
+        );
+        assert_eq!(
+            waiting(r#"{"jsonrpc":"2.0","id":5,"method":1}"#),
+            Some(Some("5".into()))
+        );
+        assert_eq!(
+            waiting(r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#),
+            Some(None)
+        );
+        assert_eq!(
+            waiting(r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#),
+            Some(None)
+        );
+        assert_eq!(waiting(r#"{"jsonrpc":"2.0"}"#), None);
+        assert_eq!(
+            waiting(r#"{"id":5,"result":{}}"#),
+            None,
+            "nobody waits for an answer to it"
+        );
+        assert_eq!(waiting("[]x".trim_end_matches('x')), None);
+        assert_eq!(waiting("5"), None);
+        assert_eq!(waiting("\"a\""), None);
+        assert_eq!(waiting("null"), None);
+        let twice = r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}"#;
+        assert_eq!(waiting(twice), Some(Some("2".into())));
+    }
+
+    #[test]
+    fn what_is_not_json_is_said_to_be_so() {
+        for text in [
+            "{",
+            "hello",
+            "{\"a\":1}}",
+            "{'a':1}",
+            "{\"jsonrpc\":\"2.0\",\"method\":\"a\x01\"}",
+        ] {
+            assert!(matches!(read(text), Err(Malformed::NotJson(_))), "{text}");
+        }
+        let bad_utf8 = Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}");
+        assert!(matches!(
+            Message::parse(bad_utf8),
+            Err(Malformed::NotJson(_))
+        ));
+        let bad_utf8 =
+            Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"method\":\"a\",\"params\":[\"\xff\"]}");
+        assert!(matches!(
+            Message::parse(bad_utf8),
+            Err(Malformed::NotJson(_))
+        ));
+    }
+
+    #[test]
+    fn methods_and_member_names_may_be_escaped() {
+        let message = read(r#"{"jsonrpc":"2.0","m\u0065thod":"tools\/list","id":1}"#).unwrap();
+        assert_eq!(message.method(), Some("tools/list"));
+    }
+
+    #[test]
+    fn arrays_are_taken_apart() {
+        // C25, S4(c): one message for each element.
+        let text =
+            r#" [ {"jsonrpc":"2.0","id":1,"method":"a"} , {"jsonrpc":"2.0","method":"b"},3]"#;
+        let all: Vec<_> = parse_each(Bytes::from_static(text.as_bytes())).collect();
+        assert_eq!(all.len(), 3);
+        assert_eq!(
+            &all[0].as_ref().unwrap().bytes()[..],
+            br#"{"jsonrpc":"2.0","id":1,"method":"a"}"#
+        );
+        assert_eq!(all[1].as_ref().unwrap().method(), Some("b"));
+        assert!(all[2].is_err());
+        assert_eq!(parse_each(Bytes::from_static(b"[]")).count(), 0);
+        assert_eq!(
+            parse_each(Bytes::from_static(b"[1"))
+                .filter(Result::is_err)
+                .count(),
+            1
+        );
+    }
+
+    #[test]
+    fn deep_nesting_is_no_problem() {
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","method":"a","params":{}{}}}"#,
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        assert!(read(&text).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            parse_each(Bytes::from(bytes)).count();
+        }
+
+        #[test]
+        fn ids_keep_their_text(id in "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,3})?|\"[a-z ]{0,9}\"") {
+            let text = format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"a"}}"#);
+            let message = read(&text).unwrap();
+            prop_assert_eq!(message.id().unwrap().as_json(), id);
+        }
+    }
+}

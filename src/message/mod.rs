@@ -1,0 +1,110 @@
+//! One JSON-RPC message, kept as the bytes that came in; only its head is looked at.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+pub mod edit;
+mod head;
+mod id;
+mod outline;
+pub mod peek;
+pub mod reply;
+
+pub use head::{Malformed, parse_each};
+pub use id::Id;
+pub use outline::{Outline, Outliner};
+
+/// One JSON-RPC message: its bytes, and what its head says.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Message {
+    bytes: Bytes,
+    head: Head,
+}
+
+/// What a message is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// Wants an answer.
+    Request {
+        /// Under this id.
+        id: Id,
+        /// What is asked.
+        method: Arc<str>,
+    },
+    /// Wants none.
+    Notification {
+        /// What is told.
+        method: Arc<str>,
+    },
+    /// Answers a request.
+    Response {
+        /// Which one; `None` for `"id": null`, an error that could not be attributed.
+        id: Option<Id>,
+        /// Whether it has an `error` instead of a `result`.
+        is_error: bool,
+    },
+}
+
+impl Message {
+    /// Reads one message; arrays are refused (see [`parse_each`]).
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are not JSON, or not a JSON-RPC 2.0 message.
+    pub fn parse(bytes: Bytes) -> Result<Self, Malformed> {
+        head::parse(bytes)
+    }
+
+    /// The bytes as they came, without white space around them.
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// What the message is.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// The id, if it has one.
+    #[must_use]
+    pub fn id(&self) -> Option<&Id> {
+        match &self.head {
+            Head::Request { id, .. } => Some(id),
+            Head::Response { id, .. } => id.as_ref(),
+            Head::Notification { .. } => None,
+        }
+    }
+
+    /// The method, if it has one.
+    #[must_use]
+    pub fn method(&self) -> Option<&str> {
+        match &self.head {
+            Head::Request { method, .. } | Head::Notification { method } => Some(method),
+            Head::Response { .. } => None,
+        }
+    }
+
+    /// The word for it in logs.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        match &self.head {
+            Head::Request { .. } => "request",
+            Head::Notification { .. } => "notification",
+            Head::Response {
+                is_error: false, ..
+            } => "response",
+            Head::Response { is_error: true, .. } => "error",
+        }
+    }
+}
+
+/// Payloads may hold secrets: the head is all that is ever printed.
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Message({:?}, {} bytes)", self.head, self.bytes.len())
+    }
+}

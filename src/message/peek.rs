@@ -1,0 +1,112 @@
+//! Looks at single members inside of a message, where the protocol makes a bridge look.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Id, Message};
+
+/// The request that a `notifications/cancelled` is about.
+#[must_use]
+pub fn cancelled_request(message: &Message) -> Option<Id> {
+    #[derive(Deserialize)]
+    struct Cancelled<'a> {
+        #[serde(borrow)]
+        params: Params<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow, rename = "requestId")]
+        request_id: &'a RawValue,
+    }
+    if message.method() != Some("notifications/cancelled") {
+        return None;
+    }
+    let cancelled: Cancelled<'_> = serde_json::from_slice(message.bytes()).ok()?;
+    Id::from_json(cancelled.params.request_id.get())
+}
+
+/// The revision that an answer to `initialize` settles on.
+#[must_use]
+pub fn negotiated_version(answer: &Message) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Answer {
+        result: Initialized,
+    }
+    #[derive(Deserialize)]
+    struct Initialized {
+        #[serde(rename = "protocolVersion")]
+        protocol_version: String,
+    }
+    let answer: Answer = serde_json::from_slice(answer.bytes()).ok()?;
+    Some(answer.result.protocol_version)
+}
+
+/// The code of an error answer, and the revisions that it lists as supported.
+#[must_use]
+pub fn error_code(answer: &Message) -> Option<(i64, Vec<String>)> {
+    #[derive(Deserialize)]
+    struct Answer {
+        error: Failure,
+    }
+    #[derive(Deserialize)]
+    struct Failure {
+        code: i64,
+        #[serde(default)]
+        data: serde_json::Value,
+    }
+    let failure = serde_json::from_slice::<Answer>(answer.bytes()).ok()?.error;
+    let supported = failure
+        .data
+        .get("supported")
+        .and_then(serde_json::Value::as_array);
+    let revisions = supported
+        .into_iter()
+        .flatten()
+        .filter_map(|v| v.as_str().map(str::to_owned));
+    Some((failure.code, revisions.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn message(text: &'static str) -> Message {
+        Message::parse(Bytes::from_static(text.as_bytes())).expect("a message")
+    }
+
+    #[test]
+    fn the_cancelled_request_is_found_with_its_exact_id() {
+        let cancelled = |text| cancelled_request(&message(text)).map(|id| id.to_string());
+        let text = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"reason":"x"}}"#;
+        assert_eq!(cancelled(text).as_deref(), Some("0"));
+        let text = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}"#;
+        assert_eq!(cancelled(text), None);
+        let text = r#"{"jsonrpc":"2.0","method":"notifications/other","params":{"requestId":0}}"#;
+        assert_eq!(cancelled(text), None);
+    }
+
+    #[test]
+    fn the_negotiated_revision_is_read_from_the_result() {
+        let text =
+            r#"{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{},"protocolVersion":"2025-06-18"}}"#;
+        assert_eq!(
+            negotiated_version(&message(text)).as_deref(),
+            Some("2025-06-18")
+        );
+        let text = r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#;
+        assert_eq!(negotiated_version(&message(text)), None);
+    }
+
+    #[test]
+    fn codes_and_supported_revisions_are_read_from_errors() {
+        let text = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"x","data":{"supported":["2026-07-28",1]}}}"#;
+        assert_eq!(
+            error_code(&message(text)),
+            Some((-32022, vec!["2026-07-28".to_owned()]))
+        );
+        let text = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"x"}}"#;
+        assert_eq!(error_code(&message(text)), Some((-32000, vec![])));
+    }
+}

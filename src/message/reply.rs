@@ -1,0 +1,212 @@
+//! The messages that the bridge writes itself: errors, and word of a cancellation.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{Head, Id, Message, edit};
+use crate::error::Error;
+use crate::limits;
+
+/// The error answer for the request `id`; without one it is addressed to `null`.
+#[must_use]
+pub fn error(id: Option<&Id>, error: &Error) -> Message {
+    let data = Data {
+        kind: error.kind.as_str(),
+        delivery: error.delivery.as_str(),
+        status: error.status,
+        body: error.body.as_deref().map(short),
+        reason: error.reason.as_deref().map(short),
+        hint: error.hint.as_deref().map(short),
+    };
+    failure(id, error.code(), &short(&error.message), Some(data))
+}
+
+/// The plain refusal of a method, as a server that does not know it would write it.
+#[must_use]
+pub fn method_not_found(id: &Id, method: &str) -> Message {
+    failure(
+        Some(id),
+        -32601,
+        &format!("Method not found: {method}"),
+        None,
+    )
+}
+
+/// Tells the server that nobody waits for `id` any more.
+#[must_use]
+pub fn cancelled(id: &Id, reason: &str) -> Message {
+    #[derive(Serialize)]
+    struct Notice<'a> {
+        jsonrpc: &'static str,
+        method: &'static str,
+        params: Params<'a>,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params<'a> {
+        request_id: &'a RawValue,
+        reason: &'a str,
+    }
+    const METHOD: &str = "notifications/cancelled";
+    let raw = raw(Some(id));
+    let params = Params {
+        request_id: &raw,
+        reason,
+    };
+    write(
+        &Notice {
+            jsonrpc: "2.0",
+            method: METHOD,
+            params,
+        },
+        Head::Notification {
+            method: METHOD.into(),
+        },
+    )
+}
+
+/// A request of the bridge's own.
+#[must_use]
+pub fn request(id: &Id, method: &str) -> Message {
+    #[derive(Serialize)]
+    struct Request<'a> {
+        jsonrpc: &'static str,
+        id: &'a RawValue,
+        method: &'a str,
+    }
+    let raw = raw(Some(id));
+    write(
+        &Request {
+            jsonrpc: "2.0",
+            id: &raw,
+            method,
+        },
+        Head::Request {
+            id: id.clone(),
+            method: method.into(),
+        },
+    )
+}
+
+#[derive(Serialize)]
+struct Data {
+    kind: &'static str,
+    delivery: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+fn failure(id: Option<&Id>, code: i32, message: &str, data: Option<Data>) -> Message {
+    #[derive(Serialize)]
+    struct Answer<'a> {
+        jsonrpc: &'static str,
+        id: &'a RawValue,
+        error: Failure<'a>,
+    }
+    #[derive(Serialize)]
+    struct Failure<'a> {
+        code: i32,
+        message: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<Data>,
+    }
+    let raw = raw(id);
+    write(
+        &Answer {
+            jsonrpc: "2.0",
+            id: &raw,
+            error: Failure {
+                code,
+                message,
+                data,
+            },
+        },
+        Head::Response {
+            id: id.cloned(),
+            is_error: true,
+        },
+    )
+}
+
+fn short(text: &str) -> String {
+    edit::excerpt(text, limits::ERROR_TEXT)
+}
+
+fn raw(id: Option<&Id>) -> Box<RawValue> {
+    let text = id.map_or("null", Id::as_json);
+    // An id came out of valid JSON, so this cannot fail; `null` is the answer if it does.
+    RawValue::from_string(text.to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+fn write(value: &impl Serialize, head: Head) -> Message {
+    // Strings and numbers under string keys: serialising them has no way to fail.
+    let bytes = serde_json::to_vec(value).unwrap_or_default();
+    Message {
+        bytes: Bytes::from(bytes),
+        head,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    fn id(raw: &str) -> Id {
+        Id::from_json(raw).expect("an id")
+    }
+
+    #[test]
+    fn an_error_has_code_text_kind_and_delivery() {
+        let failure = Error::new(Kind::Timeout, "Request timeout after 5ms").because("silence");
+        let message = error(Some(&id("12345678901234567890")), &failure);
+        assert_eq!(
+            std::str::from_utf8(message.bytes()).unwrap(),
+            r#"{"jsonrpc":"2.0","id":12345678901234567890,"error":{"code":-32000,"message":"Request timeout after 5ms","data":{"kind":"timeout","delivery":"unknown","reason":"silence"}}}"#
+        );
+        assert_eq!(
+            Message::parse(message.bytes().clone()).as_ref(),
+            Ok(&message)
+        );
+    }
+
+    #[test]
+    fn texts_are_cut_at_500_characters_on_one_line() {
+        // C24
+        let mut failure = Error::new(Kind::Status, format!("HTTP 500: {}", "ü\n".repeat(900)));
+        failure.body = Some("x".repeat(501));
+        let message = error(None, &failure);
+        let value: serde_json::Value = serde_json::from_slice(message.bytes()).unwrap();
+        assert_eq!(
+            value["error"]["message"].as_str().unwrap().chars().count(),
+            500
+        );
+        assert_eq!(value["error"]["data"]["body"].as_str().unwrap().len(), 500);
+        assert_eq!(value["error"]["code"], -32001);
+        assert!(value["id"].is_null());
+    }
+
+    #[test]
+    fn the_other_messages_are_what_they_say() {
+        let notice = cancelled(&id("\"a\""), "why");
+        assert_eq!(Message::parse(notice.bytes().clone()).as_ref(), Ok(&notice));
+        assert_eq!(
+            super::super::peek::cancelled_request(&notice),
+            Some(id("\"a\""))
+        );
+        let ping = request(&id("\"x\""), "ping");
+        assert_eq!(Message::parse(ping.bytes().clone()).as_ref(), Ok(&ping));
+        let refusal = method_not_found(&id("1"), "server/discover");
+        assert_eq!(
+            Message::parse(refusal.bytes().clone()).as_ref(),
+            Ok(&refusal)
+        );
+    }
+}

@@ -1,0 +1,197 @@
+//! Cuts a byte stream into lines, without copying them, with a limit on the length of a line.
+
+use bytes::{Bytes, BytesMut};
+
+/// What came out of the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A line without its end and without white space around it; never empty.
+    Whole(Bytes),
+    /// A piece of a line that is over the limit, to be looked at and forgotten.
+    Excess(Bytes),
+    /// The line that was over the limit has ended.
+    ExcessEnd,
+}
+
+/// A growing buffer that gives out lines.
+#[derive(Debug)]
+pub struct Lines {
+    buffer: BytesMut,
+    /// Bytes at the start of `buffer` that hold no line end: they are not searched again.
+    searched: usize,
+    limit: usize,
+    excess: Excess,
+}
+
+/// Where we are with a line that is over the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Excess {
+    No,
+    Inside,
+    /// Its last piece was given out; its end is still to be told.
+    EndDue,
+}
+
+impl Lines {
+    /// A buffer for lines of at most `limit` bytes.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            buffer: BytesMut::new(),
+            searched: 0,
+            limit,
+            excess: Excess::No,
+        }
+    }
+
+    /// Where the next bytes of the stream are to be appended.
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.buffer
+    }
+
+    /// The next line, or `None` until more bytes have come.
+    pub fn next_line(&mut self) -> Option<Line> {
+        loop {
+            if self.excess == Excess::EndDue {
+                self.excess = Excess::No;
+                return Some(Line::ExcessEnd);
+            }
+            let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
+                self.searched = self.buffer.len();
+                return self.overflow();
+            };
+            let raw = self.buffer.split_to(self.searched + at + 1).freeze();
+            self.searched = 0;
+            if let Some(line) = self.ended(&raw) {
+                return Some(line);
+            }
+        }
+    }
+
+    /// What is left when the stream has ended: a last line may lack its line end.
+    pub fn finish(&mut self) -> Option<Line> {
+        if self.excess == Excess::No && self.buffer.is_empty() {
+            return None;
+        }
+        self.buffer.extend_from_slice(b"\n");
+        self.next_line()
+    }
+
+    /// A line has ended: `raw` is all of it, or the rest of one that is over the limit.
+    fn ended(&mut self, raw: &Bytes) -> Option<Line> {
+        let line = raw.slice_ref(raw.trim_ascii());
+        if self.excess == Excess::Inside || line.len() > self.limit {
+            self.excess = Excess::EndDue;
+            return Some(Line::Excess(line));
+        }
+        (!line.is_empty()).then_some(Line::Whole(line))
+    }
+
+    fn overflow(&mut self) -> Option<Line> {
+        let full = if self.excess == Excess::Inside {
+            0
+        } else {
+            self.limit
+        };
+        if self.buffer.len() <= full {
+            return None;
+        }
+        self.excess = Excess::Inside;
+        self.searched = 0;
+        Some(Line::Excess(self.buffer.split().freeze()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Feeds `chunks` one after the other; over-long lines come out as `!` and their bytes.
+    fn cut(limit: usize, chunks: &[&[u8]]) -> Vec<String> {
+        let mut lines = Lines::new(limit);
+        let mut out = Vec::new();
+        let mut excess: Option<Vec<u8>> = None;
+        let mut take = |line: Line| match line {
+            Line::Whole(line) => out.push(String::from_utf8_lossy(&line).into_owned()),
+            Line::Excess(piece) => excess.get_or_insert_default().extend_from_slice(&piece),
+            Line::ExcessEnd => {
+                let all = excess.take().expect("an end follows a piece");
+                out.push(format!("!{}", String::from_utf8_lossy(&all)));
+            }
+        };
+        for chunk in chunks {
+            lines.buffer().extend_from_slice(chunk);
+            while let Some(line) = lines.next_line() {
+                take(line);
+            }
+        }
+        while let Some(line) = lines.finish() {
+            take(line);
+        }
+        out
+    }
+
+    #[test]
+    fn lines_are_cut_at_newlines_and_trimmed() {
+        // S0-01, C26: CR and white space around a line go, everything inside stays.
+        assert_eq!(
+            cut(99, &[b"{\"a\":1}\r\n  {\"b\": 2}\t\n"]),
+            ["{\"a\":1}", "{\"b\": 2}"]
+        );
+    }
+
+    #[test]
+    fn blank_lines_are_ignored() {
+        assert_eq!(cut(99, &[b"\n\r\n   \na\n\n"]), ["a"]);
+    }
+
+    #[test]
+    fn a_line_may_come_in_pieces_and_end_with_the_stream() {
+        assert_eq!(cut(99, &[b"on", b"e\ntw", b"o"]), ["one", "two"]);
+    }
+
+    #[test]
+    fn an_over_long_line_is_given_out_in_pieces_and_the_next_one_lives() {
+        assert_eq!(
+            cut(4, &[b"abcdefgh", b"ijk", b"l\nok\n"]),
+            ["!abcdefghijkl", "ok"]
+        );
+        assert_eq!(
+            cut(4, &[b"abcdefgh\nok\nabcdefgh"]),
+            ["!abcdefgh", "ok", "!abcdefgh"]
+        );
+        assert_eq!(cut(4, &[b"abcdefgh", b"\nok\n"]), ["!abcdefgh", "ok"]);
+    }
+
+    #[test]
+    fn a_line_of_exactly_the_limit_is_whole() {
+        assert_eq!(cut(4, &[b"abcd\n"]), ["abcd"]);
+        assert_eq!(cut(4, &[b"abcd\r\n", b"abcd", b"\n"]), ["abcd", "abcd"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_chunking_gives_the_same_lines(
+            text in "[ab\r\n ]{0,60}",
+            cuts in proptest::collection::vec(0usize..60, 0..6),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().filter(|c| *c <= text.len()).collect();
+            cuts.sort_unstable();
+            let mut chunks = Vec::new();
+            let mut from = 0;
+            for at in cuts {
+                chunks.push(&text.as_bytes()[from..at]);
+                from = at;
+            }
+            chunks.push(&text.as_bytes()[from..]);
+            let expected: Vec<String> = text
+                .split('\n')
+                .map(|l| l.trim_ascii().to_owned())
+                .filter(|l| !l.is_empty())
+                .collect();
+            prop_assert_eq!(cut(1000, &chunks), expected);
+        }
+    }
+}

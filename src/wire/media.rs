@@ -1,0 +1,62 @@
+//! The media types that decide how an HTTP answer is read.
+
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+
+/// What a `Content-Type` means to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Media {
+    /// `application/json`
+    Json,
+    /// `text/event-stream`
+    EventStream,
+    /// Anything else that was named.
+    Other,
+    /// Nothing was named.
+    Missing,
+}
+
+/// The media type of an answer: parameters dropped, case ignored.
+#[must_use]
+pub fn of(headers: &HeaderMap) -> Media {
+    let Some(value) = headers.get(CONTENT_TYPE) else {
+        return Media::Missing;
+    };
+    let essence = value
+        .as_bytes()
+        .split(|b| *b == b';')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii();
+    if essence.eq_ignore_ascii_case(b"application/json") {
+        Media::Json
+    } else if essence.eq_ignore_ascii_case(b"text/event-stream") {
+        Media::EventStream
+    } else {
+        Media::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn media(value: &'static str) -> Media {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(value));
+        of(&headers)
+    }
+
+    #[test]
+    fn the_type_counts_and_nothing_else() {
+        // S4-16
+        assert_eq!(media("application/json"), Media::Json);
+        assert_eq!(media("Application/JSON; charset=utf-8"), Media::Json);
+        assert_eq!(media("text/event-stream;charset=utf-8"), Media::EventStream);
+        assert_eq!(media("text/event-streamX"), Media::Other);
+        assert_eq!(media("text/html"), Media::Other);
+        assert_eq!(of(&HeaderMap::new()), Media::Missing);
+    }
+}

@@ -1,0 +1,6 @@
+//! Bytes to frames and back: pure, without I/O, and the first to meet what others send.
+
+pub mod header;
+pub mod lines;
+pub mod media;
+pub mod sse;

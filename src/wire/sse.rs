@@ -1,0 +1,413 @@
+//! Decodes a `text/event-stream` body as it arrives: pure, bounded, and linear in its input.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+
+/// One block of fields that a blank line has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// The `data` lines, joined by line feeds; `None` if there were none.
+    pub data: Option<Bytes>,
+    /// The `event` field; `None` means `message`.
+    pub name: Option<Bytes>,
+    /// The `id` field, if the block had one.
+    pub id: Option<Bytes>,
+    /// The `retry` field, if the block had one.
+    pub retry: Option<Duration>,
+}
+
+/// The unfinished event is over the limit; the stream cannot be read on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// The event's id, if it came before the data.
+    pub id: Option<Bytes>,
+}
+
+/// The state between two chunks.
+#[derive(Debug)]
+pub struct Decoder {
+    /// What of the current chunk is still to be read.
+    chunk: Bytes,
+    /// The beginning of a line whose end has not come.
+    partial: BytesMut,
+    event: Event,
+    data: Data,
+    /// The last line ended in CR: a LF that follows belongs to it.
+    after_cr: bool,
+    /// Bytes of a byte order mark that have been seen; `None` once the stream has begun.
+    mark: Option<usize>,
+    limit: usize,
+}
+
+#[derive(Debug)]
+enum Data {
+    None,
+    /// The usual case: one line, not copied if it lies in one chunk.
+    One(Bytes),
+    Many(BytesMut),
+}
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+impl Decoder {
+    /// A decoder for events of at most `limit` bytes.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            chunk: Bytes::new(),
+            partial: BytesMut::new(),
+            event: Event::default(),
+            data: Data::None,
+            after_cr: false,
+            mark: Some(0),
+            limit,
+        }
+    }
+
+    /// Hands over the next chunk. The one before must have been read to its end.
+    pub fn push(&mut self, chunk: Bytes) {
+        debug_assert!(
+            self.chunk.is_empty(),
+            "events of the last chunk are still to be taken"
+        );
+        self.chunk = chunk;
+        self.skip_mark();
+    }
+
+    /// The next event of what was pushed, `Ok(None)` when more is needed.
+    ///
+    /// # Errors
+    ///
+    /// When the unfinished event is over the limit.
+    pub fn next_event(&mut self) -> Result<Option<Event>, TooLarge> {
+        while !self.chunk.is_empty() {
+            if std::mem::take(&mut self.after_cr) && self.chunk[0] == b'\n' {
+                let _ = self.chunk.split_to(1);
+                continue;
+            }
+            let Some(end) = memchr::memchr2(b'\r', b'\n', &self.chunk) else {
+                let rest = std::mem::take(&mut self.chunk);
+                self.check(rest.len())?;
+                self.partial.extend_from_slice(&rest);
+                break;
+            };
+            self.check(end)?;
+            self.after_cr = self.chunk[end] == b'\r';
+            let line = self.take_line(end);
+            if line.is_empty() {
+                if let Some(event) = self.dispatch() {
+                    return Ok(Some(event));
+                }
+            } else {
+                self.field(&line);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the stream, ending here, was cut inside an event.
+    #[must_use]
+    pub fn is_inside_event(&self) -> bool {
+        !self.partial.is_empty() || self.event != Event::default() || self.data.len() > 0
+    }
+
+    fn take_line(&mut self, end: usize) -> Bytes {
+        let mut line = self.chunk.split_to(end + 1);
+        line.truncate(end);
+        if self.partial.is_empty() {
+            return line;
+        }
+        self.partial.extend_from_slice(&line);
+        self.partial.split().freeze()
+    }
+
+    fn field(&mut self, line: &Bytes) {
+        let (name, value) = match memchr::memchr(b':', line) {
+            Some(colon) => {
+                let blank = usize::from(line.get(colon + 1) == Some(&b' '));
+                (&line[..colon], line.slice(colon + 1 + blank..))
+            }
+            None => (&line[..], Bytes::new()),
+        };
+        match name {
+            b"data" => self.data.push(value),
+            b"event" => self.event.name = Some(value),
+            b"id" if !value.contains(&0) => self.event.id = Some(value),
+            b"retry" => self.event.retry = milliseconds(&value).or(self.event.retry),
+            // Comments (an empty name) and fields that nobody defined.
+            _ => {}
+        }
+    }
+
+    /// A blank line: gives out what the block had, unless it had nothing of interest.
+    fn dispatch(&mut self) -> Option<Event> {
+        let mut event = std::mem::take(&mut self.event);
+        event.data = std::mem::replace(&mut self.data, Data::None).finish();
+        let counts = event.data.is_some() || event.id.is_some() || event.retry.is_some();
+        counts.then_some(event)
+    }
+
+    fn check(&self, more: usize) -> Result<(), TooLarge> {
+        // The field's name and blank are not part of the message.
+        const NAME: usize = "data: ".len();
+        if self.data.len() + self.partial.len() + more > self.limit.saturating_add(NAME) {
+            return Err(TooLarge {
+                id: self.event.id.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    /// A byte order mark may stand at the very beginning, and may come in pieces.
+    fn skip_mark(&mut self) {
+        while let Some(seen) = self.mark {
+            let Some(first) = self.chunk.first() else {
+                return;
+            };
+            if *first == BYTE_ORDER_MARK[seen] {
+                let _ = self.chunk.split_to(1);
+                self.mark = Some(seen + 1).filter(|n| *n < BYTE_ORDER_MARK.len());
+            } else {
+                // Not a mark after all: what was taken for one is the line's beginning.
+                self.partial.extend_from_slice(&BYTE_ORDER_MARK[..seen]);
+                self.mark = None;
+            }
+        }
+    }
+}
+
+impl Data {
+    fn len(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::One(line) => line.len(),
+            Self::Many(lines) => lines.len(),
+        }
+    }
+
+    fn push(&mut self, line: Bytes) {
+        *self = match std::mem::replace(self, Self::None) {
+            Self::None => Self::One(line),
+            Self::One(first) => {
+                let mut lines = BytesMut::with_capacity(first.len() + 1 + line.len());
+                lines.extend_from_slice(&first);
+                Self::Many(lines).with(&line)
+            }
+            many @ Self::Many(_) => many.with(&line),
+        };
+    }
+
+    fn with(mut self, line: &[u8]) -> Self {
+        if let Self::Many(lines) = &mut self {
+            lines.extend_from_slice(b"\n");
+            lines.extend_from_slice(line);
+        }
+        self
+    }
+
+    fn finish(self) -> Option<Bytes> {
+        match self {
+            Self::None => None,
+            Self::One(line) => Some(line),
+            Self::Many(lines) => Some(lines.freeze()),
+        }
+    }
+}
+
+fn milliseconds(value: &[u8]) -> Option<Duration> {
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let text = std::str::from_utf8(value).ok()?;
+    Some(Duration::from_millis(text.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decode(chunks: &[&[u8]]) -> Vec<Event> {
+        let mut decoder = Decoder::new(1 << 20);
+        let mut events = Vec::new();
+        for chunk in chunks {
+            decoder.push(Bytes::copy_from_slice(chunk));
+            while let Some(event) = decoder.next_event().expect("within the limit") {
+                events.push(event);
+            }
+        }
+        events
+    }
+
+    fn data(chunks: &[&[u8]]) -> Vec<String> {
+        decode(chunks)
+            .into_iter()
+            .filter_map(|e| e.data)
+            .map(|d| String::from_utf8_lossy(&d).into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn events_end_at_a_blank_line_whatever_the_line_ends() {
+        // S0-10, S4-17, C17
+        assert_eq!(data(&[b"event: message\ndata: {}\n\n"]), ["{}"]);
+        assert_eq!(
+            data(&[b"data: a\r\n\r\ndata: b\r\rdata: c\n\n"]),
+            ["a", "b", "c"]
+        );
+        assert_eq!(data(&[b"data: a\r", b"\n\r", b"\ndata: b\n\n"]), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_bare_cr_ends_an_event_at_once() {
+        assert_eq!(data(&[b"data: a\r\r"]), ["a"]);
+    }
+
+    #[test]
+    fn only_one_blank_after_the_colon_goes() {
+        assert_eq!(data(&[b"data:a\n\ndata:  b\n\ndata\n\n"]), ["a", " b", ""]);
+    }
+
+    #[test]
+    fn data_lines_are_joined() {
+        // S4-18
+        assert_eq!(
+            data(&[b"data: {\ndata: \"a\":1\ndata: }\n\n"]),
+            ["{\n\"a\":1\n}"]
+        );
+    }
+
+    #[test]
+    fn comments_and_unknown_fields_are_nothing() {
+        assert_eq!(decode(&[b": ping\n\nfoo: bar\n\nfoo\n\n:\n\n"]), []);
+    }
+
+    #[test]
+    fn a_priming_event_has_an_id_a_delay_and_empty_data() {
+        let events = decode(&[b"id: x1\nretry: 500\ndata: \n\nid\n\n"]);
+        assert_eq!(events.len(), 2);
+        assert_eq!(events[0].id.as_deref(), Some(&b"x1"[..]));
+        assert_eq!(events[0].retry, Some(Duration::from_millis(500)));
+        assert_eq!(events[0].data.as_deref(), Some(&b""[..]));
+        assert_eq!(
+            events[1].id.as_deref(),
+            Some(&b""[..]),
+            "an empty id resets the position"
+        );
+    }
+
+    #[test]
+    fn odd_ids_and_delays_are_ignored() {
+        assert_eq!(decode(&[b"id: a\0b\nretry: +5\nretry: 5x\nretry:\n\n"]), []);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_also_in_pieces() {
+        assert_eq!(data(&[b"\xef\xbb\xbfdata: a\n\n"]), ["a"]);
+        assert_eq!(data(&[b"\xef", b"\xbb", b"\xbfdata: a\n\n"]), ["a"]);
+        assert_eq!(
+            data(&[b"\xef", b"data: a\n\ndata: b\n\n"]),
+            ["b"],
+            "no mark: an odd field"
+        );
+    }
+
+    #[test]
+    fn characters_and_fields_may_be_split_anywhere() {
+        let text = "data: {\"t\":\"ä日🦀\"}\r\n\r\n".as_bytes();
+        let single: Vec<&[u8]> = text.chunks(1).collect();
+        assert_eq!(data(&single), ["{\"t\":\"ä日🦀\"}"]);
+    }
+
+    #[test]
+    fn the_limit_counts_the_unfinished_event_only() {
+        // S4-20, C17
+        let mut decoder = Decoder::new(8);
+        decoder.push(Bytes::from_static(
+            b"data: 12345678\n\ndata: 12345678\n\nid: 7\ndata: 123",
+        ));
+        assert!(decoder.next_event().unwrap().is_some());
+        assert!(decoder.next_event().unwrap().is_some());
+        assert_eq!(decoder.next_event(), Ok(None));
+        assert!(decoder.is_inside_event());
+        decoder.push(Bytes::from_static(b"456789"));
+        assert_eq!(
+            decoder.next_event(),
+            Err(TooLarge {
+                id: Some(Bytes::from_static(b"7"))
+            })
+        );
+    }
+
+    #[test]
+    fn a_line_in_one_chunk_is_not_copied() {
+        let chunk = Bytes::from_static(b"data: payload\n\n");
+        let mut decoder = Decoder::new(100);
+        decoder.push(chunk.clone());
+        let event = decoder.next_event().unwrap().unwrap();
+        assert_eq!(event.data.unwrap().as_ptr(), chunk[6..].as_ptr());
+    }
+
+    /// What an independent decoder makes of the same bytes.
+    fn oracle(text: &[u8]) -> Vec<(Option<String>, Option<String>)> {
+        let body = http_body_util::Full::new(Bytes::copy_from_slice(text));
+        let mut stream = sse_stream::SseStream::new(body);
+        let mut out = Vec::new();
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        loop {
+            let next = futures_core_poll(&mut stream, &mut context);
+            match next {
+                Some(Ok(sse)) => out.push((sse.data, sse.id)),
+                _ => return out,
+            }
+        }
+    }
+
+    fn futures_core_poll<S>(stream: &mut S, context: &mut std::task::Context<'_>) -> Option<S::Item>
+    where
+        S: futures_core::Stream + Unpin,
+    {
+        match std::pin::Pin::new(stream).poll_next(context) {
+            std::task::Poll::Ready(item) => item,
+            std::task::Poll::Pending => None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_chunking_gives_the_same_events(
+            text in "(data|id|event|retry|:|x)?:? ?[a1 ]{0,3}[\r\n]{0,3}(data: ?[ab]{0,4}[\r\n]{1,3}){0,6}",
+            size in 1usize..9,
+        ) {
+            let whole = decode(&[text.as_bytes()]);
+            let pieces: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
+            prop_assert_eq!(decode(&pieces), whole);
+        }
+
+        #[test]
+        fn the_events_are_those_of_an_independent_decoder(
+            text in "((data|id|event|foo):? ?[ab ]{0,4}(\r\n|\n|\r)|(\r\n|\n|\r)|: ?c(\r\n|\n)){0,12}\n\n",
+        ) {
+            let ours: Vec<(Option<String>, Option<String>)> = decode(&[text.as_bytes()])
+                .into_iter()
+                .map(|e| (e.data.map(text_of), e.id.map(text_of)))
+                .filter(|(data, _)| data.is_some())
+                .collect();
+            let theirs: Vec<_> =
+                oracle(text.as_bytes()).into_iter().filter(|(data, _)| data.is_some()).collect();
+            prop_assert_eq!(ours, theirs);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), size in 1usize..50) {
+            let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
+            decode(&pieces);
+        }
+    }
+
+    fn text_of(bytes: Bytes) -> String {
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
