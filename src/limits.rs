@@ -89,3 +89,52 @@ pub const READ_CHUNK: usize = 64 * 1024;
 
 /// An id longer than this is no id (only met in lines that are over the size limit).
 pub const ID_LENGTH: usize = 1024;
+
+/// How long the server may be silent while a request waits; `None` is for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// The handshake, lists, notifications.
+    pub quick: Option<Duration>,
+    /// Requests that do work.
+    pub work: Option<Duration>,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { quick: Some(QUICK_TIMEOUT), work: Some(WORK_TIMEOUT) }
+    }
+}
+
+impl Timeouts {
+    /// The limit for `method`, or for a message that has none.
+    #[must_use]
+    pub fn of(&self, method: Option<&str>) -> Option<Duration> {
+        match method {
+            Some("tools/call" | "prompts/get" | "resources/read" | "completion/complete") => {
+                self.work
+            }
+            // A subscription lives until it is cancelled.
+            Some("subscriptions/listen") => None,
+            _ => self.quick,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_may_take_longer_than_lists() {
+        // C2
+        let timeouts = Timeouts::default();
+        for method in ["initialize", "tools/list", "notifications/x", "server/discover"] {
+            assert_eq!(timeouts.of(Some(method)), Some(Duration::from_secs(30)), "{method}");
+        }
+        for method in ["tools/call", "prompts/get", "resources/read", "completion/complete"] {
+            assert_eq!(timeouts.of(Some(method)), Some(Duration::from_secs(300)), "{method}");
+        }
+        assert_eq!(timeouts.of(None), Some(Duration::from_secs(30)));
+        assert_eq!(timeouts.of(Some("subscriptions/listen")), None);
+    }
+}

@@ -76,18 +76,12 @@ pub fn shown(url: &Url) -> String {
     let _ = url.set_password(None);
     url.set_fragment(None);
     if url.query().is_some() {
-        let names: Vec<String> = url
-            .query_pairs()
-            .map(|(name, _)| format!("{name}=[secret]"))
-            .collect();
+        let names: Vec<String> =
+            url.query_pairs().map(|(name, _)| format!("{name}=[secret]")).collect();
         url.set_query(None);
         return format!("{url}?{}", names.join("&"));
     }
-    if had_user {
-        url.to_string()
-    } else {
-        url.into()
-    }
+    if had_user { url.to_string() } else { url.into() }
 }
 
 #[cfg(test)]
@@ -105,10 +99,7 @@ mod tests {
     fn scrubbing_finds_the_token_without_its_scheme() {
         let mut scrubber = Scrubber::default();
         scrubber.add(&Secret::new("Bearer abcdef123"));
-        assert_eq!(
-            scrubber.clean("token abcdef123 is bad"),
-            "token [secret] is bad"
-        );
+        assert_eq!(scrubber.clean("token abcdef123 is bad"), "token [secret] is bad");
         assert_eq!(scrubber.clean("got 'Bearer abcdef123'"), "got '[secret]'");
     }
 
@@ -122,13 +113,7 @@ mod tests {
     #[test]
     fn urls_are_shown_without_user_and_query_values() {
         let url = Url::parse("https://me:pw@example.com/mcp?token=abc&x=1#frag").unwrap();
-        assert_eq!(
-            shown(&url),
-            "https://example.com/mcp?token=[secret]&x=[secret]"
-        );
-        assert_eq!(
-            shown(&Url::parse("http://localhost:1/mcp").unwrap()),
-            "http://localhost:1/mcp"
-        );
+        assert_eq!(shown(&url), "https://example.com/mcp?token=[secret]&x=[secret]");
+        assert_eq!(shown(&Url::parse("http://localhost:1/mcp").unwrap()), "http://localhost:1/mcp");
     }
 }

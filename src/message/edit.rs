@@ -49,13 +49,7 @@ pub fn with_id(answer: &Message, id: &Id) -> Message {
             edited.extend_from_slice(&bytes[1..]);
         }
     }
-    Message {
-        bytes: edited.freeze(),
-        head: Head::Response {
-            id: Some(id.clone()),
-            is_error,
-        },
-    }
+    Message { bytes: edited.freeze(), head: Head::Response { id: Some(id.clone()), is_error } }
 }
 
 fn raw_id(bytes: &Bytes) -> Option<&str> {
@@ -64,9 +58,7 @@ fn raw_id(bytes: &Bytes) -> Option<&str> {
         #[serde(borrow)]
         id: &'a RawValue,
     }
-    serde_json::from_slice::<WithId<'_>>(bytes)
-        .ok()
-        .map(|message| message.id.get())
+    serde_json::from_slice::<WithId<'_>>(bytes).ok().map(|message| message.id.get())
 }
 
 /// A text of foreign origin as one line of at most `limit` characters.
@@ -115,10 +107,7 @@ mod tests {
         assert_eq!(edited.id(), Some(&id));
         let answer = message(r#"{"jsonrpc":"2.0","error":{}}"#);
         let edited = with_id(&answer, &id);
-        assert_eq!(
-            &edited.bytes()[..],
-            br#"{"id":9007199254740993,"jsonrpc":"2.0","error":{}}"#
-        );
+        assert_eq!(&edited.bytes()[..], br#"{"id":9007199254740993,"jsonrpc":"2.0","error":{}}"#);
     }
 
     #[test]

@@ -43,9 +43,7 @@ pub fn parse_each(bytes: Bytes) -> impl Iterator<Item = Result<Message, Malforme
         match serde_json::from_slice::<Vec<&RawValue>>(&bytes) {
             Ok(elements) => {
                 many.extend(
-                    elements
-                        .iter()
-                        .map(|raw| parse(bytes.slice_ref(raw.get().as_bytes()))),
+                    elements.iter().map(|raw| parse(bytes.slice_ref(raw.get().as_bytes()))),
                 );
             }
             Err(error) => one = Some(Err(Malformed::NotJson(error.to_string()))),
@@ -69,9 +67,7 @@ pub(super) fn parse(bytes: Bytes) -> Result<Message, Malformed> {
         json.end()?;
         Ok(members)
     });
-    let head = members
-        .map_err(|error| Malformed::NotJson(error.to_string()))?
-        .head()?;
+    let head = members.map_err(|error| Malformed::NotJson(error.to_string()))?.head()?;
     Ok(Message { bytes, head })
 }
 
@@ -116,18 +112,13 @@ impl Members<'_> {
                 }
             }
             (None, _) if self.has_result && self.has_error => wrong("it has a result and an error"),
-            (None, Some(Some(id))) if is_answer => Ok(Head::Response {
-                id: Some(id),
-                is_error: self.has_error,
-            }),
-            (None, None) if self.has_error => Ok(Head::Response {
-                id: None,
-                is_error: true,
-            }),
-            (None, Some(None)) if self.has_error && self.id == Some("null") => Ok(Head::Response {
-                id: None,
-                is_error: true,
-            }),
+            (None, Some(Some(id))) if is_answer => {
+                Ok(Head::Response { id: Some(id), is_error: self.has_error })
+            }
+            (None, None) if self.has_error => Ok(Head::Response { id: None, is_error: true }),
+            (None, Some(None)) if self.has_error && self.id == Some("null") => {
+                Ok(Head::Response { id: None, is_error: true })
+            }
             (None, _) if is_answer => wrong("it is an answer without an id"),
             (None, _) => wrong("it has no method"),
         }
@@ -207,14 +198,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
             error.is_some_and(|raw| raw != "null") || (error.is_some() && result.is_none());
         let has_result =
             result.is_some_and(|raw| raw != "null") || (result.is_some() && !has_error);
-        Ok(Members {
-            version,
-            id,
-            method,
-            has_result,
-            has_error,
-            ..members
-        })
+        Ok(Members { version, id, method, has_result, has_error, ..members })
     }
 }
 
@@ -242,19 +226,13 @@ mod tests {
         // S1-01
         let request =
             read(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}"#).unwrap();
-        assert_eq!(
-            (request.type_name(), request.method()),
-            ("request", Some("tools/call"))
-        );
+        assert_eq!((request.type_name(), request.method()), ("request", Some("tools/call")));
         assert_eq!(request.id().unwrap().as_json(), "7");
         let notification = read(r#"{"method":"notifications/x","jsonrpc":"2.0"}"#).unwrap();
         assert_eq!(notification.type_name(), "notification");
         // S0-11: members in any order.
         let response = read(r#"{"result":{"id":3}, "jsonrpc":"2.0","id":"a"}"#).unwrap();
-        assert_eq!(
-            (response.type_name(), response.id().unwrap().as_json()),
-            ("response", "\"a\"")
-        );
+        assert_eq!((response.type_name(), response.id().unwrap().as_json()), ("response", "\"a\""));
         let error = read(r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}"#).unwrap();
         assert_eq!((error.type_name(), error.id()), ("error", None));
         let error = read(r#"{"jsonrpc":"2.0","error":{"code":1,"message":""}}"#).unwrap();
@@ -264,10 +242,7 @@ mod tests {
     #[test]
     fn bytes_stay_and_white_space_around_them_goes() {
         let message = read(" {\"jsonrpc\" : \"2.0\",\n \"method\":\"a\"}\r\n").unwrap();
-        assert_eq!(
-            &message.bytes()[..],
-            b"{\"jsonrpc\" : \"2.0\",\n \"method\":\"a\"}"
-        );
+        assert_eq!(&message.bytes()[..], b"{\"jsonrpc\" : \"2.0\",\n \"method\":\"a\"}");
     }
 
     #[test]
@@ -283,33 +258,13 @@ mod tests {
     #[test]
     fn json_that_is_not_json_rpc_tells_who_waits() {
         assert_eq!(waiting(r#"{"id":5}"#), Some(Some("5".into())));
-        assert_eq!(
-            waiting(r#"{"id":5,"method":"a"}"#),
-            Some(Some("5".into())),
-            "no version"
-        );
-        assert_eq!(
-            waiting(r#"{"jsonrpc":"1.0","id":5,"method":"a"}"#),
-            Some(Some("5".into()))
-        );
-        assert_eq!(
-            waiting(r#"{"jsonrpc":"2.0","id":5,"method":1}"#),
-            Some(Some("5".into()))
-        );
-        assert_eq!(
-            waiting(r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#),
-            Some(None)
-        );
-        assert_eq!(
-            waiting(r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#),
-            Some(None)
-        );
+        assert_eq!(waiting(r#"{"id":5,"method":"a"}"#), Some(Some("5".into())), "no version");
+        assert_eq!(waiting(r#"{"jsonrpc":"1.0","id":5,"method":"a"}"#), Some(Some("5".into())));
+        assert_eq!(waiting(r#"{"jsonrpc":"2.0","id":5,"method":1}"#), Some(Some("5".into())));
+        assert_eq!(waiting(r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#), Some(None));
+        assert_eq!(waiting(r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#), Some(None));
         assert_eq!(waiting(r#"{"jsonrpc":"2.0"}"#), None);
-        assert_eq!(
-            waiting(r#"{"id":5,"result":{}}"#),
-            None,
-            "nobody waits for an answer to it"
-        );
+        assert_eq!(waiting(r#"{"id":5,"result":{}}"#), None, "nobody waits for an answer to it");
         assert_eq!(waiting("[]x".trim_end_matches('x')), None);
         assert_eq!(waiting("5"), None);
         assert_eq!(waiting("\"a\""), None);
@@ -320,26 +275,16 @@ mod tests {
 
     #[test]
     fn what_is_not_json_is_said_to_be_so() {
-        for text in [
-            "{",
-            "hello",
-            "{\"a\":1}}",
-            "{'a':1}",
-            "{\"jsonrpc\":\"2.0\",\"method\":\"a\x01\"}",
-        ] {
+        for text in
+            ["{", "hello", "{\"a\":1}}", "{'a':1}", "{\"jsonrpc\":\"2.0\",\"method\":\"a\x01\"}"]
+        {
             assert!(matches!(read(text), Err(Malformed::NotJson(_))), "{text}");
         }
         let bad_utf8 = Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}");
-        assert!(matches!(
-            Message::parse(bad_utf8),
-            Err(Malformed::NotJson(_))
-        ));
+        assert!(matches!(Message::parse(bad_utf8), Err(Malformed::NotJson(_))));
         let bad_utf8 =
             Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"method\":\"a\",\"params\":[\"\xff\"]}");
-        assert!(matches!(
-            Message::parse(bad_utf8),
-            Err(Malformed::NotJson(_))
-        ));
+        assert!(matches!(Message::parse(bad_utf8), Err(Malformed::NotJson(_))));
     }
 
     #[test]
@@ -362,12 +307,7 @@ mod tests {
         assert_eq!(all[1].as_ref().unwrap().method(), Some("b"));
         assert!(all[2].is_err());
         assert_eq!(parse_each(Bytes::from_static(b"[]")).count(), 0);
-        assert_eq!(
-            parse_each(Bytes::from_static(b"[1"))
-                .filter(Result::is_err)
-                .count(),
-            1
-        );
+        assert_eq!(parse_each(Bytes::from_static(b"[1")).filter(Result::is_err).count(), 1);
     }
 
     #[test]

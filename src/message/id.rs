@@ -55,11 +55,7 @@ impl Id {
     }
 
     fn as_f64(&self) -> Option<f64> {
-        if self.0.starts_with('"') {
-            None
-        } else {
-            self.0.parse().ok()
-        }
+        if self.0.starts_with('"') { None } else { self.0.parse().ok() }
     }
 }
 
@@ -85,13 +81,7 @@ mod tests {
 
     #[test]
     fn the_text_stays_exact() {
-        for raw in [
-            "0",
-            "9007199254740993",
-            "12345678901234567890",
-            "\"1\"",
-            r#""a\u0062""#,
-        ] {
+        for raw in ["0", "9007199254740993", "12345678901234567890", "\"1\"", r#""a\u0062""#] {
             assert_eq!(id(raw).as_json(), raw);
         }
         assert_eq!(Id::from_json("null"), None);
@@ -112,10 +102,7 @@ mod tests {
         assert_eq!(id("1e2").canonical(), id("100").canonical());
         assert_eq!(id("-0").canonical(), id("0").canonical());
         assert_eq!(id("-10").canonical().as_json(), "-10");
-        assert_ne!(
-            id("9007199254740993").canonical(),
-            id("9007199254740992").canonical()
-        );
+        assert_ne!(id("9007199254740993").canonical(), id("9007199254740992").canonical());
         assert_eq!(id(r#""\ud800""#).canonical().as_json(), r#""\ud800""#);
     }
 

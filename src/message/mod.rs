@@ -94,9 +94,7 @@ impl Message {
         match &self.head {
             Head::Request { .. } => "request",
             Head::Notification { .. } => "notification",
-            Head::Response {
-                is_error: false, ..
-            } => "response",
+            Head::Response { is_error: false, .. } => "response",
             Head::Response { is_error: true, .. } => "error",
         }
     }

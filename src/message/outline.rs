@@ -132,10 +132,7 @@ mod tests {
             outliner.feed(piece);
         }
         let outline = outliner.finish();
-        (
-            outline.id.map(|id| id.as_json().to_owned()),
-            outline.has_method,
-        )
+        (outline.id.map(|id| id.as_json().to_owned()), outline.has_method)
     }
 
     #[test]
@@ -157,10 +154,7 @@ mod tests {
 
     #[test]
     fn no_id_no_answer() {
-        assert_eq!(
-            outline(r#"{"method":"a","params":{"id":1}}"#, 4),
-            (None, true)
-        );
+        assert_eq!(outline(r#"{"method":"a","params":{"id":1}}"#, 4), (None, true));
         assert_eq!(outline("no json at all, id: 5", 4), (None, false));
         assert_eq!(outline(r#"[{"id":1,"method":"a"}]"#, 4).0, None);
     }

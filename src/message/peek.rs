@@ -55,14 +55,8 @@ pub fn error_code(answer: &Message) -> Option<(i64, Vec<String>)> {
         data: serde_json::Value,
     }
     let failure = serde_json::from_slice::<Answer>(answer.bytes()).ok()?.error;
-    let supported = failure
-        .data
-        .get("supported")
-        .and_then(serde_json::Value::as_array);
-    let revisions = supported
-        .into_iter()
-        .flatten()
-        .filter_map(|v| v.as_str().map(str::to_owned));
+    let supported = failure.data.get("supported").and_then(serde_json::Value::as_array);
+    let revisions = supported.into_iter().flatten().filter_map(|v| v.as_str().map(str::to_owned));
     Some((failure.code, revisions.collect()))
 }
 
@@ -91,10 +85,7 @@ mod tests {
     fn the_negotiated_revision_is_read_from_the_result() {
         let text =
             r#"{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{},"protocolVersion":"2025-06-18"}}"#;
-        assert_eq!(
-            negotiated_version(&message(text)).as_deref(),
-            Some("2025-06-18")
-        );
+        assert_eq!(negotiated_version(&message(text)).as_deref(), Some("2025-06-18"));
         let text = r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#;
         assert_eq!(negotiated_version(&message(text)), None);
     }
@@ -102,10 +93,7 @@ mod tests {
     #[test]
     fn codes_and_supported_revisions_are_read_from_errors() {
         let text = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"x","data":{"supported":["2026-07-28",1]}}}"#;
-        assert_eq!(
-            error_code(&message(text)),
-            Some((-32022, vec!["2026-07-28".to_owned()]))
-        );
+        assert_eq!(error_code(&message(text)), Some((-32022, vec!["2026-07-28".to_owned()])));
         let text = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"x"}}"#;
         assert_eq!(error_code(&message(text)), Some((-32000, vec![])));
     }

@@ -25,12 +25,7 @@ pub fn error(id: Option<&Id>, error: &Error) -> Message {
 /// The plain refusal of a method, as a server that does not know it would write it.
 #[must_use]
 pub fn method_not_found(id: &Id, method: &str) -> Message {
-    failure(
-        Some(id),
-        -32601,
-        &format!("Method not found: {method}"),
-        None,
-    )
+    failure(Some(id), -32601, &format!("Method not found: {method}"), None)
 }
 
 /// Tells the server that nobody waits for `id` any more.
@@ -50,19 +45,10 @@ pub fn cancelled(id: &Id, reason: &str) -> Message {
     }
     const METHOD: &str = "notifications/cancelled";
     let raw = raw(Some(id));
-    let params = Params {
-        request_id: &raw,
-        reason,
-    };
+    let params = Params { request_id: &raw, reason };
     write(
-        &Notice {
-            jsonrpc: "2.0",
-            method: METHOD,
-            params,
-        },
-        Head::Notification {
-            method: METHOD.into(),
-        },
+        &Notice { jsonrpc: "2.0", method: METHOD, params },
+        Head::Notification { method: METHOD.into() },
     )
 }
 
@@ -77,15 +63,8 @@ pub fn request(id: &Id, method: &str) -> Message {
     }
     let raw = raw(Some(id));
     write(
-        &Request {
-            jsonrpc: "2.0",
-            id: &raw,
-            method,
-        },
-        Head::Request {
-            id: id.clone(),
-            method: method.into(),
-        },
+        &Request { jsonrpc: "2.0", id: &raw, method },
+        Head::Request { id: id.clone(), method: method.into() },
     )
 }
 
@@ -119,19 +98,8 @@ fn failure(id: Option<&Id>, code: i32, message: &str, data: Option<Data>) -> Mes
     }
     let raw = raw(id);
     write(
-        &Answer {
-            jsonrpc: "2.0",
-            id: &raw,
-            error: Failure {
-                code,
-                message,
-                data,
-            },
-        },
-        Head::Response {
-            id: id.cloned(),
-            is_error: true,
-        },
+        &Answer { jsonrpc: "2.0", id: &raw, error: Failure { code, message, data } },
+        Head::Response { id: id.cloned(), is_error: true },
     )
 }
 
@@ -148,10 +116,7 @@ fn raw(id: Option<&Id>) -> Box<RawValue> {
 fn write(value: &impl Serialize, head: Head) -> Message {
     // Strings and numbers under string keys: serialising them has no way to fail.
     let bytes = serde_json::to_vec(value).unwrap_or_default();
-    Message {
-        bytes: Bytes::from(bytes),
-        head,
-    }
+    Message { bytes: Bytes::from(bytes), head }
 }
 
 #[cfg(test)]
@@ -171,10 +136,7 @@ mod tests {
             std::str::from_utf8(message.bytes()).unwrap(),
             r#"{"jsonrpc":"2.0","id":12345678901234567890,"error":{"code":-32000,"message":"Request timeout after 5ms","data":{"kind":"timeout","delivery":"unknown","reason":"silence"}}}"#
         );
-        assert_eq!(
-            Message::parse(message.bytes().clone()).as_ref(),
-            Ok(&message)
-        );
+        assert_eq!(Message::parse(message.bytes().clone()).as_ref(), Ok(&message));
     }
 
     #[test]
@@ -184,10 +146,7 @@ mod tests {
         failure.body = Some("x".repeat(501));
         let message = error(None, &failure);
         let value: serde_json::Value = serde_json::from_slice(message.bytes()).unwrap();
-        assert_eq!(
-            value["error"]["message"].as_str().unwrap().chars().count(),
-            500
-        );
+        assert_eq!(value["error"]["message"].as_str().unwrap().chars().count(), 500);
         assert_eq!(value["error"]["data"]["body"].as_str().unwrap().len(), 500);
         assert_eq!(value["error"]["code"], -32001);
         assert!(value["id"].is_null());
@@ -197,16 +156,10 @@ mod tests {
     fn the_other_messages_are_what_they_say() {
         let notice = cancelled(&id("\"a\""), "why");
         assert_eq!(Message::parse(notice.bytes().clone()).as_ref(), Ok(&notice));
-        assert_eq!(
-            super::super::peek::cancelled_request(&notice),
-            Some(id("\"a\""))
-        );
+        assert_eq!(super::super::peek::cancelled_request(&notice), Some(id("\"a\"")));
         let ping = request(&id("\"x\""), "ping");
         assert_eq!(Message::parse(ping.bytes().clone()).as_ref(), Ok(&ping));
         let refusal = method_not_found(&id("1"), "server/discover");
-        assert_eq!(
-            Message::parse(refusal.bytes().clone()).as_ref(),
-            Ok(&refusal)
-        );
+        assert_eq!(Message::parse(refusal.bytes().clone()).as_ref(), Ok(&refusal));
     }
 }

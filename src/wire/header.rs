@@ -32,11 +32,7 @@ pub fn encode(text: &str) -> HeaderValue {
     let plain = text.bytes().all(|b| matches!(b, b' '..=b'~' | b'\t'))
         && text.trim_matches([' ', '\t']) == text
         && !(text.starts_with("=?base64?") && text.ends_with("?="));
-    let coded = if plain {
-        text.to_owned()
-    } else {
-        sentinel(text)
-    };
+    let coded = if plain { text.to_owned() } else { sentinel(text) };
     // Visible ASCII and inner blanks only, by construction.
     HeaderValue::from_str(&coded).unwrap_or(HeaderValue::from_static(""))
 }
@@ -73,9 +69,7 @@ pub fn parse_line(line: &str) -> Result<(HeaderName, String), String> {
 /// A sentence that says what is wrong, without the value.
 pub fn parse_value(name: &HeaderName, value: &str) -> Result<HeaderValue, String> {
     if value.contains(['\r', '\n']) {
-        return Err(format!(
-            "the value of header '{name}' has a line break in it"
-        ));
+        return Err(format!("the value of header '{name}' has a line break in it"));
     }
     HeaderValue::from_str(value)
         .map_err(|_| format!("the value of header '{name}' has a control character in it"))
@@ -102,26 +96,11 @@ mod tests {
     fn headers_are_read_with_and_without_a_blank() {
         assert_eq!(parse_line("X-A: b c ").unwrap().1, "b c");
         assert_eq!(parse_line("X-A:b").unwrap().1, "b");
-        assert_eq!(
-            parse_line("Authorization:Bearer a:b").unwrap().1,
-            "Bearer a:b"
-        );
+        assert_eq!(parse_line("Authorization:Bearer a:b").unwrap().1, "Bearer a:b");
         assert!(parse_line("nothing").unwrap_err().contains("no colon"));
-        assert!(
-            parse_line("a b: c")
-                .unwrap_err()
-                .contains("'a b' is not a header name")
-        );
-        assert!(
-            parse_value(&NAME, "a\r\nb")
-                .unwrap_err()
-                .contains("line break")
-        );
-        assert!(
-            parse_value(&NAME, "a\u{1}b")
-                .unwrap_err()
-                .contains("control character")
-        );
+        assert!(parse_line("a b: c").unwrap_err().contains("'a b' is not a header name"));
+        assert!(parse_value(&NAME, "a\r\nb").unwrap_err().contains("line break"));
+        assert!(parse_value(&NAME, "a\u{1}b").unwrap_err().contains("control character"));
     }
 
     #[test]

@@ -36,12 +36,7 @@ impl Lines {
     /// A buffer for lines of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self {
-            buffer: BytesMut::new(),
-            searched: 0,
-            limit,
-            excess: Excess::No,
-        }
+        Self { buffer: BytesMut::new(), searched: 0, limit, excess: Excess::No }
     }
 
     /// Where the next bytes of the stream are to be appended.
@@ -88,11 +83,7 @@ impl Lines {
     }
 
     fn overflow(&mut self) -> Option<Line> {
-        let full = if self.excess == Excess::Inside {
-            0
-        } else {
-            self.limit
-        };
+        let full = if self.excess == Excess::Inside { 0 } else { self.limit };
         if self.buffer.len() <= full {
             return None;
         }
@@ -136,10 +127,7 @@ mod tests {
     #[test]
     fn lines_are_cut_at_newlines_and_trimmed() {
         // S0-01, C26: CR and white space around a line go, everything inside stays.
-        assert_eq!(
-            cut(99, &[b"{\"a\":1}\r\n  {\"b\": 2}\t\n"]),
-            ["{\"a\":1}", "{\"b\": 2}"]
-        );
+        assert_eq!(cut(99, &[b"{\"a\":1}\r\n  {\"b\": 2}\t\n"]), ["{\"a\":1}", "{\"b\": 2}"]);
     }
 
     #[test]
@@ -154,14 +142,8 @@ mod tests {
 
     #[test]
     fn an_over_long_line_is_given_out_in_pieces_and_the_next_one_lives() {
-        assert_eq!(
-            cut(4, &[b"abcdefgh", b"ijk", b"l\nok\n"]),
-            ["!abcdefghijkl", "ok"]
-        );
-        assert_eq!(
-            cut(4, &[b"abcdefgh\nok\nabcdefgh"]),
-            ["!abcdefgh", "ok", "!abcdefgh"]
-        );
+        assert_eq!(cut(4, &[b"abcdefgh", b"ijk", b"l\nok\n"]), ["!abcdefghijkl", "ok"]);
+        assert_eq!(cut(4, &[b"abcdefgh\nok\nabcdefgh"]), ["!abcdefgh", "ok", "!abcdefgh"]);
         assert_eq!(cut(4, &[b"abcdefgh", b"\nok\n"]), ["!abcdefgh", "ok"]);
     }
 

@@ -22,12 +22,7 @@ pub fn of(headers: &HeaderMap) -> Media {
     let Some(value) = headers.get(CONTENT_TYPE) else {
         return Media::Missing;
     };
-    let essence = value
-        .as_bytes()
-        .split(|b| *b == b';')
-        .next()
-        .unwrap_or_default()
-        .trim_ascii();
+    let essence = value.as_bytes().split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
     if essence.eq_ignore_ascii_case(b"application/json") {
         Media::Json
     } else if essence.eq_ignore_ascii_case(b"text/event-stream") {

@@ -67,10 +67,7 @@ impl Decoder {
 
     /// Hands over the next chunk. The one before must have been read to its end.
     pub fn push(&mut self, chunk: Bytes) {
-        debug_assert!(
-            self.chunk.is_empty(),
-            "events of the last chunk are still to be taken"
-        );
+        debug_assert!(self.chunk.is_empty(), "events of the last chunk are still to be taken");
         self.chunk = chunk;
         self.skip_mark();
     }
@@ -152,9 +149,7 @@ impl Decoder {
         // The field's name and blank are not part of the message.
         const NAME: usize = "data: ".len();
         if self.data.len() + self.partial.len() + more > self.limit.saturating_add(NAME) {
-            return Err(TooLarge {
-                id: self.event.id.clone(),
-            });
+            return Err(TooLarge { id: self.event.id.clone() });
         }
         Ok(())
     }
@@ -253,10 +248,7 @@ mod tests {
     fn events_end_at_a_blank_line_whatever_the_line_ends() {
         // S0-10, S4-17, C17
         assert_eq!(data(&[b"event: message\ndata: {}\n\n"]), ["{}"]);
-        assert_eq!(
-            data(&[b"data: a\r\n\r\ndata: b\r\rdata: c\n\n"]),
-            ["a", "b", "c"]
-        );
+        assert_eq!(data(&[b"data: a\r\n\r\ndata: b\r\rdata: c\n\n"]), ["a", "b", "c"]);
         assert_eq!(data(&[b"data: a\r", b"\n\r", b"\ndata: b\n\n"]), ["a", "b"]);
     }
 
@@ -273,10 +265,7 @@ mod tests {
     #[test]
     fn data_lines_are_joined() {
         // S4-18
-        assert_eq!(
-            data(&[b"data: {\ndata: \"a\":1\ndata: }\n\n"]),
-            ["{\n\"a\":1\n}"]
-        );
+        assert_eq!(data(&[b"data: {\ndata: \"a\":1\ndata: }\n\n"]), ["{\n\"a\":1\n}"]);
     }
 
     #[test]
@@ -291,11 +280,7 @@ mod tests {
         assert_eq!(events[0].id.as_deref(), Some(&b"x1"[..]));
         assert_eq!(events[0].retry, Some(Duration::from_millis(500)));
         assert_eq!(events[0].data.as_deref(), Some(&b""[..]));
-        assert_eq!(
-            events[1].id.as_deref(),
-            Some(&b""[..]),
-            "an empty id resets the position"
-        );
+        assert_eq!(events[1].id.as_deref(), Some(&b""[..]), "an empty id resets the position");
     }
 
     #[test]
@@ -307,11 +292,7 @@ mod tests {
     fn a_byte_order_mark_is_skipped_also_in_pieces() {
         assert_eq!(data(&[b"\xef\xbb\xbfdata: a\n\n"]), ["a"]);
         assert_eq!(data(&[b"\xef", b"\xbb", b"\xbfdata: a\n\n"]), ["a"]);
-        assert_eq!(
-            data(&[b"\xef", b"data: a\n\ndata: b\n\n"]),
-            ["b"],
-            "no mark: an odd field"
-        );
+        assert_eq!(data(&[b"\xef", b"data: a\n\ndata: b\n\n"]), ["b"], "no mark: an odd field");
     }
 
     #[test]
@@ -325,20 +306,13 @@ mod tests {
     fn the_limit_counts_the_unfinished_event_only() {
         // S4-20, C17
         let mut decoder = Decoder::new(8);
-        decoder.push(Bytes::from_static(
-            b"data: 12345678\n\ndata: 12345678\n\nid: 7\ndata: 123",
-        ));
+        decoder.push(Bytes::from_static(b"data: 12345678\n\ndata: 12345678\n\nid: 7\ndata: 123"));
         assert!(decoder.next_event().unwrap().is_some());
         assert!(decoder.next_event().unwrap().is_some());
         assert_eq!(decoder.next_event(), Ok(None));
         assert!(decoder.is_inside_event());
         decoder.push(Bytes::from_static(b"456789"));
-        assert_eq!(
-            decoder.next_event(),
-            Err(TooLarge {
-                id: Some(Bytes::from_static(b"7"))
-            })
-        );
+        assert_eq!(decoder.next_event(), Err(TooLarge { id: Some(Bytes::from_static(b"7")) }));
     }
 
     #[test]

@@ -1,0 +1,106 @@
+//! The requests in flight in one direction: which they are, and that each is closed once.
+
+use std::collections::HashMap;
+
+use crate::message::Id;
+
+/// Requests that wait for their answer, each with a note.
+#[derive(Debug)]
+pub(super) struct InFlight<T> {
+    /// By canonical id; the value has the id as it was written.
+    requests: HashMap<Id, (Id, T)>,
+}
+
+impl<T> Default for InFlight<T> {
+    fn default() -> Self {
+        Self { requests: HashMap::new() }
+    }
+}
+
+impl<T> InFlight<T> {
+    /// Notes a request. `false`: one with this id is in flight already.
+    pub(super) fn open(&mut self, id: &Id, note: T) -> bool {
+        let key = id.canonical();
+        if self.requests.contains_key(&key) {
+            return false;
+        }
+        self.requests.insert(key, (id.clone(), note));
+        true
+    }
+
+    /// Closes the request that `id` means, and gives back its id as it was written.
+    ///
+    /// A peer that reads numbers as doubles sends back a rounded id; it is found all the same.
+    pub(super) fn close(&mut self, id: &Id) -> Option<(Id, T)> {
+        if let Some(found) = self.requests.remove(&id.canonical()) {
+            return Some(found);
+        }
+        let key = self.requests.keys().find(|key| key.resembles(id))?.clone();
+        self.requests.remove(&key)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    pub(super) fn notes(&self) -> impl Iterator<Item = &T> {
+        self.requests.values().map(|(_, note)| note)
+    }
+
+    /// Closes all of them.
+    pub(super) fn close_all(&mut self) -> Vec<Id> {
+        self.requests.drain().map(|(_, (id, _))| id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn id(raw: &str) -> Id {
+        Id::from_json(raw).expect("an id")
+    }
+
+    #[test]
+    fn each_request_is_closed_once() {
+        // S1-11: an unknown id is nobody's.
+        let mut in_flight = InFlight::default();
+        assert!(in_flight.open(&id("0"), ()));
+        assert!(in_flight.open(&id("\"0\""), ()));
+        assert!(!in_flight.open(&id("0"), ()), "the id is taken");
+        assert!(in_flight.close(&id("0")).is_some());
+        assert!(in_flight.close(&id("0")).is_none());
+        assert!(in_flight.close(&id("7")).is_none());
+        assert_eq!(in_flight.close_all(), [id("\"0\"")]);
+        assert!(in_flight.is_empty());
+    }
+
+    #[test]
+    fn ids_that_came_back_in_another_form_are_found() {
+        let mut in_flight = InFlight::default();
+        in_flight.open(&id("9007199254740993"), ());
+        in_flight.open(&id(r#""\u0061""#), ());
+        let (found, ()) = in_flight.close(&id("9007199254740992")).unwrap();
+        assert_eq!(found, id("9007199254740993"));
+        assert!(in_flight.close(&id("\"a\"")).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_happens_nothing_is_closed_twice(steps in proptest::collection::vec((any::<bool>(), 0u8..5), 0..50)) {
+            let mut in_flight = InFlight::default();
+            let mut open = std::collections::HashSet::new();
+            for (opens, n) in steps {
+                let id = id(&n.to_string());
+                if opens {
+                    prop_assert_eq!(in_flight.open(&id, ()), open.insert(n));
+                } else {
+                    prop_assert_eq!(in_flight.close(&id).is_some(), open.remove(&n));
+                }
+            }
+            prop_assert_eq!(in_flight.close_all().len(), open.len());
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What was typed: the flags, their environment variables and their help texts.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Joins any MCP client to any MCP server.
+#[derive(Debug, Parser)]
+#[command(
+    name = "mcp-span",
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  \
+        mcp-span https://example.com/mcp\n  \
+        mcp-span https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'\n  \
+        mcp-span demo\n\n\
+        Exit codes: 0 normal end, 1 unexpected failure, 2 wrong usage or configuration."
+)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+    #[command(flatten)]
+    pub(super) connect: Connect,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Connect a stdio client to the MCP server at URL (the same as just URL)
+    Connect(Connect),
+    /// Do the same against a small MCP server inside this program
+    Demo(Demo),
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Connect {
+    /// The MCP endpoint of the server, such as https://example.com/mcp
+    #[arg(env = "MCP_SPAN_URL", hide_env_values = true)]
+    pub(super) url: Option<String>,
+
+    /// Send this header with every request, 'Name: value'; ${VAR} is replaced from the environment
+    #[arg(
+        short = 'H',
+        long = "header",
+        value_name = "HEADER",
+        env = "MCP_SPAN_HEADER",
+        hide_env_values = true,
+        value_delimiter = '\n'
+    )]
+    pub(super) headers: Vec<String>,
+
+    /// Read headers from a file, one 'Name: value' a line; '#' begins a comment
+    #[arg(long, value_name = "FILE", env = "MCP_SPAN_HEADER_FILE")]
+    pub(super) header_file: Option<PathBuf>,
+
+    /// Allow plain http to a host that is not this machine
+    #[arg(long, env = "MCP_SPAN_ALLOW_HTTP", value_parser = FalseyValueParser::new())]
+    pub(super) allow_http: bool,
+
+    #[command(flatten)]
+    pub(super) link: Link,
+
+    #[command(flatten)]
+    pub(super) log: Log,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Demo {
+    #[command(flatten)]
+    pub(super) link: Link,
+
+    #[command(flatten)]
+    pub(super) log: Log,
+}
+
+/// How to speak to the server.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Connection")]
+pub(super) struct Link {
+    /// Seconds of silence after which a request fails; 0 for no limit [default: 30, and 300 for
+    /// tool calls and their like]
+    #[arg(long, value_name = "SECONDS", env = "MCP_SPAN_TIMEOUT", value_parser = seconds)]
+    pub(super) timeout: Option<Duration>,
+
+    /// Seconds that connecting may take
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_CONNECT_TIMEOUT",
+        default_value = "10",
+        value_parser = some_seconds
+    )]
+    pub(super) connect_timeout: Duration,
+
+    /// The largest single message, in bytes; K, M and G count in 1024s
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "MCP_SPAN_MAX_MESSAGE_SIZE",
+        default_value = "64M",
+        value_parser = bytes
+    )]
+    pub(super) max_message_size: usize,
+
+    /// How many requests run at once; more wait for their turn
+    #[arg(
+        long,
+        value_name = "N",
+        env = "MCP_SPAN_MAX_PARALLEL",
+        default_value = "128",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(super) max_parallel: u32,
+
+    /// Forward one message at a time, in strict order
+    #[arg(long, env = "MCP_SPAN_SERIAL", value_parser = FalseyValueParser::new())]
+    pub(super) serial: bool,
+
+    /// Do not open the stream for messages that the server sends on its own account
+    #[arg(long, env = "MCP_SPAN_NO_SERVER_STREAM", value_parser = FalseyValueParser::new())]
+    pub(super) no_server_stream: bool,
+
+    /// Send this MCP-Protocol-Version in place of the negotiated one
+    #[arg(long, value_name = "REVISION", env = "MCP_SPAN_PROTOCOL_VERSION")]
+    pub(super) protocol_version: Option<String>,
+}
+
+/// What to write down about it.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Logging")]
+pub(super) struct Log {
+    /// Log every message that passes, on stderr (the same as --log-level debug, or DEBUG=1)
+    #[arg(short = 'v', long, visible_aliases = ["debug"])]
+    pub(super) verbose: bool,
+
+    /// What to log: off, error, warn, info, debug or trace [default: warn]
+    #[arg(long, value_name = "LEVEL", env = "MCP_SPAN_LOG_LEVEL")]
+    pub(super) log_level: Option<Level>,
+
+    /// How to write log lines
+    #[arg(long, value_name = "FORMAT", env = "MCP_SPAN_LOG_FORMAT", default_value = "text")]
+    pub(super) log_format: Format,
+
+    /// Append log lines to a file in place of stderr
+    #[arg(long, value_name = "FILE", env = "MCP_SPAN_LOG_FILE")]
+    pub(super) log_file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Level {
+    Off,
+    Error,
+    #[value(alias = "warning")]
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    Text,
+    Json,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 =
+        text.parse().map_err(|_| "it must be a number of seconds, such as 30 or 0.5".to_owned())?;
+    Duration::try_from_secs_f64(number)
+        .map_err(|_| "it must be a number of seconds from 0 up".to_owned())
+}
+
+fn some_seconds(text: &str) -> Result<Duration, String> {
+    match seconds(text)? {
+        Duration::ZERO => Err("it must be more than 0 seconds".to_owned()),
+        duration => Ok(duration),
+    }
+}
+
+fn bytes(text: &str) -> Result<usize, String> {
+    let wrong = || "it must be a number of bytes from 1 up, such as 1000000 or 64M".to_owned();
+    let (digits, unit) = match text.trim_end_matches(['b', 'B', 'i']) {
+        text if text.ends_with(['k', 'K']) => (&text[..text.len() - 1], 1 << 10),
+        text if text.ends_with(['m', 'M']) => (&text[..text.len() - 1], 1 << 20),
+        text if text.ends_with(['g', 'G']) => (&text[..text.len() - 1], 1 << 30),
+        text => (text, 1),
+    };
+    let number: usize = digits.parse().map_err(|_| wrong())?;
+    number.checked_mul(unit).filter(|size| *size > 0).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_and_times_are_read_and_nonsense_is_not() {
+        assert_eq!(bytes("1000"), Ok(1000));
+        assert_eq!(bytes("64M"), Ok(64 << 20));
+        assert_eq!(bytes("1KiB"), Ok(1024));
+        for text in ["", "0", "-1", "M", "1.5M", "99999999999G", "ü"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+        assert_eq!(seconds("0"), Ok(Duration::ZERO));
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for text in ["", "x", "-1", "NaN", "1e400"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+        assert!(some_seconds("0").is_err());
+    }
+}

@@ -1,0 +1,26 @@
+//! `mcp-span <URL>`: our own stdin and stdout, joined to a server.
+
+use std::process::ExitCode;
+
+use crate::transport::http::Settings;
+use crate::transport::{http, stdio};
+use crate::{bridge, os};
+
+/// Bridges until the client leaves, or somebody wants us to.
+pub(super) async fn run(settings: Settings) -> Result<ExitCode, std::io::Error> {
+    let timeouts = settings.timeouts;
+    let os::Stdio { input, output, restore } = os::stdio();
+    let client = stdio::open(input, output, settings.max_message);
+    let server = http::open(settings);
+    bridge::run(client, server, timeouts, told_to_leave()).await;
+    drop(restore);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A signal, or the death of whoever started us.
+async fn told_to_leave() {
+    tokio::select! {
+        () = os::terminated() => tracing::debug!("a signal came"),
+        () = os::parent_gone() => tracing::debug!("the parent process has ended"),
+    }
+}

@@ -1,0 +1,106 @@
+//! The user's headers, from flags and from a file, and which of their values are secrets.
+
+use std::path::Path;
+
+use http::{HeaderMap, HeaderName};
+
+use super::expand::expand;
+use super::report::Usage;
+use crate::secret::{Scrubber, Secret};
+use crate::wire::header;
+
+/// Reads all headers; their values are never part of an error.
+pub(super) fn read(
+    typed: &[String],
+    file: Option<&Path>,
+    lookup: impl Fn(&str) -> Option<String>,
+) -> Result<(HeaderMap, Scrubber), Usage> {
+    let mut headers = HeaderMap::new();
+    let mut scrubber = Scrubber::default();
+    let from_file = file.map(read_file).transpose()?.unwrap_or_default();
+    let from_file = from_file.into_iter().map(|(at, line)| (Some(at), line));
+    let typed = typed.iter().map(|line| (None, line.clone()));
+    for (at, line) in from_file.chain(typed) {
+        let wrong = |sentence: String| match &at {
+            Some(at) => Usage::new(format!("{at}: {sentence}")),
+            None => Usage::new(format!("--header: {sentence}")),
+        };
+        let (name, value) = header::parse_line(&line).map_err(wrong)?;
+        let (value, expanded) = expand(&value, &lookup).map_err(|usage| wrong(usage.0))?;
+        let mut checked = header::parse_value(&name, &value).map_err(wrong)?;
+        checked.set_sensitive(true);
+        if expanded || is_secret(&name) {
+            scrubber.add(&Secret::new(value));
+        }
+        headers.append(name, checked);
+    }
+    Ok((headers, scrubber))
+}
+
+fn read_file(path: &Path) -> Result<Vec<(String, String)>, Usage> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Usage::new(format!("the header file {shown} cannot be read: {error}")))?;
+    let lines = text.lines().enumerate().map(|(n, line)| (n, line.trim()));
+    Ok(lines
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(n, line)| (format!("{shown}, line {}", n + 1), line.to_owned()))
+        .collect())
+}
+
+/// Names under which credentials travel.
+fn is_secret(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    ["auth", "cookie", "key", "token", "secret", "password", "credential", "signature"]
+        .iter()
+        .any(|word| name.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(lines: &[&str]) -> Result<(HeaderMap, Scrubber), Usage> {
+        let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+        read(&lines, None, |name| (name == "TOKEN").then(|| "s3cr3tvalue".to_owned()))
+    }
+
+    #[test]
+    fn headers_are_read_expanded_and_kept_secret() {
+        let (headers, scrubber) =
+            typed(&["Authorization:Bearer ${TOKEN}", "X-A: b", "X-A: c"]).unwrap();
+        assert_eq!(headers["authorization"], "Bearer s3cr3tvalue");
+        assert_eq!(headers.get_all("x-a").iter().count(), 2);
+        assert!(!format!("{headers:?} {scrubber:?}").contains("s3cr3t"));
+        assert_eq!(scrubber.clean("x s3cr3tvalue y"), "x [secret] y");
+    }
+
+    #[test]
+    fn wrong_headers_are_said_to_be_wrong_without_their_value() {
+        for (line, word) in [
+            ("Authorization s3cr3tvalue", "no colon"),
+            ("X-A: s3cr3t\nvalue", "line break"),
+            ("X-A: ${UNDEFINED}", "'UNDEFINED'"),
+        ] {
+            let usage = typed(&[line]).unwrap_err();
+            assert!(usage.0.contains(word) && !usage.0.contains("s3cr3t"), "{usage:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_has_comments_and_its_errors_have_a_place() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "# mine\n\nX-A: 1\nX-Token: ${TOKEN}\n").unwrap();
+        let lookup = |_: &str| Some("abcdef".to_owned());
+        let (headers, _) = read(&["X-B: 2".to_owned()], Some(file.path()), lookup).unwrap();
+        assert_eq!(
+            (&headers["x-a"], &headers["x-b"]),
+            (&"1".parse().unwrap(), &"2".parse().unwrap())
+        );
+        assert_eq!(headers["x-token"], "abcdef");
+        std::fs::write(file.path(), "X-A: 1\nnonsense\n").unwrap();
+        assert!(read(&[], Some(file.path()), lookup).unwrap_err().0.contains("line 2"));
+        let missing = read(&[], Some(Path::new("/nonexistent/headers")), lookup).unwrap_err();
+        assert!(missing.0.contains("cannot be read"), "{missing:?}");
+    }
+}

@@ -1,0 +1,116 @@
+//! Where log lines go, in which form, and from which level on.
+
+use std::fs::{File, OpenOptions};
+use std::sync::Mutex;
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt, registry};
+
+use super::args::{Format, Level, Log};
+use super::report::Usage;
+
+const OURS: &str = env!("CARGO_CRATE_NAME");
+
+/// Starts logging. Without any word of the user's, only warnings are written.
+pub(super) fn start(typed: &Log) -> Result<(), Usage> {
+    let filter = filter(typed, |name| std::env::var(name).ok());
+    if !filter.would_enable(OURS, &tracing::Level::ERROR) {
+        return Ok(());
+    }
+    let writer = match &typed.log_file {
+        Some(path) => BoxMakeWriter::new(Mutex::new(open(path)?)),
+        None => BoxMakeWriter::new(std::io::stderr),
+    };
+    // Internal errors would be printed on the very stream that failed.
+    let lines = fmt::layer()
+        .with_ansi(false)
+        .with_target(false)
+        .log_internal_errors(false)
+        .with_writer(writer);
+    let layer = match typed.log_format {
+        Format::Text => lines.boxed(),
+        Format::Json => lines.json().flatten_event(true).boxed(),
+    };
+    // Fails only if somebody has started it already.
+    let _ = registry().with(layer.with_filter(filter)).try_init();
+    Ok(())
+}
+
+/// A flag beats `MCP_SPAN_LOG_LEVEL`, which beats the names that others use.
+fn filter(typed: &Log, lookup: impl Fn(&str) -> Option<String>) -> Targets {
+    // The HTTP library below us logs, too; only who asks for it by name gets that.
+    let only = |level| Targets::new().with_target(OURS, level);
+    if typed.verbose {
+        return only(LevelFilter::DEBUG);
+    }
+    if let Some(level) = typed.log_level {
+        return only(level_filter(level));
+    }
+    if lookup("DEBUG").is_some_and(|value| matches!(&*value, "1" | "true" | "yes" | "on")) {
+        return only(LevelFilter::DEBUG);
+    }
+    let named = ["LOG_LEVEL", "RUST_LOG"].into_iter().find_map(|name| {
+        let text = lookup(name)?;
+        let level = text.parse::<LevelFilter>().ok().map(only);
+        level.or_else(|| text.parse::<Targets>().ok())
+    });
+    named.unwrap_or_else(|| only(LevelFilter::WARN))
+}
+
+fn level_filter(level: Level) -> LevelFilter {
+    match level {
+        Level::Off => LevelFilter::OFF,
+        Level::Error => LevelFilter::ERROR,
+        Level::Warn => LevelFilter::WARN,
+        Level::Info => LevelFilter::INFO,
+        Level::Debug => LevelFilter::DEBUG,
+        Level::Trace => LevelFilter::TRACE,
+    }
+}
+
+/// Log lines are the owner's business.
+fn open(path: &std::path::Path) -> Result<File, Usage> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(|error| {
+        Usage::new(format!("the log file {} cannot be written: {error}", path.display()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(verbose: bool, log_level: Option<Level>) -> Log {
+        Log { verbose, log_level, log_format: Format::Text, log_file: None }
+    }
+
+    fn level(typed: &Log, environment: &[(&str, &str)]) -> Option<LevelFilter> {
+        let lookup =
+            |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+        filter(typed, lookup).default_level()
+    }
+
+    #[test]
+    fn flags_beat_the_environment_and_quiet_is_the_default() {
+        // S2-25, S2-29, C16
+        use tracing::Level as Is;
+        let plain = log(false, None);
+        assert_eq!(level(&plain, &[]), Some(Is::WARN));
+        assert_eq!(level(&log(true, None), &[]), Some(Is::DEBUG));
+        assert_eq!(level(&plain, &[("DEBUG", "1")]), Some(Is::DEBUG));
+        assert_eq!(level(&plain, &[("DEBUG", "0")]), Some(Is::WARN));
+        assert_eq!(level(&plain, &[("LOG_LEVEL", "info")]), Some(Is::INFO));
+        assert_eq!(level(&plain, &[("RUST_LOG", "trace")]), Some(Is::TRACE));
+        assert_eq!(level(&log(false, Some(Level::Off)), &[("DEBUG", "1")]), None);
+        assert_eq!(level(&plain, &[("RUST_LOG", "mcp_span=debug,other=off")]), Some(Is::DEBUG));
+        let debug = filter(&log(true, None), |_| None);
+        assert!(!debug.would_enable("hyper_util::client", &Is::ERROR), "only our own lines");
+    }
+}

@@ -1,0 +1,34 @@
+//! Errors for people, on stderr, and the exit code that goes with each.
+#![expect(clippy::print_stderr, reason = "this is where the program speaks to a person")]
+
+use std::process::ExitCode;
+
+/// Something in the arguments, the environment or a file that the user can mend.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Usage(pub(super) String);
+
+impl Usage {
+    pub(super) fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+}
+
+/// Arguments that the parser refused; it says itself what is wrong with them.
+pub(super) fn bad_arguments(error: &clap::Error) -> ExitCode {
+    // `--help` and `--version` come this way, too, and go to stdout.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+}
+
+/// A sentence, and exit code 2.
+pub(super) fn usage(usage: &Usage) -> ExitCode {
+    eprintln!("mcp-span: {}", usage.0);
+    eprintln!("Try 'mcp-span --help'.");
+    ExitCode::from(2)
+}
+
+/// What nobody expected, and exit code 1.
+pub(super) fn unexpected(error: &std::io::Error) -> ExitCode {
+    eprintln!("mcp-span: unexpected failure: {error}");
+    ExitCode::FAILURE
+}

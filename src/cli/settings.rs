@@ -1,0 +1,147 @@
+//! What the arguments mean: checked, with the environment looked up, ready to be used.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use http::HeaderValue;
+use url::{Host, Url};
+
+use super::args;
+use super::headers;
+use super::report::Usage;
+use crate::limits::Timeouts;
+use crate::secret::{Scrubber, Secret, shown};
+use crate::transport::http::Settings;
+
+/// The settings for a connection to the URL that was typed.
+pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
+    let url = url(typed.url.as_deref(), typed.allow_http)?;
+    let file = typed.header_file.as_deref();
+    let (headers, mut scrubber) =
+        headers::read(&typed.headers, file, |name| std::env::var(name).ok())?;
+    hide_parts(&url, &mut scrubber);
+    let mut settings = link(&typed.link, url)?;
+    settings.headers = headers;
+    settings.scrubber = scrubber;
+    Ok(settings)
+}
+
+/// The settings that do not depend on who the server is.
+pub(super) fn link(typed: &args::Link, url: Url) -> Result<Settings, Usage> {
+    let version = typed.protocol_version.as_deref();
+    let protocol_version = version
+        .map(HeaderValue::from_str)
+        .transpose()
+        .map_err(|_| Usage::new("--protocol-version must be a date such as 2025-06-18"))?;
+    Ok(Settings {
+        protocol_version,
+        timeouts: timeouts(typed.timeout),
+        connect_timeout: typed.connect_timeout,
+        max_message: typed.max_message_size,
+        parallel: usize::try_from(typed.max_parallel).unwrap_or(usize::MAX),
+        serial: typed.serial,
+        server_stream: !typed.no_server_stream,
+        ..Settings::new(url)
+    })
+}
+
+/// One number for all; 0 for none.
+fn timeouts(typed: Option<Duration>) -> Timeouts {
+    match typed {
+        None => Timeouts::default(),
+        Some(limit) => {
+            let limit = Some(limit).filter(|limit| !limit.is_zero());
+            Timeouts { quick: limit, work: limit }
+        }
+    }
+}
+
+fn url(typed: Option<&str>, allow_http: bool) -> Result<Url, Usage> {
+    let Some(typed) = typed else {
+        return Err(Usage::new(
+            "the URL of an MCP server is missing: mcp-span https://example.com/mcp",
+        ));
+    };
+    let wrong = || {
+        let typed = typed.escape_debug();
+        Usage::new(format!("'{typed}' is not a URL: write it like https://example.com/mcp"))
+    };
+    // `localhost:3000/mcp` parses, as a URL with the scheme `localhost`.
+    let mut url = Url::parse(typed).map_err(|_| wrong())?;
+    if !matches!(url.scheme(), "http" | "https") {
+        if !url.has_host() {
+            return Err(wrong());
+        }
+        let scheme = url.scheme();
+        return Err(Usage::new(format!(
+            "the URL's scheme is '{scheme}'; only http and https are spoken here"
+        )));
+    }
+    url.set_fragment(None);
+    if url.scheme() == "http" && !is_loopback(&url) && !allow_http {
+        return Err(Usage::new(format!(
+            "{} is plain http to another machine, where anybody on the way can read it: use https, \
+             or --allow-http if you trust the way",
+            shown(&url)
+        )));
+    }
+    Ok(url)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(ip)) => ip.is_loopback() || ip == Ipv4Addr::UNSPECIFIED,
+        Some(Host::Ipv6(ip)) => {
+            ip.is_loopback()
+                || ip == Ipv6Addr::UNSPECIFIED
+                || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback())
+        }
+        None => false,
+    }
+}
+
+/// What stands in a URL may be a token as well as not.
+fn hide_parts(url: &Url, scrubber: &mut Scrubber) {
+    for (_, value) in url.query_pairs() {
+        scrubber.add(&Secret::new(value));
+    }
+    if let Some(password) = url.password() {
+        scrubber.add(&Secret::new(password));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_or_refused_with_a_reason() {
+        // S2-32
+        let accepted = |typed| url(Some(typed), false).map(|url| url.to_string());
+        assert_eq!(accepted("https://example.com/mcp#x").unwrap(), "https://example.com/mcp");
+        for typed in
+            ["http://localhost:1/", "http://127.9.9.9/", "http://[::1]/", "http://a.localhost/"]
+        {
+            assert!(accepted(typed).is_ok(), "{typed}");
+        }
+        let refused = |typed| url(typed, false).unwrap_err().0;
+        assert!(refused(None).contains("missing"));
+        assert!(refused(Some("nonsense")).contains("is not a URL"));
+        assert!(refused(Some("localhost:3000/mcp")).contains("is not a URL"));
+        assert!(refused(Some("")).contains("is not a URL"));
+        assert!(refused(Some("ftp://example.com/")).contains("'ftp'"));
+        assert!(refused(Some("http://example.com/?token=abc")).contains("--allow-http"));
+        assert!(!refused(Some("http://example.com/?token=abc")).contains("abc"));
+        assert!(url(Some("http://example.com/"), true).is_ok());
+    }
+
+    #[test]
+    fn one_timeout_is_for_all_and_zero_is_none() {
+        // C2
+        assert_eq!(timeouts(None), Timeouts::default());
+        let one = Some(Duration::from_secs(7));
+        assert_eq!(timeouts(one), Timeouts { quick: one, work: one });
+        assert_eq!(timeouts(Some(Duration::ZERO)), Timeouts { quick: None, work: None });
+    }
+}

@@ -1,0 +1,141 @@
+//! Opens connections: name resolution, TCP and TLS, each with an error of its own.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::Scheme;
+use hyper_rustls::MaybeHttpsStream;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+use super::tls::LazyTls;
+use crate::limits;
+
+/// What can go wrong before a request is on its way.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConnectFault {
+    #[error("{0}")]
+    Dns(io::Error),
+    #[error("{0}")]
+    Tcp(Box<dyn std::error::Error + Send + Sync>),
+    #[error("{0}")]
+    Tls(Box<dyn std::error::Error + Send + Sync>),
+    #[error("no connection within {} ms", .0.as_millis())]
+    Timeout(Duration),
+}
+
+/// Makes connections for the pool.
+#[derive(Clone, Debug)]
+pub(super) struct Connector {
+    tcp: HttpConnector<Resolver>,
+    tls: Arc<LazyTls>,
+    timeout: Duration,
+}
+
+impl Connector {
+    pub(super) fn new(timeout: Duration) -> Self {
+        let mut tcp = HttpConnector::new_with_resolver(Resolver(GaiResolver::new()));
+        tcp.enforce_http(false);
+        // Small messages that wait for an answer: Nagle and delayed ACK would add 40 ms each.
+        tcp.set_nodelay(true);
+        tcp.set_keepalive(Some(limits::TCP_KEEPALIVE));
+        tcp.set_keepalive_interval(Some(limits::TCP_KEEPALIVE / 3));
+        tcp.set_keepalive_retries(Some(3));
+        Self { tcp, tls: Arc::new(LazyTls::default()), timeout }
+    }
+
+    async fn connect(mut self, uri: Uri) -> Result<Stream, ConnectFault> {
+        let secure = uri.scheme() == Some(&Scheme::HTTPS);
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let tcp = self.tcp.call(uri).await.map_err(tcp_fault)?;
+        if !secure {
+            return Ok(MaybeHttpsStream::Http(tcp));
+        }
+        let config = self.tls.config().map_err(|error| ConnectFault::Tls(error.into()))?;
+        let name = ServerName::try_from(host).map_err(|error| ConnectFault::Tls(error.into()))?;
+        let stream = tokio_rustls::TlsConnector::from(config)
+            .connect(name, TokioIo::new(tcp))
+            .await
+            .map_err(|error| ConnectFault::Tls(error.into()))?;
+        Ok(MaybeHttpsStream::Https(TokioIo::new(stream)))
+    }
+}
+
+type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+
+impl Service<Uri> for Connector {
+    type Response = Stream;
+    type Error = ConnectFault;
+    type Future = Pin<Box<dyn Future<Output = Result<Stream, ConnectFault>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectFault>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let limit = self.timeout;
+        let connect = self.clone().connect(uri);
+        Box::pin(async move {
+            let timed = tokio::time::timeout(limit, connect).await;
+            timed.unwrap_or(Err(ConnectFault::Timeout(limit)))
+        })
+    }
+}
+
+fn tcp_fault(error: impl std::error::Error + Send + Sync + 'static) -> ConnectFault {
+    let mut source: Option<&dyn std::error::Error> = Some(&error);
+    while let Some(cause) = source {
+        if let Some(Unresolved(reason)) = cause.downcast_ref() {
+            return ConnectFault::Dns(io::Error::new(reason.kind(), reason.to_string()));
+        }
+        // The innermost error is the one that says what happened.
+        if let (Some(error), None) = (cause.downcast_ref::<io::Error>(), cause.source()) {
+            return ConnectFault::Tcp(io::Error::new(error.kind(), error.to_string()).into());
+        }
+        source = cause.source();
+    }
+    ConnectFault::Tcp(Box::new(error))
+}
+
+/// The system's name resolution, except for `localhost`, which needs none.
+#[derive(Clone, Debug)]
+struct Resolver(GaiResolver);
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unresolved(io::Error);
+
+impl Service<Name> for Resolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = Unresolved;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Unresolved>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Unresolved>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        // Asking the system would start a thread; both families, since servers listen on either.
+        if name.as_str().eq_ignore_ascii_case("localhost") {
+            let loopback = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)];
+            let addresses: Vec<SocketAddr> =
+                loopback.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect();
+            return Box::pin(std::future::ready(Ok(addresses.into_iter())));
+        }
+        let resolving = self.0.call(name);
+        Box::pin(async move {
+            let addresses: Vec<SocketAddr> = resolving.await.map_err(Unresolved)?.collect();
+            Ok(addresses.into_iter())
+        })
+    }
+}

@@ -1,0 +1,13 @@
+//! HTTP plumbing that knows nothing of MCP.
+
+pub mod backoff;
+mod body;
+pub mod client;
+mod connect;
+mod fault;
+mod redirect;
+mod tls;
+
+pub use body::Progress;
+pub use client::{Call, HttpClient};
+pub(crate) use fault::explain_body;

@@ -1,0 +1,91 @@
+//! Which redirects are followed: to the same origin, and never with another method.
+
+use http::header::LOCATION;
+use http::{HeaderMap, Method, StatusCode};
+use url::Url;
+
+use crate::error::{Error, Kind};
+use crate::secret::shown;
+
+/// Where the answer sends us; `None` if it does not.
+///
+/// Headers with credentials go along, so another origin is out of the question; and a POST that
+/// became a GET would lose the message.
+pub(super) fn target(
+    url: &Url,
+    method: &Method,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Result<Option<Url>, Error> {
+    let keeps_method = match status.as_u16() {
+        307 | 308 => true,
+        301..=303 => *method == Method::GET,
+        _ => return Ok(None),
+    };
+    let refuse = |message: String, hint: &str| {
+        let mut error = Error::new(Kind::Redirect, message).not_delivered().hint(hint);
+        error.status = Some(status.as_u16());
+        Err(error)
+    };
+    let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
+    let Some(next) = location.and_then(|location| url.join(location).ok()) else {
+        let message = format!("HTTP {status}: {} redirects to nowhere", shown(url));
+        return refuse(message, "Ask who runs the server for its right URL");
+    };
+    if next.origin() != url.origin() {
+        let message = format!(
+            "HTTP {status}: {} redirects to another origin, {}, which is not followed",
+            shown(url),
+            shown(&next)
+        );
+        return refuse(message, "If you trust that address, use it as the URL");
+    }
+    if !keeps_method {
+        let message = format!(
+            "HTTP {status}: {} redirects to {} with a status that drops the message",
+            shown(url),
+            shown(&next)
+        );
+        return refuse(message, "Use the address that it redirects to as the URL");
+    }
+    Ok(Some(next))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn follow(method: &Method, status: u16, location: &'static str) -> Result<Option<Url>, Error> {
+        let mut headers = HeaderMap::new();
+        headers.insert(LOCATION, HeaderValue::from_static(location));
+        let url = Url::parse("http://localhost:1/mcp?k=v").unwrap();
+        target(&url, method, StatusCode::from_u16(status).unwrap(), &headers)
+    }
+
+    #[test]
+    fn same_origin_and_method_are_followed() {
+        let to = |r: Result<Option<Url>, Error>| r.unwrap().unwrap().to_string();
+        assert_eq!(to(follow(&Method::POST, 307, "/mcp/")), "http://localhost:1/mcp/");
+        assert_eq!(to(follow(&Method::POST, 308, "http://localhost:1/x")), "http://localhost:1/x");
+        assert_eq!(to(follow(&Method::GET, 302, "y")), "http://localhost:1/y");
+        assert_eq!(follow(&Method::POST, 200, "/x").unwrap(), None);
+        assert_eq!(follow(&Method::POST, 304, "/x").unwrap(), None);
+    }
+
+    #[test]
+    fn everything_else_is_refused_with_a_reason() {
+        let refused = |r: Result<Option<Url>, Error>| r.unwrap_err().message;
+        assert!(
+            refused(follow(&Method::POST, 307, "http://localhost:2/")).contains("another origin")
+        );
+        assert!(
+            refused(follow(&Method::POST, 308, "https://localhost:1/")).contains("another origin")
+        );
+        assert!(refused(follow(&Method::POST, 302, "/x")).contains("drops the message"));
+        assert!(refused(follow(&Method::POST, 307, "http://")).contains("nowhere"));
+        let shown = refused(follow(&Method::POST, 307, "http://evil/?token=abcdef"));
+        assert!(!shown.contains("abcdef"));
+    }
+}

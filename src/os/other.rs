@@ -1,0 +1,24 @@
+//! Windows and others: the runtime's threads read and write the standard streams.
+
+use super::Stdio;
+
+/// Nothing was changed, so nothing is put back.
+#[derive(Debug)]
+pub struct Restore(());
+
+/// Opens stdin and stdout.
+#[must_use]
+pub fn stdio() -> Stdio {
+    Stdio {
+        input: Box::new(tokio::io::stdin()),
+        output: Box::new(tokio::io::stdout()),
+        restore: Restore(()),
+    }
+}
+
+/// Completes when somebody wants this process to end.
+pub async fn terminated() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,99 @@
+//! Recognises the envelope that a modern request carries in `params._meta`.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use crate::message::Message;
+
+/// What the HTTP headers of a modern request repeat from its body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// The revision that the request speaks.
+    pub version: String,
+    /// The tool, prompt, resource or task that it is about.
+    pub name: Option<String>,
+}
+
+const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+
+impl Envelope {
+    /// The envelope of `message`, if it has one.
+    ///
+    /// Legacy messages cost a search for the key and nothing more.
+    #[must_use]
+    pub fn of(message: &Message) -> Option<Self> {
+        let method = message.method()?;
+        memchr::memmem::find(message.bytes(), VERSION_KEY.as_bytes())?;
+        let params = serde_json::from_slice::<Body<'_>>(message.bytes()).ok()?.params;
+        let name = match method {
+            "tools/call" | "prompts/get" => params.name,
+            "resources/read" => params.uri,
+            "tasks/get" | "tasks/update" | "tasks/cancel" => params.task_id,
+            _ => None,
+        };
+        let version = params.meta.version.into_owned();
+        Some(Self { version, name: name.map(Cow::into_owned) })
+    }
+}
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    params: Params<'a>,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow, rename = "_meta")]
+    meta: Meta<'a>,
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    uri: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "taskId")]
+    task_id: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Meta<'a> {
+    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
+    version: Cow<'a, str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn envelope(method: &str, params: &str) -> Option<Envelope> {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+        Envelope::of(&Message::parse(Bytes::from(text)).expect("a message"))
+    }
+
+    const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
+
+    #[test]
+    fn the_version_and_the_name_are_read() {
+        let found = envelope("tools/call", &format!(r#"{{"name":"a\"b",{META}}}"#)).unwrap();
+        assert_eq!((found.version.as_str(), found.name.as_deref()), ("2026-07-28", Some("a\"b")));
+        let found = envelope("resources/read", &format!(r#"{{"uri":"x://y",{META}}}"#)).unwrap();
+        assert_eq!(found.name.as_deref(), Some("x://y"));
+        let found = envelope("tasks/get", &format!(r#"{{"taskId":"t",{META}}}"#)).unwrap();
+        assert_eq!(found.name.as_deref(), Some("t"));
+        let found = envelope("tools/list", &format!(r#"{{"name":"x",{META}}}"#)).unwrap();
+        assert_eq!(found.name, None);
+    }
+
+    #[test]
+    fn the_key_elsewhere_makes_no_envelope() {
+        let key = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+        assert_eq!(envelope("tools/call", &format!(r#"{{"arguments":{{{key}}}}}"#)), None);
+        assert_eq!(
+            envelope("tools/call", &format!(r#"{{"arguments":{{"_meta":{{{key}}}}}}}"#)),
+            None
+        );
+        assert_eq!(envelope("tools/call", "{}"), None);
+    }
+}

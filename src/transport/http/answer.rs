@@ -1,0 +1,284 @@
+//! Sorts the answer to a POST, once: JSON, events, an acknowledgement, or a failure.
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, WWW_AUTHENTICATE};
+use http::{HeaderMap, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use url::Url;
+
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::message::{Message, edit};
+use crate::net;
+use crate::secret::shown;
+use crate::wire::{header, media};
+
+/// What the server's answer is, by its status and media type.
+pub(super) enum Answer {
+    /// One message, or an array of them, in the body.
+    Json(Incoming),
+    /// A stream of events.
+    Events(Incoming),
+    /// A success without content of interest.
+    Accepted(Incoming),
+    /// A success whose content nobody can read.
+    Unreadable(Error),
+    /// An HTTP error.
+    Refused(Response<Incoming>),
+}
+
+impl Answer {
+    /// `wants_content`: a request was sent, so an acknowledgement is not enough.
+    pub(super) fn sort(response: Response<Incoming>, wants_content: bool, url: &Url) -> Self {
+        let status = response.status();
+        if !status.is_success() {
+            return Self::Refused(response);
+        }
+        match (media::of(response.headers()), wants_content) {
+            (media::Media::EventStream, _) => Self::Events(response.into_body()),
+            (media::Media::Json, true) if status != StatusCode::ACCEPTED => {
+                Self::Json(response.into_body())
+            }
+            (_, false) => Self::Accepted(response.into_body()),
+            (media, true) => Self::Unreadable(unreadable(&response, media, url)),
+        }
+    }
+}
+
+fn unreadable(response: &Response<Incoming>, media: media::Media, url: &Url) -> Error {
+    let status = response.status();
+    let place = shown(url);
+    if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) || is_empty(response) {
+        let message =
+            format!("{place} accepted the request with HTTP {status} but did not answer it");
+        let mut error = Error::new(Kind::NoResponse, message);
+        error.status = Some(status.as_u16());
+        return error;
+    }
+    let named = match media {
+        media::Media::Missing => "without a content type".to_owned(),
+        _ => format!("with content type {}", content_type(response.headers())),
+    };
+    let message = format!("{place} answered {named}, which is not an MCP answer");
+    let mut error = Error::new(Kind::BadResponse, message)
+        .hint("Check that the URL is that of an MCP endpoint, not of a web page");
+    error.status = Some(status.as_u16());
+    error
+}
+
+fn is_empty(response: &Response<Incoming>) -> bool {
+    response.headers().get(CONTENT_LENGTH).is_some_and(|length| length == "0")
+}
+
+fn content_type(headers: &HeaderMap) -> String {
+    let value = headers.get(http::header::CONTENT_TYPE);
+    edit::excerpt(&String::from_utf8_lossy(value.map_or(b"", |v| v.as_bytes())), 80)
+}
+
+/// Reads the next piece of a body; `None` at its end.
+pub(super) async fn next_piece(body: &mut Incoming, url: &Url) -> Result<Option<Bytes>, Error> {
+    loop {
+        match body.frame().await {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(net::explain_body(&error, url)),
+            Some(Ok(frame)) => {
+                // Trailers are of no interest.
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
+/// Collects the pieces of a body; one that came in one piece is not copied.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    first: Bytes,
+    rest: BytesMut,
+}
+
+impl Collected {
+    pub(super) fn len(&self) -> usize {
+        if self.rest.is_empty() { self.first.len() } else { self.rest.len() }
+    }
+
+    /// Adds a piece; `expected` is how much the whole body is said to be.
+    pub(super) fn push(&mut self, piece: Bytes, expected: u64) {
+        if self.len() == 0 {
+            self.first = piece;
+            return;
+        }
+        if self.rest.is_empty() {
+            let expected = usize::try_from(expected).unwrap_or_default();
+            self.rest.reserve(expected.clamp(self.first.len() + piece.len(), limits::MESSAGE_SIZE));
+            self.rest.extend_from_slice(&self.first);
+        }
+        self.rest.extend_from_slice(&piece);
+    }
+
+    pub(super) fn finish(self) -> Bytes {
+        if self.rest.is_empty() { self.first } else { self.rest.freeze() }
+    }
+}
+
+/// An HTTP error, read as far as it is of interest.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Refusal {
+    /// Reads what the server says beside the status. What does not come in time is left out.
+    pub(super) async fn read(response: Response<Incoming>, url: &Url) -> Self {
+        let (parts, mut body) = response.into_parts();
+        let mut collected = Collected::default();
+        let reading = async {
+            while collected.len() < limits::ERROR_BODY {
+                match next_piece(&mut body, url).await {
+                    Ok(Some(piece)) => collected.push(piece, 0),
+                    _ => return,
+                }
+            }
+        };
+        let _ = tokio::time::timeout(limits::ERROR_BODY_WAIT, reading).await;
+        Self { status: parts.status, headers: parts.headers, body: collected.finish() }
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The JSON-RPC error in the body, if that is what the server has to say.
+    ///
+    /// 401 and 403 keep their meaning, whatever the body is.
+    pub(super) fn json_rpc_error(&self) -> Option<Message> {
+        if matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return None;
+        }
+        let message = Message::parse(self.body.clone()).ok()?;
+        (message.type_name() == "error").then_some(message)
+    }
+
+    /// The error for whoever sent the request (S1-35, S1-36).
+    pub(super) fn error(&self) -> Error {
+        let status = self.status.as_u16();
+        let body = String::from_utf8_lossy(&self.body);
+        let text = match body.trim() {
+            "" => self.status.canonical_reason().unwrap_or("no text").to_owned(),
+            text => text.to_owned(),
+        };
+        let hints = self.hints();
+        let room = limits::ERROR_TEXT.saturating_sub(hints.chars().count());
+        let message = edit::excerpt(&format!("HTTP {status}: {text}"), room) + &hints;
+        let mut error = Error::new(Kind::Status, message);
+        error.status = Some(status);
+        error.body = (!self.body.is_empty()).then(|| edit::excerpt(&body, limits::ERROR_TEXT));
+        if self.status == StatusCode::UNAUTHORIZED || self.status == StatusCode::FORBIDDEN {
+            error = error.hint(
+                "The server wants other credentials: give them with --header 'Authorization: …'",
+            );
+        }
+        // A client error turned the message away; a server's own error may have come too late.
+        let turned_away =
+            self.status.is_client_error() && self.status != StatusCode::REQUEST_TIMEOUT;
+        if turned_away { error.not_delivered() } else { error }
+    }
+
+    fn hints(&self) -> String {
+        let mut hints = Vec::new();
+        for (shown, name) in
+            [("WWW-Authenticate", WWW_AUTHENTICATE), ("Mcp-Auth-Server", header::AUTH_SERVER)]
+        {
+            let values: Vec<String> = self
+                .headers
+                .get_all(name)
+                .iter()
+                .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+                .collect();
+            if !values.is_empty() {
+                hints.push(format!("{shown}: {}", values.join(", ")));
+            }
+        }
+        if hints.is_empty() {
+            return String::new();
+        }
+        format!(" [{}]", edit::excerpt(&hints.join("; "), limits::ERROR_TEXT / 2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+    use crate::error::Delivery;
+
+    fn refusal(status: u16, body: &'static str) -> Refusal {
+        Refusal {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: HeaderMap::new(),
+            body: Bytes::from_static(body.as_bytes()),
+        }
+    }
+
+    #[test]
+    fn the_text_has_status_body_and_hints() {
+        // S1-35, S1-36, S4-14
+        assert_eq!(refusal(500, "boom\n").error().message, "HTTP 500: boom");
+        assert_eq!(refusal(404, "").error().message, "HTTP 404: Not Found");
+        let mut refused = refusal(401, "no");
+        refused.headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"x\""));
+        refused.headers.insert(header::AUTH_SERVER, HeaderValue::from_static("https://as"));
+        let error = refused.error();
+        assert_eq!(
+            error.message,
+            "HTTP 401: no [WWW-Authenticate: Bearer realm=\"x\"; Mcp-Auth-Server: https://as]"
+        );
+        assert_eq!((error.code(), error.status), (-32001, Some(401)));
+    }
+
+    #[test]
+    fn hints_survive_a_long_body() {
+        // C5, C24
+        let mut refused = refusal(403, "");
+        refused.body = Bytes::from("x".repeat(2000));
+        refused.headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer scope=\"a\""));
+        let message = refused.error().message;
+        assert_eq!(message.chars().count(), 500);
+        assert!(message.ends_with("[WWW-Authenticate: Bearer scope=\"a\"]"), "{message}");
+    }
+
+    #[test]
+    fn a_json_rpc_error_in_the_body_is_found_but_not_behind_401() {
+        let body = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request"},"id":null}"#;
+        assert!(refusal(400, body).json_rpc_error().is_some());
+        assert!(refusal(401, body).json_rpc_error().is_none());
+        assert!(refusal(403, body).json_rpc_error().is_none());
+        assert!(refusal(400, "<html>").json_rpc_error().is_none());
+        assert!(refusal(500, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).json_rpc_error().is_none());
+    }
+
+    #[test]
+    fn what_was_turned_away_was_not_delivered() {
+        assert_eq!(refusal(413, "").error().delivery, Delivery::NotDelivered);
+        assert_eq!(refusal(500, "").error().delivery, Delivery::Unknown);
+        assert_eq!(refusal(408, "").error().delivery, Delivery::Unknown);
+    }
+
+    #[test]
+    fn a_body_in_one_piece_is_not_copied() {
+        let piece = Bytes::from_static(b"abc");
+        let mut collected = Collected::default();
+        collected.push(piece.clone(), 3);
+        assert_eq!(collected.finish().as_ptr(), piece.as_ptr());
+        let mut collected = Collected::default();
+        for _ in 0..3 {
+            collected.push(piece.clone(), 9);
+        }
+        assert_eq!(&collected.finish()[..], b"abcabcabc");
+    }
+}

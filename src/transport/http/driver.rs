@@ -1,0 +1,274 @@
+//! The one task that owns the session: it lets messages leave, and hears how they fared.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::gate::{Gate, Lane, Outgoing};
+use super::post::{self, Post};
+use super::session::Session;
+use super::{Context, stream};
+use crate::limits;
+use crate::message::{Head, Id, Message, peek};
+use crate::net::Progress;
+use crate::revision::{Cancel, Envelope};
+
+const INITIALIZED: &str = "notifications/initialized";
+
+/// What a POST tells the driver.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// The answer to `initialize` is in; the client has not seen it yet.
+    Initialized { ticket: u64, session_id: Option<HeaderValue>, version: String },
+    /// The message was answered or accepted (`well`), or has failed.
+    Settled { ticket: u64, well: bool, session_id: Option<HeaderValue> },
+}
+
+pub(super) struct Driver {
+    context: Arc<Context>,
+    gate: Gate,
+    session: Session,
+    /// Messages that are out and not settled.
+    flights: HashMap<u64, Flight>,
+    next_ticket: u64,
+    /// Every task of the link: dropped with the driver.
+    tasks: JoinSet<()>,
+    server_stream: Option<AbortHandle>,
+}
+
+struct Flight {
+    message: Message,
+    lane: Lane,
+    cancel: Cancel,
+    progress: Progress,
+    task: AbortHandle,
+}
+
+impl Flight {
+    fn is_request(&self, name: &str) -> bool {
+        matches!(self.message.head(), Head::Request { method, .. } if &**method == name)
+    }
+
+    fn is_notification(&self, name: &str) -> bool {
+        matches!(self.message.head(), Head::Notification { method } if &**method == name)
+    }
+}
+
+/// Why the driver's work is over.
+enum End {
+    /// Nothing more will be sent, and all that was sent is settled.
+    Finished,
+    /// Nobody listens any more.
+    AtOnce,
+}
+
+impl Driver {
+    pub(super) fn new(context: Arc<Context>) -> Self {
+        let settings = &context.settings;
+        Self {
+            gate: Gate::new(settings.parallel, settings.serial),
+            session: Session::new(settings),
+            flights: HashMap::new(),
+            next_ticket: 0,
+            tasks: JoinSet::new(),
+            server_stream: None,
+            context,
+        }
+    }
+
+    /// Works until the link is closed, then says goodbye.
+    pub(super) async fn run(
+        mut self,
+        outgoing: mpsc::Receiver<Message>,
+        reports: mpsc::Receiver<Report>,
+    ) {
+        let limit = match self.work(outgoing, reports).await {
+            End::Finished => limits::GOODBYE,
+            End::AtOnce => limits::GOODBYE_IN_A_HURRY,
+        };
+        self.tasks.abort_all();
+        if let Some(id) = self.session.id().cloned() {
+            self.goodbye(id, limit).await;
+        }
+    }
+
+    async fn work(
+        &mut self,
+        mut outgoing: mpsc::Receiver<Message>,
+        mut reports: mpsc::Receiver<Report>,
+    ) -> End {
+        let context = Arc::clone(&self.context);
+        let mut is_open = true;
+        loop {
+            while let Some(next) = self.gate.pop() {
+                self.launch(next, Lane::Line);
+            }
+            while self.tasks.try_join_next().is_some() {}
+            if !is_open && self.flights.is_empty() && self.gate.is_empty() {
+                return End::Finished;
+            }
+            tokio::select! {
+                // Reports first: what the client says next may depend on them.
+                biased;
+                Some(report) = reports.recv() => self.heed(report),
+                message = outgoing.recv(), if is_open && self.gate.has_room() => match message {
+                    Some(message) => self.accept(message),
+                    None => is_open = false,
+                },
+                () = context.incoming.closed() => return End::AtOnce,
+            }
+        }
+    }
+
+    fn accept(&mut self, message: Message) {
+        if let Some(id) = peek::cancelled_request(&message) {
+            return self.cancel(&id, message);
+        }
+        let envelope = Envelope::of(&message);
+        let lane = self.gate.lane(&message);
+        let outgoing = Outgoing { message, envelope };
+        match lane {
+            Lane::Express => self.launch(outgoing, lane),
+            Lane::Line => self.gate.push(outgoing),
+        }
+    }
+
+    /// Starts the POST of one message.
+    fn launch(&mut self, outgoing: Outgoing, lane: Lane) {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let rules = self.session.rules_for(&outgoing);
+        let headers = self.session.post_headers(&outgoing);
+        let body = outgoing.message.bytes().clone();
+        let call = stream::call(&self.context, Method::POST, headers, body);
+        let progress = call.progress.clone();
+        let post = Post {
+            ticket,
+            message: outgoing.message.clone(),
+            call,
+            rules,
+            session: self.session.id().filter(|_| rules.sessions).cloned(),
+            stream_headers: self.session.stream_headers(),
+        };
+        let task = self.tasks.spawn(post::run(Arc::clone(&self.context), post));
+        let flight =
+            Flight { message: outgoing.message, lane, cancel: rules.cancel, progress, task };
+        self.flights.insert(ticket, flight);
+    }
+
+    fn heed(&mut self, report: Report) {
+        match report {
+            Report::Initialized { ticket, session_id, version } => {
+                if !self.flights.contains_key(&ticket) {
+                    return;
+                }
+                let shown = session_id.as_ref().and_then(|id| id.to_str().ok());
+                debug!(version, session = shown, "a session begins");
+                self.close_server_stream();
+                if let Some(old) = self.session.begin(session_id, &version) {
+                    let call = self.delete(old);
+                    let client = self.context.client.clone();
+                    self.tasks.spawn(async move {
+                        let _ = timeout(limits::GOODBYE, client.send(call)).await;
+                    });
+                }
+                self.gate.answered(true);
+            }
+            Report::Settled { ticket, well, session_id } => {
+                if let Some(id) = session_id {
+                    self.session.adopt(id);
+                }
+                let confirmed = |flight: &Flight| flight.is_notification(INITIALIZED);
+                if self.settle(ticket).is_some_and(|flight| well && confirmed(&flight)) {
+                    self.open_server_stream();
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, ticket: u64) -> Option<Flight> {
+        let flight = self.flights.remove(&ticket)?;
+        if flight.lane == Lane::Line {
+            self.gate.settled();
+        }
+        if flight.is_request("initialize") {
+            // Without effect if its result has come.
+            self.gate.answered(false);
+        } else if flight.is_notification(INITIALIZED) {
+            self.gate.confirmed();
+        }
+        Some(flight)
+    }
+
+    /// The client no longer wants the answer to `id`; the bridge has forgotten it already.
+    fn cancel(&mut self, id: &Id, notice: Message) {
+        if self.gate.withdraw(id) {
+            return debug!(%id, "cancelled before it was sent");
+        }
+        let wanted = id.canonical();
+        let found = self.flights.iter().find(|(_, flight)| {
+            matches!(flight.message.head(), Head::Request { id, .. } if id.canonical() == wanted)
+        });
+        let Some((ticket, flight)) = found.map(|(ticket, flight)| (*ticket, flight)) else {
+            // Answered already, or the bridge's own matter; the server may want to know.
+            if self.session.id().is_some() {
+                self.launch(Outgoing { message: notice, envelope: None }, Lane::Express);
+            }
+            return;
+        };
+        let unsent = !flight.progress.has_begun();
+        let silently =
+            unsent || flight.cancel == Cancel::ClosingTheStream || flight.is_request("initialize");
+        let Some(flight) = self.settle(ticket) else {
+            return;
+        };
+        if silently {
+            debug!(%id, unsent, "cancelled by dropping it");
+            return flight.task.abort();
+        }
+        self.launch(Outgoing { message: notice, envelope: None }, Lane::Express);
+        // Its stream may bring the rest of what the server had to say; some never end it.
+        self.tasks.spawn(async move {
+            tokio::time::sleep(limits::CANCEL_GRACE).await;
+            flight.task.abort();
+        });
+    }
+
+    fn open_server_stream(&mut self) {
+        if !self.context.settings.server_stream || !self.session.rules().server_stream {
+            return;
+        }
+        self.close_server_stream();
+        let headers = self.session.stream_headers();
+        let ping = self.session.own_post_headers();
+        let task = stream::keep_open(Arc::clone(&self.context), headers, ping);
+        self.server_stream = Some(self.tasks.spawn(task));
+    }
+
+    fn close_server_stream(&mut self) {
+        if let Some(stream) = self.server_stream.take() {
+            stream.abort();
+        }
+    }
+
+    async fn goodbye(&self, id: HeaderValue, limit: Duration) {
+        let call = self.delete(id);
+        match timeout(limit, self.context.client.send(call)).await {
+            Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
+            Ok(Err(error)) => debug!("the session was not deleted: {error}"),
+            Err(_) => debug!("the session was not deleted in time"),
+        }
+    }
+
+    fn delete(&self, id: HeaderValue) -> crate::net::Call {
+        let headers = self.session.goodbye_headers(&id);
+        stream::call(&self.context, Method::DELETE, headers, Bytes::new())
+    }
+}

@@ -1,0 +1,102 @@
+//! A link to a Streamable HTTP server: each message a POST, each answer JSON or an event stream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue};
+use tokio::sync::mpsc;
+use url::Url;
+
+use super::{Ends, Incoming, Link, spawn};
+use crate::error::Error;
+use crate::limits::{self, Timeouts};
+use crate::net::HttpClient;
+use crate::secret::Scrubber;
+
+mod answer;
+mod driver;
+mod events;
+mod gate;
+mod log;
+mod post;
+mod session;
+mod stream;
+
+use driver::{Driver, Report};
+
+/// All that a link to a server needs to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The MCP endpoint.
+    pub url: Url,
+    /// Headers of the user's; those that the transport sets itself win over them.
+    pub headers: HeaderMap,
+    /// Sent as `MCP-Protocol-Version` in place of what was negotiated.
+    pub protocol_version: Option<HeaderValue>,
+    /// How long requests may be silent.
+    pub timeouts: Timeouts,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// The largest single message, in bytes.
+    pub max_message: usize,
+    /// How many POSTs run at once.
+    pub parallel: usize,
+    /// One message at a time, in strict order.
+    pub serial: bool,
+    /// Whether to open the stream for what the server says on its own account.
+    pub server_stream: bool,
+    /// Knows the secrets that must not show up in error texts.
+    pub scrubber: Scrubber,
+}
+
+impl Settings {
+    /// The defaults for `url`.
+    #[must_use]
+    pub fn new(url: Url) -> Self {
+        Self {
+            url,
+            headers: HeaderMap::new(),
+            protocol_version: None,
+            timeouts: Timeouts::default(),
+            connect_timeout: limits::CONNECT_TIMEOUT,
+            max_message: limits::MESSAGE_SIZE,
+            parallel: limits::PARALLEL_POSTS,
+            serial: false,
+            server_stream: true,
+            scrubber: Scrubber::default(),
+        }
+    }
+}
+
+/// Opens a link. Nothing is sent before the first message.
+#[must_use]
+pub fn open(settings: Settings) -> Link {
+    spawn(|Ends { outgoing, incoming }| {
+        let (reports, inbound_reports) = mpsc::channel(limits::CHANNEL);
+        let client = HttpClient::new(settings.connect_timeout);
+        let context = Arc::new(Context { client, settings, incoming, reports });
+        Driver::new(context).run(outgoing, inbound_reports)
+    })
+}
+
+/// What every task of the link shares.
+#[derive(Debug)]
+struct Context {
+    client: HttpClient,
+    settings: Settings,
+    /// To whoever holds the link.
+    incoming: mpsc::Sender<Incoming>,
+    /// To the driver, which owns the session.
+    reports: mpsc::Sender<Report>,
+}
+
+impl Context {
+    /// The same error without any secret that a server may have echoed.
+    fn scrubbed(&self, mut error: Error) -> Error {
+        let scrubber = &self.settings.scrubber;
+        error.message = scrubber.clean(&error.message);
+        error.body = error.body.map(|body| scrubber.clean(&body));
+        error.reason = error.reason.map(|reason| scrubber.clean(&reason));
+        error
+    }
+}

@@ -1,0 +1,374 @@
+//! The life of one POST: sent, answered or failed, and never without an end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response};
+use http_body::Body;
+use hyper::body::Incoming as Body_;
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use super::answer::{Answer, Collected, Refusal, next_piece};
+use super::driver::Report;
+use super::events::{Events, Position, timeout, too_large};
+use super::log::{Direction, crossing};
+use super::{Context, stream};
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::message::{Head, Id, Message, edit, parse_each, peek, reply};
+use crate::net::Call;
+use crate::net::backoff::Backoff;
+use crate::revision::{Cancel, Revision};
+use crate::transport::Incoming;
+use crate::wire::header;
+
+/// One message on its way, with all that its task needs.
+#[derive(Debug)]
+pub(super) struct Post {
+    pub(super) ticket: u64,
+    pub(super) message: Message,
+    pub(super) call: Call,
+    pub(super) rules: &'static Revision,
+    /// The session that it goes to, and the headers to go on with its stream.
+    pub(super) session: Option<HeaderValue>,
+    pub(super) stream_headers: HeaderMap,
+}
+
+/// Sends the message and delivers what comes back.
+pub(super) async fn run(context: Arc<Context>, post: Post) {
+    let limit = context.settings.timeouts.of(post.message.method());
+    let mut exchange = Exchange { context, post, limit, is_settled: false, session_id: None };
+    crossing(Direction::ToServer, &exchange.post.message, exchange.post.session.as_ref());
+    if let Err(error) = exchange.perform().await {
+        exchange.fail(error).await;
+    }
+    exchange.settle(false).await;
+}
+
+struct Exchange {
+    context: Arc<Context>,
+    post: Post,
+    /// How long the server may be silent.
+    limit: Option<Duration>,
+    /// Whether the request has its answer, or its error.
+    is_settled: bool,
+    /// The session id that came with the answer.
+    session_id: Option<HeaderValue>,
+}
+
+impl Exchange {
+    /// The id, if the message is a request.
+    fn request_id(&self) -> Option<&Id> {
+        match self.post.message.head() {
+            Head::Request { id, .. } => Some(id),
+            _ => None,
+        }
+    }
+
+    fn is(&self, method: &str) -> bool {
+        self.request_id().is_some() && self.post.message.method() == Some(method)
+    }
+
+    async fn perform(&mut self) -> Result<(), Error> {
+        let response = self.send().await?;
+        let session_id = response.headers().get(header::SESSION_ID).cloned();
+        self.session_id = session_id.filter(header::is_session_id);
+        let wants_content = self.request_id().is_some();
+        let answer = Answer::sort(response, wants_content, &self.post.call.url);
+        if !wants_content && !matches!(answer, Answer::Refused(_)) {
+            self.settle(true).await;
+        }
+        match answer {
+            Answer::Json(body) => self.read_json(body).await,
+            Answer::Events(body) => self.read_events(body).await,
+            Answer::Accepted(body) => {
+                drain(body).await;
+                Ok(())
+            }
+            Answer::Unreadable(error) => Err(error),
+            Answer::Refused(response) => self.refused(response).await,
+        }
+    }
+
+    async fn send(&self) -> Result<Response<Body_>, Error> {
+        let sending = self.context.client.send(self.post.call.clone());
+        let Some(limit) = self.limit else {
+            return sending.await;
+        };
+        tokio::time::timeout(limit, sending).await.unwrap_or_else(|_| {
+            let what = if self.request_id().is_some() { "Request" } else { "Notify" };
+            let error = timeout(&format!("{what} timeout"), limit);
+            let begun = self.post.call.progress.has_begun();
+            Err(if begun { error } else { error.not_delivered() })
+        })
+    }
+
+    async fn read_json(&mut self, mut body: Body_) -> Result<(), Error> {
+        let expected = body.size_hint().exact().unwrap_or_default();
+        let max = self.context.settings.max_message;
+        let mut collected = Collected::default();
+        loop {
+            let piece = next_piece(&mut body, &self.post.call.url);
+            let piece = match self.limit {
+                None => piece.await?,
+                Some(limit) => tokio::time::timeout(limit, piece)
+                    .await
+                    .map_err(|_| timeout("Request timeout", limit))??,
+            };
+            let Some(piece) = piece else { break };
+            if collected.len() + piece.len() > max {
+                return Err(too_large(max));
+            }
+            collected.push(piece, expected);
+        }
+        self.deliver_body(collected.finish()).await
+    }
+
+    async fn deliver_body(&mut self, body: Bytes) -> Result<(), Error> {
+        if body.trim_ascii().is_empty() {
+            return Err(self.no_response().because("the body of the answer is empty"));
+        }
+        let mut wrong = None;
+        let text = body.slice(..body.len().min(limits::ERROR_BODY));
+        for parsed in parse_each(body) {
+            match parsed {
+                Ok(message) => self.deliver(message).await,
+                Err(malformed) => wrong = Some(malformed),
+            }
+        }
+        match wrong {
+            Some(malformed) if !self.is_settled => {
+                let message = format!("The server's answer is {malformed}");
+                let mut error = Error::new(Kind::BadResponse, message);
+                error.body = Some(String::from_utf8_lossy(&text).into_owned());
+                Err(error)
+            }
+            _ if !self.is_settled => Err(self.no_response()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads events until the stream ends, and goes on with it where it was cut.
+    async fn read_events(&mut self, body: Body_) -> Result<(), Error> {
+        let mut position = Position::default();
+        let mut backoff = Backoff::default();
+        let mut active = Instant::now();
+        let mut body = Some(body);
+        loop {
+            let mut cause = None;
+            if let Some(body) = body.take() {
+                position.moved = false;
+                match self.read_connection(body, &mut position).await {
+                    Ok(()) => {}
+                    Err(error) if error.kind == Kind::Closed => cause = Some(error),
+                    Err(error) => return Err(error),
+                }
+                if position.moved {
+                    active = Instant::now();
+                    backoff.reset();
+                }
+            }
+            if self.is_settled || self.request_id().is_none() {
+                return Ok(());
+            }
+            let lost = cause.map_or_else(|| self.no_response(), |cause| self.lost(&cause));
+            let Some(last_id) = position.last_id.clone().filter(|_| self.post.rules.resumable)
+            else {
+                return Err(lost);
+            };
+            let pause = stream::pause(&position, &mut backoff);
+            if self.limit.is_some_and(|limit| active.elapsed() + pause > limit) {
+                return Err(lost);
+            }
+            tokio::time::sleep(pause).await;
+            match self.resume(last_id).await {
+                Ok(Some(resumed)) => body = Some(resumed),
+                Ok(None) => {}
+                Err(error) => return Err(lost.because(error)),
+            }
+        }
+    }
+
+    async fn read_connection(&mut self, body: Body_, position: &mut Position) -> Result<(), Error> {
+        let context = Arc::clone(&self.context);
+        let url = self.post.call.url.clone();
+        let mut events = Events::new(body, context.settings.max_message, &url);
+        loop {
+            // Once answered, the rest is read for what else it may bring.
+            let idle = if self.is_settled { Some(limits::LINGER) } else { self.limit };
+            let payload = match events.next_payload(position, idle).await {
+                Err(error) if self.is_settled => {
+                    debug!(%error, "the rest of a stream was dropped");
+                    return Ok(());
+                }
+                payload => payload?,
+            };
+            let Some(payload) = payload else {
+                return Ok(());
+            };
+            for parsed in parse_each(payload) {
+                match parsed {
+                    Ok(message) => self.deliver(message).await,
+                    // S0-21, C3: one bad event does not end the stream.
+                    Err(malformed) => warn!("SSE error: an event was skipped: {malformed}"),
+                }
+            }
+        }
+    }
+
+    /// Asks the server to go on behind `last_id`. `None`: not now, try again.
+    async fn resume(&self, last_id: HeaderValue) -> Result<Option<Body_>, Error> {
+        let mut headers = self.post.stream_headers.clone();
+        headers.insert(header::LAST_EVENT_ID, last_id);
+        debug!("resuming a stream that was cut");
+        stream::reopen(&self.context, headers, self.limit).await
+    }
+
+    async fn refused(&mut self, response: Response<Body_>) -> Result<(), Error> {
+        let refusal = Refusal::read(response, &self.post.call.url).await;
+        let Some(id) = self.request_id().cloned() else {
+            return Err(refusal.error());
+        };
+        let in_band = refusal.json_rpc_error();
+        if self.is("server/discover") && refusal.status().is_client_error() {
+            // C22: whoever refuses the question is a legacy server.
+            let modern = in_band.filter(is_modern_refusal);
+            let answer = modern.map_or_else(
+                || reply::method_not_found(&id, "server/discover"),
+                |answer| edit::with_id(&answer, &id),
+            );
+            self.deliver(answer).await;
+            return Ok(());
+        }
+        match in_band {
+            // C23: whatever id it has, it is the answer to this POST.
+            Some(answer) => {
+                self.deliver(edit::with_id(&answer, &id)).await;
+                Ok(())
+            }
+            None => Err(refusal.error()),
+        }
+    }
+
+    /// Hands a message over, and notes if it is the answer that was waited for.
+    async fn deliver(&mut self, message: Message) {
+        let (message, answers) = self.claim(message);
+        crossing(Direction::FromServer, &message, self.post.session.as_ref());
+        if answers && self.is("initialize") {
+            self.report_session(&message).await;
+        }
+        // The receiver is gone only when the link is being closed at once.
+        let _ = self.context.incoming.send(Incoming::Message(message)).await;
+        if answers {
+            self.settle(true).await;
+        }
+    }
+
+    /// Whether `message` is the answer to this POST's request, and the form in which it goes on.
+    ///
+    /// An id that means the same stays as the server wrote it; one that was rounded on its way, or
+    /// that is missing (C23), would not find its request and is replaced.
+    fn claim(&self, message: Message) -> (Message, bool) {
+        let (Some(own), Head::Response { id, is_error }) = (self.request_id(), message.head())
+        else {
+            return (message, false);
+        };
+        let same = id.as_ref().is_some_and(|id| id == own || id.canonical() == own.canonical());
+        let meant = id.as_ref().map_or(*is_error, |id| id.resembles(own));
+        if !same && !meant {
+            return (message, false);
+        }
+        // C22: to a legacy server the question itself is an error.
+        if *is_error && self.is("server/discover") && !is_modern_refusal(&message) {
+            return (reply::method_not_found(own, "server/discover"), true);
+        }
+        if same { (message, true) } else { (edit::with_id(&message, own), true) }
+    }
+
+    /// The driver must know of the session before the client can answer.
+    async fn report_session(&mut self, answer: &Message) {
+        let Some(version) = peek::negotiated_version(answer) else {
+            return;
+        };
+        let session_id = self.session_id.take();
+        let ticket = self.post.ticket;
+        let _ =
+            self.context.reports.send(Report::Initialized { ticket, session_id, version }).await;
+    }
+
+    /// The request's error, and word to the server that nobody waits any more.
+    async fn fail(&mut self, error: Error) {
+        let error = self.context.scrubbed(error);
+        let Some(id) = self.request_id().cloned() else {
+            let what = self.post.message.method().unwrap_or("an answer");
+            warn!(kind = %error.kind, "{what} did not reach the server: {error}");
+            return;
+        };
+        debug!(%id, kind = %error.kind, "a request failed: {error}");
+        let notice = self.cancellation(&id, &error);
+        if !self.is_settled {
+            let _ = self.context.incoming.send(Incoming::Failed { id, error }).await;
+        }
+        self.settle(false).await;
+        if let Some(call) = notice {
+            let _ =
+                tokio::time::timeout(limits::CANCEL_NOTICE, self.context.client.send(call)).await;
+        }
+    }
+
+    /// C19: a request that timed out here may still run there.
+    fn cancellation(&self, id: &Id, error: &Error) -> Option<Call> {
+        let concerned = error.kind == Kind::Timeout
+            && self.post.call.progress.has_begun()
+            && self.post.rules.cancel == Cancel::Notification
+            && !self.is("initialize");
+        concerned.then(|| Call {
+            body: reply::cancelled(id, &error.message).bytes().clone(),
+            progress: crate::net::Progress::default(),
+            ..self.post.call.clone()
+        })
+    }
+
+    /// Tells the driver, once, that this message's turn is over.
+    async fn settle(&mut self, well: bool) {
+        if std::mem::replace(&mut self.is_settled, true) {
+            return;
+        }
+        let ticket = self.post.ticket;
+        let adopts = self.post.rules.sessions && !self.is("server/discover");
+        let session_id = self.session_id.take().filter(|_| adopts);
+        let _ = self.context.reports.send(Report::Settled { ticket, well, session_id }).await;
+    }
+
+    /// S1-15
+    fn no_response(&self) -> Error {
+        let id = self.request_id().map_or("null", Id::as_json);
+        Error::new(Kind::NoResponse, format!("No response received for request ID {id}"))
+    }
+
+    /// The same, because the connection broke.
+    fn lost(&self, cause: &Error) -> Error {
+        let reason = cause.reason.as_ref().unwrap_or(&cause.message);
+        Error { kind: Kind::Closed, ..self.no_response().because(reason) }
+    }
+}
+
+/// Errors that only a modern server writes; to all others `server/discover` is unknown.
+fn is_modern_refusal(answer: &Message) -> bool {
+    match peek::error_code(answer) {
+        Some((-32022, supported)) => supported.iter().any(|name| Revision::is_modern(name)),
+        Some((code, _)) => matches!(code, -32021 | -32020),
+        None => false,
+    }
+}
+
+/// An acknowledgement's body is read so that its connection can be used again.
+async fn drain(mut body: Body_) {
+    let reading = async {
+        use http_body_util::BodyExt;
+        while let Some(Ok(_)) = body.frame().await {}
+    };
+    let _ = tokio::time::timeout(limits::ERROR_BODY_WAIT, reading).await;
+}

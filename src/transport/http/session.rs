@@ -1,0 +1,244 @@
+//! A legacy server's session: its id, the negotiated revision, and the headers they make.
+
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderValue};
+use url::Url;
+
+use super::Settings;
+use super::gate::Outgoing;
+use crate::revision::{Era, Revision};
+use crate::wire::header;
+
+const AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("mcp-span/", env!("CARGO_PKG_VERSION")));
+
+/// What has been learned from the answer to `initialize`.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    /// The user's headers and those that never change.
+    base: HeaderMap,
+    /// What the user wants to be sent as the revision, whatever was negotiated (C21).
+    configured_version: Option<HeaderValue>,
+    id: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+    rules: &'static Revision,
+}
+
+impl Session {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let mut base = settings.headers.clone();
+        base.entry(USER_AGENT).or_insert(AGENT);
+        if let Some(basic) = basic_authorization(&settings.url) {
+            base.entry(AUTHORIZATION).or_insert(basic);
+        }
+        // A version among the user's headers is a configured one; the rest is ours to set.
+        let from_headers = base.remove(header::PROTOCOL_VERSION);
+        for name in [header::SESSION_ID, header::LAST_EVENT_ID, header::METHOD, header::NAME] {
+            base.remove(name);
+        }
+        base.insert(CONTENT_TYPE, header::JSON);
+        base.insert(ACCEPT, header::ACCEPT_BOTH);
+        let configured_version = settings.protocol_version.clone().or(from_headers);
+        let rules = Revision::of("", Era::Legacy);
+        Self { base, configured_version, id: None, version: None, rules }
+    }
+
+    /// The session's id, if the server gave one.
+    pub(super) fn id(&self) -> Option<&HeaderValue> {
+        self.id.as_ref()
+    }
+
+    /// The rules of the revision that was negotiated.
+    pub(super) fn rules(&self) -> &'static Revision {
+        self.rules
+    }
+
+    /// An `initialize` was answered: this is the session from now on. Gives back the old id if it
+    /// is another one, for a goodbye.
+    pub(super) fn begin(&mut self, id: Option<HeaderValue>, version: &str) -> Option<HeaderValue> {
+        self.version = HeaderValue::from_str(version).ok();
+        self.rules = Revision::of(version, Era::Legacy);
+        let old = std::mem::replace(&mut self.id, id);
+        old.filter(|old| Some(old) != self.id.as_ref())
+    }
+
+    /// An answer to another message named a session: taken only if there is none (C14).
+    pub(super) fn adopt(&mut self, id: HeaderValue) {
+        self.id.get_or_insert(id);
+    }
+
+    /// The rules by which a message goes out.
+    pub(super) fn rules_for(&self, outgoing: &Outgoing) -> &'static Revision {
+        match &outgoing.envelope {
+            Some(envelope) => Revision::of(&envelope.version, Era::Modern),
+            None => self.rules,
+        }
+    }
+
+    /// The headers of a POST.
+    pub(super) fn post_headers(&self, outgoing: &Outgoing) -> HeaderMap {
+        let mut headers = self.base.clone();
+        match (&outgoing.envelope, outgoing.message.method()) {
+            (Some(envelope), Some(method)) => {
+                headers.insert(header::PROTOCOL_VERSION, header::encode(&envelope.version));
+                if self.rules_for(outgoing).routing_headers {
+                    headers.insert(header::METHOD, header::encode(method));
+                    if let Some(name) = &envelope.name {
+                        headers.insert(header::NAME, header::encode(name));
+                    }
+                }
+            }
+            // Neither session nor version: they are what it asks for.
+            (None, Some("initialize")) => {}
+            _ => self.add_session(&mut headers),
+        }
+        headers
+    }
+
+    /// The headers of a POST of the bridge's own inside the session.
+    pub(super) fn own_post_headers(&self) -> HeaderMap {
+        let mut headers = self.base.clone();
+        self.add_session(&mut headers);
+        headers
+    }
+
+    /// The headers of a GET that opens a stream, or goes on with one.
+    pub(super) fn stream_headers(&self) -> HeaderMap {
+        let mut headers = self.base.clone();
+        headers.remove(CONTENT_TYPE);
+        headers.insert(ACCEPT, header::ACCEPT_EVENTS);
+        self.add_session(&mut headers);
+        headers
+    }
+
+    /// The headers of a DELETE of the session `id`.
+    pub(super) fn goodbye_headers(&self, id: &HeaderValue) -> HeaderMap {
+        let mut headers = self.stream_headers();
+        headers.insert(header::SESSION_ID, id.clone());
+        headers
+    }
+
+    fn add_session(&self, headers: &mut HeaderMap) {
+        if let Some(id) = &self.id {
+            headers.insert(header::SESSION_ID, id.clone());
+        }
+        if let Some(version) = self.configured_version.as_ref().or(self.version.as_ref()) {
+            headers.insert(header::PROTOCOL_VERSION, version.clone());
+        }
+    }
+}
+
+/// `https://user:password@host` is a way to write down basic credentials.
+fn basic_authorization(url: &Url) -> Option<HeaderValue> {
+    use base64::Engine;
+    use percent_encoding::percent_decode_str;
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let mut pair: Vec<u8> = percent_decode_str(url.username()).collect();
+    pair.push(b':');
+    pair.extend(percent_decode_str(url.password().unwrap_or_default()));
+    let coded = base64::engine::general_purpose::STANDARD.encode(pair);
+    let mut value = HeaderValue::from_str(&format!("Basic {coded}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::message::Message;
+    use crate::revision::Envelope;
+
+    fn outgoing(text: &'static str) -> Outgoing {
+        let message = Message::parse(Bytes::from_static(text.as_bytes())).expect("a message");
+        let envelope = Envelope::of(&message);
+        Outgoing { message, envelope }
+    }
+
+    fn session() -> Session {
+        Session::new(&Settings::new(Url::parse("http://localhost/mcp").unwrap()))
+    }
+
+    const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;
+    const LIST: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
+
+    #[test]
+    fn initialize_goes_without_session_and_version() {
+        // S0-05, S0-06, C21
+        let mut session = session();
+        session.begin(Some(HeaderValue::from_static("old")), "2025-06-18");
+        let headers = session.post_headers(&outgoing(INITIALIZE));
+        assert_eq!(headers[ACCEPT], "application/json, text/event-stream");
+        assert_eq!(headers[CONTENT_TYPE], "application/json");
+        assert!(!headers.contains_key(header::SESSION_ID));
+        assert!(!headers.contains_key(header::PROTOCOL_VERSION));
+    }
+
+    #[test]
+    fn later_messages_carry_what_was_negotiated() {
+        // S2-10, S4-07
+        let mut session = session();
+        session.begin(Some(HeaderValue::from_static("s1")), "2025-06-18");
+        for headers in [session.post_headers(&outgoing(LIST)), session.stream_headers()] {
+            assert_eq!(headers[header::SESSION_ID], "s1");
+            assert_eq!(headers[header::PROTOCOL_VERSION], "2025-06-18");
+        }
+    }
+
+    #[test]
+    fn a_configured_version_wins_but_not_on_initialize() {
+        // S4-06, C21
+        let mut settings = Settings::new(Url::parse("http://localhost/mcp").unwrap());
+        settings.headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static("2025-03-26"));
+        settings.headers.insert(header::SESSION_ID, HeaderValue::from_static("mine"));
+        settings.headers.insert(ACCEPT, HeaderValue::from_static("text/plain"));
+        let mut session = Session::new(&settings);
+        assert!(
+            !session.post_headers(&outgoing(INITIALIZE)).contains_key(header::PROTOCOL_VERSION)
+        );
+        session.begin(None, "2025-06-18");
+        let headers = session.post_headers(&outgoing(LIST));
+        assert_eq!(headers[header::PROTOCOL_VERSION], "2025-03-26");
+        assert_eq!(headers[ACCEPT], "application/json, text/event-stream", "ours win");
+        assert!(!headers.contains_key(header::SESSION_ID), "a session is the server's to give");
+    }
+
+    #[test]
+    fn only_an_initialize_answer_replaces_a_session() {
+        // S1-31, S2-11, S4-15, C14
+        let mut session = session();
+        session.adopt(HeaderValue::from_static("a"));
+        session.adopt(HeaderValue::from_static("b"));
+        assert_eq!(session.id().unwrap(), "a");
+        let old = session.begin(Some(HeaderValue::from_static("c")), "2025-06-18");
+        assert_eq!(session.id().unwrap(), "c");
+        assert_eq!(old.unwrap(), "a");
+        assert_eq!(session.begin(Some(HeaderValue::from_static("c")), "2025-06-18"), None);
+    }
+
+    #[test]
+    fn modern_requests_name_their_method_and_target_and_no_session() {
+        let mut session = session();
+        session.begin(Some(HeaderValue::from_static("s1")), "2025-06-18");
+        let call = outgoing(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ä","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
+        );
+        let headers = session.post_headers(&call);
+        assert_eq!(headers[header::PROTOCOL_VERSION], "2026-07-28");
+        assert_eq!(headers[header::METHOD], "tools/call");
+        assert_eq!(headers[header::NAME], "=?base64?w6Q=?=");
+        assert!(!headers.contains_key(header::SESSION_ID));
+    }
+
+    #[test]
+    fn a_user_in_the_url_becomes_basic_authorization() {
+        let url = Url::parse("https://me:p%40ss@example.com/mcp").unwrap();
+        let value = basic_authorization(&url).unwrap();
+        assert_eq!(value, "Basic bWU6cEBzcw==");
+        assert!(value.is_sensitive());
+        assert_eq!(basic_authorization(&Url::parse("https://example.com").unwrap()), None);
+    }
+}

@@ -1,0 +1,220 @@
+//! The GET streams: the one for what the server says on its own account, and cut ones resumed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use hyper::body::Incoming as Body_;
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use super::Context;
+use super::answer::{Answer, Refusal};
+use super::events::{Events, Position, timeout};
+use super::log::{Direction, crossing};
+use crate::error::Error;
+use crate::limits;
+use crate::message::{Id, parse_each, reply};
+use crate::net::backoff::{Backoff, entropy};
+use crate::net::{Call, Progress};
+use crate::transport::Incoming;
+use crate::wire::header;
+
+/// What a GET for a stream led to.
+enum Opened {
+    Stream(Body_),
+    /// The server has none, in this session (C8).
+    Never,
+    /// 404 while we hold a session: there is no stream, or there is no session.
+    Suspicious,
+    /// Not now; what failed will not be mended in seconds.
+    Later,
+    /// Not now; soon, perhaps.
+    Soon,
+}
+
+/// Keeps the server's own stream open until the task is dropped, or the server has none.
+pub(super) async fn keep_open(context: Arc<Context>, headers: HeaderMap, ping: HeaderMap) {
+    let mut position = Position::default();
+    let mut backoff = Backoff::default();
+    let session = headers.get(header::SESSION_ID).cloned();
+    loop {
+        let since = Instant::now();
+        position.moved = false;
+        match open(&context, resuming(&headers, &position), session.is_some()).await {
+            Opened::Stream(body) => {
+                read(&context, body, &mut position, session.as_ref()).await;
+                if position.moved || since.elapsed() > limits::STREAM_STEADY {
+                    backoff.reset();
+                }
+            }
+            Opened::Never => return debug!("the server has no stream of its own"),
+            Opened::Suspicious if answers_ping(&context, &ping).await => {
+                return debug!("the server has no stream of its own in this session");
+            }
+            Opened::Suspicious => return warn!("the server no longer knows the session"),
+            Opened::Later => backoff.slow_down(),
+            Opened::Soon => {}
+        }
+        tokio::time::sleep(pause(&position, &mut backoff)).await;
+    }
+}
+
+/// How long to wait before a stream is asked for again (C29): what the server said, exactly, if
+/// it brought anything; else the longer of that and our own backoff.
+pub(super) fn pause(position: &Position, backoff: &mut Backoff) -> Duration {
+    match position.retry {
+        Some(retry) if position.moved => retry,
+        Some(retry) => retry.max(backoff.next_pause()),
+        None => backoff.next_pause(),
+    }
+}
+
+/// Goes on with a stream that was cut. `None`: not now, but trying again makes sense.
+pub(super) async fn reopen(
+    context: &Context,
+    headers: HeaderMap,
+    limit: Option<Duration>,
+) -> Result<Option<Body_>, Error> {
+    let opening = open(context, headers, false);
+    let opened = match limit {
+        None => opening.await,
+        Some(limit) => tokio::time::timeout(limit, opening)
+            .await
+            .map_err(|_| timeout("SSE response timeout", limit))?,
+    };
+    match opened {
+        Opened::Stream(body) => Ok(Some(body)),
+        Opened::Soon => Ok(None),
+        Opened::Never | Opened::Suspicious | Opened::Later => Err(Error::new(
+            crate::error::Kind::NoResponse,
+            "the server did not go on with the stream that was cut",
+        )),
+    }
+}
+
+fn resuming(headers: &HeaderMap, position: &Position) -> HeaderMap {
+    let mut headers = headers.clone();
+    if let Some(id) = &position.last_id {
+        headers.insert(header::LAST_EVENT_ID, id.clone());
+    }
+    headers
+}
+
+async fn open(context: &Context, headers: HeaderMap, in_session: bool) -> Opened {
+    let call = call(context, Method::GET, headers, Bytes::new());
+    let url = call.url.clone();
+    let sending = context.client.send(call);
+    let answer = match context.settings.timeouts.quick {
+        None => sending.await,
+        Some(limit) => tokio::time::timeout(limit, sending)
+            .await
+            .unwrap_or_else(|_| Err(timeout("Stream timeout", limit))),
+    };
+    let response = match answer {
+        Ok(response) => response,
+        Err(error) => {
+            debug!(kind = %error.kind, "no stream: {error}");
+            return Opened::Soon;
+        }
+    };
+    match Answer::sort(response, false, &url) {
+        Answer::Events(body) => Opened::Stream(body),
+        Answer::Refused(response) => {
+            let refusal = Refusal::read(response, &url).await;
+            debug!("no stream: {}", context.scrubbed(refusal.error()));
+            by_status(refusal.status(), in_session)
+        }
+        _ => Opened::Never,
+    }
+}
+
+fn by_status(status: StatusCode, in_session: bool) -> Opened {
+    match status.as_u16() {
+        405 => Opened::Never,
+        404 if in_session => Opened::Suspicious,
+        404 => Opened::Never,
+        429 | 500.. => Opened::Soon,
+        _ => Opened::Later,
+    }
+}
+
+async fn read(
+    context: &Context,
+    body: Body_,
+    position: &mut Position,
+    session: Option<&HeaderValue>,
+) {
+    let url = &context.settings.url;
+    let mut events = Events::new(body, context.settings.max_message, url);
+    loop {
+        // No idle limit: a server may have nothing to say for days.
+        let payload = match events.next_payload(position, None).await {
+            Ok(Some(payload)) => payload,
+            Ok(None) => return debug!("the server ended its stream"),
+            Err(error) => return debug!(kind = %error.kind, "the server's stream broke: {error}"),
+        };
+        for parsed in parse_each(payload) {
+            match parsed {
+                Ok(message) => {
+                    crossing(Direction::FromServer, &message, session);
+                    if context.incoming.send(Incoming::Message(message)).await.is_err() {
+                        return;
+                    }
+                }
+                Err(malformed) => warn!("SSE error: an event was skipped: {malformed}"),
+            }
+        }
+    }
+}
+
+/// Asks inside the session whether there still is one. The answer is of no interest beyond that.
+async fn answers_ping(context: &Context, headers: &HeaderMap) -> bool {
+    let id = Id::from_json(&format!("\"mcp-span-{:016x}\"", entropy()));
+    let Some(id) = id else { return false };
+    let body = reply::request(&id, "ping").bytes().clone();
+    let asking = context.client.send(call(context, Method::POST, headers.clone(), body));
+    let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
+    matches!(tokio::time::timeout(limit, asking).await, Ok(Ok(r)) if r.status().is_success())
+}
+
+/// A request to the endpoint.
+pub(super) fn call(context: &Context, method: Method, headers: HeaderMap, body: Bytes) -> Call {
+    let url = context.settings.url.clone();
+    Call { method, url, headers, body, progress: Progress::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_own_delay_is_kept_exactly() {
+        // C29
+        let mut position = Position { moved: true, ..Position::default() };
+        position.retry = Some(Duration::from_millis(1234));
+        assert_eq!(pause(&position, &mut Backoff::default()), Duration::from_millis(1234));
+        position.moved = false;
+        assert_eq!(pause(&position, &mut Backoff::default()), Duration::from_millis(1234));
+        position.retry = Some(Duration::ZERO);
+        assert!(pause(&position, &mut Backoff::default()) >= limits::BACKOFF_BASE / 2);
+        position.retry = None;
+        assert!(pause(&position, &mut Backoff::default()) >= limits::BACKOFF_BASE / 2);
+    }
+
+    #[test]
+    fn statuses_decide_whether_there_is_a_stream() {
+        // C8, S1-41, S4-23
+        let by = |status, in_session| by_status(StatusCode::from_u16(status).unwrap(), in_session);
+        assert!(matches!(by(405, true), Opened::Never));
+        assert!(matches!(by(404, true), Opened::Suspicious));
+        assert!(matches!(by(404, false), Opened::Never));
+        for status in [400, 401, 403, 409] {
+            assert!(matches!(by(status, true), Opened::Later), "{status}");
+        }
+        for status in [429, 500, 503] {
+            assert!(matches!(by(status, true), Opened::Soon), "{status}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A [`Link`] is a two-way channel of messages to one peer, whatever lies behind it.
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::error::Error;
+use crate::limits;
+use crate::message::{Id, Message};
+
+pub mod http;
+pub mod memory;
+pub mod stdio;
+
+/// A two-way channel of messages to one peer: our own stdin and stdout, an HTTP server, or memory.
+///
+/// It is closed by ownership. Dropping `outbox` says that nothing more will be sent: what is under
+/// way is finished, the peer is told goodbye, `inbox` ends. Dropping `inbox` as well means at once.
+#[derive(Debug)]
+pub struct Link {
+    /// Messages to the peer. Bounded: a slow peer slows its sender down.
+    pub outbox: mpsc::Sender<Message>,
+    /// What comes from the peer.
+    pub inbox: mpsc::Receiver<Incoming>,
+    /// Ends when everything was written and the goodbye was said.
+    pub done: JoinHandle<()>,
+}
+
+/// What a link brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Incoming {
+    /// The peer said this.
+    Message(Message),
+    /// The peer said something that is no message, and waits for an answer to it; without an id
+    /// that can be repeated, the answer goes to `null`.
+    Refused {
+        /// The id under which it waits.
+        id: Option<Id>,
+        /// What is wrong.
+        error: Error,
+    },
+    /// A request that was sent to the peer ends without an answer of the peer.
+    Failed {
+        /// The request.
+        id: Id,
+        /// Why.
+        error: Error,
+    },
+}
+
+/// The two ends of a link's channels that its own tasks hold.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) outgoing: mpsc::Receiver<Message>,
+    pub(crate) incoming: mpsc::Sender<Incoming>,
+}
+
+/// The channels of a new link; `run` gets the far ends and is the link's life.
+pub(crate) fn spawn<F>(run: impl FnOnce(Ends) -> F) -> Link
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (outbox, outgoing) = mpsc::channel(limits::CHANNEL);
+    let (incoming, inbox) = mpsc::channel(limits::CHANNEL);
+    let done = tokio::spawn(run(Ends { outgoing, incoming }));
+    Link { outbox, inbox, done }
+}

@@ -1,0 +1,224 @@
+//! A link over two byte streams that carry one message a line: stdin and stdout, or a child's.
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tracing::{debug, warn};
+
+use super::{Ends, Incoming, Link, spawn};
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::message::{Malformed, Message, Outliner, edit, parse_each, reply};
+use crate::wire::lines::{Line, Lines};
+
+/// Below this, queued messages are copied together and leave in one write.
+const COPIED: usize = 32 * 1024;
+
+/// When a read buffer has less room than this, it gets more.
+const ROOM: usize = 4 * 1024;
+
+/// Reads messages of at most `max_message` bytes from `input` and writes them to `output`.
+///
+/// The inbox ends with `input`; the outbox closes when `output` can no longer be written.
+pub fn open<I, O>(input: I, output: O, max_message: usize) -> Link
+where
+    I: AsyncRead + Send + Unpin + 'static,
+    O: AsyncWrite + Send + Unpin + 'static,
+{
+    spawn(|Ends { outgoing, incoming }| async move {
+        // Reading ends by itself with the input; whoever waits for the link waits for the writes.
+        let reader = tokio::spawn(read(input, incoming, max_message));
+        write(output, outgoing).await;
+        reader.abort();
+    })
+}
+
+async fn read(mut input: impl AsyncRead + Unpin, incoming: mpsc::Sender<Incoming>, max: usize) {
+    let mut reader = Reader { lines: Lines::new(max), outliner: Outliner::default(), max };
+    loop {
+        let buffer = reader.lines.buffer();
+        if buffer.capacity() - buffer.len() < ROOM {
+            buffer.reserve(limits::READ_CHUNK);
+        }
+        let ended = match input.read_buf(buffer).await {
+            Ok(0) => true,
+            Ok(_) => false,
+            Err(error) => {
+                debug!(%error, "reading ended");
+                true
+            }
+        };
+        while let Some(line) =
+            reader.lines.next_line().or_else(|| ended.then(|| reader.lines.finish()).flatten())
+        {
+            for item in reader.look_at(line) {
+                if incoming.send(item).await.is_err() {
+                    return;
+                }
+            }
+        }
+        if ended {
+            return;
+        }
+    }
+}
+
+struct Reader {
+    lines: Lines,
+    /// Looks for the id of a line that is over the limit.
+    outliner: Outliner,
+    max: usize,
+}
+
+impl Reader {
+    fn look_at(&mut self, line: Line) -> impl Iterator<Item = Incoming> {
+        let (whole, excess) = match line {
+            Line::Whole(bytes) => (Some(bytes), None),
+            Line::Excess(piece) => {
+                self.outliner.feed(&piece);
+                (None, None)
+            }
+            Line::ExcessEnd => (None, self.refuse_excess()),
+        };
+        let messages = whole.into_iter().flat_map(parse_each).filter_map(|parsed| match parsed {
+            Ok(message) => Some(Incoming::Message(message)),
+            Err(malformed) => refuse(malformed),
+        });
+        messages.chain(excess)
+    }
+
+    /// A line was too long: whoever waits for an answer to it, on either side, gets one.
+    fn refuse_excess(&mut self) -> Option<Incoming> {
+        let outline = std::mem::take(&mut self.outliner).finish();
+        let message = format!("The message is larger than {} bytes", self.max);
+        let error = Error::new(Kind::TooLarge, message)
+            .not_delivered()
+            .hint("Allow larger messages with --max-message-size");
+        warn!(id = outline.id.as_ref().map(ToString::to_string), "{error}: skipped");
+        match outline.id {
+            Some(id) if outline.has_method => Some(Incoming::Refused { id: Some(id), error }),
+            // An answer that is too large becomes an error answer: the other side waits for one.
+            Some(id) => Some(Incoming::Message(reply::error(Some(&id), &error))),
+            None => None,
+        }
+    }
+}
+
+/// C12: what cannot be attributed is skipped; what has an id is answered.
+fn refuse(malformed: Malformed) -> Option<Incoming> {
+    warn!("a line was skipped: {malformed}");
+    let text = malformed.to_string();
+    match malformed {
+        Malformed::NotJsonRpc { waiting: Some(id), .. } => {
+            let error = Error::new(Kind::InvalidRequest, format!("Invalid request: {text}"));
+            Some(Incoming::Refused { id, error: error.not_delivered() })
+        }
+        _ => None,
+    }
+}
+
+/// Writes until there is nothing more to write, or nobody who reads it.
+async fn write(mut output: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<Message>) {
+    let mut batch: Vec<Message> = Vec::with_capacity(limits::CHANNEL);
+    let mut buffer: Vec<u8> = Vec::new();
+    while outgoing.recv_many(&mut batch, limits::CHANNEL).await > 0 {
+        let lines = batch.drain(..).map(|message| edit::one_line(message.bytes()));
+        if let Err(error) = write_lines(&mut output, &mut buffer, lines).await {
+            debug!(%error, "writing ended");
+            return;
+        }
+    }
+}
+
+async fn write_lines(
+    output: &mut (impl AsyncWrite + Unpin),
+    buffer: &mut Vec<u8>,
+    lines: impl Iterator<Item = Bytes>,
+) -> std::io::Result<()> {
+    buffer.clear();
+    for line in lines {
+        if line.len() + buffer.len() > COPIED {
+            output.write_all(buffer).await?;
+            buffer.clear();
+        }
+        if line.len() > COPIED {
+            output.write_all(&line).await?;
+        } else {
+            buffer.extend_from_slice(&line);
+        }
+        buffer.push(b'\n');
+    }
+    output.write_all(buffer).await?;
+    output.flush().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the link makes of `input`, and what it wrote for `sent`.
+    async fn exchange(input: &'static [u8], max: usize) -> Vec<Incoming> {
+        let mut link = open(input, tokio::io::sink(), max);
+        let mut all = Vec::new();
+        while let Some(incoming) = link.inbox.recv().await {
+            all.push(incoming);
+        }
+        all
+    }
+
+    fn ids(all: &[Incoming]) -> Vec<String> {
+        all.iter()
+            .map(|incoming| match incoming {
+                Incoming::Message(m) => m.id().map_or("-".into(), ToString::to_string),
+                Incoming::Refused { id, error } => {
+                    let id = id.as_ref().map_or("null".into(), ToString::to_string);
+                    format!("!{id} {}", error.code())
+                }
+                Incoming::Failed { .. } => unreachable!("nothing was sent"),
+            })
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn bad_lines_are_skipped_or_answered_and_reading_goes_on() {
+        // S2-17, S2-23, C12
+        let input = b"garbage\n\n{\"id\":1}\n[{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"a\"},7]\n\
+            {\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"a\"}\n{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"a\"}";
+        assert_eq!(ids(&exchange(input, 1000).await), ["!1 -32600", "2", "!null -32600", "3"]);
+    }
+
+    #[tokio::test]
+    async fn a_line_over_the_limit_is_answered_for_whoever_waits() {
+        // C34
+        let input = b"{\"jsonrpc\":\"2.0\",\"params\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\",\"method\":\"a\",\"id\":9}\n\
+            {\"jsonrpc\":\"2.0\",\"result\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\",\"id\":8}\n\
+            {\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"a\"}\n";
+        let all = exchange(input, 50).await;
+        assert_eq!(ids(&all), ["!9 -32000", "8", "3"]);
+        let Incoming::Message(answer) = &all[1] else { panic!("{all:?}") };
+        assert_eq!(answer.type_name(), "error", "the other side learns that the answer is lost");
+    }
+
+    #[tokio::test]
+    async fn messages_are_written_one_a_line_large_ones_too() {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let link = open(tokio::io::empty(), theirs, 1000);
+        let big = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, "x".repeat(2 * COPIED));
+        let texts = [
+            "{\"jsonrpc\":\"2.0\",\n\"method\":\"a\"}",
+            &big,
+            "{\"jsonrpc\":\"2.0\",\"method\":\"b\"}",
+        ];
+        for text in texts {
+            let message = Message::parse(Bytes::copy_from_slice(text.as_bytes())).unwrap();
+            link.outbox.send(message).await.unwrap();
+        }
+        drop(link.outbox);
+        link.done.await.unwrap();
+        let mut written = String::new();
+        let mut ours = ours;
+        ours.read_to_string(&mut written).await.unwrap();
+        let expected: String = texts.iter().map(|t| t.replace('\n', " ") + "\n").collect();
+        assert_eq!(written, expected);
+    }
+}

@@ -1,0 +1,118 @@
+// The client that the conformance suite starts: plain JSON-RPC on the bridge's stdin and stdout.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+
+const REQUEST_MS = 25_000;
+const EXIT_MS = 2_000;
+
+const url = process.argv.at(-1);
+const scenario = process.env.MCP_CONFORMANCE_SCENARIO;
+const protocolVersion = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? "2025-11-25";
+if (!process.env.BRIDGE || !scenario) {
+  console.error("BRIDGE (the program under test) and MCP_CONFORMANCE_SCENARIO must be set");
+  process.exit(2);
+}
+
+const bridge = spawn(process.env.BRIDGE, [url], { stdio: ["pipe", "pipe", "inherit"] });
+const exited = once(bridge, "exit");
+const pending = new Map();
+let nextId = 0;
+
+const write = (message) => bridge.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+const notify = (method, params) => write({ method, params });
+
+function request(method, params) {
+  const id = nextId++;
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`${method} was not answered`)), REQUEST_MS);
+    pending.set(id, ({ result, error }) => {
+      clearTimeout(timer);
+      if (error) reject(new Error(`${method}: ${JSON.stringify(error)}`));
+      else resolve(result);
+    });
+    write({ id, method, params });
+  });
+}
+
+// What the server may ask of the client.
+const answers = {
+  ping: () => ({}),
+  "elicitation/create": ({ requestedSchema }) => {
+    const withDefault = Object.entries(requestedSchema.properties).filter(([, p]) => "default" in p);
+    return { action: "accept", content: Object.fromEntries(withDefault.map(([k, p]) => [k, p.default])) };
+  },
+};
+
+function receive(line) {
+  const message = JSON.parse(line);
+  if (message.method === undefined) {
+    if (!pending.has(message.id)) throw new Error(`answer to no request: ${line}`);
+    pending.get(message.id)(message);
+    pending.delete(message.id);
+  } else if (message.id !== undefined) {
+    const result = answers[message.method]?.(message.params ?? {});
+    const error = { code: -32601, message: `${message.method} is not known here` };
+    write({ id: message.id, ...(result ? { result } : { error }) });
+  }
+}
+
+async function initialize() {
+  await request("initialize", {
+    protocolVersion,
+    capabilities: { elicitation: { form: { applyDefaults: true } } },
+    clientInfo: { name: "conformance-client", version: "1.0.0" },
+  });
+  notify("notifications/initialized");
+}
+
+async function listAndCallEach(argumentsOf = () => ({})) {
+  await initialize();
+  const { tools } = await request("tools/list", {});
+  for (const { name } of tools) {
+    const result = await request("tools/call", { name, arguments: argumentsOf(name) });
+    if (result.isError) throw new Error(`${name} failed: ${JSON.stringify(result)}`);
+  }
+}
+
+// One entry for each scenario that the suite may ask for.
+const scenarios = {
+  initialize: async () => {
+    await initialize();
+    await request("tools/list", {});
+  },
+  tools_call: () => listAndCallEach(() => ({ a: 5, b: 3 })),
+  "elicitation-sep1034-client-defaults": () => listAndCallEach(),
+  "sse-retry": () => listAndCallEach(),
+};
+
+async function reapBridge() {
+  bridge.stdin.end();
+  const steps = [
+    ["SIGTERM", EXIT_MS],
+    ["SIGKILL", EXIT_MS],
+  ];
+  const timers = steps.map(([signal, after], i) => setTimeout(() => bridge.kill(signal), after * (i + 1)));
+  const [code, signal] = await exited;
+  timers.forEach(clearTimeout);
+  if (code !== 0) throw new Error(`the bridge ended with ${code ?? signal} after its input was closed`);
+}
+
+function fail(error) {
+  console.error(`${scenario}: ${error.stack ?? error}`);
+  bridge.kill("SIGKILL");
+  process.exit(1);
+}
+
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => fail(`ended by ${signal}`));
+process.on("uncaughtException", fail);
+process.on("unhandledRejection", fail);
+bridge.on("error", fail);
+createInterface({ input: bridge.stdout }).on("line", receive);
+exited.then(() => pending.size > 0 && fail(`the bridge ended with ${pending.size} open requests`));
+
+const play = scenarios[scenario];
+if (!play) fail(`there is no such scenario here; known are: ${Object.keys(scenarios).join(", ")}`);
+await play();
+await reapBridge();
+process.exit(0);

@@ -1,0 +1,98 @@
+//! A child process whose lines are collected, and whose whole group ends with the test.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Stdout,
+    Stderr,
+}
+
+pub(crate) struct Process {
+    child: Child,
+    incoming: Receiver<(Source, String)>,
+    seen: Vec<(Source, String)>,
+}
+
+impl Process {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = command
+            // Open as long as the test lives; see leave.mjs.
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        let (sender, incoming) = channel();
+        collect(Source::Stdout, child.stdout.take().expect("stdout is piped"), sender.clone());
+        collect(Source::Stderr, child.stderr.take().expect("stderr is piped"), sender);
+        Self { child, incoming, seen: Vec::new() }
+    }
+
+    /// The next line that fits, or `None` when the process ends or the time is over before.
+    pub(crate) fn wait_for_line(
+        &mut self,
+        limit: Duration,
+        fits: impl Fn(&str) -> bool,
+    ) -> Option<String> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let (source, line) = self.incoming.recv_timeout(left).ok()?;
+            self.seen.push((source, line.clone()));
+            if fits(&line) {
+                return Some(line);
+            }
+        }
+    }
+
+    /// Waits until the process and all that share its output have ended.
+    pub(crate) fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.incoming.recv_timeout(left) {
+                Ok(line) => self.seen.push(line),
+                Err(RecvTimeoutError::Timeout) => return None,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Some(self.child.wait().expect("a child can be waited for"));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn stdout(&self) -> String {
+        let lines = self.seen.iter().filter(|(source, _)| *source == Source::Stdout);
+        lines.map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Everything that was printed until now, for a failure's report.
+    pub(crate) fn output(&mut self) -> String {
+        self.seen.extend(self.incoming.try_iter());
+        self.seen.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // std cannot signal a group. The group may be empty already, which is no failure.
+        let group = format!("kill -s KILL -- -{} 2>/dev/null", self.child.id());
+        let _ = Command::new("sh").args(["-c", &group]).status();
+        let _ = self.child.wait();
+    }
+}
+
+fn collect(source: Source, pipe: impl Read + Send + 'static, lines: Sender<(Source, String)>) {
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            if lines.send((source, line)).is_err() {
+                return;
+            }
+        }
+    });
+}
