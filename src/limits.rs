@@ -23,6 +23,9 @@ pub const DRAIN_WITHOUT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many POSTs run at once; what comes on top waits, it never fails.
 pub const PARALLEL_POSTS: usize = 128;
 
+/// Pings overtake what waits, but a flood of them does not: more than this go in line.
+pub const PINGS_AT_ONCE: usize = 16;
+
 /// How many bytes may wait for their turn before stdin is no longer read.
 ///
 /// One message of the largest size must fit, whatever its size.
@@ -52,9 +55,6 @@ pub const LINGER: Duration = Duration::from_secs(30);
 /// What a cancelled request's stream may still bring before it is dropped.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
-/// How long telling the server of a cancellation may take.
-pub const CANCEL_NOTICE: Duration = Duration::from_secs(5);
-
 /// Goodbye to the server (DELETE of the session) when stdin has ended.
 pub const GOODBYE: Duration = Duration::from_millis(500);
 
@@ -75,6 +75,9 @@ pub const BACKOFF_TRIES: u32 = 10;
 
 /// Pause between the quiet tries that go on for ever.
 pub const BACKOFF_QUIET: Duration = Duration::from_secs(300);
+
+/// However short a server's own delay is, a stream is not asked for more often than this.
+pub const RETRY_FLOOR: Duration = Duration::from_millis(100);
 
 /// A stream that stayed open this long sets the count of tries back to zero.
 pub const STREAM_STEADY: Duration = Duration::from_secs(10);
@@ -106,6 +109,16 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
+    /// How long a request in flight may take once the client has left; nothing for a subscription,
+    /// which would go on for ever.
+    #[must_use]
+    pub fn farewell(&self, method: &str) -> Duration {
+        match method {
+            "subscriptions/listen" => Duration::ZERO,
+            _ => self.of(Some(method)).unwrap_or(DRAIN_WITHOUT_TIMEOUT),
+        }
+    }
+
     /// The limit for `method`, or for a message that has none.
     #[must_use]
     pub fn of(&self, method: Option<&str>) -> Option<Duration> {
@@ -136,5 +149,9 @@ mod tests {
         }
         assert_eq!(timeouts.of(None), Some(Duration::from_secs(30)));
         assert_eq!(timeouts.of(Some("subscriptions/listen")), None);
+        assert_eq!(timeouts.farewell("subscriptions/listen"), Duration::ZERO);
+        assert_eq!(timeouts.farewell("tools/call"), Duration::from_secs(300));
+        let off = Timeouts { quick: None, work: None };
+        assert_eq!(off.farewell("tools/call"), DRAIN_WITHOUT_TIMEOUT);
     }
 }

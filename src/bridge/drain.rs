@@ -22,7 +22,7 @@ pub(super) async fn finish(up: Up, mut orphaned: mpsc::Receiver<Id>) {
         let _ = up.server.send(reply::error(Some(&id), &gone)).await;
     }
     let deadline = Instant::now() + limit;
-    while !up.shared.lock().from_client.is_empty() {
+    while up.shared.lock().from_client.notes().any(|limit| !limit.is_zero()) {
         let next = async {
             tokio::select! {
                 () = up.shared.ended.notified() => None,

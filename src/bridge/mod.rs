@@ -56,9 +56,8 @@ pub async fn run(
         let down = down.run();
         tokio::pin!(down, shutdown);
         let up = async {
-            let finished = up.run().await;
+            up.run().await;
             drain::finish(up, orphaned).await;
-            finished
         };
         tokio::select! {
             biased;

@@ -1,14 +1,13 @@
 //! From the client to the server.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
 use super::{Shared, addressed};
 use crate::error::{Error, Kind};
-use crate::limits::{self, Timeouts};
+use crate::limits::Timeouts;
 use crate::message::{Head, Id, Message, peek, reply};
 use crate::transport::Incoming;
 
@@ -37,7 +36,7 @@ impl Up {
     async fn carry(&mut self, message: Message) {
         let message = match message.head() {
             Head::Request { id, method } => {
-                let limit = self.drain_limit(method);
+                let limit = self.timeouts.farewell(method);
                 let id = id.clone();
                 if !self.shared.lock().from_client.open(&id, limit) {
                     return self.refuse_duplicate(&id).await;
@@ -80,9 +79,5 @@ impl Up {
         if let Some((id, ())) = closed {
             let _ = self.server.send(reply::error(Some(&id), error)).await;
         }
-    }
-
-    fn drain_limit(&self, method: &str) -> Duration {
-        self.timeouts.of(Some(method)).unwrap_or(limits::DRAIN_WITHOUT_TIMEOUT)
     }
 }

@@ -36,19 +36,15 @@ pub(super) enum Command {
 
 #[derive(Args, Debug)]
 pub(super) struct Connect {
+    #[expect(rustdoc::bare_urls, reason = "the same text is the help of the command line")]
     /// The MCP endpoint of the server, such as https://example.com/mcp
     #[arg(env = "MCP_SPAN_URL", hide_env_values = true)]
     pub(super) url: Option<String>,
 
     /// Send this header with every request, 'Name: value'; ${VAR} is replaced from the environment
-    #[arg(
-        short = 'H',
-        long = "header",
-        value_name = "HEADER",
-        env = "MCP_SPAN_HEADER",
-        hide_env_values = true,
-        value_delimiter = '\n'
-    )]
+    ///
+    /// May be given several times; MCP_SPAN_HEADER holds one header a line.
+    #[arg(short = 'H', long = "header", value_name = "HEADER")]
     pub(super) headers: Vec<String>,
 
     /// Read headers from a file, one 'Name: value' a line; '#' begins a comment
@@ -81,7 +77,13 @@ pub(super) struct Demo {
 pub(super) struct Link {
     /// Seconds of silence after which a request fails; 0 for no limit [default: 30, and 300 for
     /// tool calls and their like]
-    #[arg(long, value_name = "SECONDS", env = "MCP_SPAN_TIMEOUT", value_parser = seconds)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_TIMEOUT",
+        allow_negative_numbers = true,
+        value_parser = seconds
+    )]
     pub(super) timeout: Option<Duration>,
 
     /// Seconds that connecting may take
@@ -114,7 +116,7 @@ pub(super) struct Link {
     )]
     pub(super) max_parallel: u32,
 
-    /// Forward one message at a time, in strict order
+    /// Forward one request or notification at a time, in strict order
     #[arg(long, env = "MCP_SPAN_SERIAL", value_parser = FalseyValueParser::new())]
     pub(super) serial: bool,
 
@@ -168,8 +170,12 @@ pub(super) enum Format {
 fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 =
         text.parse().map_err(|_| "it must be a number of seconds, such as 30 or 0.5".to_owned())?;
+    // Longer than anybody waits, and far from where adding to a point in time would overflow.
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     Duration::try_from_secs_f64(number)
-        .map_err(|_| "it must be a number of seconds from 0 up".to_owned())
+        .ok()
+        .filter(|limit| *limit <= YEAR)
+        .ok_or_else(|| "it must be a number of seconds from 0 up to a year".to_owned())
 }
 
 fn some_seconds(text: &str) -> Result<Duration, String> {
@@ -212,7 +218,7 @@ mod tests {
         }
         assert_eq!(seconds("0"), Ok(Duration::ZERO));
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
-        for text in ["", "x", "-1", "NaN", "1e400"] {
+        for text in ["", "x", "-1", "NaN", "1e19", "1e400"] {
             assert!(seconds(text).is_err(), "{text}");
         }
         assert!(some_seconds("0").is_err());

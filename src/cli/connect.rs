@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
+use super::Failure;
 use crate::transport::http::Settings;
 use crate::transport::{http, stdio};
 use crate::{bridge, os};
 
 /// Bridges until the client leaves, or somebody wants us to.
-pub(super) async fn run(settings: Settings) -> Result<ExitCode, std::io::Error> {
+pub(super) async fn run(settings: Settings) -> Result<ExitCode, Failure> {
     let timeouts = settings.timeouts;
     let os::Stdio { input, output, restore } = os::stdio();
     let client = stdio::open(input, output, settings.max_message);

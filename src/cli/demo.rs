@@ -1,7 +1,5 @@
 //! `mcp-span demo`: the bridge against a server inside this program; at a terminal, a walk through.
-#![expect(clippy::print_stdout, reason = "at a terminal, the walk is there to be read")]
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -10,26 +8,25 @@ use anstyle::{AnsiColor, Style};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{args, connect, settings};
-use crate::bridge;
+use super::{Failure, args, connect, settings};
 use crate::demo::Demo;
 use crate::message::Message;
 use crate::transport::http::Settings;
 use crate::transport::{Incoming, Link, http, memory};
+use crate::{bridge, os};
 
 /// A stdio server for whoever started us; a guided tour for a person.
-pub(super) async fn run(typed: args::Link) -> Result<ExitCode, std::io::Error> {
+pub(super) async fn run(typed: args::Link) -> Result<ExitCode, Failure> {
     let demo = Demo::start().await?;
-    let settings = settings::link(&typed, demo.url().clone())
-        .map_err(|usage| std::io::Error::other(usage.0))?;
-    if std::io::stdin().is_terminal() {
+    let settings = settings::link(&typed, demo.url().clone())?;
+    if os::is_nobodys_stdin() {
         return walk(settings).await;
     }
     connect::run(settings).await
 }
 
 /// Plays the client's part and shows every message that crosses.
-async fn walk(settings: Settings) -> Result<ExitCode, std::io::Error> {
+async fn walk(settings: Settings) -> Result<ExitCode, Failure> {
     let dim = Style::new().dimmed();
     println!("A demo MCP server listens at {}.", settings.url);
     println!("mcp-span connects to it; this program plays the stdio client.");

@@ -2,40 +2,59 @@
 
 use std::path::Path;
 
-use http::{HeaderMap, HeaderName};
+use http::header::{CONNECTION, CONTENT_LENGTH, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::expand::expand;
 use super::report::Usage;
 use crate::secret::{Scrubber, Secret};
 use crate::wire::header;
 
-/// Reads all headers; their values are never part of an error.
+/// Reads all headers; their values are never part of an error. What was typed wins over the file.
 pub(super) fn read(
     typed: &[String],
     file: Option<&Path>,
     lookup: impl Fn(&str) -> Option<String>,
 ) -> Result<(HeaderMap, Scrubber), Usage> {
-    let mut headers = HeaderMap::new();
     let mut scrubber = Scrubber::default();
-    let from_file = file.map(read_file).transpose()?.unwrap_or_default();
-    let from_file = from_file.into_iter().map(|(at, line)| (Some(at), line));
-    let typed = typed.iter().map(|line| (None, line.clone()));
-    for (at, line) in from_file.chain(typed) {
-        let wrong = |sentence: String| match &at {
-            Some(at) => Usage::new(format!("{at}: {sentence}")),
-            None => Usage::new(format!("--header: {sentence}")),
-        };
-        let (name, value) = header::parse_line(&line).map_err(wrong)?;
-        let (value, expanded) = expand(&value, &lookup).map_err(|usage| wrong(usage.0))?;
-        let mut checked = header::parse_value(&name, &value).map_err(wrong)?;
-        checked.set_sensitive(true);
-        if expanded || is_secret(&name) {
-            scrubber.add(&Secret::new(value));
-        }
-        headers.append(name, checked);
+    let mut headers = HeaderMap::new();
+    for (place, line) in file.map(read_file).transpose()?.unwrap_or_default() {
+        let (name, value) = read_line(&line, &place, &lookup, &mut scrubber)?;
+        headers.append(name, value);
     }
+    let mut from_flags = HeaderMap::new();
+    for line in typed.iter().filter(|line| !line.trim().is_empty()) {
+        let (name, value) = read_line(line, "--header", &lookup, &mut scrubber)?;
+        headers.remove(&name);
+        from_flags.append(name, value);
+    }
+    headers.extend(from_flags);
     Ok((headers, scrubber))
 }
+
+fn read_line(
+    line: &str,
+    place: &str,
+    lookup: impl Fn(&str) -> Option<String>,
+    scrubber: &mut Scrubber,
+) -> Result<(HeaderName, HeaderValue), Usage> {
+    let wrong = |sentence: String| Usage::new(format!("{place}: {sentence}"));
+    let (name, value) = header::parse_line(line).map_err(wrong)?;
+    if FRAMING.contains(&name) {
+        return Err(wrong(format!("header '{name}' is HTTP's own and cannot be set")));
+    }
+    let (value, expanded) = expand(&value, lookup).map_err(|usage| wrong(usage.0))?;
+    let mut checked = header::parse_value(&name, &value).map_err(wrong)?;
+    checked.set_sensitive(true);
+    if expanded || is_secret(&name) {
+        scrubber.add(&Secret::new(value));
+    }
+    Ok((name, checked))
+}
+
+/// Headers that say where a message ends, or what becomes of its connection.
+const FRAMING: [HeaderName; 6] =
+    [CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION, UPGRADE, TE, TRAILER];
 
 fn read_file(path: &Path) -> Result<Vec<(String, String)>, Usage> {
     let shown = path.display();
@@ -81,6 +100,7 @@ mod tests {
             ("Authorization s3cr3tvalue", "no colon"),
             ("X-A: s3cr3t\nvalue", "line break"),
             ("X-A: ${UNDEFINED}", "'UNDEFINED'"),
+            ("Content-Length: 5", "HTTP's own"),
         ] {
             let usage = typed(&[line]).unwrap_err();
             assert!(usage.0.contains(word) && !usage.0.contains("s3cr3t"), "{usage:?}");
@@ -98,6 +118,9 @@ mod tests {
             (&"1".parse().unwrap(), &"2".parse().unwrap())
         );
         assert_eq!(headers["x-token"], "abcdef");
+        let (headers, _) = read(&["x-a: 2".to_owned()], Some(file.path()), lookup).unwrap();
+        assert_eq!(headers.get_all("x-a").iter().collect::<Vec<_>>(), ["2"], "a flag wins");
+        assert!(read(&[String::new()], None, lookup).unwrap().0.is_empty());
         std::fs::write(file.path(), "X-A: 1\nnonsense\n").unwrap();
         assert!(read(&[], Some(file.path()), lookup).unwrap_err().0.contains("line 2"));
         let missing = read(&[], Some(Path::new("/nonexistent/headers")), lookup).unwrap_err();

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::sync::Mutex;
 
+use clap::ValueEnum;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
@@ -40,7 +41,7 @@ pub(super) fn start(typed: &Log) -> Result<(), Usage> {
     Ok(())
 }
 
-/// A flag beats `MCP_SPAN_LOG_LEVEL`, which beats the names that others use.
+/// `-v` beats `--log-level`, which beats `MCP_SPAN_LOG_LEVEL`, which beats the names of others.
 fn filter(typed: &Log, lookup: impl Fn(&str) -> Option<String>) -> Targets {
     // The HTTP library below us logs, too; only who asks for it by name gets that.
     let only = |level| Targets::new().with_target(OURS, level);
@@ -55,8 +56,9 @@ fn filter(typed: &Log, lookup: impl Fn(&str) -> Option<String>) -> Targets {
     }
     let named = ["LOG_LEVEL", "RUST_LOG"].into_iter().find_map(|name| {
         let text = lookup(name)?;
-        let level = text.parse::<LevelFilter>().ok().map(only);
-        level.or_else(|| text.parse::<Targets>().ok())
+        let level = Level::from_str(text.trim(), true).ok().map(|level| only(level_filter(level)));
+        // A word that is no level would be taken for the name of a target.
+        level.or_else(|| text.parse::<Targets>().ok().filter(|_| text.contains('=')))
     });
     named.unwrap_or_else(|| only(LevelFilter::WARN))
 }
@@ -91,10 +93,15 @@ mod tests {
         Log { verbose, log_level, log_format: Format::Text, log_file: None }
     }
 
-    fn level(typed: &Log, environment: &[(&str, &str)]) -> Option<LevelFilter> {
+    /// The most talkative level that is written.
+    fn level(typed: &Log, environment: &[(&str, &str)]) -> Option<tracing::Level> {
+        use tracing::Level;
         let lookup =
             |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
-        filter(typed, lookup).default_level()
+        let filter = filter(typed, lookup);
+        [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR]
+            .into_iter()
+            .find(|level| filter.would_enable("mcp_span::bridge", level))
     }
 
     #[test]
@@ -108,6 +115,8 @@ mod tests {
         assert_eq!(level(&plain, &[("DEBUG", "0")]), Some(Is::WARN));
         assert_eq!(level(&plain, &[("LOG_LEVEL", "info")]), Some(Is::INFO));
         assert_eq!(level(&plain, &[("RUST_LOG", "trace")]), Some(Is::TRACE));
+        assert_eq!(level(&plain, &[("LOG_LEVEL", "WARNING")]), Some(Is::WARN));
+        assert_eq!(level(&plain, &[("LOG_LEVEL", "verbose")]), Some(Is::WARN));
         assert_eq!(level(&log(false, Some(Level::Off)), &[("DEBUG", "1")]), None);
         assert_eq!(level(&plain, &[("RUST_LOG", "mcp_span=debug,other=off")]), Some(Is::DEBUG));
         let debug = filter(&log(true, None), |_| None);

@@ -4,21 +4,30 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use http::HeaderValue;
+use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
 use super::args;
 use super::headers;
 use super::report::Usage;
 use crate::limits::Timeouts;
+use crate::net::is_localhost;
 use crate::secret::{Scrubber, Secret, shown};
-use crate::transport::http::Settings;
+use crate::transport::http::{Settings, basic_authorization};
 
 /// The settings for a connection to the URL that was typed.
 pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let url = url(typed.url.as_deref(), typed.allow_http)?;
     let file = typed.header_file.as_deref();
-    let (headers, mut scrubber) =
-        headers::read(&typed.headers, file, |name| std::env::var(name).ok())?;
+    let lookup = |name: &str| std::env::var(name).ok();
+    let lines = match &typed.headers[..] {
+        [] => lookup("MCP_SPAN_HEADER")
+            .iter()
+            .flat_map(|all| all.lines().map(str::to_owned))
+            .collect(),
+        typed => typed.to_vec(),
+    };
+    let (headers, mut scrubber) = headers::read(&lines, file, lookup)?;
     hide_parts(&url, &mut scrubber);
     let mut settings = link(&typed.link, url)?;
     settings.headers = headers;
@@ -63,7 +72,9 @@ fn url(typed: Option<&str>, allow_http: bool) -> Result<Url, Usage> {
         ));
     };
     let wrong = || {
-        let typed = typed.escape_debug();
+        // What stands before an '@' or behind a '?' may be a secret.
+        let typed = typed.split(['?', '#']).next().unwrap_or_default();
+        let typed = typed.rsplit('@').next().unwrap_or_default().escape_debug();
         Usage::new(format!("'{typed}' is not a URL: write it like https://example.com/mcp"))
     };
     // `localhost:3000/mcp` parses, as a URL with the scheme `localhost`.
@@ -90,7 +101,7 @@ fn url(typed: Option<&str>, allow_http: bool) -> Result<Url, Usage> {
 
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Domain(name)) => is_localhost(name),
         Some(Host::Ipv4(ip)) => ip.is_loopback() || ip == Ipv4Addr::UNSPECIFIED,
         Some(Host::Ipv6(ip)) => {
             ip.is_loopback()
@@ -106,8 +117,16 @@ fn hide_parts(url: &Url, scrubber: &mut Scrubber) {
     for (_, value) in url.query_pairs() {
         scrubber.add(&Secret::new(value));
     }
+    let as_written = url.query().unwrap_or_default().split('&');
+    for value in as_written.filter_map(|pair| pair.split_once('=').map(|(_, value)| value)) {
+        scrubber.add(&Secret::new(value));
+    }
     if let Some(password) = url.password() {
         scrubber.add(&Secret::new(password));
+        scrubber.add(&Secret::new(percent_decode_str(password).decode_utf8_lossy()));
+    }
+    if let Some(Ok(basic)) = basic_authorization(url).as_ref().map(HeaderValue::to_str) {
+        scrubber.add(&Secret::new(basic));
     }
 }
 
@@ -130,6 +149,8 @@ mod tests {
         assert!(refused(Some("nonsense")).contains("is not a URL"));
         assert!(refused(Some("localhost:3000/mcp")).contains("is not a URL"));
         assert!(refused(Some("")).contains("is not a URL"));
+        let shown = refused(Some("me:s3cret@example.com/mcp?token=s3cret"));
+        assert!(shown.contains("example.com/mcp") && !shown.contains("s3cret"), "{shown}");
         assert!(refused(Some("ftp://example.com/")).contains("'ftp'"));
         assert!(refused(Some("http://example.com/?token=abc")).contains("--allow-http"));
         assert!(!refused(Some("http://example.com/?token=abc")).contains("abc"));

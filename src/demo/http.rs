@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Limited};
@@ -24,6 +24,7 @@ use super::protocol::{self, Answer};
 use crate::limits;
 use crate::net::backoff::entropy;
 use crate::wire::header;
+use crate::wire::media::{self, Media};
 
 /// Comments that keep a silent stream alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -56,7 +57,11 @@ impl Sessions {
             return refuse(StatusCode::NOT_FOUND, "There is only /mcp here");
         }
         // A web page that resolves its name to loopback must not get in.
-        if !is_local(request.headers().get(HOST)) {
+        let headers = request.headers();
+        let origin = headers.get(ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+        let origin = origin.map(|origin| origin.split_once("://").map_or(origin, |(_, host)| host));
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        if !is_local(host) || !origin.is_none_or(is_local) {
             return refuse(StatusCode::FORBIDDEN, "Only for this machine");
         }
         match *request.method() {
@@ -72,6 +77,9 @@ impl Sessions {
     }
 
     async fn post(&self, request: Request<Incoming>) -> Response<Stream> {
+        if media::of(request.headers()) != Media::Json {
+            return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The message must be JSON");
+        }
         let session = self.session(&request);
         let body = Limited::new(request.into_body(), limits::MESSAGE_SIZE);
         let Ok(body) = body.collect().await else {
@@ -82,7 +90,7 @@ impl Sessions {
         };
         let opens = message["method"] == "initialize";
         if let (Err(refusal), false) = (session, opens) {
-            return refusal;
+            return refusal.into();
         }
         let mut response = match protocol::answer(&message) {
             Answer::Nothing => respond(StatusCode::ACCEPTED, Stream::empty()),
@@ -102,7 +110,7 @@ impl Sessions {
     /// The demo has nothing to say on its own account, but its stream is there.
     fn get(&self, request: &Request<Incoming>) -> Response<Stream> {
         if let Err(refusal) = self.session(request) {
-            return refusal;
+            return refusal.into();
         }
         let (sender, stream) = Stream::channel();
         tokio::spawn(async move {
@@ -119,18 +127,18 @@ impl Sessions {
                 self.lock().remove(&id);
                 respond(StatusCode::OK, Stream::empty())
             }
-            Err(refusal) => refusal,
+            Err(refusal) => refusal.into(),
         }
     }
 
     /// The session that the request names.
-    fn session(&self, request: &Request<Incoming>) -> Result<String, Response<Stream>> {
+    fn session(&self, request: &Request<Incoming>) -> Result<String, Refusal> {
         let id = request.headers().get(header::SESSION_ID).and_then(|id| id.to_str().ok());
         let Some(id) = id else {
-            return Err(refuse(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing"));
+            return Err(Refusal(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing"));
         };
         if !self.lock().contains(id) {
-            return Err(refuse(StatusCode::NOT_FOUND, "Session not found"));
+            return Err(Refusal(StatusCode::NOT_FOUND, "Session not found"));
         }
         Ok(id.to_owned())
     }
@@ -140,8 +148,16 @@ impl Sessions {
     }
 }
 
-fn is_local(host: Option<&HeaderValue>) -> bool {
-    let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+/// Why a request is turned away.
+struct Refusal(StatusCode, &'static str);
+
+impl From<Refusal> for Response<Stream> {
+    fn from(Refusal(status, message): Refusal) -> Self {
+        refuse(status, message)
+    }
+}
+
+fn is_local(host: &str) -> bool {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     matches!(name, "127.0.0.1" | "localhost" | "[::1]")
 }

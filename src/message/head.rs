@@ -43,18 +43,18 @@ pub fn parse_each(bytes: Bytes) -> impl Iterator<Item = Result<Message, Malforme
         match serde_json::from_slice::<Vec<&RawValue>>(&bytes) {
             Ok(elements) => {
                 many.extend(
-                    elements.iter().map(|raw| parse(bytes.slice_ref(raw.get().as_bytes()))),
+                    elements.iter().map(|raw| parse(&bytes.slice_ref(raw.get().as_bytes()))),
                 );
             }
             Err(error) => one = Some(Err(Malformed::NotJson(error.to_string()))),
         }
     } else {
-        one = Some(parse(bytes));
+        one = Some(parse(&bytes));
     }
     one.into_iter().chain(many)
 }
 
-pub(super) fn parse(bytes: Bytes) -> Result<Message, Malformed> {
+pub(super) fn parse(bytes: &Bytes) -> Result<Message, Malformed> {
     let bytes = bytes.slice_ref(bytes.trim_ascii());
     if bytes.first() != Some(&b'{') {
         return Err(match serde_json::from_slice::<&RawValue>(&bytes) {

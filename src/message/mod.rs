@@ -40,7 +40,7 @@ pub enum Head {
     },
     /// Answers a request.
     Response {
-        /// Which one; `None` for `"id": null`, an error that could not be attributed.
+        /// Which one; `None` for `"id": null` or no id, an error that could not be attributed.
         id: Option<Id>,
         /// Whether it has an `error` instead of a `result`.
         is_error: bool,
@@ -54,7 +54,7 @@ impl Message {
     ///
     /// When the bytes are not JSON, or not a JSON-RPC 2.0 message.
     pub fn parse(bytes: Bytes) -> Result<Self, Malformed> {
-        head::parse(bytes)
+        head::parse(&bytes)
     }
 
     /// The bytes as they came, without white space around them.

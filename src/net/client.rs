@@ -1,5 +1,6 @@
 //! Sends one HTTP request and gives back the head of its answer, redirects followed by rule.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,7 +24,7 @@ pub struct HttpClient {
 }
 
 /// One request.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Call {
     /// The HTTP method.
     pub method: Method,
@@ -35,6 +36,13 @@ pub struct Call {
     pub body: Bytes,
     /// Notes when the request begins to leave.
     pub progress: Progress,
+}
+
+/// Its URL may hold a password, its body anything.
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Call({} {}, {} bytes)", self.method, shown(&self.url), self.body.len())
+    }
 }
 
 impl HttpClient {

@@ -107,6 +107,13 @@ fn tcp_fault(error: impl std::error::Error + Send + Sync + 'static) -> ConnectFa
     ConnectFault::Tcp(Box::new(error))
 }
 
+/// `localhost` and all names below it mean this machine, whatever a name server says (RFC 6761).
+#[must_use]
+pub fn is_localhost(name: &str) -> bool {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost")
+}
+
 /// The system's name resolution, except for `localhost`, which needs none.
 #[derive(Clone, Debug)]
 struct Resolver(GaiResolver);
@@ -126,7 +133,7 @@ impl Service<Name> for Resolver {
 
     fn call(&mut self, name: Name) -> Self::Future {
         // Asking the system would start a thread; both families, since servers listen on either.
-        if name.as_str().eq_ignore_ascii_case("localhost") {
+        if is_localhost(name.as_str()) {
             let loopback = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)];
             let addresses: Vec<SocketAddr> =
                 loopback.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect();

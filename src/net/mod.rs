@@ -10,4 +10,5 @@ mod tls;
 
 pub use body::Progress;
 pub use client::{Call, HttpClient};
+pub use connect::is_localhost;
 pub(crate) use fault::explain_body;

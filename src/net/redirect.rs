@@ -23,9 +23,10 @@ pub(super) fn target(
         _ => return Ok(None),
     };
     let refuse = |message: String, hint: &str| {
-        let mut error = Error::new(Kind::Redirect, message).not_delivered().hint(hint);
+        let mut error = Error::new(Kind::Redirect, message).hint(hint);
         error.status = Some(status.as_u16());
-        Err(error)
+        // 303 says that the request was carried out, and its result is elsewhere.
+        Err(if status == StatusCode::SEE_OTHER { error } else { error.not_delivered() })
     };
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
     let Some(next) = location.and_then(|location| url.join(location).ok()) else {

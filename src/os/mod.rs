@@ -22,9 +22,9 @@ pub struct Stdio {
 }
 
 #[cfg(not(unix))]
-pub use other::{Restore, stdio, terminated};
+pub use other::{Restore, is_nobodys_stdin, stdio, terminated};
 #[cfg(unix)]
-pub use unix::{Restore, stdio, terminated};
+pub use unix::{Restore, is_nobodys_stdin, stdio, terminated};
 
 /// Completes when the process that started this one has ended. Where that cannot be known, never.
 pub async fn parent_gone() {

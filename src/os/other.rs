@@ -16,6 +16,12 @@ pub fn stdio() -> Stdio {
     }
 }
 
+/// Whether no program can be writing to stdin: it is a terminal.
+#[must_use]
+pub fn is_nobodys_stdin() -> bool {
+    std::io::IsTerminal::is_terminal(&std::io::stdin())
+}
+
 /// Completes when somebody wants this process to end.
 pub async fn terminated() {
     if tokio::signal::ctrl_c().await.is_err() {

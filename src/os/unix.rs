@@ -26,6 +26,13 @@ pub fn stdio() -> Stdio {
     }
 }
 
+/// Whether no program can be writing to stdin: it is a terminal, or `/dev/null`.
+#[must_use]
+pub fn is_nobodys_stdin() -> bool {
+    fstat(io::stdin())
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice)
+}
+
 fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
     let fd = io::stdin().as_fd().try_clone_to_owned()?;
     match file_type(&fd)? {

@@ -13,8 +13,10 @@ pub mod stdio;
 
 /// A two-way channel of messages to one peer: our own stdin and stdout, an HTTP server, or memory.
 ///
-/// It is closed by ownership. Dropping `outbox` says that nothing more will be sent: what is under
-/// way is finished, the peer is told goodbye, `inbox` ends. Dropping `inbox` as well means at once.
+/// It is closed by ownership. Dropping `outbox` says that nothing more will be sent: notifications
+/// and answers that are under way are finished, requests are given up (who wants their answers
+/// waits for them first), the peer is told goodbye, `inbox` ends. Dropping `inbox` as well means
+/// at once.
 #[derive(Debug)]
 pub struct Link {
     /// Messages to the peer. Bounded: a slow peer slows its sender down.

@@ -156,7 +156,7 @@ async fn write_lines(
 mod tests {
     use super::*;
 
-    /// What the link makes of `input`, and what it wrote for `sent`.
+    /// What the link makes of `input`.
     async fn exchange(input: &'static [u8], max: usize) -> Vec<Incoming> {
         let mut link = open(input, tokio::io::sink(), max);
         let mut all = Vec::new();

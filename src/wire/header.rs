@@ -25,7 +25,7 @@ pub const ACCEPT_EVENTS: HeaderValue = HeaderValue::from_static("text/event-stre
 /// What it sends.
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A text as the value of `Mcp-Name` or `Mcp-Param-*`: as it is where that is safe in a header,
+/// A text as the value of `Mcp-Name`: as it is where that is safe in a header,
 /// else in its base64 form.
 #[must_use]
 pub fn encode(text: &str) -> HeaderValue {

@@ -21,6 +21,8 @@ pub struct Lines {
     searched: usize,
     limit: usize,
     excess: Excess,
+    /// Nothing has been given out yet: a byte order mark may come first.
+    at_start: bool,
 }
 
 /// Where we are with a line that is over the limit.
@@ -36,7 +38,7 @@ impl Lines {
     /// A buffer for lines of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { buffer: BytesMut::new(), searched: 0, limit, excess: Excess::No }
+        Self { buffer: BytesMut::new(), searched: 0, limit, excess: Excess::No, at_start: true }
     }
 
     /// Where the next bytes of the stream are to be appended.
@@ -74,7 +76,11 @@ impl Lines {
 
     /// A line has ended: `raw` is all of it, or the rest of one that is over the limit.
     fn ended(&mut self, raw: &Bytes) -> Option<Line> {
-        let line = raw.slice_ref(raw.trim_ascii());
+        let mut line = raw.trim_ascii();
+        if std::mem::take(&mut self.at_start) {
+            line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+        }
+        let line = raw.slice_ref(line);
         if self.excess == Excess::Inside || line.len() > self.limit {
             self.excess = Excess::EndDue;
             return Some(Line::Excess(line));
@@ -133,6 +139,11 @@ mod tests {
     #[test]
     fn blank_lines_are_ignored() {
         assert_eq!(cut(99, &[b"\n\r\n   \na\n\n"]), ["a"]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_at_the_beginning_is_no_part_of_the_line() {
+        assert_eq!(cut(99, &["\u{feff}a\n\u{feff}b\n".as_bytes()]), ["a", "\u{feff}b"]);
     }
 
     #[test]

@@ -366,7 +366,7 @@ mod tests {
         ) {
             let ours: Vec<(Option<String>, Option<String>)> = decode(&[text.as_bytes()])
                 .into_iter()
-                .map(|e| (e.data.map(text_of), e.id.map(text_of)))
+                .map(|e| (e.data.as_ref().map(text_of), e.id.as_ref().map(text_of)))
                 .filter(|(data, _)| data.is_some())
                 .collect();
             let theirs: Vec<_> =
@@ -381,7 +381,7 @@ mod tests {
         }
     }
 
-    fn text_of(bytes: Bytes) -> String {
-        String::from_utf8_lossy(&bytes).into_owned()
+    fn text_of(bytes: &Bytes) -> String {
+        String::from_utf8_lossy(bytes).into_owned()
     }
 }

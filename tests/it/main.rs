@@ -1,1 +1,40 @@
-//! tests
+//! The real binary against a scripted server. Put a new test into the module of its subject:
+//!
+//! - `stdio`: what comes in on stdin, and what must not.
+//! - `passthrough`: bytes that must survive.
+//! - `handshake`: sessions, headers, order.
+//! - `answers`: JSON, events, acknowledgements, and all that is none of these.
+//! - `failures`: connections that do not come about, break or stall.
+//! - `cancelling`, `timeouts`, `redirects`, `server_stream`, `resuming`: what their names say.
+//! - `modern`: requests of revision 2026-07-28, and probes.
+//! - `concurrency`: what runs side by side, what waits.
+//! - `going`: how the process ends.
+//! - `seeing`: logs, and what they never hold.
+//! - `usage`: bad input on the command line.
+//! - `secure`: https.
+//! - `demo`: the embedded server.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that panics has failed, and says where"
+)]
+
+mod answers;
+mod cancelling;
+mod concurrency;
+mod demo;
+mod failures;
+mod going;
+mod handshake;
+mod modern;
+mod passthrough;
+mod redirects;
+mod resuming;
+mod secure;
+mod seeing;
+mod server_stream;
+mod stdio;
+mod support;
+mod timeouts;
+mod usage;

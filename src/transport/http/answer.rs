@@ -111,8 +111,9 @@ impl Collected {
             return;
         }
         if self.rest.is_empty() {
-            let expected = usize::try_from(expected).unwrap_or_default();
-            self.rest.reserve(expected.clamp(self.first.len() + piece.len(), limits::MESSAGE_SIZE));
+            // The length that was announced, but not more than a usual message of it up front.
+            let expected = usize::try_from(expected).unwrap_or_default().min(limits::MESSAGE_SIZE);
+            self.rest.reserve(expected.max(self.first.len() + piece.len()));
             self.rest.extend_from_slice(&self.first);
         }
         self.rest.extend_from_slice(&piece);

@@ -17,7 +17,7 @@ use super::session::Session;
 use super::{Context, stream};
 use crate::limits;
 use crate::message::{Head, Id, Message, peek};
-use crate::net::Progress;
+use crate::net::{Call, Progress};
 use crate::revision::{Cancel, Envelope};
 
 const INITIALIZED: &str = "notifications/initialized";
@@ -27,6 +27,8 @@ const INITIALIZED: &str = "notifications/initialized";
 pub(super) enum Report {
     /// The answer to `initialize` is in; the client has not seen it yet.
     Initialized { ticket: u64, session_id: Option<HeaderValue>, version: String },
+    /// A request was given up here; `notice` tells the server so.
+    GivenUp { notice: Message },
     /// The message was answered or accepted (`well`), or has failed.
     Settled { ticket: u64, well: bool, session_id: Option<HeaderValue> },
 }
@@ -52,6 +54,12 @@ struct Flight {
 }
 
 impl Flight {
+    /// Whether it must arrive even though nothing more will be sent: whoever closes the link has
+    /// all the answers that it wants.
+    fn matters(&self) -> bool {
+        !matches!(self.message.head(), Head::Request { .. })
+    }
+
     fn is_request(&self, name: &str) -> bool {
         matches!(self.message.head(), Head::Request { method, .. } if &**method == name)
     }
@@ -94,7 +102,7 @@ impl Driver {
             End::AtOnce => limits::GOODBYE_IN_A_HURRY,
         };
         self.tasks.abort_all();
-        if let Some(id) = self.session.id().cloned() {
+        if let Some(id) = self.session.id() {
             self.goodbye(id, limit).await;
         }
     }
@@ -111,7 +119,7 @@ impl Driver {
                 self.launch(next, Lane::Line);
             }
             while self.tasks.try_join_next().is_some() {}
-            if !is_open && self.flights.is_empty() && self.gate.is_empty() {
+            if !is_open && self.gate.is_empty() && !self.flights.values().any(Flight::matters) {
                 return End::Finished;
             }
             tokio::select! {
@@ -132,7 +140,13 @@ impl Driver {
             return self.cancel(&id, message);
         }
         let envelope = Envelope::of(&message);
-        let lane = self.gate.lane(&message);
+        let pings = self.flights.values().filter(|flight| flight.is_request("ping")).count();
+        let lane = match self.gate.lane(&message) {
+            Lane::Express if message.method() == Some("ping") && pings >= limits::PINGS_AT_ONCE => {
+                Lane::Line
+            }
+            lane => lane,
+        };
         let outgoing = Outgoing { message, envelope };
         match lane {
             Lane::Express => self.launch(outgoing, lane),
@@ -173,7 +187,7 @@ impl Driver {
                 debug!(version, session = shown, "a session begins");
                 self.close_server_stream();
                 if let Some(old) = self.session.begin(session_id, &version) {
-                    let call = self.delete(old);
+                    let call = self.delete(&old);
                     let client = self.context.client.clone();
                     self.tasks.spawn(async move {
                         let _ = timeout(limits::GOODBYE, client.send(call)).await;
@@ -181,6 +195,7 @@ impl Driver {
                 }
                 self.gate.answered(true);
             }
+            Report::GivenUp { notice } => self.tell(notice),
             Report::Settled { ticket, well, session_id } => {
                 if let Some(id) = session_id {
                     self.session.adopt(id);
@@ -219,7 +234,7 @@ impl Driver {
         let Some((ticket, flight)) = found.map(|(ticket, flight)| (*ticket, flight)) else {
             // Answered already, or the bridge's own matter; the server may want to know.
             if self.session.id().is_some() {
-                self.launch(Outgoing { message: notice, envelope: None }, Lane::Express);
+                self.tell(notice);
             }
             return;
         };
@@ -233,12 +248,17 @@ impl Driver {
             debug!(%id, unsent, "cancelled by dropping it");
             return flight.task.abort();
         }
-        self.launch(Outgoing { message: notice, envelope: None }, Lane::Express);
+        self.tell(notice);
         // Its stream may bring the rest of what the server had to say; some never end it.
         self.tasks.spawn(async move {
             tokio::time::sleep(limits::CANCEL_GRACE).await;
             flight.task.abort();
         });
+    }
+
+    /// Sends a legacy notification past the line.
+    fn tell(&mut self, notice: Message) {
+        self.launch(Outgoing { message: notice, envelope: None }, Lane::Express);
     }
 
     fn open_server_stream(&mut self) {
@@ -258,7 +278,7 @@ impl Driver {
         }
     }
 
-    async fn goodbye(&self, id: HeaderValue, limit: Duration) {
+    async fn goodbye(&self, id: &HeaderValue, limit: Duration) {
         let call = self.delete(id);
         match timeout(limit, self.context.client.send(call)).await {
             Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
@@ -267,8 +287,8 @@ impl Driver {
         }
     }
 
-    fn delete(&self, id: HeaderValue) -> crate::net::Call {
-        let headers = self.session.goodbye_headers(&id);
+    fn delete(&self, id: &HeaderValue) -> Call {
+        let headers = self.session.goodbye_headers(id);
         stream::call(&self.context, Method::DELETE, headers, Bytes::new())
     }
 }

@@ -67,6 +67,8 @@ impl Gate {
                 Lane::Express
             }
             Head::Request { method, .. } if &**method == "ping" && !self.serial => Lane::Express,
+            // A subscription stays for good: it would hold its place in line for ever.
+            Head::Request { method, .. } if &**method == "subscriptions/listen" => Lane::Express,
             _ => Lane::Line,
         }
     }

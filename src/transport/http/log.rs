@@ -21,7 +21,7 @@ pub(super) fn crossing(direction: Direction, message: &Message, session: Option<
         },
         r#type = message.type_name(),
         method = message.method(),
-        id = message.id().map(|id| tracing::field::display(id)),
+        id = message.id().map(tracing::field::display),
         session = session.and_then(|id| id.to_str().ok()),
         bytes = message.bytes().len(),
     );

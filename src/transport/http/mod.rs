@@ -1,5 +1,6 @@
 //! A link to a Streamable HTTP server: each message a POST, each answer JSON or an event stream.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use super::{Ends, Incoming, Link, spawn};
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
 use crate::net::HttpClient;
-use crate::secret::Scrubber;
+use crate::secret::{Scrubber, shown};
 
 mod answer;
 mod driver;
@@ -23,9 +24,10 @@ mod session;
 mod stream;
 
 use driver::{Driver, Report};
+pub use session::basic_authorization;
 
 /// All that a link to a server needs to know.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// The MCP endpoint.
     pub url: Url,
@@ -47,6 +49,14 @@ pub struct Settings {
     pub server_stream: bool,
     /// Knows the secrets that must not show up in error texts.
     pub scrubber: Scrubber,
+}
+
+/// The URL may hold a password.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = shown(&self.url);
+        f.debug_struct("Settings").field("url", &url).finish_non_exhaustive()
+    }
 }
 
 impl Settings {

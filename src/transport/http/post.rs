@@ -307,28 +307,22 @@ impl Exchange {
             return;
         };
         debug!(%id, kind = %error.kind, "a request failed: {error}");
-        let notice = self.cancellation(&id, &error);
+        if self.must_tell(&error) {
+            let notice = reply::cancelled(&id, &error.message);
+            let _ = self.context.reports.send(Report::GivenUp { notice }).await;
+        }
         if !self.is_settled {
             let _ = self.context.incoming.send(Incoming::Failed { id, error }).await;
         }
         self.settle(false).await;
-        if let Some(call) = notice {
-            let _ =
-                tokio::time::timeout(limits::CANCEL_NOTICE, self.context.client.send(call)).await;
-        }
     }
 
     /// C19: a request that timed out here may still run there.
-    fn cancellation(&self, id: &Id, error: &Error) -> Option<Call> {
-        let concerned = error.kind == Kind::Timeout
+    fn must_tell(&self, error: &Error) -> bool {
+        error.kind == Kind::Timeout
             && self.post.call.progress.has_begun()
             && self.post.rules.cancel == Cancel::Notification
-            && !self.is("initialize");
-        concerned.then(|| Call {
-            body: reply::cancelled(id, &error.message).bytes().clone(),
-            progress: crate::net::Progress::default(),
-            ..self.post.call.clone()
-        })
+            && !self.is("initialize")
     }
 
     /// Tells the driver, once, that this message's turn is over.

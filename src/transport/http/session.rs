@@ -129,7 +129,8 @@ impl Session {
 }
 
 /// `https://user:password@host` is a way to write down basic credentials.
-fn basic_authorization(url: &Url) -> Option<HeaderValue> {
+#[must_use]
+pub fn basic_authorization(url: &Url) -> Option<HeaderValue> {
     use base64::Engine;
     use percent_encoding::percent_decode_str;
     if url.username().is_empty() && url.password().is_none() {

@@ -50,10 +50,11 @@ pub(super) async fn keep_open(context: Arc<Context>, headers: HeaderMap, ping: H
                 }
             }
             Opened::Never => return debug!("the server has no stream of its own"),
-            Opened::Suspicious if answers_ping(&context, &ping).await => {
-                return debug!("the server has no stream of its own in this session");
-            }
-            Opened::Suspicious => return warn!("the server no longer knows the session"),
+            Opened::Suspicious => match ask_for_session(&context, &ping).await {
+                Some(true) => return debug!("the server has no stream in this session"),
+                Some(false) => return warn!("the server no longer knows the session"),
+                None => {}
+            },
             Opened::Later => backoff.slow_down(),
             Opened::Soon => {}
         }
@@ -62,9 +63,10 @@ pub(super) async fn keep_open(context: Arc<Context>, headers: HeaderMap, ping: H
 }
 
 /// How long to wait before a stream is asked for again (C29): what the server said, exactly, if
-/// it brought anything; else the longer of that and our own backoff.
+/// it brought anything (and it is no invitation to a storm); else the longer of that and our own
+/// backoff.
 pub(super) fn pause(position: &Position, backoff: &mut Backoff) -> Duration {
-    match position.retry {
+    match position.retry.map(|retry| retry.max(limits::RETRY_FLOOR)) {
         Some(retry) if position.moved => retry,
         Some(retry) => retry.max(backoff.next_pause()),
         None => backoff.next_pause(),
@@ -169,14 +171,14 @@ async fn read(
     }
 }
 
-/// Asks inside the session whether there still is one. The answer is of no interest beyond that.
-async fn answers_ping(context: &Context, headers: &HeaderMap) -> bool {
-    let id = Id::from_json(&format!("\"mcp-span-{:016x}\"", entropy()));
-    let Some(id) = id else { return false };
+/// Asks by a ping inside the session whether there still is one. `None`: nobody knows.
+async fn ask_for_session(context: &Context, headers: &HeaderMap) -> Option<bool> {
+    let id = Id::from_json(&format!("\"mcp-span-{:016x}\"", entropy()))?;
     let body = reply::request(&id, "ping").bytes().clone();
     let asking = context.client.send(call(context, Method::POST, headers.clone(), body));
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
-    matches!(tokio::time::timeout(limit, asking).await, Ok(Ok(r)) if r.status().is_success())
+    let status = tokio::time::timeout(limit, asking).await.ok()?.ok()?.status();
+    (!status.is_server_error()).then_some(status.is_success())
 }
 
 /// A request to the endpoint.
@@ -197,7 +199,10 @@ mod tests {
         assert_eq!(pause(&position, &mut Backoff::default()), Duration::from_millis(1234));
         position.moved = false;
         assert_eq!(pause(&position, &mut Backoff::default()), Duration::from_millis(1234));
+        position.moved = true;
         position.retry = Some(Duration::ZERO);
+        assert_eq!(pause(&position, &mut Backoff::default()), limits::RETRY_FLOOR);
+        position.moved = false;
         assert!(pause(&position, &mut Backoff::default()) >= limits::BACKOFF_BASE / 2);
         position.retry = None;
         assert!(pause(&position, &mut Backoff::default()) >= limits::BACKOFF_BASE / 2);

@@ -1,0 +1,32 @@
+# `make test` runs everything that must pass; the other targets are parts of it, or on demand.
+
+CARGO ?= cargo
+
+.PHONY: help test format lint docs unit deny bench-self
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 20
+
+test: format lint docs unit test-real ## everything: format, lints, docs, unit, integration and real-peer tests
+
+format: ## formatting as rustfmt.toml has it
+	$(CARGO) fmt --check
+
+lint: ## clippy, every warning an error; the library also without the command line
+	$(CARGO) clippy --all-targets --test real -- -D warnings
+	$(CARGO) clippy --lib --no-default-features -- -D warnings
+
+docs: ## rustdoc, every warning an error
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items
+
+unit: ## unit and integration tests: needs nothing but Rust
+	$(CARGO) test
+
+deny: ## licences, sources and duplicate versions of the dependencies
+	@command -v cargo-deny >/dev/null || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }
+	$(CARGO) deny check bans licenses sources
+
+bench-self: ## start, calls and throughput beside a raw pass-through, under two minutes
+	$(CARGO) bench --bench self
+
+include tests/real/Makefile.inc

@@ -1,0 +1,135 @@
+//! Cancellation: at once, to the right place, and without a late error.
+
+use crate::support::{Bridge, Gate, Reply, Server, polite, request, result};
+
+fn cancel(id: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn a_cancellation_goes_through_at_once_and_leaves_no_late_answer() {
+    // C19; section 7, 13: id 0 is an id, and the bytes stay.
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |r| match &*r.what() {
+        "tools/call" => Reply::sse().wait(&held).event(result(r.id(), "{}")).end(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    bridge.send(request(0, "tools/call")).await;
+    server.saw("tools/call").await;
+    bridge.send(cancel("0")).await;
+    let notice = server.saw("notifications/cancelled").await;
+    assert_eq!(notice.text(), cancel("0"));
+    assert_eq!(notice.header("mcp-session-id"), Some("s1"));
+    gate.open();
+    assert_eq!(bridge.ask(request(1, "a")).await["id"], 1);
+    let (rest, _, stderr) = bridge.finish().await;
+    assert_eq!((rest, stderr.as_str()), (vec![], ""));
+}
+
+#[tokio::test]
+async fn a_cancelled_call_that_the_server_never_answers_leaves_nothing_behind() {
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => Reply::sse().hang(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    bridge.send(request(1, "tools/call")).await;
+    server.saw("tools/call").await;
+    bridge.send(cancel("1")).await;
+    server.saw_abandoned("tools/call").await;
+    let (rest, status, stderr) = bridge.finish().await;
+    assert_eq!((rest, status.code(), stderr.as_str()), (vec![], Some(0), ""));
+}
+
+#[tokio::test]
+async fn what_was_not_sent_yet_is_dropped_with_its_cancellation() {
+    // C32: it waits in line behind another.
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |r| match &*r.what() {
+        "slow" => Reply::sse().wait(&held).event(result(r.id(), "{}")).end(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge =
+        Bridge::ready(&[&server.url, "--max-parallel", "1", "--no-server-stream"]).await;
+    bridge.send(request(1, "slow")).await;
+    bridge.send(request(2, "never")).await;
+    server.saw("slow").await;
+    bridge.send(cancel("2")).await;
+    // A ping overtakes the line: with its answer, the cancellation has been read, too.
+    assert_eq!(bridge.ask(request(9, "ping")).await["id"], 9);
+    bridge.send(request(3, "a")).await;
+    gate.open();
+    assert_eq!(bridge.receive().await["id"], 1);
+    assert_eq!(bridge.receive().await["id"], 3);
+    assert_eq!(server.asked(), ["initialize", "notifications/initialized", "slow", "ping", "a"]);
+}
+
+#[tokio::test]
+async fn a_cancellation_overtakes_the_calls_that_fill_the_line() {
+    // C1
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => Reply::sse().hang(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--max-parallel", "2"]).await;
+    for id in 0..6 {
+        bridge.send(request(id, "tools/call")).await;
+    }
+    server.saw_count("tools/call", 2).await;
+    bridge.send(cancel("0")).await;
+    server.saw("notifications/cancelled").await;
+    server.saw_count("tools/call", 3).await;
+    assert_eq!(bridge.ask(request(9, "ping")).await["id"], 9);
+}
+
+#[tokio::test]
+async fn a_cancellation_by_the_server_reaches_the_client_and_its_answer_is_dropped() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |r| match &*r.what() {
+        "tools/call" => Reply::sse()
+            .event(request(5, "sampling/createMessage"))
+            .event(cancel("5"))
+            .wait(&held)
+            .event(result(r.id(), "{}"))
+            .end(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    bridge.send(request(1, "tools/call")).await;
+    assert_eq!(bridge.receive().await["method"], "sampling/createMessage");
+    assert_eq!(bridge.line().await, cancel("5"));
+    bridge.send(result(5, "{}")).await;
+    assert_eq!(bridge.ask(request(2, "ping")).await["id"], 2);
+    gate.open();
+    assert_eq!(bridge.receive().await["id"], 1);
+    assert!(server.all("POST").is_empty(), "nobody waits for that answer any more");
+}
+
+#[tokio::test]
+async fn an_initialize_is_never_cancelled_at_the_server() {
+    // b.2
+    let server = Server::start(|r| match &*r.what() {
+        "initialize" if r.id() == "1" => Reply::sse().hang(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    bridge.send(request(1, "initialize")).await;
+    server.saw("initialize").await;
+    bridge.send(cancel("1")).await;
+    server.saw_abandoned("initialize").await;
+    bridge.handshake().await;
+    assert_eq!(bridge.ask(request(2, "a")).await["id"], 2);
+    assert!(server.all("notifications/cancelled").is_empty());
+}

@@ -1,0 +1,248 @@
+//! How the process ends: end of stdin, signals, a dead parent, a closed stdout.
+
+use std::time::{Duration, Instant};
+
+use crate::support::process::command;
+use crate::support::{
+    Bridge, Gate, INITIALIZE, INITIALIZED, Reply, Server, polite, request, result, run, soon,
+};
+
+#[tokio::test]
+async fn at_the_end_of_stdin_the_session_is_deleted_and_the_exit_code_is_0() {
+    // S1-32, C20
+    let server = Server::start(|r| match &*r.what() {
+        "GET" => Reply::sse().hang(),
+        _ => polite(r),
+    })
+    .await;
+    let bridge = Bridge::ready(&[&server.url]).await;
+    server.saw("GET").await;
+    let (rest, status, stderr) = bridge.finish().await;
+    assert_eq!((rest.len(), status.code(), stderr.as_str()), (0, Some(0), ""));
+    assert_eq!(server.all("DELETE").len(), 1);
+    assert_eq!(server.asked().last().unwrap(), "DELETE");
+}
+
+#[tokio::test]
+async fn what_was_asked_before_the_end_of_stdin_is_answered() {
+    // C20: echo '…' | mcp-span URL
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => Reply::sse().pause(300).event(result(r.id(), "{}")).end(),
+        _ => polite(r),
+    })
+    .await;
+    let input = format!("{INITIALIZE}\n{INITIALIZED}\n{}", request(2, "tools/call"));
+    let output = run(&[&server.url], &[], &input).await;
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert_eq!(lines.len(), 2, "{stdout}");
+    assert_eq!(lines[1], result(2, "{}"));
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(server.asked().last().unwrap(), "DELETE");
+}
+
+#[tokio::test]
+async fn a_notification_just_before_the_end_still_arrives() {
+    let server = Server::start(polite).await;
+    let input = r#"{"jsonrpc":"2.0","method":"notifications/last"}"#;
+    run(&[&server.url], &[], input).await;
+    assert_eq!(server.asked(), ["notifications/last"]);
+}
+
+#[tokio::test]
+async fn what_is_in_flight_at_the_end_of_stdin_has_one_total_bound() {
+    // C27: comments keep the request itself alive, but not for ever.
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => {
+            (0..100).fold(Reply::sse(), |reply, _| reply.pause(100).chunk(": alive\n\n"))
+        }
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--timeout", "1"]).await;
+    bridge.send(request(1, "tools/call")).await;
+    server.saw("tools/call").await;
+    let start = Instant::now();
+    let (rest, status, _) = bridge.finish().await;
+    assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(rest.len(), 1);
+    assert!(rest[0].contains("\"kind\":\"shutdown\""), "it ends with an answer: {rest:?}");
+}
+
+#[tokio::test]
+async fn a_question_of_the_server_after_the_end_of_stdin_is_answered_for_the_client() {
+    let gate = Gate::new();
+    let (held, opener) = (gate.clone(), gate.clone());
+    let server = Server::start(move |r| match &*r.what() {
+        "tools/call" => Reply::sse()
+            .pause(200)
+            .event(request(1, "elicitation/create"))
+            .wait(&held)
+            .event(result(r.id(), "{}"))
+            .end(),
+        "POST" => {
+            opener.open();
+            Reply::accepted()
+        }
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    bridge.send(request(2, "tools/call")).await;
+    let (rest, status, _) = bridge.finish().await;
+    assert_eq!((rest, status.code()), (vec![result(2, "{}")], Some(0)));
+    assert!(server.saw("POST").await.json()["error"].is_object());
+}
+
+#[tokio::test]
+async fn signals_end_it_at_once_with_exit_code_0() {
+    // C20
+    for signal in ["TERM", "INT", "HUP"] {
+        let server = Server::start(|r| match &*r.what() {
+            "tools/call" => Reply::sse().hang(),
+            "GET" => Reply::sse().hang(),
+            _ => polite(r),
+        })
+        .await;
+        let mut bridge = Bridge::ready(&[&server.url]).await;
+        bridge.send(request(1, "tools/call")).await;
+        server.saw("tools/call").await;
+        bridge.signal(signal);
+        assert_eq!(bridge.exit().await.code(), Some(0), "{signal}");
+        server.saw("DELETE").await;
+    }
+}
+
+#[tokio::test]
+async fn a_goodbye_that_is_not_answered_does_not_hold_it_up() {
+    let server = Server::start(|r| match &*r.what() {
+        "DELETE" => Reply::nothing().hang(),
+        _ => polite(r),
+    })
+    .await;
+    for signal in [true, false] {
+        let mut bridge = Bridge::ready(&[&server.url]).await;
+        bridge.ask(request(1, "a")).await;
+        let start = Instant::now();
+        if signal {
+            bridge.signal("TERM");
+        } else {
+            bridge.close_stdin();
+        }
+        assert_eq!(bridge.exit().await.code(), Some(0));
+        assert!(start.elapsed() < Duration::from_millis(1900), "clients wait 2 s");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_does_not_hold_it_up() {
+    let server = Server::start(polite).await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    bridge.ask(request(1, "a")).await;
+    drop(server);
+    let (_, status, _) = bridge.finish().await;
+    assert_eq!(status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_closed_stdout_ends_it_quietly() {
+    // S4-27, C20; section 7, 21.
+    let server = Server::start(polite).await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    bridge.close_stdout();
+    bridge.send(request(1, "a")).await;
+    assert_eq!(bridge.exit().await.code(), Some(0));
+    assert_eq!(bridge.stderr(), "");
+    server.saw("DELETE").await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn it_ends_with_its_parent_even_if_stdin_stays_open() {
+    // C20: a sibling that inherited the pipe keeps it open after the client has died.
+    let server = Server::start(polite).await;
+    let mut shell = tokio::process::Command::new("sh");
+    let program = env!("CARGO_BIN_EXE_mcp-span");
+    shell.args(["-c", &format!("exec 3<&0; '{program}' '{}' <&3 & echo $!; wait", server.url)]);
+    let mut parent = Bridge::spawn({
+        shell.kill_on_drop(true);
+        shell
+    });
+    let pid: u32 = parent.line().await.parse().unwrap();
+    parent.handshake().await;
+    parent.signal("KILL");
+    // Our end of stdin is still open: only the parent's death can have ended it.
+    server.saw("DELETE").await;
+    let gone = async {
+        while std::path::Path::new(&format!("/proc/{pid}/status")).exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    soon("the end of the orphan", gone).await;
+}
+
+#[tokio::test]
+async fn nothing_is_asked_of_the_server_before_the_client_speaks() {
+    // S1-30; started twice, probed, thrown away: it costs the server nothing.
+    let server = Server::start(polite).await;
+    let bridge = Bridge::start(&[&server.url]);
+    let (rest, status, stderr) = bridge.finish().await;
+    assert_eq!((rest.len(), status.code(), stderr.as_str()), (0, Some(0), ""));
+    assert_eq!(server.connections(), 0);
+}
+
+#[tokio::test]
+async fn stdin_and_stdout_may_be_files_or_sockets() {
+    let server = Server::start(polite).await;
+    let dir = tempfile::tempdir().unwrap();
+    let (input, output) = (dir.path().join("in"), dir.path().join("out"));
+    std::fs::write(&input, format!("{}\n", request(1, "a"))).unwrap();
+    let mut bridge = command(&[&server.url]);
+    bridge.stdin(std::fs::File::open(&input).unwrap());
+    bridge.stdout(std::fs::File::create(&output).unwrap());
+    assert!(soon("the end", bridge.status()).await.unwrap().success());
+    let written = std::fs::read_to_string(&output).unwrap();
+    assert_eq!(written.trim_end(), result(1, r#"{"did":"a"}"#));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn node_gives_its_children_sockets() {
+    use std::os::fd::OwnedFd;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let server = Server::start(polite).await;
+    let (ours_in, theirs_in) = tokio::net::UnixStream::pair().unwrap();
+    let (ours_out, theirs_out) = tokio::net::UnixStream::pair().unwrap();
+    let mut bridge = command(&[&server.url]);
+    let stdio = |socket: tokio::net::UnixStream| OwnedFd::from(socket.into_std().unwrap());
+    bridge.stdin(stdio(theirs_in)).stdout(stdio(theirs_out));
+    let mut child = bridge.spawn().unwrap();
+    drop(bridge);
+    let (mut ours_in, mut ours_out) = (ours_in, ours_out);
+    ours_in.write_all((request(1, "a") + "\n").as_bytes()).await.unwrap();
+    let mut answer = vec![0; result(1, r#"{"did":"a"}"#).len()];
+    soon("the answer", ours_out.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(String::from_utf8(answer).unwrap(), result(1, r#"{"did":"a"}"#));
+    drop(ours_in);
+    assert!(soon("the end", child.wait()).await.unwrap().success());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_shells_own_streams_stay_blocking() {
+    // The pipe is shared with whoever comes after us in the shell.
+    let server = Server::start(polite).await;
+    let program = env!("CARGO_BIN_EXE_mcp-span");
+    let script = format!(
+        "printf '%s\\n' '{}' | '{program}' '{}'; cat /proc/self/fdinfo/1 | grep flags",
+        request(1, "a"),
+        server.url
+    );
+    let mut shell = tokio::process::Command::new("sh");
+    let output = soon("the shell", shell.args(["-c", &script]).output()).await.unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let flags = stdout.lines().last().unwrap().split_whitespace().last().unwrap();
+    let flags = u32::from_str_radix(flags, 8).unwrap();
+    assert_eq!(flags & 0o4000, 0, "O_NONBLOCK was left set: {stdout}");
+}

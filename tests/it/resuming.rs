@@ -1,0 +1,70 @@
+//! Answers that were cut and go on from where they were.
+
+use crate::support::{Bridge, Reply, Server, polite, request, result};
+
+#[tokio::test]
+async fn a_cut_answer_is_resumed_from_its_last_event_and_the_call_is_not_repeated() {
+    let server = Server::start(|r| match (&*r.what(), r.header("last-event-id")) {
+        ("tools/call", _) => Reply::sse()
+            .chunk("id: p0\nretry: 30\ndata: \n\n")
+            .chunk("id: p1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"one\"}\n\n")
+            .end(),
+        ("GET", Some("p1")) => Reply::sse()
+            .chunk("id: p2\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"two\"}\n\ndata: {\"json")
+            .reset(),
+        ("GET", Some("p2")) => Reply::sse().event(result(5, "\"done\"")).end(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    bridge.send(request(5, "tools/call")).await;
+    assert_eq!(bridge.receive().await["method"], "one");
+    assert_eq!(bridge.receive().await["method"], "two");
+    assert_eq!(bridge.line().await, result(5, "\"done\""));
+    assert_eq!(server.all("tools/call").len(), 1);
+    let resumed = server.all("GET").into_iter().find(|r| r.header("last-event-id").is_some());
+    assert_eq!(resumed.unwrap().header("mcp-session-id"), Some("s1"));
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_resume_ends_the_request() {
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => Reply::sse().chunk("id: p0\nretry: 10\ndata: \n\n").end(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    let error = bridge.ask(request(5, "tools/call")).await["error"].clone();
+    assert_eq!(error["message"], "No response received for request ID 5");
+    assert_eq!(server.all("tools/call").len(), 1);
+}
+
+#[tokio::test]
+async fn resuming_ends_with_the_requests_own_time() {
+    // C29
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => Reply::sse().chunk("id: p0\nretry: 10\ndata: \n\n").end(),
+        "GET" => Reply::status(503, "", ""),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--timeout", "0.5"]).await;
+    let error = bridge.ask(request(5, "tools/call")).await["error"].clone();
+    assert_eq!(error["data"]["kind"], "no-response", "{error}");
+}
+
+#[tokio::test]
+async fn a_stream_that_was_complete_is_not_opened_again() {
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => {
+            Reply::sse().chunk("id: p0\nretry: 10\ndata: \n\n").event(result(r.id(), "{}")).end()
+        }
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.ask(request(1, "tools/call")).await;
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    bridge.finish().await;
+    assert!(server.all("GET").is_empty());
+}

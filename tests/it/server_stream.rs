@@ -1,0 +1,184 @@
+//! The stream for what the server says on its own account.
+
+use crate::support::{Bridge, Gate, Reply, Server, polite, request, result};
+
+#[tokio::test]
+async fn it_opens_after_initialized_was_accepted_and_its_messages_come_through() {
+    // S1-18, S1-40, S4-21, S4-24, C8
+    let server = Server::start(|r| match &*r.what() {
+        "GET" => Reply::sse()
+            .chunk(": welcome\n\n")
+            .event(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
+            .event(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"n":1e1}}"#)
+            .event(request("\"r\"", "roots/list"))
+            .hang(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::start(&[&server.url, "--header", "X-A: b"]);
+    bridge.handshake().await;
+    assert_eq!(
+        bridge.line().await,
+        r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#
+    );
+    assert_eq!(
+        bridge.line().await,
+        r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"n":1e1}}"#
+    );
+    assert_eq!(bridge.receive().await["method"], "roots/list");
+    bridge.send(result("\"r\"", "{}")).await;
+    assert_eq!(server.saw("POST").await.text(), result("\"r\"", "{}"));
+    assert_eq!(server.asked()[..3], ["initialize", "notifications/initialized", "GET"]);
+    let get = server.saw("GET").await;
+    assert_eq!(get.header("x-a"), Some("b"));
+    assert_eq!(get.header("last-event-id"), None);
+    assert_eq!(server.all("GET").len(), 1);
+}
+
+#[tokio::test]
+async fn it_does_not_open_if_initialized_was_not_accepted() {
+    let server = Server::start(|r| match &*r.what() {
+        "notifications/initialized" => Reply::status(500, "", ""),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    assert_eq!(bridge.ask(request(1, "a")).await["id"], 1);
+    assert!(server.all("GET").is_empty());
+}
+
+#[tokio::test]
+async fn a_405_means_never_again_and_nobody_hears_of_it() {
+    // S1-41, S4-23, C8; section 7, 19.
+    let server = Server::start(polite).await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    server.saw("GET").await;
+    assert_eq!(bridge.ask(request(1, "a")).await["id"], 1);
+    // Longer than the first pause of the backoff.
+    tokio::time::sleep(std::time::Duration::from_millis(800)).await;
+    let (rest, _, stderr) = bridge.finish().await;
+    assert_eq!((rest.len(), stderr.as_str()), (0, ""));
+    assert_eq!(server.all("GET").len(), 1);
+}
+
+#[tokio::test]
+async fn a_404_is_checked_by_a_ping_inside_the_session() {
+    // C8
+    let server = Server::start(|r| match &*r.what() {
+        "GET" => Reply::status(404, "", ""),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    let ping = server.saw("ping").await;
+    assert_eq!(ping.header("mcp-session-id"), Some("s1"));
+    assert!(ping.id().starts_with("\"mcp-span-"), "an id that collides with nobody's");
+    assert_eq!(bridge.ask(request(1, "a")).await["id"], 1);
+    let (rest, _, stderr) = bridge.finish().await;
+    assert_eq!((rest, stderr.as_str()), (vec![], ""), "the bridge's own ping never shows");
+    assert_eq!(server.all("GET").len(), 1);
+    assert_eq!(server.all("ping").len(), 1);
+}
+
+#[tokio::test]
+async fn other_refusals_harm_nothing() {
+    // C8: 400, 409 and what is no stream at all.
+    for reply in [
+        || Reply::status(400, "application/json", "{}"),
+        || Reply::status(409, "", ""),
+        || Reply::json("{}"),
+        || Reply::status(500, "", ""),
+    ] {
+        let server = Server::start(move |r| match &*r.what() {
+            "GET" => reply(),
+            _ => polite(r),
+        })
+        .await;
+        let mut bridge = Bridge::ready(&[&server.url]).await;
+        server.saw("GET").await;
+        assert_eq!(bridge.ask(request(1, "a")).await["id"], 1);
+        let (rest, _, stderr) = bridge.finish().await;
+        assert_eq!((rest.len(), stderr.as_str()), (0, ""));
+    }
+}
+
+#[tokio::test]
+async fn it_can_be_switched_off() {
+    let server = Server::start(polite).await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.ask(request(1, "a")).await;
+    bridge.finish().await;
+    assert!(server.all("GET").is_empty());
+}
+
+#[tokio::test]
+async fn it_is_opened_again_from_where_it_ended_after_the_servers_own_delay() {
+    let server = Server::start(|r| match (&*r.what(), r.header("last-event-id")) {
+        ("GET", None) => Reply::sse()
+            .chunk("id: e1\nretry: 20\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"one\"}\n\n")
+            .end(),
+        ("GET", Some("e1")) => {
+            Reply::sse().chunk("id: e2\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"two\"}\n\n").hang()
+        }
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    assert_eq!(bridge.receive().await["method"], "one");
+    assert_eq!(bridge.receive().await["method"], "two");
+    assert_eq!(server.all("GET").len(), 2);
+}
+
+#[tokio::test]
+async fn a_silent_stream_has_no_idle_limit() {
+    // C2
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |r| match &*r.what() {
+        "GET" => Reply::sse().wait(&held).event(r#"{"jsonrpc":"2.0","method":"late"}"#).hang(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--timeout", "0.2"]).await;
+    server.saw("GET").await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    gate.open();
+    assert_eq!(bridge.receive().await["method"], "late");
+    assert_eq!(server.all("GET").len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_on_it_finds_its_request() {
+    // A server that accepts a call and answers it elsewhere gets away with it if it is quick.
+    let gate = Gate::new();
+    let (held, opener) = (gate.clone(), gate.clone());
+    let server = Server::start(move |r| match &*r.what() {
+        "GET" => Reply::sse().wait(&held).event(result(7, "{}")).hang(),
+        "tools/call" => {
+            opener.open();
+            Reply::sse().hang()
+        }
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    server.saw("GET").await;
+    assert_eq!(bridge.ask(request(7, "tools/call")).await["id"], 7);
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_storm_does_not_get_one() {
+    // C30: a delay of zero, and an end after each event.
+    let server = Server::start(|r| match &*r.what() {
+        "GET" => {
+            Reply::sse().chunk("retry: 0\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n\n").end()
+        }
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let asked = server.all("GET").len();
+    assert!((2..=11).contains(&asked), "{asked} times in a second");
+    assert_eq!(bridge.receive().await["method"], "n");
+}

@@ -1,0 +1,38 @@
+//! The other ends of the bridge: a scripted HTTP server, and the process under test.
+
+pub(crate) mod process;
+pub(crate) mod reply;
+pub(crate) mod request;
+pub(crate) mod server;
+
+use std::time::Duration;
+
+pub(crate) use process::{Bridge, run};
+pub(crate) use reply::{Gate, Reply};
+pub(crate) use request::Request;
+pub(crate) use server::{Server, polite};
+
+/// No wait of a test is longer; it is no measure of anything, just the end of patience.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The opening of a legacy session.
+pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+/// A request without parameters.
+pub(crate) fn request(id: impl std::fmt::Display, method: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#)
+}
+
+/// An answer with `result` as its result.
+pub(crate) fn result(id: impl std::fmt::Display, result: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+}
+
+/// Waits, but not for ever.
+pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    match tokio::time::timeout(PATIENCE, future).await {
+        Ok(output) => output,
+        Err(_) => panic!("waited in vain: {what}"),
+    }
+}

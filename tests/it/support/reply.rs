@@ -1,0 +1,187 @@
+//! What the scripted server does in answer to a request, down to the byte.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::Semaphore;
+
+/// A reply waits at it until the test opens it.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate(Arc<Semaphore>);
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+
+    /// For all who wait, and all who come.
+    pub(crate) fn open(&self) {
+        self.0.add_permits(10_000);
+    }
+
+    async fn pass(&self) {
+        self.0.acquire().await.expect("a gate is never closed").forget();
+    }
+}
+
+/// A list of steps on the connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reply {
+    head: Option<String>,
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Bytes as they are.
+    Raw(Vec<u8>),
+    /// A piece of a chunked body.
+    Chunk(Vec<u8>),
+    Wait(Gate),
+    Pause(Duration),
+    /// Close in order.
+    Close,
+    /// Close with a reset.
+    Reset,
+    /// Nothing more, until the peer closes.
+    Hang,
+}
+
+/// How a reply has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    NextRequest,
+    Close,
+    Reset,
+    /// The peer closed the connection while the reply was under way.
+    PeerClosed,
+}
+
+impl Reply {
+    pub(crate) fn status(status: u16, content_type: &str, body: impl AsRef<[u8]>) -> Self {
+        let body = body.as_ref();
+        let mut head = format!("HTTP/1.1 {status} Text\r\nContent-Length: {}\r\n", body.len());
+        if !content_type.is_empty() {
+            head += &format!("Content-Type: {content_type}\r\n");
+        }
+        Self { head: Some(head), steps: vec![Step::Raw(body.to_vec())] }
+    }
+
+    pub(crate) fn json(body: impl AsRef<[u8]>) -> Self {
+        Self::status(200, "application/json", body)
+    }
+
+    pub(crate) fn accepted() -> Self {
+        Self::status(202, "", "")
+    }
+
+    /// The head of an event stream; steps follow.
+    pub(crate) fn sse() -> Self {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
+                    Transfer-Encoding: chunked\r\n";
+        Self { head: Some(head.to_owned()), steps: Vec::new() }
+    }
+
+    /// No head: exactly the bytes that are added.
+    pub(crate) fn nothing() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        let head = self.head.as_mut().expect("a reply with a head");
+        *head += &format!("{name}: {value}\r\n");
+        self
+    }
+
+    /// An event with this data.
+    pub(crate) fn event(self, data: impl AsRef<str>) -> Self {
+        self.chunk(format!("event: message\ndata: {}\n\n", data.as_ref()))
+    }
+
+    /// A piece of the body.
+    pub(crate) fn chunk(self, bytes: impl AsRef<[u8]>) -> Self {
+        self.step(Step::Chunk(bytes.as_ref().to_vec()))
+    }
+
+    pub(crate) fn raw(self, bytes: impl AsRef<[u8]>) -> Self {
+        self.step(Step::Raw(bytes.as_ref().to_vec()))
+    }
+
+    pub(crate) fn wait(self, gate: &Gate) -> Self {
+        self.step(Step::Wait(gate.clone()))
+    }
+
+    pub(crate) fn pause(self, milliseconds: u64) -> Self {
+        self.step(Step::Pause(Duration::from_millis(milliseconds)))
+    }
+
+    /// The body is complete.
+    pub(crate) fn end(self) -> Self {
+        self.raw("0\r\n\r\n")
+    }
+
+    /// The connection is closed, whatever is missing.
+    pub(crate) fn cut(self) -> Self {
+        self.step(Step::Close)
+    }
+
+    pub(crate) fn reset(self) -> Self {
+        self.step(Step::Reset)
+    }
+
+    pub(crate) fn hang(self) -> Self {
+        self.step(Step::Hang)
+    }
+
+    fn step(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// Plays the reply.
+    pub(crate) async fn play(self, stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Then {
+        if let Some(head) = &self.head {
+            let head = format!("{head}\r\n");
+            if stream.write_all(head.as_bytes()).await.is_err() {
+                return Then::PeerClosed;
+            }
+        }
+        for step in self.steps {
+            let written = match step {
+                Step::Raw(bytes) => stream.write_all(&bytes).await,
+                Step::Chunk(bytes) => {
+                    let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+                    chunk.extend_from_slice(&bytes);
+                    chunk.extend_from_slice(b"\r\n");
+                    stream.write_all(&chunk).await
+                }
+                Step::Wait(gate) => {
+                    tokio::select! {
+                        () = gate.pass() => Ok(()),
+                        () = closed(stream) => return Then::PeerClosed,
+                    }
+                }
+                Step::Pause(duration) => {
+                    tokio::time::sleep(duration).await;
+                    Ok(())
+                }
+                Step::Close => return Then::Close,
+                Step::Reset => return Then::Reset,
+                Step::Hang => {
+                    closed(stream).await;
+                    return Then::PeerClosed;
+                }
+            };
+            if written.is_err() {
+                return Then::PeerClosed;
+            }
+        }
+        Then::NextRequest
+    }
+}
+
+/// A client sends nothing while it waits for an answer: what can be read is the end.
+async fn closed(stream: &mut (impl AsyncRead + Unpin)) {
+    let _ = stream.read_u8().await;
+}

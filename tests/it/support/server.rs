@@ -1,0 +1,211 @@
+//! A scripted HTTP server: it notes every request and replies as the test says.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio_rustls::rustls::ServerConfig;
+
+use super::reply::{Reply, Then};
+use super::{Request, result, soon};
+
+type Script = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
+
+/// Listens on a free port of the loopback interface as long as it lives.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    log: Arc<Log>,
+    accepting: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Log {
+    seen: Mutex<Seen>,
+    changed: Notify,
+}
+
+#[derive(Clone, Default)]
+struct Seen {
+    requests: Vec<Request>,
+    /// Requests whose connection the peer closed before the reply had ended.
+    abandoned: Vec<String>,
+    connections: usize,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Server {
+    /// Plain HTTP, with `script` for what it replies.
+    pub(crate) async fn start(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+        Self::accept(listener, url, Arc::new(script), |stream| async { Some(stream) })
+    }
+
+    /// HTTPS for the name `localhost`.
+    pub(crate) async fn start_tls(
+        config: ServerConfig,
+        script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        let url = format!("https://localhost:{port}/mcp");
+        Self::accept(listener, url, Arc::new(script), move |stream| {
+            let acceptor = acceptor.clone();
+            async move { acceptor.accept(stream).await.ok() }
+        })
+    }
+
+    fn accept<S, F>(
+        listener: TcpListener,
+        url: String,
+        script: Script,
+        open: impl Fn(TcpStream) -> F + Clone + Send + 'static,
+    ) -> Self
+    where
+        S: Connection,
+        F: Future<Output = Option<S>> + Send + 'static,
+    {
+        let log = Arc::new(Log::default());
+        let noted = Arc::clone(&log);
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let _ = stream.set_nodelay(true);
+                let (log, script) = (Arc::clone(&noted), Arc::clone(&script));
+                log.change(|seen| seen.connections += 1);
+                let opening = open(stream);
+                tokio::spawn(async move {
+                    if let Some(stream) = opening.await {
+                        converse(stream, &log, script).await;
+                    }
+                });
+            }
+        });
+        Self { url, log, accepting }
+    }
+
+    /// All requests so far.
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.log.seen.lock().expect("no panic under the lock").requests.clone()
+    }
+
+    /// What was asked, in the order it came.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.requests().iter().map(Request::what).collect()
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.log.seen.lock().expect("no panic under the lock").connections
+    }
+
+    /// The requests with this JSON-RPC or HTTP method.
+    pub(crate) fn all(&self, what: &str) -> Vec<Request> {
+        self.requests().into_iter().filter(|request| request.what() == what).collect()
+    }
+
+    /// Waits until a request `what` has come, and gives the first.
+    pub(crate) async fn saw(&self, what: &str) -> Request {
+        let seen = self.until(what, |seen| seen.requests.iter().any(|r| r.what() == what)).await;
+        seen.requests.into_iter().find(|r| r.what() == what).expect("it was just there")
+    }
+
+    /// Waits until so many requests `what` have come.
+    pub(crate) async fn saw_count(&self, what: &str, count: usize) {
+        let enough =
+            |seen: &Seen| seen.requests.iter().filter(|r| r.what() == what).count() >= count;
+        self.until(what, enough).await;
+    }
+
+    /// Waits until the peer has given up the connection of a request `what`.
+    pub(crate) async fn saw_abandoned(&self, what: &str) {
+        self.until(what, |seen| seen.abandoned.iter().any(|w| w == what)).await;
+    }
+
+    async fn until(&self, what: &str, reached: impl Fn(&Seen) -> bool) -> Seen {
+        let waiting = async {
+            loop {
+                let changed = self.log.changed.notified();
+                let seen = self.log.seen.lock().expect("no panic under the lock").clone();
+                if reached(&seen) {
+                    return seen;
+                }
+                changed.await;
+            }
+        };
+        soon(&format!("{what} at the server"), waiting).await
+    }
+}
+
+impl Log {
+    fn change<T>(&self, change: impl FnOnce(&mut Seen) -> T) -> T {
+        let result = change(&mut self.seen.lock().expect("no panic under the lock"));
+        self.changed.notify_waiters();
+        result
+    }
+}
+
+/// A byte stream that can be reset.
+pub(crate) trait Connection: AsyncRead + AsyncWrite + Send + Unpin + 'static {
+    fn reset(self);
+}
+
+impl Connection for TcpStream {
+    fn reset(self) {
+        // Closing with a linger of zero sends a reset.
+        let _ = self.set_zero_linger();
+    }
+}
+
+impl Connection for tokio_rustls::server::TlsStream<TcpStream> {
+    fn reset(self) {
+        let _ = self.get_ref().0.set_zero_linger();
+    }
+}
+
+async fn converse(mut stream: impl Connection, log: &Log, script: Script) {
+    while let Some(request) = Request::read(&mut stream).await {
+        let what = request.what();
+        let reply = script(&request);
+        log.change(|seen| seen.requests.push(request));
+        match reply.play(&mut stream).await {
+            Then::NextRequest => {}
+            Then::Close => {
+                let _ = stream.shutdown().await;
+                return;
+            }
+            Then::Reset => return stream.reset(),
+            Then::PeerClosed => return log.change(|seen| seen.abandoned.push(what)),
+        }
+    }
+}
+
+/// What a well-behaved legacy server replies: session `s1`, JSON answers, no stream of its own.
+pub(crate) fn polite(request: &Request) -> Reply {
+    let json = request.json();
+    if request.http_method == "GET" {
+        return Reply::status(405, "", "");
+    }
+    if request.http_method == "DELETE" {
+        return Reply::status(200, "", "");
+    }
+    if json.get("id").is_none() || json.get("method").is_none() {
+        return Reply::accepted();
+    }
+    let id = request.id();
+    match &*request.what() {
+        "initialize" => {
+            let version = json["params"]["protocolVersion"].as_str().unwrap_or("2025-06-18");
+            let answer = format!(
+                r#"{{"protocolVersion":"{version}","capabilities":{{}},"serverInfo":{{"name":"s","version":"1"}}}}"#
+            );
+            Reply::json(result(id, &answer)).header("Mcp-Session-Id", "s1")
+        }
+        what => Reply::json(result(id, &format!(r#"{{"did":"{what}"}}"#))),
+    }
+}

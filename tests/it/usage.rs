@@ -1,0 +1,125 @@
+//! Bad input on the command line: a clear sentence on stderr, nothing on stdout, exit code 2.
+
+use crate::support::run;
+
+/// What is written to stderr, in one line.
+async fn refused(args: &[&str], env: &[(&str, &str)]) -> String {
+    let output = run(args, env, "").await;
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+    assert!(output.stdout.is_empty(), "{args:?}");
+    stderr
+}
+
+#[tokio::test]
+async fn urls_that_cannot_be_used() {
+    // S2-32
+    assert!(refused(&[], &[]).await.contains("the URL of an MCP server is missing"));
+    assert!(refused(&["connect"], &[]).await.contains("the URL of an MCP server is missing"));
+    assert!(refused(&["nonsense"], &[]).await.contains("'nonsense' is not a URL"));
+    assert!(refused(&["localhost:3000/mcp"], &[]).await.contains("is not a URL"));
+    assert!(refused(&["ftp://example.com/"], &[]).await.contains("only http and https"));
+    assert!(refused(&[], &[("MCP_SPAN_URL", "gopher://x")]).await.contains("gopher"));
+    let stderr = refused(&["me:s3cret@example.com/mcp?token=s3cret"], &[]).await;
+    assert!(stderr.contains("is not a URL") && !stderr.contains("s3cret"), "{stderr}");
+    let stderr = refused(&["http://example.com/mcp"], &[]).await;
+    assert!(stderr.contains("--allow-http") && stderr.contains("example.com"), "{stderr}");
+}
+
+#[tokio::test]
+async fn headers_that_cannot_be_sent() {
+    let url = "http://localhost:1/mcp";
+    let header = |line| async move { refused(&[url, "--header", line], &[]).await };
+    assert!(header("no colon here").await.contains("no colon"));
+    assert!(header("bad name: x").await.contains("'bad name' is not a header name"));
+    assert!(header("X-A: a\rb").await.contains("line break"));
+    assert!(header("X-A: a\nX-B: b").await.contains("line break"));
+    assert!(header("Content-Length: 5").await.contains("HTTP's own"));
+    assert!(header("X-A: ${NOT_DEFINED}").await.contains("'NOT_DEFINED'"));
+    let stderr = refused(&[url, "--header", "X-Key: ${KEY}"], &[("KEY", "top\nsecret")]).await;
+    assert!(stderr.contains("line break") && !stderr.contains("secret"), "{stderr}");
+    let stderr = refused(&[url, "--header-file", "/does/not/exist"], &[]).await;
+    assert!(stderr.contains("/does/not/exist") && stderr.contains("cannot be read"), "{stderr}");
+}
+
+#[tokio::test]
+async fn numbers_that_are_none() {
+    let url = "http://localhost:1/mcp";
+    for (flag, value) in [
+        ("--timeout", "soon"),
+        ("--timeout", "-1"),
+        ("--timeout", "1e19"),
+        ("--connect-timeout", "0"),
+        ("--max-message-size", "big"),
+        ("--max-parallel", "0"),
+        ("--log-level", "loud"),
+        ("--log-format", "xml"),
+    ] {
+        let stderr = refused(&[url, flag, value], &[]).await;
+        assert!(stderr.contains(flag) && stderr.contains(value), "{stderr}");
+    }
+    let stderr = refused(&[url], &[("MCP_SPAN_TIMEOUT", "soon")]).await;
+    assert!(stderr.contains("soon"), "{stderr}");
+}
+
+#[tokio::test]
+async fn unknown_flags_are_answered_with_the_nearest_known_one() {
+    let stderr = refused(&["http://localhost:1/mcp", "--heeder", "a: b"], &[]).await;
+    assert!(stderr.contains("--heeder") && stderr.contains("'--header'"), "{stderr}");
+    let stderr = refused(&["demo", "--protocol-version", "a\nb"], &[]).await;
+    assert!(stderr.contains("--protocol-version"), "{stderr}");
+    let stderr = refused(&["demo", "--timeot", "5"], &[]).await;
+    assert!(stderr.contains("'--timeout'"), "{stderr}");
+}
+
+#[tokio::test]
+async fn a_log_file_that_cannot_be_written() {
+    let stderr =
+        refused(&["http://localhost:1/mcp", "--log-file", "/does/not/exist/log"], &[]).await;
+    assert!(
+        stderr.contains("/does/not/exist/log") && stderr.contains("cannot be written"),
+        "{stderr}"
+    );
+}
+
+#[tokio::test]
+async fn help_and_version_are_no_errors() {
+    for args in [&["--help"][..], &["--version"], &["demo", "--help"], &["connect", "-h"]] {
+        let output = run(args, &[], "").await;
+        assert_eq!(output.status.code(), Some(0));
+        assert!(output.stderr.is_empty() && !output.stdout.is_empty());
+    }
+    let output = run(&["--help"], &[("MCP_SPAN_URL", "http://secret99")], "").await;
+    assert!(!String::from_utf8(output.stdout).unwrap().contains("secret99"));
+}
+
+#[tokio::test]
+async fn connect_and_the_environment_name_the_server_as_well() {
+    let server = crate::support::Server::start(crate::support::polite).await;
+    let line = crate::support::request(1, "a");
+    for (args, env) in [
+        (vec!["connect", &server.url], vec![]),
+        (vec![], vec![("MCP_SPAN_URL", &*server.url)]),
+        (vec!["connect"], vec![("MCP_SPAN_URL", &*server.url)]),
+    ] {
+        let output = run(&args, &env, &line).await;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*stderr), (Some(0), ""), "{args:?}");
+        assert!(!output.stdout.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn headers_come_from_the_environment_one_a_line_and_a_flag_beats_them() {
+    let server = crate::support::Server::start(crate::support::polite).await;
+    let line = crate::support::request(1, "a");
+    let env = [("MCP_SPAN_HEADER", "X-A: 1\nX-B: 2\n"), ("LOG_LEVEL", "verbose")];
+    run(&[&server.url], &env, &line).await;
+    run(&[&server.url, "-H", "X-A: 9"], &env, &line).await;
+    run(&[&server.url], &[("MCP_SPAN_HEADER", "")], &line).await;
+    let requests = server.requests();
+    let headers = |n: usize| (requests[n].header("x-a"), requests[n].header("x-b"));
+    assert_eq!(headers(0), (Some("1"), Some("2")));
+    assert_eq!(headers(1), (Some("9"), None));
+    assert_eq!(headers(2), (None, None));
+}
