@@ -46,6 +46,8 @@ pub enum Kind {
     BadResponse,
     /// A message is over the size limit.
     TooLarge,
+    /// The URL is not one that HTTP can carry.
+    BadUrl,
     /// A redirect that must not, or cannot, be followed.
     Redirect,
     /// The client sent something that is not JSON-RPC.
@@ -123,6 +125,7 @@ impl Kind {
             Self::Status => "http-status",
             Self::BadResponse => "bad-response",
             Self::TooLarge => "too-large",
+            Self::BadUrl => "bad-url",
             Self::Redirect => "redirect",
             Self::InvalidRequest => "invalid-request",
             Self::Shutdown => "shutdown",

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use super::Failure;
+use super::report::Usage;
 use crate::transport::http::Settings;
 use crate::transport::{http, stdio};
 use crate::{bridge, os};
@@ -12,7 +13,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode, Failure> {
     let timeouts = settings.timeouts;
     let os::Stdio { input, output, restore } = os::stdio();
     let client = stdio::open(input, output, settings.max_message);
-    let server = http::open(settings);
+    let server = http::open(settings).map_err(|error| Usage::new(error.message))?;
     bridge::run(client, server, timeouts, told_to_leave()).await;
     drop(restore);
     Ok(ExitCode::SUCCESS)

@@ -8,6 +8,7 @@ use anstyle::{AnsiColor, Style};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::report::Usage;
 use super::{Failure, args, connect, settings};
 use crate::demo::Demo;
 use crate::message::Message;
@@ -33,7 +34,7 @@ async fn walk(settings: Settings) -> Result<ExitCode, Failure> {
     println!("{dim}Times count from the start. Every line below has crossed the bridge.{dim:#}\n");
     let (client, near) = memory::pair();
     let timeouts = settings.timeouts;
-    let server = http::open(settings);
+    let server = http::open(settings).map_err(|error| Usage::new(error.message))?;
     let bridge = tokio::spawn(bridge::run(near, server, timeouts, std::future::pending()));
     let mut walk = Walk { link: client, start: Instant::now() };
     let went_well = walk.go().await;

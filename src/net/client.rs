@@ -1,6 +1,7 @@
 //! Sends one HTTP request and gives back the head of its answer, redirects followed by rule.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,14 +9,12 @@ use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use url::Url;
 
 use super::body::{Outbound, Progress};
 use super::connect::Connector;
-use super::{fault, redirect};
+use super::{Endpoint, fault, redirect};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::secret::shown;
 
 /// A pool of connections. Cheap to clone; connects on first use only.
 #[derive(Clone, Debug)]
@@ -29,7 +28,7 @@ pub struct Call {
     /// The HTTP method.
     pub method: Method,
     /// Where to.
-    pub url: Url,
+    pub endpoint: Arc<Endpoint>,
     /// All headers but those that HTTP itself needs.
     pub headers: HeaderMap,
     /// The body; empty for none.
@@ -38,10 +37,10 @@ pub struct Call {
     pub progress: Progress,
 }
 
-/// Its URL may hold a password, its body anything.
+/// Its headers are secrets, its body may be anything.
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Call({} {}, {} bytes)", self.method, shown(&self.url), self.body.len())
+        write!(f, "Call({} {}, {} bytes)", self.method, self.endpoint, self.body.len())
     }
 }
 
@@ -61,36 +60,29 @@ impl HttpClient {
     /// # Errors
     ///
     /// When there is no answer, or one that redirects to where we do not follow.
-    pub async fn send(&self, call: Call) -> Result<Response<Incoming>, Error> {
-        let mut url = call.url.clone();
+    pub async fn send(&self, mut call: Call) -> Result<Response<Incoming>, Error> {
         for _ in 0..=limits::REDIRECTS {
-            let request = request(&call, &url)?;
             let response = self
                 .pool
-                .request(request)
+                .request(request(&call))
                 .await
-                .map_err(|error| fault::explain(&error, &url, &call.progress))?;
-            match redirect::target(&url, &call.method, response.status(), response.headers())? {
-                Some(next) => url = next,
+                .map_err(|error| fault::explain(&error, call.endpoint.url(), &call.progress))?;
+            let (url, status) = (call.endpoint.url(), response.status());
+            match redirect::target(url, &call.method, status, response.headers())? {
+                Some(next) => call.endpoint = Arc::new(Endpoint::new(&next)?),
                 None => return Ok(response),
             }
         }
-        let message = format!(
-            "{} redirected more than {} times in a row",
-            shown(&call.url),
-            limits::REDIRECTS
-        );
+        let message =
+            format!("{} redirected more than {} times in a row", call.endpoint, limits::REDIRECTS);
         Err(Error::new(Kind::Redirect, message).not_delivered())
     }
 }
 
-fn request(call: &Call, url: &Url) -> Result<Request<Outbound>, Error> {
+fn request(call: &Call) -> Request<Outbound> {
     let mut request = Request::new(Outbound::new(call.body.clone(), call.progress.clone()));
     *request.method_mut() = call.method.clone();
-    *request.uri_mut() = url.as_str().parse().map_err(|error| {
-        let message = format!("{} cannot be requested over HTTP", shown(url));
-        Error::new(Kind::Redirect, message).because(error).not_delivered()
-    })?;
+    *request.uri_mut() = call.endpoint.uri().clone();
     *request.headers_mut() = call.headers.clone();
-    Ok(request)
+    request
 }

@@ -36,7 +36,8 @@ pub(super) enum Report {
 pub(super) struct Driver {
     context: Arc<Context>,
     gate: Gate,
-    session: Session,
+    /// Shared with the POSTs that were sent in it; replaced, not changed, when another begins.
+    session: Arc<Session>,
     /// Messages that are out and not settled.
     flights: HashMap<u64, Flight>,
     next_ticket: u64,
@@ -82,7 +83,7 @@ impl Driver {
         let settings = &context.settings;
         Self {
             gate: Gate::new(settings.parallel, settings.serial),
-            session: Session::new(settings),
+            session: Arc::new(Session::new(settings)),
             flights: HashMap::new(),
             next_ticket: 0,
             tasks: JoinSet::new(),
@@ -161,17 +162,16 @@ impl Driver {
         let rules = self.session.rules_for(&outgoing);
         let headers = self.session.post_headers(&outgoing);
         let body = outgoing.message.bytes().clone();
-        let call = stream::call(&self.context, Method::POST, headers, body);
+        let call = self.context.call(Method::POST, headers, body);
         let progress = call.progress.clone();
         let post = Post {
             ticket,
             message: outgoing.message.clone(),
-            call,
+            progress: progress.clone(),
             rules,
-            session: self.session.id().filter(|_| rules.sessions).cloned(),
-            stream_headers: self.session.stream_headers(),
+            session: Arc::clone(&self.session),
         };
-        let task = self.tasks.spawn(post::run(Arc::clone(&self.context), post));
+        let task = self.tasks.spawn(post::run(Arc::clone(&self.context), post, call));
         let flight =
             Flight { message: outgoing.message, lane, cancel: rules.cancel, progress, task };
         self.flights.insert(ticket, flight);
@@ -186,7 +186,7 @@ impl Driver {
                 let shown = session_id.as_ref().and_then(|id| id.to_str().ok());
                 debug!(version, session = shown, "a session begins");
                 self.close_server_stream();
-                if let Some(old) = self.session.begin(session_id, &version) {
+                if let Some(old) = Arc::make_mut(&mut self.session).begin(session_id, &version) {
                     let call = self.delete(&old);
                     let client = self.context.client.clone();
                     self.tasks.spawn(async move {
@@ -198,7 +198,7 @@ impl Driver {
             Report::GivenUp { notice } => self.tell(notice),
             Report::Settled { ticket, well, session_id } => {
                 if let Some(id) = session_id {
-                    self.session.adopt(id);
+                    Arc::make_mut(&mut self.session).adopt(id);
                 }
                 let confirmed = |flight: &Flight| flight.is_notification(INITIALIZED);
                 if self.settle(ticket).is_some_and(|flight| well && confirmed(&flight)) {
@@ -289,6 +289,6 @@ impl Driver {
 
     fn delete(&self, id: &HeaderValue) -> Call {
         let headers = self.session.goodbye_headers(id);
-        stream::call(&self.context, Method::DELETE, headers, Bytes::new())
+        self.context.call(Method::DELETE, headers, Bytes::new())
     }
 }

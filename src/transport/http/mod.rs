@@ -4,14 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method};
 use tokio::sync::mpsc;
 use url::Url;
 
 use super::{Ends, Incoming, Link, spawn};
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
-use crate::net::HttpClient;
+use crate::net::{Call, Endpoint, HttpClient, Progress};
 use crate::secret::{Scrubber, shown};
 
 mod answer;
@@ -79,20 +80,25 @@ impl Settings {
 }
 
 /// Opens a link. Nothing is sent before the first message.
-#[must_use]
-pub fn open(settings: Settings) -> Link {
-    spawn(|Ends { outgoing, incoming }| {
+///
+/// # Errors
+///
+/// When the URL is not one that HTTP can carry.
+pub fn open(settings: Settings) -> Result<Link, Error> {
+    let endpoint = Arc::new(Endpoint::new(&settings.url)?);
+    Ok(spawn(|Ends { outgoing, incoming }| {
         let (reports, inbound_reports) = mpsc::channel(limits::CHANNEL);
         let client = HttpClient::new(settings.connect_timeout);
-        let context = Arc::new(Context { client, settings, incoming, reports });
+        let context = Arc::new(Context { client, endpoint, settings, incoming, reports });
         Driver::new(context).run(outgoing, inbound_reports)
-    })
+    }))
 }
 
 /// What every task of the link shares.
 #[derive(Debug)]
 struct Context {
     client: HttpClient,
+    endpoint: Arc<Endpoint>,
     settings: Settings,
     /// To whoever holds the link.
     incoming: mpsc::Sender<Incoming>,
@@ -101,6 +107,12 @@ struct Context {
 }
 
 impl Context {
+    /// A request to the endpoint.
+    fn call(&self, method: Method, headers: HeaderMap, body: Bytes) -> Call {
+        let endpoint = Arc::clone(&self.endpoint);
+        Call { method, endpoint, headers, body, progress: Progress::default() }
+    }
+
     /// The same error without any secret that a server may have echoed.
     fn scrubbed(&self, mut error: Error) -> Error {
         let scrubber = &self.settings.scrubber;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderValue, Response};
 use http_body::Body;
 use hyper::body::Incoming as Body_;
 use tokio::time::Instant;
@@ -14,12 +14,13 @@ use super::answer::{Answer, Collected, Refusal, next_piece};
 use super::driver::Report;
 use super::events::{Events, Position, timeout, too_large};
 use super::log::{Direction, crossing};
+use super::session::Session;
 use super::{Context, stream};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, edit, parse_each, peek, reply};
-use crate::net::Call;
 use crate::net::backoff::Backoff;
+use crate::net::{Call, Progress};
 use crate::revision::{Cancel, Revision};
 use crate::transport::Incoming;
 use crate::wire::header;
@@ -29,19 +30,26 @@ use crate::wire::header;
 pub(super) struct Post {
     pub(super) ticket: u64,
     pub(super) message: Message,
-    pub(super) call: Call,
+    /// Tells whether it has begun to leave.
+    pub(super) progress: Progress,
     pub(super) rules: &'static Revision,
-    /// The session that it goes to, and the headers to go on with its stream.
-    pub(super) session: Option<HeaderValue>,
-    pub(super) stream_headers: HeaderMap,
+    /// The session that it goes to.
+    pub(super) session: Arc<Session>,
+}
+
+impl Post {
+    /// The session's id, for logs.
+    fn session_id(&self) -> Option<&HeaderValue> {
+        self.session.id().filter(|_| self.rules.sessions)
+    }
 }
 
 /// Sends the message and delivers what comes back.
-pub(super) async fn run(context: Arc<Context>, post: Post) {
+pub(super) async fn run(context: Arc<Context>, post: Post, call: Call) {
     let limit = context.settings.timeouts.of(post.message.method());
     let mut exchange = Exchange { context, post, limit, is_settled: false, session_id: None };
-    crossing(Direction::ToServer, &exchange.post.message, exchange.post.session.as_ref());
-    if let Err(error) = exchange.perform().await {
+    crossing(Direction::ToServer, &exchange.post.message, exchange.post.session_id());
+    if let Err(error) = exchange.perform(call).await {
         exchange.fail(error).await;
     }
     exchange.settle(false).await;
@@ -71,12 +79,12 @@ impl Exchange {
         self.request_id().is_some() && self.post.message.method() == Some(method)
     }
 
-    async fn perform(&mut self) -> Result<(), Error> {
-        let response = self.send().await?;
+    async fn perform(&mut self, call: Call) -> Result<(), Error> {
+        let response = self.send(call).await?;
         let session_id = response.headers().get(header::SESSION_ID).cloned();
         self.session_id = session_id.filter(header::is_session_id);
         let wants_content = self.request_id().is_some();
-        let answer = Answer::sort(response, wants_content, &self.post.call.url);
+        let answer = Answer::sort(response, wants_content, self.context.endpoint.url());
         if !wants_content && !matches!(answer, Answer::Refused(_)) {
             self.settle(true).await;
         }
@@ -92,15 +100,15 @@ impl Exchange {
         }
     }
 
-    async fn send(&self) -> Result<Response<Body_>, Error> {
-        let sending = self.context.client.send(self.post.call.clone());
+    async fn send(&self, call: Call) -> Result<Response<Body_>, Error> {
+        let sending = self.context.client.send(call);
         let Some(limit) = self.limit else {
             return sending.await;
         };
         tokio::time::timeout(limit, sending).await.unwrap_or_else(|_| {
             let what = if self.request_id().is_some() { "Request" } else { "Notify" };
             let error = timeout(&format!("{what} timeout"), limit);
-            let begun = self.post.call.progress.has_begun();
+            let begun = self.post.progress.has_begun();
             Err(if begun { error } else { error.not_delivered() })
         })
     }
@@ -110,7 +118,7 @@ impl Exchange {
         let max = self.context.settings.max_message;
         let mut collected = Collected::default();
         loop {
-            let piece = next_piece(&mut body, &self.post.call.url);
+            let piece = next_piece(&mut body, self.context.endpoint.url());
             let piece = match self.limit {
                 None => piece.await?,
                 Some(limit) => tokio::time::timeout(limit, piece)
@@ -193,8 +201,8 @@ impl Exchange {
 
     async fn read_connection(&mut self, body: Body_, position: &mut Position) -> Result<(), Error> {
         let context = Arc::clone(&self.context);
-        let url = self.post.call.url.clone();
-        let mut events = Events::new(body, context.settings.max_message, &url);
+        let url = context.endpoint.url();
+        let mut events = Events::new(body, context.settings.max_message, url);
         loop {
             // Once answered, the rest is read for what else it may bring.
             let idle = if self.is_settled { Some(limits::LINGER) } else { self.limit };
@@ -220,14 +228,14 @@ impl Exchange {
 
     /// Asks the server to go on behind `last_id`. `None`: not now, try again.
     async fn resume(&self, last_id: HeaderValue) -> Result<Option<Body_>, Error> {
-        let mut headers = self.post.stream_headers.clone();
+        let mut headers = self.post.session.stream_headers();
         headers.insert(header::LAST_EVENT_ID, last_id);
         debug!("resuming a stream that was cut");
         stream::reopen(&self.context, headers, self.limit).await
     }
 
     async fn refused(&mut self, response: Response<Body_>) -> Result<(), Error> {
-        let refusal = Refusal::read(response, &self.post.call.url).await;
+        let refusal = Refusal::read(response, self.context.endpoint.url()).await;
         let Some(id) = self.request_id().cloned() else {
             return Err(refusal.error());
         };
@@ -255,7 +263,7 @@ impl Exchange {
     /// Hands a message over, and notes if it is the answer that was waited for.
     async fn deliver(&mut self, message: Message) {
         let (message, answers) = self.claim(message);
-        crossing(Direction::FromServer, &message, self.post.session.as_ref());
+        crossing(Direction::FromServer, &message, self.post.session_id());
         if answers && self.is("initialize") {
             self.report_session(&message).await;
         }
@@ -320,7 +328,7 @@ impl Exchange {
     /// C19: a request that timed out here may still run there.
     fn must_tell(&self, error: &Error) -> bool {
         error.kind == Kind::Timeout
-            && self.post.call.progress.has_begun()
+            && self.post.progress.has_begun()
             && self.post.rules.cancel == Cancel::Notification
             && !self.is("initialize")
     }

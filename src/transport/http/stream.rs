@@ -17,7 +17,6 @@ use crate::error::Error;
 use crate::limits;
 use crate::message::{Id, parse_each, reply};
 use crate::net::backoff::{Backoff, entropy};
-use crate::net::{Call, Progress};
 use crate::transport::Incoming;
 use crate::wire::header;
 
@@ -105,9 +104,8 @@ fn resuming(headers: &HeaderMap, position: &Position) -> HeaderMap {
 }
 
 async fn open(context: &Context, headers: HeaderMap, in_session: bool) -> Opened {
-    let call = call(context, Method::GET, headers, Bytes::new());
-    let url = call.url.clone();
-    let sending = context.client.send(call);
+    let url = context.endpoint.url();
+    let sending = context.client.send(context.call(Method::GET, headers, Bytes::new()));
     let answer = match context.settings.timeouts.quick {
         None => sending.await,
         Some(limit) => tokio::time::timeout(limit, sending)
@@ -121,10 +119,10 @@ async fn open(context: &Context, headers: HeaderMap, in_session: bool) -> Opened
             return Opened::Soon;
         }
     };
-    match Answer::sort(response, false, &url) {
+    match Answer::sort(response, false, url) {
         Answer::Events(body) => Opened::Stream(body),
         Answer::Refused(response) => {
-            let refusal = Refusal::read(response, &url).await;
+            let refusal = Refusal::read(response, url).await;
             debug!("no stream: {}", context.scrubbed(refusal.error()));
             by_status(refusal.status(), in_session)
         }
@@ -148,7 +146,7 @@ async fn read(
     position: &mut Position,
     session: Option<&HeaderValue>,
 ) {
-    let url = &context.settings.url;
+    let url = context.endpoint.url();
     let mut events = Events::new(body, context.settings.max_message, url);
     loop {
         // No idle limit: a server may have nothing to say for days.
@@ -175,16 +173,10 @@ async fn read(
 async fn ask_for_session(context: &Context, headers: &HeaderMap) -> Option<bool> {
     let id = Id::from_json(&format!("\"mcp-span-{:016x}\"", entropy()))?;
     let body = reply::request(&id, "ping").bytes().clone();
-    let asking = context.client.send(call(context, Method::POST, headers.clone(), body));
+    let asking = context.client.send(context.call(Method::POST, headers.clone(), body));
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
     let status = tokio::time::timeout(limit, asking).await.ok()?.ok()?.status();
     (!status.is_server_error()).then_some(status.is_success())
-}
-
-/// A request to the endpoint.
-pub(super) fn call(context: &Context, method: Method, headers: HeaderMap, body: Bytes) -> Call {
-    let url = context.settings.url.clone();
-    Call { method, url, headers, body, progress: Progress::default() }
 }
 
 #[cfg(test)]
