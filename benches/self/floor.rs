@@ -20,6 +20,9 @@ const COPIED: usize = 32 * 1024;
 
 const READ_CHUNK: usize = 64 * 1024;
 
+/// When a read buffer has less room than this, it gets more.
+const ROOM: usize = 4 * 1024;
+
 const BATCH: usize = 64;
 
 /// Passes on until stdin ends and everything is answered.
@@ -48,7 +51,9 @@ async fn read(
 ) -> Result<(), Fault> {
     let mut buffer = BytesMut::new();
     loop {
-        buffer.reserve(READ_CHUNK);
+        if buffer.capacity() - buffer.len() < ROOM {
+            buffer.reserve(READ_CHUNK);
+        }
         let searched = buffer.len();
         if input.read_buf(&mut buffer).await? == 0 {
             return Ok(());
