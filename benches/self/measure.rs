@@ -47,9 +47,7 @@ pub(crate) fn run(amounts: &Amounts) -> Result<(), Fault> {
     let mut contest = Contest::open(&json);
     let fresh = contest.look(usage::resident);
     calls("JSON", &mut contest, amounts, &mut table);
-    table.values("memory, after the handshake", Unit::Mebibytes, fresh);
-    table.values("memory, after the calls", Unit::Mebibytes, contest.look(usage::resident));
-    table.values("memory, peak of the calls", Unit::Mebibytes, contest.look(usage::peak));
+    let (after, peak) = (contest.look(usage::resident), contest.look(usage::peak));
     failures.append(&mut contest.failures);
     drop(contest);
 
@@ -57,6 +55,10 @@ pub(crate) fn run(amounts: &Amounts) -> Result<(), Fault> {
     calls("SSE", &mut contest, amounts, &mut table);
     failures.append(&mut contest.failures);
     drop(contest);
+
+    table.values("memory, after the handshake", Unit::Mebibytes, fresh);
+    table.values("memory, after the JSON calls", Unit::Mebibytes, after);
+    table.values("memory, peak of the JSON calls", Unit::Mebibytes, peak);
 
     let mut contest = Contest::open(&json);
     let [larges] =
@@ -75,14 +77,18 @@ pub(crate) fn run(amounts: &Amounts) -> Result<(), Fault> {
 
 /// From the start of a process to its first byte, and from the end of its stdin to its own.
 fn starts(url: &str, amounts: &Amounts, table: &mut Table, failures: &mut Vec<String>) {
+    // Whoever fails is out: one wait to its end is enough to know.
+    let mut is_out = [false; 3];
     let [start, end] = take_turns(amounts.starts, |who| {
         let measured = match who {
+            _ if is_out[who as usize] => Ok([None; 2]),
             Who::Direct => Direct::start(url).map(|(_, took)| [Some(took), None]),
             _ => start_and_end(who, url).map(|took| took.map(Some)),
         };
         let seconds = measured.map(|both| both.map(|took| took.map(|took| took.as_secs_f64())));
         seconds.unwrap_or_else(|error| {
             failures.push(format!("{}: start: {error}", who.name()));
+            is_out[who as usize] = true;
             [None; 2]
         })
     });

@@ -78,9 +78,9 @@ impl Table {
             let verdict = match ratio {
                 Some(ratio) if *ratio <= LIMIT => "within",
                 Some(_) => "OVER",
-                None => "not measured,",
+                None => "not measured against",
             };
-            println!("{name}: {} - {verdict} {LIMIT} x of the floor", shown(*ratio));
+            println!("{name:<28}{:>9}  {verdict} {LIMIT} x of the floor", shown(*ratio));
         }
     }
 }

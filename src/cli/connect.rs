@@ -14,7 +14,9 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode, Failure> {
     let os::Stdio { input, output, restore } = os::stdio();
     let client = stdio::open(input, output, settings.max_message);
     let server = http::open(settings).map_err(|error| Usage::new(error.message))?;
-    bridge::run(client, server, timeouts, told_to_leave()).await;
+    // A task of its own: it would be looked at for every message otherwise.
+    let shutdown = tokio::spawn(told_to_leave());
+    bridge::run(client, server, timeouts, async { drop(shutdown.await) }).await;
     drop(restore);
     Ok(ExitCode::SUCCESS)
 }

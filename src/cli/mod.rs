@@ -72,11 +72,12 @@ fn connect_to(typed: &args::Connect) -> Result<ExitCode, Failure> {
 
 /// One thread: a bridge waits most of the time, and starts sooner this way.
 fn on_runtime(
-    command: impl Future<Output = Result<ExitCode, Failure>>,
+    command: impl Future<Output = Result<ExitCode, Failure>> + Send + 'static,
 ) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let code = runtime.block_on(command);
+    // As a task: waking the future that the runtime blocks on costs a system call each time.
+    let code = runtime.block_on(runtime.spawn(command));
     // A thread that still waits for a terminal must not hold up the end.
     runtime.shutdown_background();
-    code
+    code.unwrap_or_else(|error| Err(Failure::Unexpected(error.into())))
 }

@@ -1,7 +1,9 @@
 //! Recognises the envelope that a modern request carries in `params._meta`.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use serde::Deserialize;
 
 use crate::message::Message;
@@ -15,7 +17,9 @@ pub struct Envelope {
     pub name: Option<String>,
 }
 
-const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+/// The key that a modern request cannot be without.
+static FINDER: LazyLock<Finder<'static>> =
+    LazyLock::new(|| Finder::new("io.modelcontextprotocol/protocolVersion"));
 
 impl Envelope {
     /// The envelope of `message`, if it has one.
@@ -24,7 +28,7 @@ impl Envelope {
     #[must_use]
     pub fn of(message: &Message) -> Option<Self> {
         let method = message.method()?;
-        memchr::memmem::find(message.bytes(), VERSION_KEY.as_bytes())?;
+        FINDER.find(message.bytes())?;
         let params = serde_json::from_slice::<Body<'_>>(message.bytes()).ok()?.params;
         let name = match method {
             "tools/call" | "prompts/get" => params.name,

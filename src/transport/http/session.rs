@@ -15,8 +15,10 @@ const AGENT: HeaderValue =
 /// What has been learned from the answer to `initialize`.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
-    /// The user's headers and those that never change.
+    /// The headers of every POST: the user's, and those that never change.
     base: HeaderMap,
+    /// The same with session and version, made once for many messages.
+    in_session: HeaderMap,
     /// What the user wants to be sent as the revision, whatever was negotiated (C21).
     configured_version: Option<HeaderValue>,
     id: Option<HeaderValue>,
@@ -40,7 +42,11 @@ impl Session {
         base.insert(ACCEPT, header::ACCEPT_BOTH);
         let configured_version = settings.protocol_version.clone().or(from_headers);
         let rules = Revision::of("", Era::Legacy);
-        Self { base, configured_version, id: None, version: None, rules }
+        let in_session = HeaderMap::new();
+        let mut session =
+            Self { base, in_session, configured_version, id: None, version: None, rules };
+        session.refresh();
+        session
     }
 
     /// The session's id, if the server gave one.
@@ -59,12 +65,14 @@ impl Session {
         self.version = HeaderValue::from_str(version).ok();
         self.rules = Revision::of(version, Era::Legacy);
         let old = std::mem::replace(&mut self.id, id);
+        self.refresh();
         old.filter(|old| Some(old) != self.id.as_ref())
     }
 
     /// An answer to another message named a session: taken only if there is none (C14).
     pub(super) fn adopt(&mut self, id: HeaderValue) {
         self.id.get_or_insert(id);
+        self.refresh();
     }
 
     /// The rules by which a message goes out.
@@ -77,9 +85,9 @@ impl Session {
 
     /// The headers of a POST.
     pub(super) fn post_headers(&self, outgoing: &Outgoing) -> HeaderMap {
-        let mut headers = self.base.clone();
         match (&outgoing.envelope, outgoing.message.method()) {
             (Some(envelope), Some(method)) => {
+                let mut headers = self.base.clone();
                 headers.insert(header::PROTOCOL_VERSION, header::encode(&envelope.version));
                 if self.rules_for(outgoing).routing_headers {
                     headers.insert(header::METHOD, header::encode(method));
@@ -87,27 +95,24 @@ impl Session {
                         headers.insert(header::NAME, header::encode(name));
                     }
                 }
+                headers
             }
             // Neither session nor version: they are what it asks for.
-            (None, Some("initialize")) => {}
-            _ => self.add_session(&mut headers),
+            (None, Some("initialize")) => self.base.clone(),
+            _ => self.in_session.clone(),
         }
-        headers
     }
 
     /// The headers of a POST of the bridge's own inside the session.
     pub(super) fn own_post_headers(&self) -> HeaderMap {
-        let mut headers = self.base.clone();
-        self.add_session(&mut headers);
-        headers
+        self.in_session.clone()
     }
 
     /// The headers of a GET that opens a stream, or goes on with one.
     pub(super) fn stream_headers(&self) -> HeaderMap {
-        let mut headers = self.base.clone();
+        let mut headers = self.in_session.clone();
         headers.remove(CONTENT_TYPE);
         headers.insert(ACCEPT, header::ACCEPT_EVENTS);
-        self.add_session(&mut headers);
         headers
     }
 
@@ -118,13 +123,15 @@ impl Session {
         headers
     }
 
-    fn add_session(&self, headers: &mut HeaderMap) {
+    fn refresh(&mut self) {
+        let mut headers = self.base.clone();
         if let Some(id) = &self.id {
             headers.insert(header::SESSION_ID, id.clone());
         }
         if let Some(version) = self.configured_version.as_ref().or(self.version.as_ref()) {
             headers.insert(header::PROTOCOL_VERSION, version.clone());
         }
+        self.in_session = headers;
     }
 }
 
