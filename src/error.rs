@@ -1,6 +1,7 @@
 //! What went wrong, sorted by what the caller can do about it.
 
 use std::fmt;
+use std::time::Duration;
 
 /// A failure of one request, of one connection or of the input.
 ///
@@ -22,6 +23,8 @@ pub struct Error {
     pub reason: Option<String>,
     /// What to do next.
     pub hint: Option<String>,
+    /// How long the server wants to be left alone.
+    pub retry_after: Option<Duration>,
 }
 
 /// The sort of a failure; its text form is part of the interface.
@@ -42,6 +45,8 @@ pub enum Kind {
     NoResponse,
     /// The server answered with an HTTP error.
     Status,
+    /// The server no longer knows the session that the request belongs to.
+    SessionLost,
     /// The server answered with something that is not an MCP answer.
     BadResponse,
     /// A message is over the size limit.
@@ -76,6 +81,7 @@ impl Error {
             body: None,
             reason: None,
             hint: None,
+            retry_after: None,
         }
     }
 
@@ -104,7 +110,7 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> i32 {
         match self.kind {
-            Kind::Status => -32001,
+            Kind::Status | Kind::SessionLost => -32001,
             Kind::InvalidRequest => -32600,
             _ => -32000,
         }
@@ -123,6 +129,7 @@ impl Kind {
             Self::Closed => "closed",
             Self::NoResponse => "no-response",
             Self::Status => "http-status",
+            Self::SessionLost => "session-lost",
             Self::BadResponse => "bad-response",
             Self::TooLarge => "too-large",
             Self::BadUrl => "bad-url",

@@ -41,10 +41,9 @@
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let settings = http::Settings::new("https://example.com/mcp".parse()?);
-//! let timeouts = settings.timeouts;
 //! let client = stdio::open(tokio::io::stdin(), tokio::io::stdout(), settings.max_message);
 //! let server = http::open(settings)?;
-//! mcp_span::bridge::run(client, server, timeouts, std::future::pending()).await;
+//! mcp_span::bridge::run(client, server, Default::default(), std::future::pending()).await;
 //! # Ok(())
 //! # }
 //! ```

@@ -20,6 +20,31 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// What is in flight when stdin ends may take this long where timeouts are switched off.
 pub const DRAIN_WITHOUT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long `initialize` waits for a server that cannot be reached: less than the usual minute
+/// after which clients give up, more than a server takes to start.
+pub const CONNECT_WAIT: Duration = Duration::from_secs(25);
+
+/// How long any later request waits for a server that cannot be reached.
+pub const AWAY_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a request waits for a server whose certificate fails: that seldom heals by itself.
+pub const TLS_WAIT: Duration = Duration::from_millis(700);
+
+/// First pause before a server that somebody waits for is tried again; doubles from there.
+pub const AWAY_BASE: Duration = Duration::from_millis(100);
+
+/// Longest such pause, and the least time between two tries that the client's messages cause.
+pub const AWAY_CAP: Duration = Duration::from_secs(1);
+
+/// How many times a session is opened again within [`REOPEN_WINDOW`]; more is a storm.
+pub const REOPENINGS: usize = 5;
+
+/// See [`REOPENINGS`].
+pub const REOPEN_WINDOW: Duration = Duration::from_secs(30);
+
+/// How many times one request is sent again because its session was lost.
+pub const REOPENINGS_FOR_ONE: u8 = 2;
+
 /// How many POSTs run at once; what comes on top waits, it never fails.
 pub const PARALLEL_POSTS: usize = 128;
 

@@ -1,22 +1,29 @@
 //! Joins two links: messages go across, and every request ends exactly once.
+//!
+//! What happens is decided in [`core`](self), which knows no wires and no clock; this file moves
+//! messages between it and the links. One task owns all of it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc};
-use tokio::time::timeout;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
+use crate::error::Kind;
 use crate::limits::{self, Timeouts};
-use crate::message::{Id, Message};
-use crate::transport::Link;
+use crate::message::Message;
+use crate::transport::{Incoming, Link};
 
-mod down;
-mod drain;
+mod core;
+mod delivery;
+mod leaving;
 mod pending;
-mod up;
+mod record;
+mod recover;
+mod reopen;
+mod waiting;
 
-use pending::InFlight;
+use core::{Core, Out};
 
 /// Why the bridge has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,108 +38,192 @@ pub enum Ended {
     Told,
 }
 
+/// How patient the bridge is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// How long what is in flight may take once the client has left.
+    pub timeouts: Timeouts,
+    /// How long `initialize` waits for a server that cannot be reached.
+    pub connect_wait: Duration,
+    /// How long any later message does.
+    pub away_wait: Duration,
+    /// How long a session may be silent before the bridge pings; `None` for ever.
+    pub keep_alive: Option<Duration>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            timeouts: Timeouts::default(),
+            connect_wait: limits::CONNECT_WAIT,
+            away_wait: limits::AWAY_WAIT,
+            keep_alive: None,
+        }
+    }
+}
+
+impl Policy {
+    /// How long a request waits when a failure of this kind holds it up.
+    fn patience(&self, method: &str, kind: Kind) -> Duration {
+        match (method, kind) {
+            (_, Kind::Tls) => limits::TLS_WAIT.min(self.connect_wait),
+            ("initialize", _) => self.connect_wait,
+            _ => self.away_wait,
+        }
+    }
+
+    /// How long anything waits for a new session.
+    fn reopening(&self) -> Duration {
+        self.timeouts.quick.unwrap_or(limits::DRAIN_WITHOUT_TIMEOUT)
+    }
+
+    /// Whether a request may be held back for as long as the server wants it to.
+    fn allows(&self, pause: Duration, method: &str) -> bool {
+        pause <= self.timeouts.of(Some(method)).unwrap_or(limits::WORK_TIMEOUT)
+    }
+}
+
 /// Carries messages between `client` and `server` until the client leaves, one of the links ends
 /// or `shutdown` completes; then says goodbye to both.
-///
-/// `timeouts` bound how long what is in flight may take once the client has left.
 pub async fn run(
     client: Link,
     server: Link,
-    timeouts: Timeouts,
+    policy: Policy,
     shutdown: impl Future<Output = ()>,
 ) -> Ended {
-    let shared = Arc::new(Shared::default());
-    let (replies, local) = mpsc::channel(limits::CHANNEL);
-    let (orphans, orphaned) = mpsc::channel(limits::CHANNEL);
-    let mut up = up::Up {
-        client: client.inbox,
-        server: server.outbox,
-        replies,
-        shared: Arc::clone(&shared),
-        timeouts,
+    let mut bridge = Bridge {
+        core: Core::new(policy, Instant::now()),
+        out: Out::default(),
+        from_client: client.inbox,
+        to_client: client.outbox,
+        from_server: server.inbox,
+        to_server: Some(server.outbox),
+        client_is_there: true,
     };
-    let down = down::Down { server: server.inbox, client: client.outbox, local, orphans, shared };
-    let ended = {
-        let down = down.run();
-        tokio::pin!(down, shutdown);
-        let up = async {
-            up.run().await;
-            drain::finish(up, orphaned).await;
-        };
+    let mut ended = {
+        tokio::pin!(shutdown);
         tokio::select! {
             biased;
             () = &mut shutdown => Ended::Told,
-            ended = &mut down => ended,
-            // What the client left behind is finished; the server's link closes by itself.
-            () = up => tokio::select! {
-                () = &mut shutdown => Ended::Told,
-                _ = timeout(last_words(timeouts), &mut down) => Ended::ClientClosed,
-            },
+            ended = bridge.work() => ended,
         }
     };
+    if ended == Ended::ClientClosed && !bridge.last_words(policy).await {
+        ended = Ended::ClientDeaf;
+    }
     debug!(?ended, "the bridge ends");
-    // All ends are dropped by now: both links close, each within its own limit.
-    let (server, client) = (server.done, client.done);
+    // All ends are dropped now: both links close, each within its own limit.
+    drop(bridge);
     let limit = limits::GOODBYE + limits::FLUSH;
-    let _ = tokio::join!(timeout(limit, server), timeout(limits::FLUSH, client));
+    let _ = tokio::join!(timeout(limit, server.done), timeout(limits::FLUSH, client.done));
     ended
 }
 
-/// The server's link finishes what needs no answer, and says goodbye.
-fn last_words(timeouts: Timeouts) -> Duration {
-    timeouts.quick.unwrap_or(limits::DRAIN_WITHOUT_TIMEOUT) + limits::GOODBYE
+struct Bridge {
+    core: Core,
+    out: Out,
+    from_client: mpsc::Receiver<Incoming>,
+    to_client: mpsc::Sender<Message>,
+    from_server: mpsc::Receiver<Incoming>,
+    /// Dropped when nothing more will be sent.
+    to_server: Option<mpsc::Sender<Message>>,
+    client_is_there: bool,
 }
 
-/// What both directions know.
-#[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    /// Told whenever a request of the client's has ended.
-    ended: Notify,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Requests of the client's, and how long each may take once the client has left.
-    from_client: InFlight<Duration>,
-    /// Requests of the server's.
-    from_server: InFlight<()>,
-    /// The client can answer no more requests.
-    client_left: bool,
-}
-
-/// Who can answer a request of the server's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
-    Client,
-    Nobody,
-}
-
-impl Shared {
-    /// Never held over an await; a panic elsewhere leaves nothing half done in it.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl Bridge {
+    /// Carries until there is nothing left to carry.
+    async fn work(&mut self) -> Ended {
+        loop {
+            self.hand_over();
+            if self.core.is_finished() {
+                self.core.end_all(&mut self.out);
+                return Ended::ClientClosed;
+            }
+            let Some(to_server) = &self.to_server else { return Ended::ServerClosed };
+            let wake = self.core.wake_at();
+            // A side that takes nothing is not read for: it would only pile up.
+            let server_takes = self.out.bytes + self.core.waiting_bytes() < limits::WAITING_BYTES;
+            let client_takes = self.out.to_client.len() < limits::CHANNEL;
+            tokio::select! {
+                biased;
+                permit = self.to_client.reserve(), if !self.out.to_client.is_empty() => {
+                    let Ok(permit) = permit else { return Ended::ClientDeaf };
+                    if let Some(message) = self.out.to_client.pop_front() {
+                        permit.send(message);
+                    }
+                }
+                permit = to_server.reserve(), if !self.out.to_server.is_empty() => {
+                    let Ok(permit) = permit else { return Ended::ServerClosed };
+                    if let Some(message) = self.out.pop_to_server() {
+                        permit.send(message);
+                    }
+                }
+                incoming = self.from_server.recv(), if client_takes => match incoming {
+                    Some(incoming) => {
+                        self.core.server_says(incoming, Instant::now(), &mut self.out);
+                    }
+                    None => return Ended::ServerClosed,
+                },
+                incoming = self.from_client.recv(), if self.client_is_there && server_takes => {
+                    let now = Instant::now();
+                    match incoming {
+                        Some(incoming) => self.core.client_says(incoming, now, &mut self.out),
+                        None => {
+                            self.client_is_there = false;
+                            self.core.client_leaves(now, &mut self.out);
+                        }
+                    }
+                }
+                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {
+                    self.core.tick(Instant::now(), &mut self.out);
+                }
+            }
+        }
     }
 
-    /// Notes a request of the server's.
-    fn ask_client(&self, id: &Id) -> Asked {
-        let mut state = self.lock();
-        state.from_server.open(id, ());
-        if state.client_left { Asked::Nobody } else { Asked::Client }
+    /// Passes on what the other ends have room for, without waiting.
+    fn hand_over(&mut self) {
+        while let Some(message) = self.out.to_client.pop_front() {
+            if let Err(error) = self.to_client.try_send(message) {
+                self.out.to_client.push_front(error.into_inner());
+                break;
+            }
+        }
+        let Some(to_server) = &self.to_server else { return };
+        while let Some(message) = self.out.pop_to_server() {
+            if let Err(error) = to_server.try_send(message) {
+                self.out.push_back_to_server(error.into_inner());
+                break;
+            }
+        }
     }
 
-    /// A request of the client's has ended. `None`: nobody waits for it.
-    fn end(&self, id: &Id) -> Option<Id> {
-        let ended = self.lock().from_client.close(id).map(|(id, _)| id);
-        self.ended.notify_one();
-        ended
-    }
-}
-
-/// The same answer, under the id that its request really had.
-fn addressed(answer: Message, id: &Id) -> Message {
-    match answer.id() {
-        Some(own) if own.canonical() == id.canonical() => answer,
-        _ => crate::message::edit::with_id(&answer, id),
+    /// The client has left and has its answers: the server's link finishes what needs none and says
+    /// goodbye; what it still brings goes to the client. `false`: the client does not listen.
+    async fn last_words(&mut self, policy: Policy) -> bool {
+        let quick = policy.timeouts.quick.unwrap_or(limits::DRAIN_WITHOUT_TIMEOUT);
+        let finishing = async {
+            if let Some(to_server) = self.to_server.take() {
+                while let Some(message) = self.out.pop_to_server() {
+                    if to_server.send(message).await.is_err() {
+                        break;
+                    }
+                }
+            }
+            loop {
+                while let Some(message) = self.out.to_client.pop_front() {
+                    if self.to_client.send(message).await.is_err() {
+                        return false;
+                    }
+                }
+                match self.from_server.recv().await {
+                    Some(incoming) => {
+                        self.core.server_says(incoming, Instant::now(), &mut self.out);
+                    }
+                    None => return true,
+                }
+            }
+        };
+        timeout(quick + limits::GOODBYE, finishing).await.unwrap_or(true)
     }
 }

@@ -28,6 +28,10 @@ impl<T> InFlight<T> {
         true
     }
 
+    pub(super) fn get_mut(&mut self, id: &Id) -> Option<&mut T> {
+        self.requests.get_mut(&id.canonical()).map(|(_, note)| note)
+    }
+
     /// Closes the request that `id` means, and gives back its id as it was written.
     ///
     /// A peer that reads numbers as doubles sends back a rounded id; it is found all the same.

@@ -96,6 +96,38 @@ pub(super) struct Link {
     )]
     pub(super) connect_timeout: Duration,
 
+    /// Seconds that `initialize` waits for a server that cannot be reached
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_CONNECT_WAIT",
+        default_value = "25",
+        allow_negative_numbers = true,
+        value_parser = seconds
+    )]
+    pub(super) connect_wait: Duration,
+
+    /// Seconds that any later message waits for a server that cannot be reached
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_AWAY_WAIT",
+        default_value = "5",
+        allow_negative_numbers = true,
+        value_parser = seconds
+    )]
+    pub(super) away_wait: Duration,
+
+    /// Ping inside the session after so many silent seconds [default: never]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_KEEP_ALIVE",
+        allow_negative_numbers = true,
+        value_parser = some_seconds
+    )]
+    pub(super) keep_alive: Option<Duration>,
+
     /// The largest single message, in bytes; K, M and G count in 1024s
     #[arg(
         long,

@@ -4,19 +4,18 @@ use std::process::ExitCode;
 
 use super::Failure;
 use super::report::Usage;
-use crate::transport::http::Settings;
+use super::settings::Settings;
 use crate::transport::{http, stdio};
 use crate::{bridge, os};
 
 /// Bridges until the client leaves, or somebody wants us to.
 pub(super) async fn run(settings: Settings) -> Result<ExitCode, Failure> {
-    let timeouts = settings.timeouts;
     let os::Stdio { input, output, restore } = os::stdio();
-    let client = stdio::open(input, output, settings.max_message);
-    let server = http::open(settings).map_err(|error| Usage::new(error.message))?;
+    let client = stdio::open(input, output, settings.http.max_message);
+    let server = http::open(settings.http).map_err(|error| Usage::new(error.message))?;
     // A task of its own: it would be looked at for every message otherwise.
     let shutdown = tokio::spawn(told_to_leave());
-    bridge::run(client, server, timeouts, async { drop(shutdown.await) }).await;
+    bridge::run(client, server, settings.policy, async { drop(shutdown.await) }).await;
     drop(restore);
     Ok(ExitCode::SUCCESS)
 }

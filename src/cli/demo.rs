@@ -9,10 +9,10 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::report::Usage;
+use super::settings::Settings;
 use super::{Failure, args, connect, settings};
 use crate::demo::Demo;
 use crate::message::Message;
-use crate::transport::http::Settings;
 use crate::transport::{Incoming, Link, http, memory};
 use crate::{bridge, os};
 
@@ -29,13 +29,12 @@ pub(super) async fn run(typed: args::Link) -> Result<ExitCode, Failure> {
 /// Plays the client's part and shows every message that crosses.
 async fn walk(settings: Settings) -> Result<ExitCode, Failure> {
     let dim = Style::new().dimmed();
-    println!("A demo MCP server listens at {}.", settings.url);
+    println!("A demo MCP server listens at {}.", settings.http.url);
     println!("mcp-span connects to it; this program plays the stdio client.");
     println!("{dim}Times count from the start. Every line below has crossed the bridge.{dim:#}\n");
     let (client, near) = memory::pair();
-    let timeouts = settings.timeouts;
-    let server = http::open(settings).map_err(|error| Usage::new(error.message))?;
-    let bridge = tokio::spawn(bridge::run(near, server, timeouts, std::future::pending()));
+    let server = http::open(settings.http).map_err(|error| Usage::new(error.message))?;
+    let bridge = tokio::spawn(bridge::run(near, server, settings.policy, std::future::pending()));
     let mut walk = Walk { link: client, start: Instant::now() };
     let went_well = walk.go().await;
     drop(walk);

@@ -3,17 +3,25 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use http::HeaderValue;
+use ::http::HeaderValue;
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
 use super::args;
 use super::headers;
 use super::report::Usage;
+use crate::bridge::Policy;
 use crate::limits::Timeouts;
 use crate::net::is_localhost;
 use crate::secret::{Scrubber, Secret, shown};
-use crate::transport::http::{Settings, basic_authorization};
+use crate::transport::http::{self, basic_authorization};
+
+/// All that a command needs to know.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) http: http::Settings,
+    pub(super) policy: Policy,
+}
 
 /// The settings for a connection to the URL that was typed.
 pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
@@ -30,8 +38,8 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let (headers, mut scrubber) = headers::read(&lines, file, lookup)?;
     hide_parts(&url, &mut scrubber);
     let mut settings = link(&typed.link, url)?;
-    settings.headers = headers;
-    settings.scrubber = scrubber;
+    settings.http.headers = headers;
+    settings.http.scrubber = scrubber;
     Ok(settings)
 }
 
@@ -42,16 +50,24 @@ pub(super) fn link(typed: &args::Link, url: Url) -> Result<Settings, Usage> {
         .map(HeaderValue::from_str)
         .transpose()
         .map_err(|_| Usage::new("--protocol-version must be a date such as 2025-06-18"))?;
-    Ok(Settings {
+    let timeouts = timeouts(typed.timeout);
+    let policy = Policy {
+        timeouts,
+        connect_wait: typed.connect_wait,
+        away_wait: typed.away_wait,
+        keep_alive: typed.keep_alive,
+    };
+    let http = http::Settings {
         protocol_version,
-        timeouts: timeouts(typed.timeout),
+        timeouts,
         connect_timeout: typed.connect_timeout,
         max_message: typed.max_message_size,
         parallel: usize::try_from(typed.max_parallel).unwrap_or(usize::MAX),
         serial: typed.serial,
         server_stream: !typed.no_server_stream,
-        ..Settings::new(url)
-    })
+        ..http::Settings::new(url)
+    };
+    Ok(Settings { http, policy })
 }
 
 /// One number for all; 0 for none.

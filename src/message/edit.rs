@@ -26,13 +26,17 @@ pub fn one_line(bytes: &Bytes) -> Bytes {
     line.freeze()
 }
 
-/// The same answer under another id, everything else byte for byte the same.
+/// The same request or answer under another id, everything else byte for byte the same.
 #[must_use]
-pub fn with_id(answer: &Message, id: &Id) -> Message {
-    let Head::Response { is_error, .. } = answer.head else {
-        return answer.clone();
+pub fn with_id(message: &Message, id: &Id) -> Message {
+    let head = match message.head() {
+        Head::Request { method, .. } => Head::Request { id: id.clone(), method: method.clone() },
+        Head::Response { is_error, .. } => {
+            Head::Response { id: Some(id.clone()), is_error: *is_error }
+        }
+        Head::Notification { .. } => return message.clone(),
     };
-    let bytes = answer.bytes();
+    let bytes = message.bytes();
     let mut edited = BytesMut::with_capacity(bytes.len() + id.as_json().len() + 8);
     match raw_id(bytes) {
         Some(old) => {
@@ -49,7 +53,7 @@ pub fn with_id(answer: &Message, id: &Id) -> Message {
             edited.extend_from_slice(&bytes[1..]);
         }
     }
-    Message { bytes: edited.freeze(), head: Head::Response { id: Some(id.clone()), is_error } }
+    Message { bytes: edited.freeze(), head }
 }
 
 fn raw_id(bytes: &Bytes) -> Option<&str> {
@@ -105,6 +109,11 @@ mod tests {
             br#"{ "error":{"id":null,"n":1e400}, "id": 9007199254740993 ,"jsonrpc":"2.0"}"#
         );
         assert_eq!(edited.id(), Some(&id));
+        let request = message(r#"{"id":1,"jsonrpc":"2.0","method":"a","params":{"id":1}}"#);
+        assert_eq!(
+            &with_id(&request, &id).bytes()[..],
+            br#"{"id":9007199254740993,"jsonrpc":"2.0","method":"a","params":{"id":1}}"#
+        );
         let answer = message(r#"{"jsonrpc":"2.0","error":{}}"#);
         let edited = with_id(&answer, &id);
         assert_eq!(&edited.bytes()[..], br#"{"id":9007199254740993,"jsonrpc":"2.0","error":{}}"#);

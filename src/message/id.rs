@@ -17,6 +17,12 @@ impl Id {
         }
     }
 
+    /// An id of the bridge's own: a string.
+    #[must_use]
+    pub fn string(text: &str) -> Self {
+        Self(serde_json::Value::from(text).to_string().into())
+    }
+
     /// The JSON text.
     #[must_use]
     pub fn as_json(&self) -> &str {

@@ -18,6 +18,7 @@ pub fn error(id: Option<&Id>, error: &Error) -> Message {
         body: error.body.as_deref().map(short),
         reason: error.reason.as_deref().map(short),
         hint: error.hint.as_deref().map(short),
+        retry_after_ms: error.retry_after.map(|pause| pause.as_millis()),
     };
     failure(id, error.code(), &short(&error.message), Some(data))
 }
@@ -52,6 +53,18 @@ pub fn cancelled(id: &Id, reason: &str) -> Message {
     )
 }
 
+/// A notification of the bridge's own.
+#[must_use]
+pub fn notification(method: &str) -> Message {
+    #[derive(Serialize)]
+    struct Notification<'a> {
+        jsonrpc: &'static str,
+        method: &'a str,
+    }
+    let head = Head::Notification { method: method.into() };
+    write(&Notification { jsonrpc: "2.0", method }, head)
+}
+
 /// A request of the bridge's own.
 #[must_use]
 pub fn request(id: &Id, method: &str) -> Message {
@@ -80,6 +93,8 @@ struct Data {
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", rename = "retryAfterMs")]
+    retry_after_ms: Option<u128>,
 }
 
 fn failure(id: Option<&Id>, code: i32, message: &str, data: Option<Data>) -> Message {
@@ -159,6 +174,8 @@ mod tests {
         assert_eq!(super::super::peek::cancelled_request(&notice), Some(id("\"a\"")));
         let ping = request(&id("\"x\""), "ping");
         assert_eq!(Message::parse(ping.bytes().clone()).as_ref(), Ok(&ping));
+        let notice = notification("notifications/tools/list_changed");
+        assert_eq!(Message::parse(notice.bytes().clone()).as_ref(), Ok(&notice));
         let refusal = method_not_found(&id("1"), "server/discover");
         assert_eq!(Message::parse(refusal.bytes().clone()).as_ref(), Ok(&refusal));
     }

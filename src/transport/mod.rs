@@ -40,13 +40,15 @@ pub enum Incoming {
         /// What is wrong.
         error: Error,
     },
-    /// A request that was sent to the peer ends without an answer of the peer.
+    /// A message that was sent did not arrive or, if it is a request, gets no answer.
     Failed {
-        /// The request.
-        id: Id,
+        /// The message as it was sent.
+        message: Message,
         /// Why.
         error: Error,
     },
+    /// The peer has forgotten the session, which was noticed by other means than a message.
+    SessionLost,
 }
 
 /// The two ends of a link's channels that its own tasks hold.

@@ -1,7 +1,9 @@
 //! Sorts the answer to a POST, once: JSON, events, an acknowledgement, or a failure.
 
+use std::time::{Duration, SystemTime};
+
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, WWW_AUTHENTICATE};
+use http::header::{CONTENT_LENGTH, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -9,7 +11,7 @@ use url::Url;
 
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Message, edit};
+use crate::message::{Message, edit, peek};
 use crate::net;
 use crate::secret::shown;
 use crate::wire::{header, media};
@@ -183,10 +185,46 @@ impl Refusal {
                 "The server wants other credentials: give them with --header 'Authorization: …'",
             );
         }
+        error.retry_after = self.retry_after();
         // A client error turned the message away; a server's own error may have come too late.
-        let turned_away =
-            self.status.is_client_error() && self.status != StatusCode::REQUEST_TIMEOUT;
+        let turned_away = (self.status.is_client_error()
+            && self.status != StatusCode::REQUEST_TIMEOUT)
+            || error.retry_after.is_some();
         if turned_away { error.not_delivered() } else { error }
+    }
+
+    /// The error for whoever sent the request in a session that is no more.
+    pub(super) fn lost_session(&self) -> Error {
+        Error { kind: Kind::SessionLost, ..self.error().not_delivered() }
+    }
+
+    /// Whether the server says that it does not know the session that the request was sent in.
+    ///
+    /// 404 is the word for it; many servers have others. Statuses that mean something of their own
+    /// do not count, nor does a method that nobody knows.
+    pub(super) fn tells_of_lost_session(&self) -> bool {
+        match self.status.as_u16() {
+            404 => !self
+                .json_rpc_error()
+                .and_then(|e| peek::error_code(&e))
+                .is_some_and(|(code, _)| code == -32601),
+            401 | 403 | 408 | 413 | 429 => false,
+            400..=499 => speaks_of_lost_session(&String::from_utf8_lossy(&self.body)),
+            _ => false,
+        }
+    }
+
+    /// How long a server that is overloaded wants to be left alone: seconds, or until a date.
+    fn retry_after(&self) -> Option<Duration> {
+        if !matches!(self.status.as_u16(), 429 | 503) {
+            return None;
+        }
+        let value = self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+        if let Ok(seconds) = value.parse::<u64>() {
+            return Some(Duration::from_secs(seconds));
+        }
+        let date = httpdate::parse_http_date(value).ok()?;
+        Some(date.duration_since(SystemTime::now()).unwrap_or_default())
     }
 
     fn hints(&self) -> String {
@@ -209,6 +247,27 @@ impl Refusal {
         }
         format!(" [{}]", edit::excerpt(&hints.join("; "), limits::ERROR_TEXT / 2))
     }
+}
+
+/// Plain words, as servers write them: "No valid session ID provided", "Session expired".
+fn speaks_of_lost_session(text: &str) -> bool {
+    const STATES: [&str; 12] = [
+        "unknown",
+        "expired",
+        "invalid",
+        "no valid",
+        "missing",
+        "not found",
+        "not exist",
+        "terminated",
+        "closed",
+        "required",
+        "not recognized",
+        "no longer",
+    ];
+    let text = text.to_ascii_lowercase();
+    text.contains("not initialized")
+        || (text.contains("session") && STATES.iter().any(|state| text.contains(state)))
 }
 
 #[cfg(test)]
@@ -268,6 +327,43 @@ mod tests {
         assert_eq!(refusal(413, "").error().delivery, Delivery::NotDelivered);
         assert_eq!(refusal(500, "").error().delivery, Delivery::Unknown);
         assert_eq!(refusal(408, "").error().delivery, Delivery::Unknown);
+    }
+
+    #[test]
+    fn a_lost_session_is_recognised_by_status_or_words() {
+        let lost = |status, body| refusal(status, body).tells_of_lost_session();
+        assert!(lost(404, "") && lost(404, "anything"));
+        for body in [
+            r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#,
+            "Session expired",
+            "unknown session",
+            "Bad Request: Server not initialized",
+            "Mcp-Session-Id is missing: session",
+        ] {
+            assert!(lost(400, body) && lost(410, body), "{body}");
+            for status in [401, 403, 408, 413, 429, 500] {
+                assert!(!lost(status, body), "{status} {body}");
+            }
+        }
+        assert!(!lost(400, "Bad Request") && !lost(400, "session of parliament"));
+        let unknown =
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#;
+        assert!(!lost(404, unknown));
+    }
+
+    #[test]
+    fn a_pause_is_read_from_seconds_or_a_date() {
+        let pause = |status, value: &str| {
+            let mut refused = refusal(status, "");
+            refused.headers.insert(RETRY_AFTER, HeaderValue::from_str(value).unwrap());
+            refused.error().retry_after
+        };
+        assert_eq!(pause(429, "7"), Some(Duration::from_secs(7)));
+        assert_eq!(pause(503, "Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
+        let soon = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(100));
+        assert!(pause(503, &soon).unwrap() > Duration::from_secs(90));
+        assert_eq!(pause(503, "soon"), None);
+        assert_eq!(pause(500, "7"), None);
     }
 
     #[test]

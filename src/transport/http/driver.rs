@@ -11,16 +11,16 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::gate::{Gate, Lane, Outgoing};
+use super::gate::{Gate, INITIALIZED, Lane, Outgoing};
 use super::post::{self, Post};
 use super::session::Session;
 use super::{Context, stream};
+use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, peek};
 use crate::net::{Call, Progress};
 use crate::revision::{Cancel, Envelope};
-
-const INITIALIZED: &str = "notifications/initialized";
+use crate::transport::Incoming;
 
 /// What a POST tells the driver.
 #[derive(Debug)]
@@ -30,7 +30,11 @@ pub(super) enum Report {
     /// A request was given up here; `notice` tells the server so.
     GivenUp { notice: Message },
     /// The message was answered or accepted (`well`), or has failed.
-    Settled { ticket: u64, well: bool, session_id: Option<HeaderValue> },
+    Settled { ticket: u64, well: bool, session_id: Option<HeaderValue>, failure: Option<Error> },
+    /// The server does not know the session that the message was sent in.
+    SessionLost { ticket: u64, session: HeaderValue, error: Error },
+    /// The same, found out without any message of the client's.
+    SessionGone { session: HeaderValue },
 }
 
 pub(super) struct Driver {
@@ -41,13 +45,14 @@ pub(super) struct Driver {
     /// Messages that are out and not settled.
     flights: HashMap<u64, Flight>,
     next_ticket: u64,
+    next_order: u64,
     /// Every task of the link: dropped with the driver.
     tasks: JoinSet<()>,
     server_stream: Option<AbortHandle>,
 }
 
 struct Flight {
-    message: Message,
+    outgoing: Outgoing,
     lane: Lane,
     cancel: Cancel,
     progress: Progress,
@@ -58,15 +63,15 @@ impl Flight {
     /// Whether it must arrive even though nothing more will be sent: whoever closes the link has
     /// all the answers that it wants.
     fn matters(&self) -> bool {
-        !matches!(self.message.head(), Head::Request { .. })
+        !matches!(self.outgoing.message.head(), Head::Request { .. })
     }
 
     fn is_request(&self, name: &str) -> bool {
-        matches!(self.message.head(), Head::Request { method, .. } if &**method == name)
+        matches!(self.outgoing.message.head(), Head::Request { method, .. } if &**method == name)
     }
 
     fn is_notification(&self, name: &str) -> bool {
-        matches!(self.message.head(), Head::Notification { method } if &**method == name)
+        matches!(self.outgoing.message.head(), Head::Notification { method } if &**method == name)
     }
 }
 
@@ -86,6 +91,7 @@ impl Driver {
             session: Arc::new(Session::new(settings)),
             flights: HashMap::new(),
             next_ticket: 0,
+            next_order: 0,
             tasks: JoinSet::new(),
             server_stream: None,
             context,
@@ -126,7 +132,7 @@ impl Driver {
             tokio::select! {
                 // Reports first: what the client says next may depend on them.
                 biased;
-                Some(report) = reports.recv() => self.heed(report),
+                Some(report) = reports.recv() => self.heed(report).await,
                 message = outgoing.recv(), if is_open && self.gate.has_room() => match message {
                     Some(message) => self.accept(message),
                     None => is_open = false,
@@ -148,11 +154,16 @@ impl Driver {
             }
             lane => lane,
         };
-        let outgoing = Outgoing { message, envelope };
+        let outgoing = self.outgoing(message, envelope);
         match lane {
             Lane::Express => self.launch(outgoing, lane),
             Lane::Line => self.gate.push(outgoing),
         }
+    }
+
+    fn outgoing(&mut self, message: Message, envelope: Option<Envelope>) -> Outgoing {
+        self.next_order += 1;
+        Outgoing { message, envelope, order: self.next_order, losses: 0 }
     }
 
     /// Starts the POST of one message.
@@ -172,12 +183,11 @@ impl Driver {
             session: Arc::clone(&self.session),
         };
         let task = self.tasks.spawn(post::run(Arc::clone(&self.context), post, call));
-        let flight =
-            Flight { message: outgoing.message, lane, cancel: rules.cancel, progress, task };
+        let flight = Flight { outgoing, lane, cancel: rules.cancel, progress, task };
         self.flights.insert(ticket, flight);
     }
 
-    fn heed(&mut self, report: Report) {
+    async fn heed(&mut self, report: Report) {
         match report {
             Report::Initialized { ticket, session_id, version } => {
                 if !self.flights.contains_key(&ticket) {
@@ -196,15 +206,23 @@ impl Driver {
                 self.gate.answered(true);
             }
             Report::GivenUp { notice } => self.tell(notice),
-            Report::Settled { ticket, well, session_id } => {
+            Report::Settled { ticket, well, session_id, failure } => {
                 if let Some(id) = session_id {
                     Arc::make_mut(&mut self.session).adopt(id);
                 }
-                let confirmed = |flight: &Flight| flight.is_notification(INITIALIZED);
-                if self.settle(ticket).is_some_and(|flight| well && confirmed(&flight)) {
+                let Some(flight) = self.settle(ticket) else { return };
+                if flight.is_request("initialize") {
+                    self.opened(failure).await;
+                } else if well && flight.is_notification(INITIALIZED) {
                     self.open_server_stream();
                 }
             }
+            Report::SessionLost { ticket, session, error } => {
+                let Some(flight) = self.settle(ticket) else { return };
+                self.lose_session(&session).await;
+                self.take_back(flight, error).await;
+            }
+            Report::SessionGone { session } => self.lose_session(&session).await,
         }
     }
 
@@ -213,13 +231,57 @@ impl Driver {
         if flight.lane == Lane::Line {
             self.gate.settled();
         }
-        if flight.is_request("initialize") {
-            // Without effect if its result has come.
-            self.gate.answered(false);
-        } else if flight.is_notification(INITIALIZED) {
+        if flight.is_notification(INITIALIZED) {
             self.gate.confirmed();
         }
         Some(flight)
+    }
+
+    /// An `initialize` has ended. If it should have replaced a lost session and did not, those who
+    /// wait for one wait in vain.
+    async fn opened(&mut self, failure: Option<Error>) {
+        let in_vain = self.gate.answered(false);
+        if in_vain.is_empty() {
+            return;
+        }
+        let error = failure.unwrap_or_else(|| {
+            Error::new(Kind::SessionLost, "The server opened no new session").not_delivered()
+        });
+        for outgoing in in_vain {
+            self.give_back(outgoing.message, error.clone()).await;
+        }
+    }
+
+    /// The server has forgotten `session`; whoever holds the link can open another.
+    async fn lose_session(&mut self, session: &HeaderValue) {
+        if self.session.id() != Some(session) {
+            return;
+        }
+        debug!(session = session.to_str().ok(), "the session is lost");
+        Arc::make_mut(&mut self.session).forget();
+        self.close_server_stream();
+        if self.gate.lost() {
+            let _ = self.context.incoming.send(Incoming::SessionLost).await;
+        }
+    }
+
+    /// A message whose session was lost waits for the next one, unless it has done so too often.
+    async fn take_back(&mut self, flight: Flight, error: Error) {
+        let mut outgoing = flight.outgoing;
+        outgoing.losses += 1;
+        match outgoing.message.head() {
+            // The question died with its session; a new session is confirmed by itself.
+            Head::Response { .. } => {}
+            Head::Notification { method } if &**method == INITIALIZED => {}
+            _ if outgoing.losses <= limits::REOPENINGS_FOR_ONE && self.gate.can_reopen() => {
+                self.gate.put_back(outgoing);
+            }
+            _ => self.give_back(outgoing.message, error).await,
+        }
+    }
+
+    async fn give_back(&self, message: Message, error: Error) {
+        let _ = self.context.incoming.send(Incoming::Failed { message, error }).await;
     }
 
     /// The client no longer wants the answer to `id`; the bridge has forgotten it already.
@@ -229,7 +291,7 @@ impl Driver {
         }
         let wanted = id.canonical();
         let found = self.flights.iter().find(|(_, flight)| {
-            matches!(flight.message.head(), Head::Request { id, .. } if id.canonical() == wanted)
+            matches!(flight.outgoing.message.head(), Head::Request { id, .. } if id.canonical() == wanted)
         });
         let Some((ticket, flight)) = found.map(|(ticket, flight)| (*ticket, flight)) else {
             // Answered already, or the bridge's own matter; the server may want to know.
@@ -246,7 +308,11 @@ impl Driver {
         };
         if silently {
             debug!(%id, unsent, "cancelled by dropping it");
-            return flight.task.abort();
+            flight.task.abort();
+            if flight.is_request("initialize") {
+                self.gate.answered(false);
+            }
+            return;
         }
         self.tell(notice);
         // Its stream may bring the rest of what the server had to say; some never end it.
@@ -258,7 +324,8 @@ impl Driver {
 
     /// Sends a legacy notification past the line.
     fn tell(&mut self, notice: Message) {
-        self.launch(Outgoing { message: notice, envelope: None }, Lane::Express);
+        let outgoing = self.outgoing(notice, None);
+        self.launch(outgoing, Lane::Express);
     }
 
     fn open_server_stream(&mut self) {

@@ -11,12 +11,38 @@ use crate::revision::Envelope;
 pub(super) struct Outgoing {
     pub(super) message: Message,
     pub(super) envelope: Option<Envelope>,
+    /// Its place in the order in which messages came.
+    pub(super) order: u64,
+    /// How many times its session was lost under it.
+    pub(super) losses: u8,
 }
+
+impl Outgoing {
+    fn is_request(&self, name: &str) -> bool {
+        matches!(self.message.head(), Head::Request { method, .. } if &**method == name)
+    }
+
+    fn is_notification(&self, name: &str) -> bool {
+        matches!(self.message.head(), Head::Notification { method } if &**method == name)
+    }
+
+    /// A handshake's message goes past the cap: what fills the line may be waiting for it.
+    fn is_handshake(&self) -> bool {
+        self.envelope.is_none()
+            && (self.is_request("initialize") || self.is_notification(INITIALIZED))
+    }
+}
+
+pub(super) const INITIALIZED: &str = "notifications/initialized";
 
 /// The queue before the server's door. Pure: the driver asks, the gate answers.
 #[derive(Debug)]
 pub(super) struct Gate {
     handshake: Handshake,
+    /// The handshake is that of a session that replaces a lost one: all that waits, waits for it.
+    is_reopening: bool,
+    /// An `initialize` has passed: whoever sent it can send another.
+    has_opened: bool,
     waiting: VecDeque<Outgoing>,
     waiting_bytes: usize,
     running: usize,
@@ -35,6 +61,8 @@ enum Handshake {
     Answered,
     /// `notifications/initialized` is out: nothing follows until it is accepted.
     Confirming,
+    /// The session is lost: nothing leaves before another `initialize` has come.
+    Lost,
 }
 
 /// How a message leaves.
@@ -51,6 +79,8 @@ impl Gate {
         let parallel = if serial { 1 } else { parallel.max(1) };
         Self {
             handshake: Handshake::Open,
+            is_reopening: false,
+            has_opened: false,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             running: 0,
@@ -88,23 +118,35 @@ impl Gate {
         self.waiting.push_back(outgoing);
     }
 
+    /// Puts a message back whose session was lost, to where it was.
+    pub(super) fn put_back(&mut self, outgoing: Outgoing) {
+        self.waiting_bytes += outgoing.message.bytes().len();
+        let at = self.waiting.partition_point(|waiting| waiting.order < outgoing.order);
+        self.waiting.insert(at, outgoing);
+    }
+
     /// The next message that may leave, if any may.
     pub(super) fn pop(&mut self) -> Option<Outgoing> {
-        if self.running >= self.parallel {
+        let at = match (self.handshake, self.is_reopening) {
+            (Handshake::Open, _) | (Handshake::Answered, false) => 0,
+            (Handshake::Asked | Handshake::Confirming, _) => self.find(|_| false)?,
+            (Handshake::Lost, _) => self.find(|o| o.is_request("initialize"))?,
+            (Handshake::Answered, true) => self.find(|o| o.is_notification(INITIALIZED))?,
+        };
+        if self.running >= self.parallel && !self.waiting.get(at)?.is_handshake() {
             return None;
         }
-        let held = matches!(self.handshake, Handshake::Asked | Handshake::Confirming);
-        let at = if held {
-            self.waiting.iter().position(|outgoing| outgoing.envelope.is_some())?
-        } else {
-            0
-        };
         let outgoing = self.take(at)?;
         self.running += 1;
         if outgoing.envelope.is_none() {
-            self.leaves(&outgoing.message);
+            self.leaves(&outgoing);
         }
         Some(outgoing)
+    }
+
+    /// The first that is wanted, or that no handshake concerns.
+    fn find(&self, wanted: impl Fn(&Outgoing) -> bool) -> Option<usize> {
+        self.waiting.iter().position(|o| o.envelope.is_some() || wanted(o))
     }
 
     /// Drops the request `id` if it has not left yet.
@@ -123,30 +165,56 @@ impl Gate {
     }
 
     /// `initialize` was answered with a result, or failed: then whoever waits tries without.
-    pub(super) fn answered(&mut self, with_result: bool) {
-        if self.handshake == Handshake::Asked {
-            self.handshake = if with_result { Handshake::Answered } else { Handshake::Open };
+    ///
+    /// Gives back those who waited for a lost session to be replaced, in vain.
+    pub(super) fn answered(&mut self, with_result: bool) -> Vec<Outgoing> {
+        if self.handshake != Handshake::Asked {
+            return Vec::new();
         }
+        if with_result {
+            self.handshake = Handshake::Answered;
+            return Vec::new();
+        }
+        self.handshake = Handshake::Open;
+        if !std::mem::take(&mut self.is_reopening) {
+            return Vec::new();
+        }
+        let mut in_vain = Vec::new();
+        while let Some(at) = self.waiting.iter().position(|o| o.envelope.is_none()) {
+            in_vain.extend(self.take(at));
+        }
+        in_vain
     }
 
     /// `notifications/initialized` was accepted, or will not be.
     pub(super) fn confirmed(&mut self) {
         if self.handshake == Handshake::Confirming {
             self.handshake = Handshake::Open;
+            self.is_reopening = false;
         }
     }
 
-    fn leaves(&mut self, message: &Message) {
-        match (message.head(), self.handshake) {
-            (Head::Request { method, .. }, _) if &**method == "initialize" => {
-                self.handshake = Handshake::Asked;
-            }
-            (Head::Notification { method }, Handshake::Answered)
-                if &**method == "notifications/initialized" =>
-            {
-                self.handshake = Handshake::Confirming;
-            }
-            _ => {}
+    /// Whether a lost session can be replaced: whoever has opened one can open another.
+    pub(super) fn can_reopen(&self) -> bool {
+        self.has_opened
+    }
+
+    /// The session is lost. `false` if nobody can open another.
+    pub(super) fn lost(&mut self) -> bool {
+        // A handshake that is under way replaces it.
+        if self.has_opened && matches!(self.handshake, Handshake::Open | Handshake::Answered) {
+            self.handshake = Handshake::Lost;
+            self.is_reopening = true;
+        }
+        self.has_opened
+    }
+
+    fn leaves(&mut self, outgoing: &Outgoing) {
+        if outgoing.is_request("initialize") {
+            self.handshake = Handshake::Asked;
+            self.has_opened = true;
+        } else if self.handshake == Handshake::Answered && outgoing.is_notification(INITIALIZED) {
+            self.handshake = Handshake::Confirming;
         }
     }
 
@@ -165,10 +233,11 @@ mod tests {
     use super::*;
 
     fn message(method: &str, id: Option<u32>) -> Outgoing {
-        let id = id.map_or(String::new(), |id| format!(r#""id":{id},"#));
-        let text = format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}"}}"#);
+        let member = id.map_or(String::new(), |id| format!(r#""id":{id},"#));
+        let text = format!(r#"{{"jsonrpc":"2.0",{member}"method":"{method}"}}"#);
         let message = Message::parse(Bytes::from(text)).expect("a message");
-        Outgoing { message, envelope: None }
+        let order = id.map_or(u64::MAX, u64::from);
+        Outgoing { message, envelope: None, order, losses: 0 }
     }
 
     fn modern(method: &str, id: u32) -> Outgoing {
@@ -284,6 +353,53 @@ mod tests {
         let id = |n: &str| Id::from_json(n).unwrap();
         assert!(!gate.withdraw(&id("1")), "it has left");
         assert!(gate.withdraw(&id("2")));
+        assert!(gate.is_empty());
+    }
+
+    #[test]
+    fn all_wait_for_the_session_that_replaces_a_lost_one() {
+        let mut gate = Gate::new(2, false);
+        gate.push(message("initialize", Some(1)));
+        popped(&mut gate);
+        gate.answered(true);
+        gate.settled();
+        for id in 2..6 {
+            gate.push(message(&format!("m{id}"), Some(id)));
+        }
+        let out: Vec<Outgoing> = std::iter::from_fn(|| gate.pop()).collect();
+        assert_eq!(out.len(), 2);
+        assert!(gate.lost());
+        // Both come back, in whatever order, and are in front of those who never left.
+        for outgoing in out.into_iter().rev() {
+            gate.settled();
+            gate.put_back(outgoing);
+        }
+        assert!(popped(&mut gate).is_empty());
+        gate.push(message("initialize", Some(9)));
+        assert_eq!(popped(&mut gate), ["initialize"]);
+        gate.answered(true);
+        gate.settled();
+        assert!(popped(&mut gate).is_empty(), "not before it is confirmed");
+        gate.push(message(INITIALIZED, None));
+        assert_eq!(popped(&mut gate), [INITIALIZED]);
+        gate.settled();
+        gate.confirmed();
+        assert_eq!(popped(&mut gate), ["m2", "m3"]);
+    }
+
+    #[test]
+    fn who_waits_for_a_session_in_vain_is_given_back() {
+        let mut gate = Gate::new(2, false);
+        assert!(!gate.lost(), "nobody has opened one");
+        gate.push(message("initialize", Some(1)));
+        popped(&mut gate);
+        gate.answered(true);
+        gate.lost();
+        gate.push(message("a", Some(2)));
+        gate.push(message("initialize", Some(3)));
+        assert_eq!(popped(&mut gate), ["initialize"]);
+        let in_vain = gate.answered(false);
+        assert_eq!(in_vain.len(), 1);
         assert!(gate.is_empty());
     }
 

@@ -47,10 +47,13 @@ impl Post {
 /// Sends the message and delivers what comes back.
 pub(super) async fn run(context: Arc<Context>, post: Post, call: Call) {
     let limit = context.settings.timeouts.of(post.message.method());
-    let mut exchange = Exchange { context, post, limit, is_settled: false, session_id: None };
+    let mut exchange =
+        Exchange { context, post, limit, is_settled: false, session_id: None, failure: None };
     crossing(Direction::ToServer, &exchange.post.message, exchange.post.session_id());
-    if let Err(error) = exchange.perform(call).await {
-        exchange.fail(error).await;
+    match exchange.perform(call).await {
+        Ok(()) => {}
+        Err(error) if error.kind == Kind::SessionLost => return exchange.lose_session(error).await,
+        Err(error) => exchange.fail(error).await,
     }
     exchange.settle(false).await;
 }
@@ -64,6 +67,8 @@ struct Exchange {
     is_settled: bool,
     /// The session id that came with the answer.
     session_id: Option<HeaderValue>,
+    /// Why it failed, for those who wait for it.
+    failure: Option<Error>,
 }
 
 impl Exchange {
@@ -77,6 +82,11 @@ impl Exchange {
 
     fn is(&self, method: &str) -> bool {
         self.request_id().is_some() && self.post.message.method() == Some(method)
+    }
+
+    /// Whether it begins something: then no session can have been lost under it.
+    fn opens(&self) -> bool {
+        self.is("initialize") || self.is("server/discover")
     }
 
     async fn perform(&mut self, call: Call) -> Result<(), Error> {
@@ -236,6 +246,10 @@ impl Exchange {
 
     async fn refused(&mut self, response: Response<Body_>) -> Result<(), Error> {
         let refusal = Refusal::read(response, self.context.endpoint.url()).await;
+        let in_session = self.post.session_id().is_some() && !self.opens();
+        if in_session && refusal.tells_of_lost_session() {
+            return Err(refusal.lost_session());
+        }
         let Some(id) = self.request_id().cloned() else {
             return Err(refusal.error());
         };
@@ -306,23 +320,27 @@ impl Exchange {
             self.context.reports.send(Report::Initialized { ticket, session_id, version }).await;
     }
 
-    /// The request's error, and word to the server that nobody waits any more.
+    /// The message comes back with its error; the server gets word that nobody waits any more.
     async fn fail(&mut self, error: Error) {
         let error = self.context.scrubbed(error);
-        let Some(id) = self.request_id().cloned() else {
-            let what = self.post.message.method().unwrap_or("an answer");
-            warn!(kind = %error.kind, "{what} did not reach the server: {error}");
-            return;
-        };
-        debug!(%id, kind = %error.kind, "a request failed: {error}");
-        if self.must_tell(&error) {
-            let notice = reply::cancelled(&id, &error.message);
+        if self.is_settled {
+            return debug!(kind = %error.kind, "the rest of an answer was lost: {error}");
+        }
+        self.failure = Some(error.clone());
+        if let Some(id) = self.request_id().filter(|_| self.must_tell(&error)) {
+            let notice = reply::cancelled(id, &error.message);
             let _ = self.context.reports.send(Report::GivenUp { notice }).await;
         }
-        if !self.is_settled {
-            let _ = self.context.incoming.send(Incoming::Failed { id, error }).await;
-        }
-        self.settle(false).await;
+        let message = self.post.message.clone();
+        let _ = self.context.incoming.send(Incoming::Failed { message, error }).await;
+    }
+
+    /// The driver decides whether it waits for a new session.
+    async fn lose_session(&mut self, error: Error) {
+        let error = self.context.scrubbed(error);
+        let Some(session) = self.post.session_id().cloned() else { return };
+        let ticket = self.post.ticket;
+        let _ = self.context.reports.send(Report::SessionLost { ticket, session, error }).await;
     }
 
     /// C19: a request that timed out here may still run there.
@@ -341,7 +359,9 @@ impl Exchange {
         let ticket = self.post.ticket;
         let adopts = self.post.rules.sessions && !self.is("server/discover");
         let session_id = self.session_id.take().filter(|_| adopts);
-        let _ = self.context.reports.send(Report::Settled { ticket, well, session_id }).await;
+        let failure = self.failure.take();
+        let _ =
+            self.context.reports.send(Report::Settled { ticket, well, session_id, failure }).await;
     }
 
     /// S1-15

@@ -69,6 +69,12 @@ impl Session {
         old.filter(|old| Some(old) != self.id.as_ref())
     }
 
+    /// The server no longer knows it.
+    pub(super) fn forget(&mut self) {
+        self.id = None;
+        self.refresh();
+    }
+
     /// An answer to another message named a session: taken only if there is none (C14).
     pub(super) fn adopt(&mut self, id: HeaderValue) {
         self.id.get_or_insert(id);
@@ -163,7 +169,7 @@ mod tests {
     fn outgoing(text: &'static str) -> Outgoing {
         let message = Message::parse(Bytes::from_static(text.as_bytes())).expect("a message");
         let envelope = Envelope::of(&message);
-        Outgoing { message, envelope }
+        Outgoing { message, envelope, order: 0, losses: 0 }
     }
 
     fn session() -> Session {

@@ -11,6 +11,7 @@ use tracing::{debug, warn};
 
 use super::Context;
 use super::answer::{Answer, Refusal};
+use super::driver::Report;
 use super::events::{Events, Position, timeout};
 use super::log::{Direction, crossing};
 use crate::error::Error;
@@ -51,7 +52,12 @@ pub(super) async fn keep_open(context: Arc<Context>, headers: HeaderMap, ping: H
             Opened::Never => return debug!("the server has no stream of its own"),
             Opened::Suspicious => match ask_for_session(&context, &ping).await {
                 Some(true) => return debug!("the server has no stream in this session"),
-                Some(false) => return warn!("the server no longer knows the session"),
+                Some(false) => {
+                    if let Some(session) = session {
+                        let _ = context.reports.send(Report::SessionGone { session }).await;
+                    }
+                    return;
+                }
                 None => {}
             },
             Opened::Later => backoff.slow_down(),
@@ -171,7 +177,7 @@ async fn read(
 
 /// Asks by a ping inside the session whether there still is one. `None`: nobody knows.
 async fn ask_for_session(context: &Context, headers: &HeaderMap) -> Option<bool> {
-    let id = Id::from_json(&format!("\"mcp-span-{:016x}\"", entropy()))?;
+    let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
     let body = reply::request(&id, "ping").bytes().clone();
     let asking = context.client.send(context.call(Method::POST, headers.clone(), body));
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);

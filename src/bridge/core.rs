@@ -1,0 +1,365 @@
+//! The bridge without its wires: what each message leads to, and what time brings. Pure.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use super::Policy;
+use super::delivery::{Again, again};
+use super::pending::InFlight;
+use super::record::Record;
+use super::recover::Recovery;
+use super::waiting::{Queue, Waiting};
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::message::{Head, Id, Message, edit, peek, reply};
+use crate::net::backoff::entropy;
+use crate::transport::Incoming;
+
+/// What is to be written, to either side.
+#[derive(Debug, Default)]
+pub(super) struct Out {
+    pub(super) to_client: VecDeque<Message>,
+    pub(super) to_server: VecDeque<Message>,
+    /// Bytes in `to_server`.
+    pub(super) bytes: usize,
+}
+
+impl Out {
+    pub(super) fn server(&mut self, message: Message) {
+        self.bytes += message.bytes().len();
+        self.to_server.push_back(message);
+    }
+
+    pub(super) fn client(&mut self, message: Message) {
+        self.to_client.push_back(message);
+    }
+
+    pub(super) fn pop_to_server(&mut self) -> Option<Message> {
+        let message = self.to_server.pop_front()?;
+        self.bytes -= message.bytes().len();
+        Some(message)
+    }
+
+    /// It was taken out, but could not leave.
+    pub(super) fn push_back_to_server(&mut self, message: Message) {
+        self.bytes += message.bytes().len();
+        self.to_server.push_front(message);
+    }
+}
+
+/// Everything that the bridge knows.
+#[derive(Debug)]
+pub(super) struct Core {
+    pub(super) policy: Policy,
+    pub(super) from_client: InFlight<Asked>,
+    pub(super) from_server: InFlight<()>,
+    /// Requests of the bridge's own; their answers never leave it.
+    pub(super) own: HashMap<Id, Own>,
+    pub(super) own_prefix: u64,
+    pub(super) own_count: u64,
+    pub(super) record: Record,
+    pub(super) recovery: Recovery,
+    pub(super) waiting: Queue,
+    /// A session has begun: there is something to keep alive.
+    pub(super) in_session: bool,
+    /// Why nothing gets through, for those whose patience ends.
+    pub(super) trouble: Option<Error>,
+    /// Notifications and answers that went out a second time: there is no third.
+    second_chances: VecDeque<Message>,
+    /// The client has left; what is in flight then has until this.
+    pub(super) leaving: Option<Instant>,
+    /// When something was last sent, for the keep-alive.
+    pub(super) active: Instant,
+}
+
+/// A request of the client's.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) method: Arc<str>,
+    since: Instant,
+    was_repeated: bool,
+}
+
+/// What a request of the bridge's own is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Own {
+    Session,
+    Restoring,
+    KeepAlive,
+}
+
+impl Core {
+    pub(super) fn new(policy: Policy, now: Instant) -> Self {
+        Self {
+            policy,
+            from_client: InFlight::default(),
+            from_server: InFlight::default(),
+            own: HashMap::new(),
+            own_prefix: entropy(),
+            own_count: 0,
+            record: Record::default(),
+            recovery: Recovery::default(),
+            waiting: Queue::default(),
+            in_session: false,
+            trouble: None,
+            second_chances: VecDeque::new(),
+            leaving: None,
+            active: now,
+        }
+    }
+
+    /// Bytes of the client's that wait for the server.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.waiting.bytes()
+    }
+
+    pub(super) fn client_says(&mut self, incoming: Incoming, now: Instant, out: &mut Out) {
+        match incoming {
+            Incoming::Message(message) => self.client_message(message, now, out),
+            Incoming::Refused { id, error } => out.client(reply::error(id.as_ref(), &error)),
+            // Requests of the server's that could not be put to the client.
+            Incoming::Failed { message, error } => {
+                if let (Head::Request { id, .. }, false) = (message.head(), self.is_left()) {
+                    self.answer_for_client(id, &error, now, out);
+                }
+            }
+            Incoming::SessionLost => {}
+        }
+    }
+
+    fn client_message(&mut self, message: Message, now: Instant, out: &mut Out) {
+        match message.head() {
+            Head::Request { id, method } => {
+                let asked = Asked { method: Arc::clone(method), since: now, was_repeated: false };
+                if !self.from_client.open(id, asked) {
+                    return refuse_duplicate(id, out);
+                }
+                self.record.client_says(&message);
+                if &**method == "initialize" {
+                    self.own.retain(|_, own| *own == Own::KeepAlive);
+                    self.recovery.client_opens();
+                }
+                self.to_server(message, now, out);
+            }
+            Head::Notification { .. } => {
+                if let Some(id) = peek::cancelled_request(&message) {
+                    // It ends silently: what may still come for it finds nobody.
+                    self.from_client.close(&id);
+                    if self.waiting.withdraw(&id).is_some() {
+                        return debug!(%id, "cancelled before it was sent");
+                    }
+                    // It overtakes whatever waits: the link may have the request in line.
+                    return out.server(message);
+                }
+                self.record.client_says(&message);
+                self.to_server(message, now, out);
+            }
+            Head::Response { id, .. } => {
+                let asked = id.as_ref().and_then(|id| self.from_server.close(id));
+                match asked {
+                    Some((asked, ())) => self.to_server(addressed(message, &asked), now, out),
+                    None => debug!(?message, "an answer that nobody waits for was dropped"),
+                }
+            }
+        }
+    }
+
+    pub(super) fn server_says(&mut self, incoming: Incoming, now: Instant, out: &mut Out) {
+        match incoming {
+            Incoming::Message(message) => {
+                self.server_is_there(now, out);
+                self.server_message(message, now, out);
+            }
+            Incoming::Failed { message, error } => self.failed(message, error, now, out),
+            Incoming::SessionLost => self.lose_session(now, out),
+            Incoming::Refused { error, .. } => debug!("the server sent no message: {error}"),
+        }
+    }
+
+    fn server_message(&mut self, message: Message, now: Instant, out: &mut Out) {
+        match message.head() {
+            Head::Request { id, .. } => {
+                self.from_server.open(id, ());
+                if self.is_left() {
+                    return self.answer_for_client(id, &gone(), now, out);
+                }
+            }
+            Head::Notification { .. } => {
+                if let Some(id) = peek::cancelled_request(&message) {
+                    self.from_server.close(&id);
+                }
+            }
+            Head::Response { id: None, .. } => {
+                return debug!(?message, "an answer to nobody was dropped");
+            }
+            Head::Response { id: Some(id), .. } => {
+                if let Some(own) = self.own.remove(id) {
+                    return self.own_answered(own, &message, now, out);
+                }
+                let Some((id, asked)) = self.from_client.close(id) else {
+                    return debug!(?message, "an answer that nobody waits for was dropped");
+                };
+                self.record.server_answers(&asked.method, &message);
+                if &*asked.method == "initialize" {
+                    self.in_session = true;
+                }
+                return out.client(addressed(message, &id));
+            }
+        }
+        out.client(message);
+    }
+
+    /// A message came back. It ends with an error, or is sent again where the table allows it.
+    fn failed(&mut self, message: Message, error: Error, now: Instant, out: &mut Out) {
+        let reached = error.status.is_some() || !is_unreachable(&error);
+        if reached {
+            self.server_is_there(now, out);
+        }
+        match message.head() {
+            Head::Request { id, .. } => {
+                if let Some(own) = self.own.remove(id) {
+                    return self.own_failed(own, &error, now, out);
+                }
+                let id = id.clone();
+                self.request_failed(&id, message, error, now, out);
+            }
+            _ => self.others_failed(message, error, now),
+        }
+    }
+
+    fn request_failed(
+        &mut self,
+        id: &Id,
+        message: Message,
+        error: Error,
+        now: Instant,
+        out: &mut Out,
+    ) {
+        let is_safe = self.record.is_safe(&message);
+        let Some(asked) = self.from_client.get_mut(id) else { return };
+        let verdict = again(Some(&asked.method), &error, is_safe, asked.was_repeated);
+        debug!(%id, kind = %error.kind, ?verdict, "a request came back: {error}");
+        let patience = self.policy.patience(&asked.method, error.kind);
+        let until = asked.since + patience;
+        match verdict {
+            Again::Now => {
+                asked.was_repeated = true;
+                self.to_server(message, now, out);
+            }
+            Again::WhenBack if now < until => {
+                let waiting = Waiting { message, not_before: None, until };
+                self.wait_for_server(waiting, error, now);
+            }
+            Again::After(pause) if self.policy.allows(pause, &asked.method) => {
+                let at = now + pause;
+                let until = at + limits::AWAY_WAIT;
+                self.waiting.push(Waiting { message, not_before: Some(at), until });
+            }
+            _ => self.end(id, &error, out),
+        }
+    }
+
+    /// Notifications have nobody who waits for them, but are not lost for that.
+    fn others_failed(&mut self, message: Message, error: Error, now: Instant) {
+        let had_chance = self.second_chances.iter().any(|known| *known == message);
+        let verdict = again(message.method(), &error, false, had_chance);
+        let until = now + self.policy.away_wait;
+        match verdict {
+            _ if had_chance => self.give_up(&message, &error),
+            Again::WhenBack => {
+                self.note_chance(message.clone());
+                self.wait_for_server(Waiting { message, not_before: None, until }, error, now);
+            }
+            Again::After(pause) if pause <= self.policy.away_wait => {
+                self.note_chance(message.clone());
+                let at = now + pause;
+                let until = at + self.policy.away_wait;
+                self.waiting.push(Waiting { message, not_before: Some(at), until });
+            }
+            _ => self.give_up(&message, &error),
+        }
+    }
+
+    fn note_chance(&mut self, message: Message) {
+        self.second_chances.push_back(message);
+        if self.second_chances.len() > limits::CHANNEL {
+            self.second_chances.pop_front();
+        }
+    }
+
+    pub(super) fn give_up(&self, message: &Message, error: &Error) {
+        let what = message.method().unwrap_or("an answer");
+        warn!(kind = %error.kind, "{what} did not reach the server: {error}");
+    }
+
+    fn wait_for_server(&mut self, waiting: Waiting, error: Error, now: Instant) {
+        let is_first = matches!(waiting.message.head(), Head::Request { .. })
+            && waiting.message.method() == Some("initialize");
+        if is_first {
+            // What was sent behind it failed first, perhaps; it must not overtake.
+            self.waiting.push_front(waiting);
+        } else {
+            self.waiting.push(waiting);
+        }
+        self.trouble = Some(error);
+        self.recovery.unreachable(now, true);
+    }
+
+    /// On its way, or in line for it.
+    pub(super) fn to_server(&mut self, message: Message, now: Instant, out: &mut Out) {
+        if self.recovery.is_open() {
+            self.active = now;
+            return out.server(message);
+        }
+        let patience = match message.method() {
+            _ if self.recovery.awaits_session() => self.policy.reopening(),
+            Some(method) => self.policy.patience(method, Kind::Connect),
+            None => self.policy.away_wait,
+        };
+        self.waiting.push(Waiting { message, not_before: None, until: now + patience });
+        self.recovery.somebody_waits(now);
+        self.try_again(now, out);
+    }
+
+    pub(super) fn server_is_there(&mut self, now: Instant, out: &mut Out) {
+        if self.recovery.server_is_there() {
+            self.release(now, out);
+        }
+    }
+
+    /// All that waited goes out, in order.
+    pub(super) fn release(&mut self, now: Instant, out: &mut Out) {
+        self.trouble = None;
+        while let Some(waiting) = self.waiting.pop_ready(now) {
+            out.server(waiting.message);
+        }
+        self.active = now;
+    }
+}
+
+fn refuse_duplicate(id: &Id, out: &mut Out) {
+    let message = format!("Invalid request: a request with ID {id} is still in flight");
+    warn!("{message}");
+    let error = Error::new(Kind::InvalidRequest, message).not_delivered();
+    out.client(reply::error(Some(id), &error));
+}
+
+pub(super) fn gone() -> Error {
+    Error::new(Kind::Closed, "The client has closed its input and answers no more")
+}
+
+/// Whether the failure says nothing about the server but that it is not to be had.
+fn is_unreachable(error: &Error) -> bool {
+    matches!(error.kind, Kind::Connect | Kind::Dns | Kind::Tls | Kind::Closed | Kind::Timeout)
+}
+
+/// The same answer, under the id that its request really had.
+fn addressed(answer: Message, id: &Id) -> Message {
+    match answer.id() {
+        Some(own) if own.canonical() == id.canonical() => answer,
+        _ => edit::with_id(&answer, id),
+    }
+}

@@ -1,0 +1,131 @@
+//! What time brings: tries, patience that ends, pings; and the end, when the client has left.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::core::{Asked, Core, Out, Own, gone};
+use super::recover::Try;
+use super::waiting::Waiting;
+use crate::error::{Error, Kind};
+use crate::message::{Head, Id, reply};
+
+impl Core {
+    /// When [`Self::tick`] is due.
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        let recovery = self.recovery.wake_at(!self.waiting.is_empty());
+        let keep_alive =
+            self.policy.keep_alive.filter(|_| self.may_ping()).map(|k| self.active + k);
+        [recovery, self.waiting.wake_at(), self.leaving, keep_alive].into_iter().flatten().min()
+    }
+
+    pub(super) fn tick(&mut self, now: Instant, out: &mut Out) {
+        while let Some(waiting) = self.waiting.pop_expired(now) {
+            self.end_waiting(&waiting, out);
+        }
+        if self.recovery.is_open() {
+            while let Some(rested) = self.waiting.pop_rested(now) {
+                out.server(rested.message);
+            }
+        }
+        self.try_again(now, out);
+        if let Some(pause) = self.policy.keep_alive
+            && self.may_ping()
+            && self.active + pause <= now
+        {
+            self.active = now;
+            let id = self.own_id(Own::KeepAlive);
+            out.server(reply::request(&id, "ping"));
+        }
+        if self.leaving.is_some_and(|deadline| deadline <= now) {
+            self.end_all(out);
+        }
+    }
+
+    /// A ping only inside of a session, and one at a time.
+    fn may_ping(&self) -> bool {
+        self.recovery.is_open()
+            && self.in_session
+            && !self.own.values().any(|o| *o == Own::KeepAlive)
+    }
+
+    pub(super) fn try_again(&mut self, now: Instant, out: &mut Out) {
+        match self.recovery.try_now(now, !self.waiting.is_empty()) {
+            Some(Try::Session) => self.ask_for_session(out),
+            Some(Try::Message) => match self.waiting.pop_request() {
+                Some(first) => out.server(first.message),
+                // Only notifications wait: whether they arrive, nobody will tell.
+                None => {
+                    self.recovery.server_is_there();
+                    self.release(now, out);
+                }
+            },
+            None => {}
+        }
+    }
+
+    /// A message's patience is over.
+    pub(super) fn end_waiting(&mut self, waiting: &Waiting, out: &mut Out) {
+        let error = self.trouble.clone().unwrap_or_else(|| {
+            Error::new(Kind::Connect, "The server cannot be reached").not_delivered()
+        });
+        match waiting.message.head() {
+            Head::Request { id, .. } => {
+                let id = id.clone();
+                self.end(&id, &error, out);
+            }
+            _ => self.give_up(&waiting.message, &error),
+        }
+    }
+
+    pub(super) fn end(&mut self, id: &Id, error: &Error, out: &mut Out) {
+        if let Some((id, _)) = self.from_client.close(id) {
+            out.client(reply::error(Some(&id), error));
+        }
+    }
+
+    /// The client has nothing more to say (C20, C27).
+    pub(super) fn client_leaves(&mut self, now: Instant, out: &mut Out) {
+        let limits =
+            self.from_client.notes().map(|asked| self.policy.timeouts.farewell(&asked.method));
+        let waits = if self.waiting.is_empty() { Duration::ZERO } else { self.policy.away_wait };
+        let limit = limits.max().unwrap_or_default().max(waits);
+        self.leaving = Some(now + limit);
+        for id in self.from_server.close_all() {
+            self.to_server(reply::error(Some(&id), &gone()), now, out);
+        }
+    }
+
+    /// Whether the client has left and everything that it may expect has come.
+    pub(super) fn is_finished(&self) -> bool {
+        let expected =
+            |asked: &Asked| self.policy.timeouts.farewell(&asked.method) > Duration::ZERO;
+        self.is_left() && self.waiting.is_empty() && !self.from_client.notes().any(expected)
+    }
+
+    /// Ends what is still in flight.
+    pub(super) fn end_all(&mut self, out: &mut Out) {
+        let late = Error::new(Kind::Shutdown, "The client has closed its input, and time is up");
+        for id in self.from_client.close_all() {
+            out.client(reply::error(Some(&id), &late));
+        }
+        while self.waiting.pop().is_some() {}
+    }
+
+    pub(super) fn is_left(&self) -> bool {
+        self.leaving.is_some()
+    }
+
+    /// Answers a request of the server's in the client's place.
+    pub(super) fn answer_for_client(
+        &mut self,
+        id: &Id,
+        error: &Error,
+        now: Instant,
+        out: &mut Out,
+    ) {
+        if let Some((id, ())) = self.from_server.close(id) {
+            self.to_server(reply::error(Some(&id), error), now, out);
+        }
+    }
+}

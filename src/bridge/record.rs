@@ -1,0 +1,276 @@
+//! What passed by and will be needed again: to open a session anew, and to know what is safe.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+
+use super::delivery;
+use crate::message::{Head, Message, peek};
+
+/// What the client said and the server answered, as far as it must be remembered.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    initialize: Option<Message>,
+    initialized: Option<Message>,
+    offer: Option<Offer>,
+    /// The last `resources/subscribe` for each URI that is subscribed to.
+    subscriptions: Vec<(String, Message)>,
+    level: Option<Message>,
+    /// Tools that say of themselves that calling them twice does no harm.
+    safe_tools: HashSet<String>,
+}
+
+/// What a server said of itself in the answer to `initialize`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Offer {
+    pub(super) version: String,
+    tools: bool,
+    resources: bool,
+    prompts: bool,
+}
+
+impl Record {
+    /// The client's own words for opening a session.
+    pub(super) fn initialize(&self) -> Option<&Message> {
+        self.initialize.as_ref()
+    }
+
+    /// What follows a repeated `initialize`: the confirmation, if the client gave one, and whatever
+    /// the lost session had been told.
+    pub(super) fn to_restore(&self) -> (Option<&Message>, impl Iterator<Item = &Message>) {
+        let subscriptions = self.subscriptions.iter().map(|(_, message)| message);
+        (self.initialized.as_ref(), self.level.iter().chain(subscriptions))
+    }
+
+    /// Notes what the client says.
+    pub(super) fn client_says(&mut self, message: &Message) {
+        match (message.head(), message.method()) {
+            (Head::Request { .. }, Some("initialize")) => {
+                *self = Self { initialize: Some(message.clone()), ..Self::default() };
+            }
+            (Head::Notification { .. }, Some("notifications/initialized")) => {
+                self.initialized = Some(message.clone());
+            }
+            (Head::Request { .. }, Some("logging/setLevel")) => self.level = Some(message.clone()),
+            (Head::Request { .. }, Some("resources/subscribe")) => {
+                if let Some(uri) = uri(message) {
+                    self.subscriptions.retain(|(known, _)| *known != uri);
+                    self.subscriptions.push((uri, message.clone()));
+                }
+            }
+            (Head::Request { .. }, Some("resources/unsubscribe")) => {
+                let uri = uri(message);
+                self.subscriptions.retain(|(known, _)| Some(known) != uri.as_ref());
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes the answer to a request with `method`.
+    pub(super) fn server_answers(&mut self, method: &str, answer: &Message) {
+        match method {
+            "initialize" => self.offer = offer(answer).or(self.offer.take()),
+            "tools/list" => self.note_tools(answer),
+            _ => {}
+        }
+    }
+
+    /// A new session has begun: what the server offers now, and what it offered before.
+    pub(super) fn reopened(&mut self, answer: &Message) -> (Offer, Offer) {
+        let now = offer(answer).unwrap_or_default();
+        let before = self.offer.replace(now.clone()).unwrap_or_else(|| now.clone());
+        (before, now)
+    }
+
+    /// Whether carrying out `message` twice does no harm.
+    pub(super) fn is_safe(&self, message: &Message) -> bool {
+        match message.method() {
+            Some("tools/call") => {
+                tool_name(message).is_some_and(|name| self.safe_tools.contains(&name))
+            }
+            Some(method) => delivery::is_safe_method(method),
+            None => false,
+        }
+    }
+
+    fn note_tools(&mut self, answer: &Message) {
+        let Ok(list) = serde_json::from_slice::<ToolList>(answer.bytes()) else { return };
+        for tool in list.result.tools {
+            let hints = tool.annotations.unwrap_or_default();
+            if hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true) {
+                self.safe_tools.insert(tool.name);
+            } else {
+                self.safe_tools.remove(&tool.name);
+            }
+        }
+    }
+}
+
+impl Offer {
+    /// The notifications that tell a client to ask again for whatever either offer has.
+    pub(super) fn lists_changed(&self, other: &Self) -> impl Iterator<Item = &'static str> {
+        [
+            (self.tools || other.tools, "notifications/tools/list_changed"),
+            (self.resources || other.resources, "notifications/resources/list_changed"),
+            (self.prompts || other.prompts, "notifications/prompts/list_changed"),
+        ]
+        .into_iter()
+        .filter_map(|(offered, method)| offered.then_some(method))
+    }
+
+    /// Whether something is no longer offered.
+    pub(super) fn has_lost(&self, before: &Self) -> bool {
+        (before.tools && !self.tools)
+            || (before.resources && !self.resources)
+            || (before.prompts && !self.prompts)
+    }
+}
+
+fn offer(answer: &Message) -> Option<Offer> {
+    #[derive(Deserialize)]
+    struct Answer {
+        result: Initialized,
+    }
+    #[derive(Deserialize)]
+    struct Initialized {
+        #[serde(default)]
+        capabilities: serde_json::Map<String, serde_json::Value>,
+    }
+    let version = peek::negotiated_version(answer)?;
+    let answer = serde_json::from_slice::<Answer>(answer.bytes()).ok()?;
+    let has = |name| answer.result.capabilities.contains_key(name);
+    Some(Offer {
+        version,
+        tools: has("tools"),
+        resources: has("resources"),
+        prompts: has("prompts"),
+    })
+}
+
+fn uri(message: &Message) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Body {
+        params: Params,
+    }
+    #[derive(Deserialize)]
+    struct Params {
+        uri: String,
+    }
+    serde_json::from_slice::<Body>(message.bytes()).ok().map(|body| body.params.uri)
+}
+
+fn tool_name(message: &Message) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Body {
+        params: Params,
+    }
+    #[derive(Deserialize)]
+    struct Params {
+        name: String,
+    }
+    serde_json::from_slice::<Body>(message.bytes()).ok().map(|body| body.params.name)
+}
+
+#[derive(Deserialize)]
+struct ToolList {
+    result: Tools,
+}
+
+#[derive(Deserialize)]
+struct Tools {
+    #[serde(default)]
+    tools: Vec<Tool>,
+}
+
+#[derive(Deserialize)]
+struct Tool {
+    name: String,
+    #[serde(default)]
+    annotations: Option<Hints>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Hints {
+    #[serde(default)]
+    read_only_hint: Option<bool>,
+    #[serde(default)]
+    idempotent_hint: Option<bool>,
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn message(text: &str) -> Message {
+        Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect("a message")
+    }
+
+    fn request(method: &str, params: &str) -> Message {
+        message(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#))
+    }
+
+    fn restored(record: &Record) -> Vec<String> {
+        let (_, rest) = record.to_restore();
+        rest.map(|m| String::from_utf8_lossy(m.bytes()).into_owned()).collect()
+    }
+
+    #[test]
+    fn subscriptions_and_the_log_level_are_remembered_as_they_stand() {
+        let mut record = Record::default();
+        record.client_says(&request("initialize", "{}"));
+        for (method, params) in [
+            ("resources/subscribe", r#"{"uri":"a"}"#),
+            ("resources/subscribe", r#"{"uri":"b"}"#),
+            ("logging/setLevel", r#"{"level":"info"}"#),
+            ("resources/unsubscribe", r#"{"uri":"a"}"#),
+            ("logging/setLevel", r#"{"level":"debug"}"#),
+        ] {
+            record.client_says(&request(method, params));
+        }
+        let restored = restored(&record);
+        assert_eq!(restored.len(), 2);
+        assert!(restored[0].contains("debug") && restored[1].contains("\"b\""), "{restored:?}");
+        record.client_says(&request("initialize", "{}"));
+        assert!(self::restored(&record).is_empty(), "a new session starts from nothing");
+    }
+
+    #[test]
+    fn tools_are_safe_by_their_own_word() {
+        let mut record = Record::default();
+        let call = |name: &str| request("tools/call", &format!(r#"{{"name":"{name}"}}"#));
+        assert!(!record.is_safe(&call("r")));
+        record.server_answers(
+            "tools/list",
+            &message(
+                r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[
+                {"name":"r","annotations":{"readOnlyHint":true}},
+                {"name":"i","annotations":{"idempotentHint":true,"readOnlyHint":false}},
+                {"name":"w","annotations":{"readOnlyHint":false}},
+                {"name":"n"}]}}"#,
+            ),
+        );
+        assert!(record.is_safe(&call("r")) && record.is_safe(&call("i")));
+        assert!(!record.is_safe(&call("w")) && !record.is_safe(&call("n")));
+        let changed = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"r"}]}}"#;
+        record.server_answers("tools/list", &message(changed));
+        assert!(!record.is_safe(&call("r")), "the newest list counts");
+    }
+
+    #[test]
+    fn offers_are_compared() {
+        let mut record = Record::default();
+        let answer = |caps: &str| {
+            message(&format!(
+                r#"{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"v","capabilities":{caps}}}}}"#
+            ))
+        };
+        record.server_answers("initialize", &answer(r#"{"tools":{},"prompts":{}}"#));
+        let (before, now) = record.reopened(&answer(r#"{"tools":{},"resources":{}}"#));
+        assert!(now.has_lost(&before));
+        let told: Vec<&str> = now.lists_changed(&before).collect();
+        assert_eq!(told.len(), 3, "{told:?}");
+    }
+}

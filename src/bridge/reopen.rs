@@ -1,0 +1,104 @@
+//! A lost session is opened again in the client's own words, and told what the old one knew.
+
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use super::core::{Core, Out, Own};
+use super::delivery::{Again, again};
+use crate::error::{Error, Kind};
+use crate::message::{Head, Id, Message, edit, reply};
+
+impl Core {
+    pub(super) fn lose_session(&mut self, now: Instant, out: &mut Out) {
+        if self.record.initialize().is_some() && self.recovery.session_lost(now) {
+            self.ask_for_session(out);
+        }
+    }
+
+    /// The client's own words, under an id of ours.
+    pub(super) fn ask_for_session(&mut self, out: &mut Out) {
+        debug!("the session was lost: a new one is opened");
+        let id = self.own_id(Own::Session);
+        if let Some(initialize) = self.record.initialize() {
+            out.server(edit::with_id(initialize, &id));
+        }
+    }
+
+    pub(super) fn own_answered(&mut self, own: Own, answer: &Message, now: Instant, out: &mut Out) {
+        match (own, answer.head()) {
+            (Own::Session, Head::Response { is_error: false, .. }) => {
+                self.reopened(answer, now, out)
+            }
+            (Own::Session, _) => self.session_refused(now, out),
+            (Own::Restoring, Head::Response { is_error: true, .. }) => {
+                warn!("the new session did not take over a subscription or the log level");
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn own_failed(&mut self, own: Own, error: &Error, now: Instant, out: &mut Out) {
+        if own != Own::Session {
+            if error.kind == Kind::SessionLost {
+                self.lose_session(now, out);
+            }
+            return debug!(?own, "a request of the bridge's own failed: {error}");
+        }
+        match again(Some("initialize"), error, true, false) {
+            Again::WhenBack | Again::Now => {
+                self.trouble = Some(error.clone());
+                self.recovery.unreachable(now, !self.waiting.is_empty());
+            }
+            Again::After(pause) => self.recovery.rest(now, pause),
+            Again::No => {
+                self.trouble = Some(error.clone());
+                self.session_refused(now, out);
+            }
+        }
+    }
+
+    /// The new session stands: what the old one knew is said again, then what waited goes out.
+    fn reopened(&mut self, answer: &Message, now: Instant, out: &mut Out) {
+        self.recovery.reopened(now);
+        // Questions of the old session have nobody who waits for their answers.
+        self.from_server.close_all();
+        let (before, offered) = self.record.reopened(answer);
+        if before.version != offered.version || offered.has_lost(&before) {
+            warn!(
+                before = before.version,
+                now = offered.version,
+                "the server came back with another revision or fewer capabilities"
+            );
+        }
+        let (confirmation, rest) = self.record.to_restore();
+        let confirmation = confirmation.cloned();
+        let rest: Vec<Message> = rest.cloned().collect();
+        let confirmation =
+            confirmation.unwrap_or_else(|| reply::notification("notifications/initialized"));
+        out.server(confirmation);
+        for message in rest {
+            let id = self.own_id(Own::Restoring);
+            out.server(edit::with_id(&message, &id));
+        }
+        self.release(now, out);
+        for method in offered.lists_changed(&before) {
+            out.client(reply::notification(method));
+        }
+    }
+
+    /// No session is to be had: those who wait for one are told, and the next may ask again.
+    fn session_refused(&mut self, now: Instant, out: &mut Out) {
+        self.recovery.refused(now);
+        while let Some(waiting) = self.waiting.pop() {
+            self.end_waiting(&waiting, out);
+        }
+    }
+
+    pub(super) fn own_id(&mut self, own: Own) -> Id {
+        self.own_count += 1;
+        // A prefix that nobody guesses: it collides with no id of the client's (C13).
+        let id = Id::string(&format!("mcp-span-{:016x}-{}", self.own_prefix, self.own_count));
+        self.own.insert(id.clone(), own);
+        id
+    }
+}

@@ -1,0 +1,96 @@
+//! Messages that cannot be sent now, in the order they came, each with an end to its patience.
+
+use std::collections::VecDeque;
+
+use tokio::time::Instant;
+
+use crate::message::{Head, Id, Message};
+
+/// One that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) message: Message,
+    /// Not sent before this, because the server said so.
+    pub(super) not_before: Option<Instant>,
+    /// Given up then.
+    pub(super) until: Instant,
+}
+
+/// The queue of them.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    waiting: VecDeque<Waiting>,
+    bytes: usize,
+}
+
+impl Queue {
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn push(&mut self, waiting: Waiting) {
+        self.bytes += waiting.message.bytes().len();
+        self.waiting.push_back(waiting);
+    }
+
+    /// Back to its place: it left before all others.
+    pub(super) fn push_front(&mut self, waiting: Waiting) {
+        self.bytes += waiting.message.bytes().len();
+        self.waiting.push_front(waiting);
+    }
+
+    /// Takes the request `id` out.
+    pub(super) fn withdraw(&mut self, id: &Id) -> Option<Waiting> {
+        let id = id.canonical();
+        let at = self.waiting.iter().position(|waiting| match waiting.message.head() {
+            Head::Request { id: waits, .. } => waits.canonical() == id,
+            _ => false,
+        })?;
+        self.take(at)
+    }
+
+    /// The first request, for a try whether the server is back.
+    pub(super) fn pop_request(&mut self) -> Option<Waiting> {
+        let is_request = |w: &Waiting| matches!(w.message.head(), Head::Request { .. });
+        let at = self.waiting.iter().position(|w| is_request(w) && w.not_before.is_none())?;
+        self.take(at)
+    }
+
+    /// The next that nothing but its place in line holds back, at `now`.
+    pub(super) fn pop_ready(&mut self, now: Instant) -> Option<Waiting> {
+        let ready = |w: &Waiting| w.not_before.is_none_or(|at| at <= now);
+        let at = self.waiting.iter().position(ready)?;
+        self.take(at)
+    }
+
+    /// The next whose own pause is over; others that wait for the server stay.
+    pub(super) fn pop_rested(&mut self, now: Instant) -> Option<Waiting> {
+        let at = self.waiting.iter().position(|w| w.not_before.is_some_and(|at| at <= now))?;
+        self.take(at)
+    }
+
+    /// The next whose patience is over.
+    pub(super) fn pop_expired(&mut self, now: Instant) -> Option<Waiting> {
+        let at = self.waiting.iter().position(|w| w.until <= now)?;
+        self.take(at)
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Waiting> {
+        self.take(0)
+    }
+
+    /// When the next thing happens by itself.
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        self.waiting.iter().map(|w| w.not_before.map_or(w.until, |at| at.min(w.until))).min()
+    }
+
+    fn take(&mut self, at: usize) -> Option<Waiting> {
+        let waiting = self.waiting.remove(at)?;
+        self.bytes -= waiting.message.bytes().len();
+        Some(waiting)
+    }
+}
