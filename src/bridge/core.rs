@@ -67,8 +67,8 @@ pub(super) struct Core {
     pub(super) in_session: bool,
     /// Why nothing gets through, for those whose patience ends.
     pub(super) trouble: Option<Error>,
-    /// Notifications and answers that went out a second time: there is no third.
-    second_chances: VecDeque<Message>,
+    /// Notifications and answers that came back, and until when they are sent again.
+    returned: VecDeque<(Message, Instant)>,
     /// The client has left; what is in flight then has until this.
     pub(super) leaving: Option<Instant>,
     /// When something was last sent, for the keep-alive.
@@ -105,7 +105,7 @@ impl Core {
             waiting: Queue::default(),
             in_session: false,
             trouble: None,
-            second_chances: VecDeque::new(),
+            returned: VecDeque::new(),
             leaving: None,
             active: now,
         }
@@ -262,31 +262,29 @@ impl Core {
         }
     }
 
-    /// Notifications have nobody who waits for them, but are not lost for that.
+    /// Notifications and answers have nobody who waits for them, but are not lost for that.
     fn others_failed(&mut self, message: Message, error: Error, now: Instant) {
-        let had_chance = self.second_chances.iter().any(|known| *known == message);
-        let verdict = again(message.method(), &error, false, had_chance);
-        let until = now + self.policy.away_wait;
-        match verdict {
-            _ if had_chance => self.give_up(&message, &error),
-            Again::WhenBack => {
-                self.note_chance(message.clone());
-                self.wait_for_server(Waiting { message, not_before: None, until }, error, now);
-            }
-            Again::After(pause) if pause <= self.policy.away_wait => {
-                self.note_chance(message.clone());
-                let at = now + pause;
-                let until = at + self.policy.away_wait;
-                self.waiting.push(Waiting { message, not_before: Some(at), until });
-            }
-            _ => self.give_up(&message, &error),
+        let known = self.returned.iter().position(|(known, _)| *known == message);
+        let until = match known.and_then(|at| self.returned.remove(at)) {
+            Some((_, until)) => until,
+            None => now + self.policy.away_wait,
+        };
+        let not_before = match again(message.method(), &error, false, true) {
+            Again::WhenBack => None,
+            Again::After(pause) => Some(now + pause),
+            Again::Now | Again::No => return self.give_up(&message, &error),
+        };
+        if not_before.unwrap_or(now) >= until {
+            return self.give_up(&message, &error);
         }
-    }
-
-    fn note_chance(&mut self, message: Message) {
-        self.second_chances.push_back(message);
-        if self.second_chances.len() > limits::CHANNEL {
-            self.second_chances.pop_front();
+        self.returned.push_back((message.clone(), until));
+        if self.returned.len() > limits::CHANNEL {
+            self.returned.pop_front();
+        }
+        let waiting = Waiting { message, not_before, until };
+        match not_before {
+            Some(_) => self.waiting.push(waiting),
+            None => self.wait_for_server(waiting, error, now),
         }
     }
 

@@ -101,14 +101,11 @@ impl Recovery {
 
     /// The session is lost. `true`: the new one is to be asked for now.
     pub(super) fn session_lost(&mut self, now: Instant) -> bool {
-        match &mut self.phase {
+        match &self.phase {
             Phase::Reopening => false,
-            Phase::Away { reopen, .. } => {
-                *reopen = true;
-                false
-            }
             Phase::Shut { next } if *next > now => false,
-            Phase::Open | Phase::Shut { .. } => self.may_reopen(now),
+            // Who says that it has forgotten us is there.
+            Phase::Open | Phase::Away { .. } | Phase::Shut { .. } => self.may_reopen(now),
         }
     }
 
@@ -256,6 +253,14 @@ mod tests {
         recovery.refused(next);
         assert_eq!(recovery.wake_at(false), None, "a refusal is final until somebody asks");
         assert_eq!(recovery.try_now(later(next, 1000), true), Some(Try::Session));
+    }
+
+    #[test]
+    fn a_server_that_comes_back_without_the_session_is_asked_for_another_at_once() {
+        let (mut recovery, now) = (Recovery::default(), Instant::now());
+        recovery.unreachable(now, true);
+        assert_eq!(recovery.try_now(later(now, 100), true), Some(Try::Message));
+        assert!(recovery.session_lost(later(now, 101)));
     }
 
     #[test]

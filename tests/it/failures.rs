@@ -20,7 +20,7 @@ async fn deserted() -> String {
 async fn a_refused_connection_is_an_error_that_says_what_and_where() {
     // S4-25
     let url = deserted().await;
-    let mut bridge = Bridge::start(&[&url]);
+    let mut bridge = Bridge::start(&[&url, "--away-wait", "0.2"]);
     let error = bridge.ask(request(1, "a")).await["error"].clone();
     is(&error, "connect", "not-delivered");
     let place = url.trim_start_matches("http://").trim_end_matches("/mcp");
@@ -35,7 +35,7 @@ async fn a_refused_connection_is_an_error_that_says_what_and_where() {
 
 #[tokio::test]
 async fn a_name_that_does_not_resolve_is_an_error_of_its_own() {
-    let mut bridge = Bridge::start(&["https://no-such-host.invalid/mcp"]);
+    let mut bridge = Bridge::start(&["https://no-such-host.invalid/mcp", "--away-wait", "0.2"]);
     let error = bridge.ask(request(1, "a")).await["error"].clone();
     is(&error, "dns", "not-delivered");
     assert!(error["message"].as_str().unwrap().contains("no-such-host.invalid"), "{error}");
@@ -55,7 +55,7 @@ async fn connecting_has_a_limit_of_its_own() {
         }
     }
     let url = format!("http://{address}/mcp");
-    let mut bridge = Bridge::start(&[&url, "--connect-timeout", "0.3"]);
+    let mut bridge = Bridge::start(&[&url, "--connect-timeout", "0.3", "--away-wait", "0.2"]);
     let error = bridge.ask(request(1, "a")).await["error"].clone();
     is(&error, "connect", "not-delivered");
     assert!(error["message"].as_str().unwrap().contains("300 ms"), "{error}");
@@ -148,7 +148,8 @@ async fn headers_and_bodies_may_come_in_single_bytes() {
 async fn tls_where_there_is_none_is_an_error_of_its_own() {
     let server = Server::start(polite).await;
     let url = server.url.replace("http://127.0.0.1", "https://localhost");
-    let mut bridge = Bridge::start(&[&url, "--timeout", "5", "--connect-timeout", "2"]);
+    let mut bridge =
+        Bridge::start(&[&url, "--timeout", "5", "--connect-timeout", "2", "--away-wait", "0.2"]);
     let error = bridge.ask(request(1, "a")).await["error"].clone();
     assert_eq!(error["data"]["delivery"], "not-delivered", "{error}");
     assert!(matches!(error["data"]["kind"].as_str(), Some("tls" | "connect")), "{error}");

@@ -2,7 +2,8 @@
 //!
 //! - `stdio`: what comes in on stdin, and what must not.
 //! - `passthrough`: bytes that must survive.
-//! - `handshake`: sessions, headers, order.
+//! - `handshake`: headers and order of the opening.
+//! - `sessions`: sessions that are lost. `away`: servers that are. `delivery`: what is sent again.
 //! - `answers`: JSON, events, acknowledgements, and all that is none of these.
 //! - `failures`: connections that do not come about, break or stall.
 //! - `cancelling`, `timeouts`, `redirects`, `server_stream`, `resuming`: what their names say.
@@ -21,8 +22,10 @@
 )]
 
 mod answers;
+mod away;
 mod cancelling;
 mod concurrency;
+mod delivery;
 mod demo;
 mod failures;
 mod going;
@@ -34,6 +37,7 @@ mod resuming;
 mod secure;
 mod seeing;
 mod server_stream;
+mod sessions;
 mod stdio;
 mod support;
 mod timeouts;

@@ -1,5 +1,6 @@
 //! A scripted HTTP server: it notes every request and replies as the test says.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -23,6 +24,7 @@ pub(crate) struct Server {
 struct Log {
     seen: Mutex<Seen>,
     changed: Notify,
+    stop: Notify,
 }
 
 #[derive(Clone, Default)]
@@ -45,6 +47,25 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
         Self::accept(listener, url, Arc::new(script), |stream| async { Some(stream) })
+    }
+
+    /// The same at an address that a test has chosen.
+    pub(crate) async fn start_at(
+        address: SocketAddr,
+        script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.expect("the address is free again");
+        let url = format!("http://{address}/mcp");
+        Self::accept(listener, url, Arc::new(script), |stream| async { Some(stream) })
+    }
+
+    /// Closes the listener and all connections.
+    pub(crate) async fn stop(self) {
+        self.log.stop.notify_waiters();
+        self.accepting.abort();
+        while !self.accepting.is_finished() {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// HTTPS for the name `localhost`.
@@ -81,8 +102,10 @@ impl Server {
                 log.change(|seen| seen.connections += 1);
                 let opening = open(stream);
                 tokio::spawn(async move {
-                    if let Some(stream) = opening.await {
-                        converse(stream, &log, script).await;
+                    let Some(stream) = opening.await else { return };
+                    tokio::select! {
+                        () = converse(stream, &log, script) => {}
+                        () = log.stop.notified() => {}
                     }
                 });
             }

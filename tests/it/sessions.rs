@@ -1,0 +1,419 @@
+//! Sessions that are lost: opened again once, in the client's own words, and nobody notices.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::support::{Bridge, Gate, INITIALIZE, Reply, Request, Server, polite, request, result};
+
+/// A server whose sessions are `s1`, `s2`, …; `generation` says which one it knows.
+fn session_server(
+    generation: &Arc<AtomicUsize>,
+    forgotten: impl Fn() -> Reply + Send + Sync + 'static,
+) -> impl Fn(&Request) -> Reply + Send + Sync + 'static {
+    let generation = Arc::clone(generation);
+    move |r: &Request| {
+        let known = format!("s{}", generation.load(Ordering::SeqCst));
+        match (&*r.what(), r.header("mcp-session-id")) {
+            ("initialize", _) => {
+                let capabilities = r#"{"tools":{},"prompts":{}}"#;
+                let answer =
+                    format!(r#"{{"protocolVersion":"2025-06-18","capabilities":{capabilities}}}"#);
+                Reply::json(result(r.id(), &answer)).header("Mcp-Session-Id", &known)
+            }
+            (_, Some(session)) if session == known => polite(r),
+            _ => forgotten(),
+        }
+    }
+}
+
+fn not_found() -> Reply {
+    let body =
+        r#"{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}"#;
+    Reply::status(404, "application/json", body)
+}
+
+/// Everything up to the answer to `id`; what came before it.
+async fn until_answer(bridge: &mut Bridge, id: &str) -> Vec<String> {
+    let mut before = Vec::new();
+    loop {
+        let message = bridge.receive().await;
+        if message["id"].to_string() == id {
+            assert!(message["result"].is_object(), "{message}");
+            return before;
+        }
+        before.push(message["method"].as_str().unwrap_or("?").to_owned());
+    }
+}
+
+#[tokio::test]
+async fn a_404_is_healed_and_the_client_learns_only_that_lists_may_have_changed() {
+    // C7, C35, S2-20; peers b 1
+    let generation = Arc::new(AtomicUsize::new(1));
+    let server = Server::start(session_server(&generation, not_found)).await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.ask(request(1, "tools/call")).await;
+    generation.store(2, Ordering::SeqCst);
+    bridge.send(request(2, "tools/call")).await;
+    let told = until_answer(&mut bridge, "2").await;
+    let (rest, _, stderr) = bridge.finish().await;
+    let mut told: Vec<String> = told;
+    told.extend(rest.iter().map(|l| {
+        serde_json::from_str::<serde_json::Value>(l).unwrap()["method"].as_str().unwrap().to_owned()
+    }));
+    told.sort();
+    assert_eq!(told, ["notifications/prompts/list_changed", "notifications/tools/list_changed"]);
+    assert_eq!(stderr, "");
+    let opened = server.all("initialize");
+    assert_eq!(opened.len(), 2);
+    assert_eq!(opened[1].header("mcp-session-id"), None, "without the old id");
+    assert!(opened[1].id().starts_with("\"mcp-span-"), "under the bridge's own id");
+    let own_words = INITIALIZE.replace("\"init\"", &opened[1].id());
+    assert_eq!(opened[1].text(), own_words, "in the client's own words");
+    assert_eq!(
+        server.asked(),
+        [
+            "initialize",
+            "notifications/initialized",
+            "tools/call",
+            "tools/call",
+            "initialize",
+            "notifications/initialized",
+            "tools/call",
+            "DELETE"
+        ]
+    );
+    assert_eq!(server.all("DELETE")[0].header("mcp-session-id"), Some("s2"));
+}
+
+#[tokio::test]
+async fn words_of_a_lost_session_count_as_well_whatever_the_status() {
+    // peers b 2: many servers answer 400.
+    for (status, text) in [
+        (
+            400,
+            r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}"#,
+        ),
+        (400, "Session expired"),
+        (410, "unknown session"),
+        (422, "invalid session id"),
+        (400, "Bad Request: Server not initialized"),
+    ] {
+        let generation = Arc::new(AtomicUsize::new(1));
+        let forgotten = move || Reply::status(status, "application/json", text);
+        let server = Server::start(session_server(&generation, forgotten)).await;
+        let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+        bridge.ask(request(1, "a")).await;
+        generation.store(2, Ordering::SeqCst);
+        bridge.send(request(2, "tools/call")).await;
+        until_answer(&mut bridge, "2").await;
+        assert_eq!(server.all("initialize").len(), 2, "{status} {text}");
+    }
+}
+
+#[tokio::test]
+async fn statuses_with_a_meaning_of_their_own_do_not_count() {
+    for status in [401, 403, 408, 413, 429] {
+        let server = Server::start(move |r| match &*r.what() {
+            "tools/call" => Reply::status(status, "text/plain", "Session expired"),
+            _ => polite(r),
+        })
+        .await;
+        let mut bridge = Bridge::ready(&[&server.url]).await;
+        let answer = bridge.ask(request(2, "tools/call")).await;
+        assert_eq!(answer["error"]["data"]["status"], status, "{answer}");
+        assert_eq!(server.all("initialize").len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_tool_may_speak_of_sessions() {
+    // A JSON-RPC error in a 200 never is a lost session.
+    let error = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32001,"message":"login session expired: session not found"}}"#;
+    let server = Server::start(move |r| match &*r.what() {
+        "tools/call" => Reply::json(error),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    bridge.send(request(2, "tools/call")).await;
+    assert_eq!(bridge.line().await, error);
+    assert_eq!(server.all("initialize").len(), 1);
+}
+
+#[tokio::test]
+async fn a_hundred_requests_that_meet_the_loss_cause_one_new_session() {
+    let generation = Arc::new(AtomicUsize::new(1));
+    let server = Server::start(session_server(&generation, not_found)).await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.ask(request("\"x\"", "a")).await;
+    generation.store(2, Ordering::SeqCst);
+    let lines: String = (0..100).map(|id| request(id, "tools/call") + "\n").collect();
+    bridge.send_bytes(lines.as_bytes()).await;
+    let mut answered = std::collections::BTreeSet::new();
+    while answered.len() < 100 {
+        let message = bridge.receive().await;
+        if let Some(id) = message["id"].as_u64() {
+            assert!(message["result"].is_object(), "{message}");
+            assert!(answered.insert(id), "{id} came twice");
+        }
+    }
+    assert_eq!(server.all("initialize").len(), 2);
+    assert_eq!(server.all("notifications/initialized").len(), 2);
+    let carried_out = server
+        .all("tools/call")
+        .iter()
+        .filter(|r| r.header("mcp-session-id") == Some("s2"))
+        .count();
+    assert_eq!(carried_out, 100, "each exactly once in the new session");
+}
+
+#[tokio::test]
+async fn nothing_is_sent_in_the_new_session_before_it_is_confirmed() {
+    let generation = Arc::new(AtomicUsize::new(1));
+    let gate = Gate::new();
+    let (held, inner) = (gate.clone(), session_server(&generation, not_found));
+    let server = Server::start(move |r| match (&*r.what(), r.header("mcp-session-id")) {
+        ("notifications/initialized", Some("s2")) => {
+            Reply::nothing().wait(&held).raw("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
+        }
+        _ => inner(r),
+    })
+    .await;
+    let mut bridge =
+        Bridge::ready(&[&server.url, "--no-server-stream", "--max-parallel", "2"]).await;
+    bridge.ask(request("\"x\"", "a")).await;
+    generation.store(2, Ordering::SeqCst);
+    for id in 0..6 {
+        bridge.send(request(id, &format!("m{id}"))).await;
+    }
+    server.saw_count("notifications/initialized", 2).await;
+    bridge.send(request(6, "m6")).await;
+    let in_new = |server: &Server| -> Vec<String> {
+        let new =
+            server.requests().into_iter().filter(|r| r.header("mcp-session-id") == Some("s2"));
+        new.map(|r| r.what()).collect()
+    };
+    assert_eq!(in_new(&server), ["notifications/initialized"]);
+    gate.open();
+    for _ in 0..7 {
+        until_some_answer(&mut bridge).await;
+    }
+    let mut sent = in_new(&server).split_off(1);
+    sent.sort();
+    assert_eq!(sent, ["m0", "m1", "m2", "m3", "m4", "m5", "m6"]);
+}
+
+async fn until_some_answer(bridge: &mut Bridge) {
+    while bridge.receive().await["id"].is_null() {}
+}
+
+#[tokio::test]
+async fn subscriptions_and_the_log_level_are_restored_and_their_answers_never_show() {
+    let generation = Arc::new(AtomicUsize::new(1));
+    let server = Server::start(session_server(&generation, not_found)).await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    let with_params = |id: u32, method: &str, params: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+    };
+    bridge.ask(with_params(1, "resources/subscribe", r#"{"uri":"a://1"}"#)).await;
+    bridge.ask(with_params(2, "resources/subscribe", r#"{"uri":"a://2"}"#)).await;
+    bridge.ask(with_params(3, "resources/unsubscribe", r#"{"uri":"a://1"}"#)).await;
+    bridge.ask(with_params(4, "logging/setLevel", r#"{"level":"debug"}"#)).await;
+    generation.store(2, Ordering::SeqCst);
+    bridge.send(request(5, "a")).await;
+    until_answer(&mut bridge, "5").await;
+    server.saw_count("resources/subscribe", 3).await;
+    server.saw_count("logging/setLevel", 2).await;
+    let restored = server.all("resources/subscribe").pop().unwrap();
+    assert_eq!(restored.json()["params"]["uri"], "a://2");
+    assert!(restored.id().starts_with("\"mcp-span-"));
+    assert_eq!(restored.header("mcp-session-id"), Some("s2"));
+    let (rest, _, _) = bridge.finish().await;
+    assert!(rest.iter().all(|line| line.contains("list_changed")), "{rest:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_opens_no_new_session_ends_the_requests_and_is_not_asked_in_a_loop() {
+    let opened = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&opened);
+    let server = Server::start(move |r| match &*r.what() {
+        "initialize" if count.fetch_add(1, Ordering::SeqCst) == 0 => polite(r),
+        "initialize" => Reply::status(400, "text/plain", "no more sessions"),
+        "notifications/initialized" => Reply::accepted(),
+        _ => not_found(),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    for id in 0..3 {
+        let answer = bridge.ask(request(id, "tools/call")).await;
+        assert_eq!(answer["id"], id);
+        assert_eq!(answer["error"]["code"], -32001, "{answer}");
+        assert_eq!(answer["error"]["data"]["delivery"], "not-delivered");
+    }
+    let asked = server.all("initialize").len();
+    assert!((2..=4).contains(&asked), "{asked}");
+}
+
+#[tokio::test]
+async fn a_session_that_is_lost_again_and_again_ends_the_request() {
+    let server = Server::start(|r| match &*r.what() {
+        "initialize" | "notifications/initialized" => polite(r),
+        _ => not_found(),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.send(request(1, "tools/call")).await;
+    loop {
+        let message = bridge.receive().await;
+        if message["id"] == 1 {
+            assert_eq!(message["error"]["data"]["kind"], "session-lost", "{message}");
+            break;
+        }
+    }
+    assert!(server.all("initialize").len() <= 4);
+    assert_eq!(server.all("tools/call").len(), 3, "sent again twice, no more");
+}
+
+#[tokio::test]
+async fn storms_of_lost_sessions_are_kept_down() {
+    // C7, C30: at most 5 in 30 seconds, whatever the server does.
+    let server = Server::start(|r| match &*r.what() {
+        "initialize" | "notifications/initialized" => polite(r),
+        _ => not_found(),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream", "--timeout", "2"]).await;
+    for id in 0..4 {
+        bridge.send(request(id, "tools/call")).await;
+        loop {
+            let message = bridge.receive().await;
+            if message["id"] == id {
+                break;
+            }
+        }
+    }
+    assert!(server.all("initialize").len() <= 6, "{}", server.all("initialize").len());
+}
+
+#[tokio::test]
+async fn a_request_that_is_cancelled_while_it_waits_for_the_new_session_is_never_sent() {
+    let generation = Arc::new(AtomicUsize::new(1));
+    let gate = Gate::new();
+    let (held, inner) = (gate.clone(), session_server(&generation, not_found));
+    let known = Arc::clone(&generation);
+    let server = Server::start(move |r| match &*r.what() {
+        "initialize" if known.load(Ordering::SeqCst) == 2 => Reply::sse()
+            .wait(&held)
+            .event(result(r.id(), r#"{"protocolVersion":"2025-06-18"}"#))
+            .end()
+            .header("Mcp-Session-Id", "s2"),
+        _ => inner(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.ask(request(0, "a")).await;
+    generation.store(2, Ordering::SeqCst);
+    bridge.send(request(1, "first")).await;
+    server.saw_count("initialize", 2).await;
+    bridge.send(request(2, "second")).await;
+    for id in [1, 2] {
+        bridge.send(format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#)).await;
+    }
+    bridge.send(request(3, "third")).await;
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    gate.open();
+    until_answer(&mut bridge, "3").await;
+    let (rest, _, _) = bridge.finish().await;
+    assert!(rest.is_empty(), "{rest:?}");
+    assert_eq!(server.all("first").len(), 1, "only in the old session");
+    assert!(server.all("second").is_empty());
+    assert!(server.all("notifications/cancelled").is_empty());
+}
+
+#[tokio::test]
+async fn a_loss_that_the_servers_stream_finds_out_is_healed_without_any_request() {
+    // C8: 404 on the GET, and a ping that confirms it.
+    let generation = Arc::new(AtomicUsize::new(1));
+    let (inner, known) = (session_server(&generation, not_found), Arc::clone(&generation));
+    let server = Server::start(move |r| match (&*r.what(), r.header("mcp-session-id")) {
+        ("GET", Some("s1")) if known.load(Ordering::SeqCst) == 1 => {
+            known.store(2, Ordering::SeqCst);
+            Reply::sse().chunk("retry: 100\n\n").end()
+        }
+        ("GET", Some("s2")) => {
+            Reply::sse().event(r#"{"jsonrpc":"2.0","method":"notifications/new"}"#).hang()
+        }
+        _ => inner(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    loop {
+        if bridge.receive().await["method"] == "notifications/new" {
+            break;
+        }
+    }
+    assert_eq!(server.all("initialize").len(), 2);
+    assert_eq!(server.all("ping").len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_to_a_question_of_the_old_session_is_not_sent_in_the_new_one() {
+    let generation = Arc::new(AtomicUsize::new(1));
+    let (inner, known) = (session_server(&generation, not_found), Arc::clone(&generation));
+    let server = Server::start(move |r| match (&*r.what(), known.load(Ordering::SeqCst)) {
+        ("tools/call", 1) => Reply::sse().event(request(1, "sampling/createMessage")).hang(),
+        _ => inner(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.send(request(1, "tools/call")).await;
+    assert_eq!(bridge.receive().await["method"], "sampling/createMessage");
+    generation.store(2, Ordering::SeqCst);
+    bridge.send(request(2, "a")).await;
+    until_answer(&mut bridge, "2").await;
+    bridge.send(result(1, "{}")).await;
+    bridge.send(request(3, "ping")).await;
+    until_answer(&mut bridge, "3").await;
+    assert!(server.all("POST").is_empty(), "nobody asked in this session");
+}
+
+#[tokio::test]
+async fn another_revision_or_fewer_capabilities_are_logged_and_used() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let opened = Arc::clone(&count);
+    let server = Server::start(move |r| match (&*r.what(), r.header("mcp-session-id")) {
+        ("initialize", _) => {
+            let n = opened.fetch_add(1, Ordering::SeqCst);
+            let (version, capabilities) = if n == 0 {
+                ("2025-06-18", r#"{"tools":{},"prompts":{}}"#)
+            } else {
+                ("2025-03-26", r#"{"tools":{}}"#)
+            };
+            let answer =
+                format!(r#"{{"protocolVersion":"{version}","capabilities":{capabilities}}}"#);
+            Reply::json(result(r.id(), &answer)).header("Mcp-Session-Id", &format!("s{n}"))
+        }
+        ("a", Some("s0")) => not_found(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.send(request(1, "a")).await;
+    until_answer(&mut bridge, "1").await;
+    assert_eq!(server.all("a")[1].header("mcp-protocol-version"), Some("2025-03-26"));
+    let (_, _, stderr) = bridge.finish().await;
+    assert!(stderr.contains("another revision or fewer capabilities"), "{stderr}");
+}
+
+#[tokio::test]
+async fn a_keep_alive_pings_inside_the_session_only() {
+    let server = Server::start(polite).await;
+    let mut bridge = Bridge::start(&[&server.url, "--keep-alive", "0.1", "--no-server-stream"]);
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    assert!(server.requests().is_empty(), "there is no session yet");
+    bridge.handshake().await;
+    server.saw_count("ping", 3).await;
+    assert!(server.all("ping").iter().all(|r| r.header("mcp-session-id") == Some("s1")));
+    let (rest, _, stderr) = bridge.finish().await;
+    assert_eq!((rest, stderr.as_str()), (vec![], ""), "its answers never show");
+}
