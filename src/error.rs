@@ -53,6 +53,8 @@ pub enum Kind {
     TooLarge,
     /// The URL is not one that HTTP can carry.
     BadUrl,
+    /// Too much is waiting for its answer.
+    Overloaded,
     /// A redirect that must not, or cannot, be followed.
     Redirect,
     /// The client sent something that is not JSON-RPC.
@@ -133,6 +135,7 @@ impl Kind {
             Self::BadResponse => "bad-response",
             Self::TooLarge => "too-large",
             Self::BadUrl => "bad-url",
+            Self::Overloaded => "overloaded",
             Self::Redirect => "redirect",
             Self::InvalidRequest => "invalid-request",
             Self::Shutdown => "shutdown",

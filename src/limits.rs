@@ -49,12 +49,12 @@ pub const REOPENINGS_FOR_ONE: u8 = 2;
 pub const PARALLEL_POSTS: usize = 128;
 
 /// Pings overtake what waits, but a flood of them does not: more than this go in line.
-pub const PINGS_AT_ONCE: usize = 16;
+pub const PINGS_AT_ONCE: usize = 128;
 
-/// How many bytes may wait for their turn before stdin is no longer read.
+/// How many bytes of requests may be unanswered before stdin is no longer read.
 ///
-/// One message of the largest size must fit, whatever its size.
-pub const WAITING_BYTES: usize = 64 * 1024 * 1024;
+/// Two messages of the largest size fit.
+pub const UNANSWERED_BYTES: usize = 128 * 1024 * 1024;
 
 /// An idle connection is dropped before the usual server (Node: 5 s) closes it under a request.
 pub const POOL_IDLE: Duration = Duration::from_secs(4);
@@ -74,8 +74,9 @@ pub const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
 /// Texts of errors are cut at this many characters.
 pub const ERROR_TEXT: usize = 500;
 
-/// A stream whose answer has come is read on until it ends, or is silent for this long.
-pub const LINGER: Duration = Duration::from_secs(30);
+/// A stream whose answer has come is read on until it ends, or for this long: servers that never
+/// end theirs would hold a connection for each call.
+pub const LINGER: Duration = Duration::from_secs(1);
 
 /// What a cancelled request's stream may still bring before it is dropped.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
@@ -86,8 +87,12 @@ pub const GOODBYE: Duration = Duration::from_millis(500);
 /// Goodbye to the server when a signal came or the parent died: clients send SIGKILL soon after.
 pub const GOODBYE_IN_A_HURRY: Duration = Duration::from_millis(300);
 
-/// What is still to be written to stdout when the bridge leaves.
+/// What is still to be written to stdout when the bridge leaves at once.
 pub const FLUSH: Duration = Duration::from_millis(500);
+
+/// At the end of stdin, a client that reads its answers is waited for; one that has not taken a
+/// byte for this long is not.
+pub const LAST_READ: Duration = Duration::from_secs(30);
 
 /// First pause before a stream is opened again; doubles from there.
 pub const BACKOFF_BASE: Duration = Duration::from_millis(500);
@@ -101,6 +106,10 @@ pub const BACKOFF_TRIES: u32 = 10;
 /// Pause between the quiet tries that go on for ever.
 pub const BACKOFF_QUIET: Duration = Duration::from_secs(300);
 
+/// How many times in a row a stream that lasted only moments is opened again after exactly the
+/// server's own delay; then the backoff counts as well.
+pub const HASTY_REOPENINGS: u32 = 10;
+
 /// However short a server's own delay is, a stream is not asked for more often than this.
 pub const RETRY_FLOOR: Duration = Duration::from_millis(100);
 
@@ -111,6 +120,9 @@ pub const STREAM_STEADY: Duration = Duration::from_secs(10);
 ///
 /// Deep enough that a burst does not stop its reader, small enough that back-pressure is felt.
 pub const CHANNEL: usize = 64;
+
+/// Bytes of messages that may wait between two tasks; a single larger message still fits.
+pub const CHANNEL_BYTES: usize = 2 * 1024 * 1024;
 
 /// How much is asked of stdin in one read.
 pub const READ_CHUNK: usize = 64 * 1024;

@@ -43,14 +43,19 @@ impl Scrubber {
     /// Values shorter than this are not hunted for: they would riddle every text.
     const SHORTEST: usize = 6;
 
-    /// Adds a value; of `Bearer abc` the part after the scheme is hidden on its own, too.
+    /// Adds a value and, since servers repeat parts of it, what stands in it between blanks, quotes,
+    /// equal signs and their like.
     pub fn add(&mut self, secret: &Secret) {
         let value = secret.reveal();
-        for part in std::iter::once(value).chain(value.split_once(' ').map(|(_, rest)| rest)) {
-            if part.len() >= Self::SHORTEST {
+        let parts = value.split([' ', '\t', ';', ',', '=', '"', '\'', ':']);
+        for part in std::iter::once(value).chain(parts) {
+            let known = self.secrets.iter().any(|known| known.reveal() == part);
+            if part.len() >= Self::SHORTEST && !known && !COMMON.contains(&part) {
                 self.secrets.push(Secret::new(part));
             }
         }
+        // The longest first: a part must not leave the rest of its whole behind.
+        self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.reveal().len()));
     }
 
     /// `text` with each known secret replaced by `[secret]`.
@@ -66,22 +71,42 @@ impl Scrubber {
     }
 }
 
-/// A URL as it may be shown: no user, no password, no query values, no fragment.
+/// Words that stand in credentials without being any.
+const COMMON: [&str; 6] = ["Bearer", "bearer", "Digest", "session", "Negotiate", "application"];
+
+/// A URL as it may be shown: no user, no password, no query values, no fragment, and nothing in its
+/// path that looks like a key.
 #[must_use]
 pub fn shown(url: &Url) -> String {
     let mut url = url.clone();
-    let had_user = !url.username().is_empty() || url.password().is_some();
     // Both fail only for URLs without a host, which have neither.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_fragment(None);
-    if url.query().is_some() {
-        let names: Vec<String> =
-            url.query_pairs().map(|(name, _)| format!("{name}=[secret]")).collect();
-        url.set_query(None);
-        return format!("{url}?{}", names.join("&"));
+    let query = url.query().map(|query| query.split('&').map(hidden_value).collect::<Vec<_>>());
+    url.set_query(None);
+    let mut text = String::from(url.as_str().strip_suffix(url.path()).unwrap_or_default());
+    for (n, segment) in url.path().split('/').enumerate() {
+        text.push_str(if n > 0 { "/" } else { "" });
+        text.push_str(if is_key(segment) { "[secret]" } else { segment });
     }
-    if had_user { url.to_string() } else { url.into() }
+    match query {
+        Some(pairs) => format!("{text}?{}", pairs.join("&")),
+        None => text,
+    }
+}
+
+fn hidden_value(pair: &str) -> String {
+    pair.split_once('=')
+        .map_or_else(|| "[secret]".to_owned(), |(name, _)| format!("{name}=[secret]"))
+}
+
+/// Some servers put a key into the path: long, with letters and digits.
+#[must_use]
+pub fn is_key(segment: &str) -> bool {
+    segment.len() >= 16
+        && segment.bytes().any(|b| b.is_ascii_digit())
+        && segment.bytes().any(|b| b.is_ascii_alphabetic())
 }
 
 #[cfg(test)]
@@ -101,6 +126,9 @@ mod tests {
         scrubber.add(&Secret::new("Bearer abcdef123"));
         assert_eq!(scrubber.clean("token abcdef123 is bad"), "token [secret] is bad");
         assert_eq!(scrubber.clean("got 'Bearer abcdef123'"), "got '[secret]'");
+        scrubber.add(&Secret::new("session=cookie99; path"));
+        scrubber.add(&Secret::new(r#"Token token="quoted99""#));
+        assert_eq!(scrubber.clean("cookie99, quoted99, Bearer"), "[secret], [secret], Bearer");
     }
 
     #[test]
@@ -114,6 +142,14 @@ mod tests {
     fn urls_are_shown_without_user_and_query_values() {
         let url = Url::parse("https://me:pw@example.com/mcp?token=abc&x=1#frag").unwrap();
         assert_eq!(shown(&url), "https://example.com/mcp?token=[secret]&x=[secret]");
-        assert_eq!(shown(&Url::parse("http://localhost:1/mcp").unwrap()), "http://localhost:1/mcp");
+        let shown = |text| shown(&Url::parse(text).unwrap());
+        assert_eq!(shown("http://localhost:1/mcp"), "http://localhost:1/mcp");
+        assert_eq!(shown("http://[::1]:1"), "http://[::1]:1/");
+        assert_eq!(shown("http://h/mcp?TOKEN"), "http://h/mcp?[secret]");
+        assert_eq!(shown("http://h/s/abcdef0123456789/mcp"), "http://h/s/[secret]/mcp");
+        assert_eq!(
+            shown("http://h/api/v1/model-context-protocol"),
+            "http://h/api/v1/model-context-protocol"
+        );
     }
 }

@@ -23,30 +23,15 @@ use crate::transport::Incoming;
 pub(super) struct Out {
     pub(super) to_client: VecDeque<Message>,
     pub(super) to_server: VecDeque<Message>,
-    /// Bytes in `to_server`.
-    pub(super) bytes: usize,
 }
 
 impl Out {
     pub(super) fn server(&mut self, message: Message) {
-        self.bytes += message.bytes().len();
         self.to_server.push_back(message);
     }
 
     pub(super) fn client(&mut self, message: Message) {
         self.to_client.push_back(message);
-    }
-
-    pub(super) fn pop_to_server(&mut self) -> Option<Message> {
-        let message = self.to_server.pop_front()?;
-        self.bytes -= message.bytes().len();
-        Some(message)
-    }
-
-    /// It was taken out, but could not leave.
-    pub(super) fn push_back_to_server(&mut self, message: Message) {
-        self.bytes += message.bytes().len();
-        self.to_server.push_front(message);
     }
 }
 
@@ -55,7 +40,8 @@ impl Out {
 pub(super) struct Core {
     pub(super) policy: Policy,
     pub(super) from_client: InFlight<Asked>,
-    pub(super) from_server: InFlight<()>,
+    /// Requests of the server's, and how many of them have the same id.
+    pub(super) from_server: InFlight<usize>,
     /// Requests of the bridge's own; their answers never leave it.
     pub(super) own: HashMap<Id, Own>,
     pub(super) own_prefix: u64,
@@ -63,6 +49,8 @@ pub(super) struct Core {
     pub(super) record: Record,
     pub(super) recovery: Recovery,
     pub(super) waiting: Queue,
+    /// Bytes of the client's requests that have no answer yet.
+    pub(super) unanswered: usize,
     /// A session has begun: there is something to keep alive.
     pub(super) in_session: bool,
     /// Why nothing gets through, for those whose patience ends.
@@ -79,6 +67,7 @@ pub(super) struct Core {
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) method: Arc<str>,
+    bytes: usize,
     since: Instant,
     was_repeated: bool,
 }
@@ -103,6 +92,7 @@ impl Core {
             record: Record::default(),
             recovery: Recovery::default(),
             waiting: Queue::default(),
+            unanswered: 0,
             in_session: false,
             trouble: None,
             returned: VecDeque::new(),
@@ -111,9 +101,14 @@ impl Core {
         }
     }
 
-    /// Bytes of the client's that wait for the server.
-    pub(super) fn waiting_bytes(&self) -> usize {
-        self.waiting.bytes()
+    /// Whether more of the client's messages are taken in. Its answers must come through even if
+    /// they stand behind requests: the server may wait for them.
+    pub(super) fn has_room(&self) -> bool {
+        self.is_within_bounds() || !self.from_server.is_empty()
+    }
+
+    fn is_within_bounds(&self) -> bool {
+        self.unanswered < limits::UNANSWERED_BYTES
     }
 
     pub(super) fn client_says(&mut self, incoming: Incoming, now: Instant, out: &mut Out) {
@@ -133,10 +128,19 @@ impl Core {
     fn client_message(&mut self, message: Message, now: Instant, out: &mut Out) {
         match message.head() {
             Head::Request { id, method } => {
-                let asked = Asked { method: Arc::clone(method), since: now, was_repeated: false };
+                let asked = Asked {
+                    method: Arc::clone(method),
+                    bytes: message.bytes().len(),
+                    since: now,
+                    was_repeated: false,
+                };
+                if !self.is_within_bounds() {
+                    return refuse_excess(id, out);
+                }
                 if !self.from_client.open(id, asked) {
                     return refuse_duplicate(id, out);
                 }
+                self.unanswered += message.bytes().len();
                 self.record.client_says(&message);
                 if &**method == "initialize" {
                     self.own.retain(|_, own| *own == Own::KeepAlive);
@@ -147,7 +151,9 @@ impl Core {
             Head::Notification { .. } => {
                 if let Some(id) = peek::cancelled_request(&message) {
                     // It ends silently: what may still come for it finds nobody.
-                    self.from_client.close(&id);
+                    if let Some(asked) = self.from_client.close_exactly(&id) {
+                        self.unanswered -= asked.bytes;
+                    }
                     if self.waiting.withdraw(&id).is_some() {
                         return debug!(%id, "cancelled before it was sent");
                     }
@@ -158,13 +164,22 @@ impl Core {
                 self.to_server(message, now, out);
             }
             Head::Response { id, .. } => {
-                let asked = id.as_ref().and_then(|id| self.from_server.close(id));
+                let asked = id.as_ref().and_then(|id| self.answered_by_client(id));
                 match asked {
-                    Some((asked, ())) => self.to_server(addressed(message, &asked), now, out),
+                    Some(asked) => self.to_server(addressed(message, &asked), now, out),
                     None => debug!(?message, "an answer that nobody waits for was dropped"),
                 }
             }
         }
+    }
+
+    /// A request of the server's is answered; each of several with the same id once.
+    pub(super) fn answered_by_client(&mut self, id: &Id) -> Option<Id> {
+        let (asked, count) = self.from_server.close(id)?;
+        if count > 1 {
+            self.from_server.open(&asked, count - 1);
+        }
+        Some(asked)
     }
 
     pub(super) fn server_says(&mut self, incoming: Incoming, now: Instant, out: &mut Out) {
@@ -182,7 +197,11 @@ impl Core {
     fn server_message(&mut self, message: Message, now: Instant, out: &mut Out) {
         match message.head() {
             Head::Request { id, .. } => {
-                self.from_server.open(id, ());
+                if !self.from_server.open(id, 1)
+                    && let Some(count) = self.from_server.get_mut(id)
+                {
+                    *count += 1;
+                }
                 if self.is_left() {
                     return self.answer_for_client(id, &gone(), now, out);
                 }
@@ -199,7 +218,7 @@ impl Core {
                 if let Some(own) = self.own.remove(id) {
                     return self.own_answered(own, &message, now, out);
                 }
-                let Some((id, asked)) = self.from_client.close(id) else {
+                let Some((id, asked)) = self.close(id) else {
                     return debug!(?message, "an answer that nobody waits for was dropped");
                 };
                 self.record.server_answers(&asked.method, &message);
@@ -210,6 +229,13 @@ impl Core {
             }
         }
         out.client(message);
+    }
+
+    /// A request of the client's has ended.
+    pub(super) fn close(&mut self, id: &Id) -> Option<(Id, Asked)> {
+        let (id, asked) = self.from_client.close(id)?;
+        self.unanswered -= asked.bytes;
+        Some((id, asked))
     }
 
     /// A message came back. It ends with an error, or is sent again where the table allows it.
@@ -336,6 +362,14 @@ impl Core {
         }
         self.active = now;
     }
+}
+
+/// Only while the server waits for answers of the client's; else stdin is not read (C1).
+fn refuse_excess(id: &Id, out: &mut Out) {
+    let message =
+        format!("More than {} bytes of requests wait for their answers", limits::UNANSWERED_BYTES);
+    let error = Error::new(Kind::Overloaded, message).not_delivered();
+    out.client(reply::error(Some(id), &error));
 }
 
 fn refuse_duplicate(id: &Id, out: &mut Out) {

@@ -79,7 +79,7 @@ impl Core {
     }
 
     pub(super) fn end(&mut self, id: &Id, error: &Error, out: &mut Out) {
-        if let Some((id, _)) = self.from_client.close(id) {
+        if let Some((id, _)) = self.close(id) {
             out.client(reply::error(Some(&id), error));
         }
     }
@@ -106,6 +106,7 @@ impl Core {
     /// Ends what is still in flight.
     pub(super) fn end_all(&mut self, out: &mut Out) {
         let late = Error::new(Kind::Shutdown, "The client has closed its input, and time is up");
+        self.unanswered = 0;
         for id in self.from_client.close_all() {
             out.client(reply::error(Some(&id), &late));
         }
@@ -124,7 +125,7 @@ impl Core {
         now: Instant,
         out: &mut Out,
     ) {
-        if let Some((id, ())) = self.from_server.close(id) {
+        if let Some(id) = self.answered_by_client(id) {
             self.to_server(reply::error(Some(&id), error), now, out);
         }
     }

@@ -3,16 +3,18 @@
 //! What happens is decided in [`core`](self), which knows no wires and no clock; this file moves
 //! messages between it and the links. One task owns all of it.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::debug;
 
 use crate::error::Kind;
 use crate::limits::{self, Timeouts};
 use crate::message::Message;
-use crate::transport::{Incoming, Link};
+use crate::transport::channel::{Receiver, Sender, Weighed};
+use crate::transport::{Incoming, Link, Written};
 
 mod core;
 mod delivery;
@@ -98,7 +100,7 @@ pub async fn run(
         to_client: client.outbox,
         from_server: server.inbox,
         to_server: Some(server.outbox),
-        client_is_there: true,
+        left_at: None,
     };
     let mut ended = {
         tokio::pin!(shutdown);
@@ -114,20 +116,39 @@ pub async fn run(
     debug!(?ended, "the bridge ends");
     // All ends are dropped now: both links close, each within its own limit.
     drop(bridge);
-    let limit = limits::GOODBYE + limits::FLUSH;
-    let _ = tokio::join!(timeout(limit, server.done), timeout(limits::FLUSH, client.done));
+    let written = client.written;
+    let client = async {
+        match ended {
+            Ended::ClientClosed | Ended::ServerClosed => all_read(client.done, &written).await,
+            Ended::ClientDeaf | Ended::Told => drop(timeout(limits::FLUSH, client.done).await),
+        }
+    };
+    let server = timeout(limits::GOODBYE + limits::FLUSH, server.done);
+    let _ = tokio::join!(server, client);
     ended
+}
+
+/// Waits until the client has taken everything, as long as it takes anything.
+async fn all_read(mut done: JoinHandle<()>, written: &Written) {
+    loop {
+        let before = written.count();
+        let waited = timeout(limits::LAST_READ, &mut done).await;
+        if waited.is_ok() || written.count() == before {
+            return;
+        }
+    }
 }
 
 struct Bridge {
     core: Core,
     out: Out,
-    from_client: mpsc::Receiver<Incoming>,
-    to_client: mpsc::Sender<Message>,
-    from_server: mpsc::Receiver<Incoming>,
+    from_client: Receiver<Incoming>,
+    to_client: Sender<Message>,
+    from_server: Receiver<Incoming>,
     /// Dropped when nothing more will be sent.
-    to_server: Option<mpsc::Sender<Message>>,
-    client_is_there: bool,
+    to_server: Option<Sender<Message>>,
+    /// When the client had nothing more to say.
+    left_at: Option<Instant>,
 }
 
 impl Bridge {
@@ -142,19 +163,21 @@ impl Bridge {
             let Some(to_server) = &self.to_server else { return Ended::ServerClosed };
             let wake = self.core.wake_at();
             // A side that takes nothing is not read for: it would only pile up.
-            let server_takes = self.out.bytes + self.core.waiting_bytes() < limits::WAITING_BYTES;
-            let client_takes = self.out.to_client.len() < limits::CHANNEL;
+            let client_takes = self.out.to_client.is_empty();
+            let server_takes = self.core.has_room();
+            let size = |queue: &VecDeque<Message>| queue.front().map_or(0, Weighed::size);
+            let (for_client, for_server) = (size(&self.out.to_client), size(&self.out.to_server));
             tokio::select! {
                 biased;
-                permit = self.to_client.reserve(), if !self.out.to_client.is_empty() => {
+                permit = self.to_client.reserve(for_client), if !client_takes => {
                     let Ok(permit) = permit else { return Ended::ClientDeaf };
                     if let Some(message) = self.out.to_client.pop_front() {
                         permit.send(message);
                     }
                 }
-                permit = to_server.reserve(), if !self.out.to_server.is_empty() => {
+                permit = to_server.reserve(for_server), if !self.out.to_server.is_empty() => {
                     let Ok(permit) = permit else { return Ended::ServerClosed };
-                    if let Some(message) = self.out.pop_to_server() {
+                    if let Some(message) = self.out.to_server.pop_front() {
                         permit.send(message);
                     }
                 }
@@ -164,12 +187,12 @@ impl Bridge {
                     }
                     None => return Ended::ServerClosed,
                 },
-                incoming = self.from_client.recv(), if self.client_is_there && server_takes => {
+                incoming = self.from_client.recv(), if self.left_at.is_none() && server_takes => {
                     let now = Instant::now();
                     match incoming {
                         Some(incoming) => self.core.client_says(incoming, now, &mut self.out),
                         None => {
-                            self.client_is_there = false;
+                            self.left_at = Some(now);
                             self.core.client_leaves(now, &mut self.out);
                         }
                     }
@@ -184,15 +207,15 @@ impl Bridge {
     /// Passes on what the other ends have room for, without waiting.
     fn hand_over(&mut self) {
         while let Some(message) = self.out.to_client.pop_front() {
-            if let Err(error) = self.to_client.try_send(message) {
-                self.out.to_client.push_front(error.into_inner());
+            if let Err(message) = self.to_client.try_send(message) {
+                self.out.to_client.push_front(message);
                 break;
             }
         }
         let Some(to_server) = &self.to_server else { return };
-        while let Some(message) = self.out.pop_to_server() {
-            if let Err(error) = to_server.try_send(message) {
-                self.out.push_back_to_server(error.into_inner());
+        while let Some(message) = self.out.to_server.pop_front() {
+            if let Err(message) = to_server.try_send(message) {
+                self.out.to_server.push_front(message);
                 break;
             }
         }
@@ -201,10 +224,13 @@ impl Bridge {
     /// The client has left and has its answers: the server's link finishes what needs none and says
     /// goodbye; what it still brings goes to the client. `false`: the client does not listen.
     async fn last_words(&mut self, policy: Policy) -> bool {
+        // One bound for all of it, counted from when the client left (C27).
         let quick = policy.timeouts.quick.unwrap_or(limits::DRAIN_WITHOUT_TIMEOUT);
+        let left = self.left_at.unwrap_or_else(Instant::now);
+        let deadline = (left + quick).max(Instant::now()) + limits::GOODBYE;
         let finishing = async {
             if let Some(to_server) = self.to_server.take() {
-                while let Some(message) = self.out.pop_to_server() {
+                while let Some(message) = self.out.to_server.pop_front() {
                     if to_server.send(message).await.is_err() {
                         break;
                     }
@@ -224,6 +250,6 @@ impl Bridge {
                 }
             }
         };
-        timeout(quick + limits::GOODBYE, finishing).await.unwrap_or(true)
+        timeout_at(deadline, finishing).await.unwrap_or(true)
     }
 }

@@ -28,6 +28,15 @@ impl<T> InFlight<T> {
         true
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Closes the request whose id this is, and no other: the one who sent it knows it.
+    pub(super) fn close_exactly(&mut self, id: &Id) -> Option<T> {
+        self.requests.remove(&id.canonical()).map(|(_, note)| note)
+    }
+
     pub(super) fn get_mut(&mut self, id: &Id) -> Option<&mut T> {
         self.requests.get_mut(&id.canonical()).map(|(_, note)| note)
     }
@@ -82,6 +91,7 @@ mod tests {
         let mut in_flight = InFlight::default();
         in_flight.open(&id("9007199254740993"), ());
         in_flight.open(&id(r#""\u0061""#), ());
+        assert!(in_flight.close_exactly(&id("9007199254740992")).is_none());
         let (found, ()) = in_flight.close(&id("9007199254740992")).unwrap();
         assert_eq!(found, id("9007199254740993"));
         assert!(in_flight.close(&id("\"a\"")).is_some());

@@ -20,26 +20,19 @@ pub(super) struct Waiting {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     waiting: VecDeque<Waiting>,
-    bytes: usize,
 }
 
 impl Queue {
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
     pub(super) fn push(&mut self, waiting: Waiting) {
-        self.bytes += waiting.message.bytes().len();
         self.waiting.push_back(waiting);
     }
 
     /// Back to its place: it left before all others.
     pub(super) fn push_front(&mut self, waiting: Waiting) {
-        self.bytes += waiting.message.bytes().len();
         self.waiting.push_front(waiting);
     }
 
@@ -89,8 +82,6 @@ impl Queue {
     }
 
     fn take(&mut self, at: usize) -> Option<Waiting> {
-        let waiting = self.waiting.remove(at)?;
-        self.bytes -= waiting.message.bytes().len();
-        Some(waiting)
+        self.waiting.remove(at)
     }
 }

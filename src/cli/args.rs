@@ -1,10 +1,33 @@
 //! What was typed: the flags, their environment variables and their help texts.
 
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::FalseyValueParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::{FalseyValueParser, Resettable};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+/// Reads the command line. A variable that is empty counts as one that is not set: clients pass on
+/// whatever was left blank in a form.
+pub(super) fn parse(
+    args: impl IntoIterator<Item = OsString>,
+    lookup: impl Fn(&OsStr) -> Option<OsString> + Copy,
+) -> Result<Cli, clap::Error> {
+    let matches = without_empty(Cli::command(), lookup).try_get_matches_from(args)?;
+    Cli::from_arg_matches(&matches)
+}
+
+fn without_empty(
+    command: clap::Command,
+    lookup: impl Fn(&OsStr) -> Option<OsString> + Copy,
+) -> clap::Command {
+    let is_empty = |name: &OsStr| lookup(name).is_some_and(|value| value.is_empty());
+    command
+        .mut_args(|arg| {
+            if arg.get_env().is_some_and(is_empty) { arg.env(Resettable::Reset) } else { arg }
+        })
+        .mut_subcommands(|command| without_empty(command, lookup))
+}
 
 /// Joins any MCP client to any MCP server.
 #[derive(Debug, Parser)]
@@ -231,8 +254,6 @@ fn bytes(text: &str) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

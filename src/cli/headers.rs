@@ -43,12 +43,13 @@ fn read_line(
     if FRAMING.contains(&name) {
         return Err(wrong(format!("header '{name}' is HTTP's own and cannot be set")));
     }
-    let (value, expanded) = expand(&value, lookup).map_err(|usage| wrong(usage.0))?;
+    let (value, values) = expand(&value, lookup).map_err(|usage| wrong(usage.0))?;
     let mut checked = header::parse_value(&name, &value).map_err(wrong)?;
     checked.set_sensitive(true);
-    if expanded || is_secret(&name) {
+    if !values.is_empty() || is_secret(&name) {
         scrubber.add(&Secret::new(value));
     }
+    values.into_iter().for_each(|value| scrubber.add(&Secret::new(value)));
     Ok((name, checked))
 }
 

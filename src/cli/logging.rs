@@ -1,17 +1,16 @@
 //! Where log lines go, in which form, and from which level on.
 
 use std::fs::{File, OpenOptions};
-use std::sync::Mutex;
 
 use clap::ValueEnum;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 
 use super::args::{Format, Level, Log};
+use super::log_writer::{self, Lines};
 use super::report::Usage;
 
 const OURS: &str = env!("CARGO_CRATE_NAME");
@@ -22,10 +21,10 @@ pub(super) fn start(typed: &Log) -> Result<(), Usage> {
     if !filter.would_enable(OURS, &tracing::Level::ERROR) {
         return Ok(());
     }
-    let writer = match &typed.log_file {
-        Some(path) => BoxMakeWriter::new(Mutex::new(open(path)?)),
-        None => BoxMakeWriter::new(std::io::stderr),
-    };
+    let writer = Lines(log_writer::install(match &typed.log_file {
+        Some(path) => Box::new(open(path)?),
+        None => Box::new(std::io::stderr()),
+    }));
     // Internal errors would be printed on the very stream that failed.
     let lines = fmt::layer()
         .with_ansi(false)

@@ -5,13 +5,12 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 mod args;
 mod connect;
 mod demo;
 mod expand;
 mod headers;
+mod log_writer;
 mod logging;
 mod report;
 mod settings;
@@ -22,7 +21,7 @@ use report::Usage;
 /// Runs the program and gives its exit code: 0 normal, 1 unexpected, 2 usage or configuration.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match args::parse(std::env::args_os(), |name| std::env::var_os(name)) {
         Ok(cli) => cli,
         Err(error) => return report::bad_arguments(&error),
     };
@@ -79,5 +78,6 @@ fn on_runtime(
     let code = runtime.block_on(runtime.spawn(command));
     // A thread that still waits for a terminal must not hold up the end.
     runtime.shutdown_background();
+    log_writer::flush();
     code.unwrap_or_else(|error| Err(Failure::Unexpected(error.into())))
 }

@@ -15,9 +15,28 @@ impl Usage {
 
 /// Arguments that the parser refused; it says itself what is wrong with them.
 pub(super) fn bad_arguments(error: &clap::Error) -> ExitCode {
+    if let Some(sentence) = misplaced(error) {
+        return usage(&Usage::new(sentence));
+    }
     // `--help` and `--version` come this way, too, and go to stdout.
     let _ = error.print();
     if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+}
+
+/// A value without its flag is not repeated: it may be a header with a token in it.
+fn misplaced(error: &clap::Error) -> Option<&'static str> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let is_value = |kind| match error.get(kind) {
+        Some(ContextValue::String(argument)) => !argument.starts_with('-'),
+        _ => false,
+    };
+    let misplaced = match error.kind() {
+        ErrorKind::UnknownArgument => is_value(ContextKind::InvalidArg),
+        ErrorKind::ArgumentConflict => is_value(ContextKind::InvalidSubcommand),
+        ErrorKind::InvalidSubcommand => true,
+        _ => false,
+    };
+    misplaced.then_some("there is one argument too many: only the URL stands without a flag, and a header is written --header 'Name: value'")
 }
 
 /// A sentence, and exit code 2.

@@ -13,7 +13,7 @@ use super::report::Usage;
 use crate::bridge::Policy;
 use crate::limits::Timeouts;
 use crate::net::is_localhost;
-use crate::secret::{Scrubber, Secret, shown};
+use crate::secret::{Scrubber, Secret, is_key, shown};
 use crate::transport::http::{self, basic_authorization};
 
 /// All that a command needs to know.
@@ -88,9 +88,12 @@ fn url(typed: Option<&str>, allow_http: bool) -> Result<Url, Usage> {
         ));
     };
     let wrong = || {
-        // What stands before an '@' or behind a '?' may be a secret.
+        // What stands before an '@', in a path or behind a '?' may be a secret.
         let typed = typed.split(['?', '#']).next().unwrap_or_default();
-        let typed = typed.rsplit('@').next().unwrap_or_default().escape_debug();
+        let typed = typed.rsplit('@').next().unwrap_or_default();
+        let typed = typed.split('/').map(|part| if is_key(part) { "…" } else { part });
+        let typed = typed.collect::<Vec<_>>().join("/");
+        let typed = typed.escape_debug();
         Usage::new(format!("'{typed}' is not a URL: write it like https://example.com/mcp"))
     };
     // `localhost:3000/mcp` parses, as a URL with the scheme `localhost`.
@@ -136,6 +139,12 @@ fn hide_parts(url: &Url, scrubber: &mut Scrubber) {
     let as_written = url.query().unwrap_or_default().split('&');
     for value in as_written.filter_map(|pair| pair.split_once('=').map(|(_, value)| value)) {
         scrubber.add(&Secret::new(value));
+    }
+    for segment in url.path().split('/').filter(|segment| is_key(segment)) {
+        scrubber.add(&Secret::new(segment));
+    }
+    if url.password().is_some() || !url.username().is_empty() {
+        scrubber.add(&Secret::new(url.username()));
     }
     if let Some(password) = url.password() {
         scrubber.add(&Secret::new(password));

@@ -91,7 +91,7 @@ impl Members<'_> {
         let id = self.id.map(Id::from_json);
         let is_answer = self.has_result || self.has_error;
         // An answer that is malformed has nobody waiting for an answer to it.
-        let waiting = if is_answer { None } else { id.clone() };
+        let waiting = if is_answer && self.method.is_none() { None } else { id.clone() };
         let wrong = |reason| Err(not_json_rpc(waiting.clone(), reason));
         if self.is_ambiguous {
             return wrong("a member stands in it twice");
@@ -193,11 +193,11 @@ impl<'de> Visitor<'de> for MembersVisitor {
                 Member::Other => {}
             }
         }
-        // Some servers write the member that does not apply as null.
-        let has_error =
-            error.is_some_and(|raw| raw != "null") || (error.is_some() && result.is_none());
-        let has_result =
-            result.is_some_and(|raw| raw != "null") || (result.is_some() && !has_error);
+        // Some write the member that does not apply as null.
+        let is_there = |raw: Option<&str>| raw.is_some_and(|raw| raw != "null");
+        let alone = method.is_none();
+        let has_error = is_there(error) || (alone && error.is_some() && result.is_none());
+        let has_result = is_there(result) || (alone && result.is_some() && !has_error);
         Ok(Members { version, id, method, has_result, has_error, ..members })
     }
 }
@@ -253,6 +253,10 @@ mod tests {
         assert_eq!(read(text).unwrap().type_name(), "error");
         let text = r#"{"jsonrpc":"2.0","id":1,"result":null}"#;
         assert_eq!(read(text).unwrap().type_name(), "response");
+        let text = r#"{"jsonrpc":"2.0","id":1,"method":"a","result":null,"error":null}"#;
+        assert_eq!(read(text).unwrap().type_name(), "request");
+        let text = r#"{"jsonrpc":"2.0","id":1,"method":"a","result":{}}"#;
+        assert_eq!(waiting(text), Some(Some("1".into())));
     }
 
     #[test]

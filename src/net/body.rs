@@ -9,17 +9,25 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-/// Whether a request has begun to leave: until then it cannot have reached the server.
+/// A switch that is thrown once.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<AtomicBool>);
+pub struct Flag(Arc<AtomicBool>);
 
-impl Progress {
-    /// Whether any of it may have been written.
+impl Flag {
+    /// Throws it.
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was thrown.
     #[must_use]
-    pub fn has_begun(&self) -> bool {
+    pub fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
+
+/// Raised when a request begins to leave: until then it cannot have reached the server.
+pub type Progress = Flag;
 
 /// One piece of bytes; hyper asks for it when head and body are about to go out.
 #[derive(Debug)]
@@ -42,7 +50,7 @@ impl Body for Outbound {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.progress.0.store(true, Ordering::Relaxed);
+        self.progress.raise();
         let bytes = std::mem::take(&mut self.bytes);
         Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
     }

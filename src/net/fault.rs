@@ -18,7 +18,7 @@ pub(super) fn explain(error: &legacy::Error, url: &Url, progress: &Progress) -> 
     }
     let explained = Error::new(Kind::Closed, format!("The connection to {} broke", place(url)))
         .because(innermost(error));
-    let untouched = !progress.has_begun() || is_canceled(error);
+    let untouched = !progress.is_raised() || is_canceled(error);
     if untouched { explained.not_delivered() } else { explained }
 }
 

@@ -9,7 +9,7 @@ mod fault;
 mod redirect;
 mod tls;
 
-pub use body::Progress;
+pub use body::{Flag, Progress};
 pub use client::{Call, HttpClient};
 pub use connect::is_localhost;
 pub use endpoint::Endpoint;

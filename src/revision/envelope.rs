@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::message::Message;
 
@@ -17,9 +18,9 @@ pub struct Envelope {
     pub name: Option<String>,
 }
 
-/// The key that a modern request cannot be without.
-static FINDER: LazyLock<Finder<'static>> =
-    LazyLock::new(|| Finder::new("io.modelcontextprotocol/protocolVersion"));
+/// A part of the key that a modern request cannot be without. Not all of it: some write the slash
+/// in it with a backslash.
+static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("modelcontextprotocol"));
 
 impl Envelope {
     /// The envelope of `message`, if it has one.
@@ -36,8 +37,9 @@ impl Envelope {
             "tasks/get" | "tasks/update" | "tasks/cancel" => params.task_id,
             _ => None,
         };
-        let version = params.meta.version.into_owned();
-        Some(Self { version, name: name.map(Cow::into_owned) })
+        // What is not a string is for the server to complain about.
+        let name = name.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        Some(Self { version: params.meta.version.into_owned(), name })
     }
 }
 
@@ -52,11 +54,11 @@ struct Params<'a> {
     #[serde(borrow, rename = "_meta")]
     meta: Meta<'a>,
     #[serde(borrow, default)]
-    name: Option<Cow<'a, str>>,
+    name: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    uri: Option<Cow<'a, str>>,
+    uri: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "taskId")]
-    task_id: Option<Cow<'a, str>>,
+    task_id: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -88,6 +90,16 @@ mod tests {
         assert_eq!(found.name.as_deref(), Some("t"));
         let found = envelope("tools/list", &format!(r#"{{"name":"x",{META}}}"#)).unwrap();
         assert_eq!(found.name, None);
+    }
+
+    #[test]
+    fn odd_forms_are_envelopes_all_the_same() {
+        let escaped = META.replace("modelcontextprotocol/", "modelcontextprotocol\\/");
+        assert!(envelope("tools/call", &format!(r#"{{"name":"a",{escaped}}}"#)).is_some());
+        for name in ["5", "null", "{}", r#""\ud800""#] {
+            let found = envelope("tools/call", &format!(r#"{{"name":{name},{META}}}"#)).unwrap();
+            assert_eq!(found.name, None, "{name}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc;
 
-use super::{Ends, Incoming, Link, spawn};
+use super::{Ends, Incoming, Link, channel, spawn};
 
 /// What is sent into one comes out of the other.
 #[must_use]
@@ -25,7 +25,10 @@ async fn join(first: Ends, mut second: mpsc::Receiver<Ends>) {
     tokio::join!(there, back);
 }
 
-async fn carry(mut from: mpsc::Receiver<crate::message::Message>, to: mpsc::Sender<Incoming>) {
+async fn carry(
+    mut from: channel::Receiver<crate::message::Message>,
+    to: channel::Sender<Incoming>,
+) {
     while let Some(message) = from.recv().await {
         if to.send(Incoming::Message(message)).await.is_err() {
             return;

@@ -1,12 +1,14 @@
 //! A [`Link`] is a two-way channel of messages to one peer, whatever lies behind it.
 
-use tokio::sync::mpsc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use tokio::task::JoinHandle;
 
 use crate::error::Error;
-use crate::limits;
 use crate::message::{Id, Message};
 
+pub mod channel;
 pub mod http;
 pub mod memory;
 pub mod stdio;
@@ -20,11 +22,29 @@ pub mod stdio;
 #[derive(Debug)]
 pub struct Link {
     /// Messages to the peer. Bounded: a slow peer slows its sender down.
-    pub outbox: mpsc::Sender<Message>,
+    pub outbox: channel::Sender<Message>,
     /// What comes from the peer.
-    pub inbox: mpsc::Receiver<Incoming>,
+    pub inbox: channel::Receiver<Incoming>,
     /// Ends when everything was written and the goodbye was said.
     pub done: JoinHandle<()>,
+    /// Moves as long as the peer takes what is written to it.
+    pub written: Written,
+}
+
+/// Counts the writes that a peer has taken.
+#[derive(Clone, Debug, Default)]
+pub struct Written(Arc<AtomicU64>);
+
+impl Written {
+    /// So many so far.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// What a link brings.
@@ -54,8 +74,9 @@ pub enum Incoming {
 /// The two ends of a link's channels that its own tasks hold.
 #[derive(Debug)]
 pub(crate) struct Ends {
-    pub(crate) outgoing: mpsc::Receiver<Message>,
-    pub(crate) incoming: mpsc::Sender<Incoming>,
+    pub(crate) outgoing: channel::Receiver<Message>,
+    pub(crate) incoming: channel::Sender<Incoming>,
+    pub(crate) written: Written,
 }
 
 /// The channels of a new link; `run` gets the far ends and is the link's life.
@@ -63,8 +84,9 @@ pub(crate) fn spawn<F>(run: impl FnOnce(Ends) -> F) -> Link
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let (outbox, outgoing) = mpsc::channel(limits::CHANNEL);
-    let (incoming, inbox) = mpsc::channel(limits::CHANNEL);
-    let done = tokio::spawn(run(Ends { outgoing, incoming }));
-    Link { outbox, inbox, done }
+    let (outbox, outgoing) = channel::channel();
+    let (incoming, inbox) = channel::channel();
+    let written = Written::default();
+    let done = tokio::spawn(run(Ends { outgoing, incoming, written: written.clone() }));
+    Link { outbox, inbox, done, written }
 }

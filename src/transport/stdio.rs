@@ -2,10 +2,9 @@
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
-use super::{Ends, Incoming, Link, spawn};
+use super::{Ends, Incoming, Link, Written, channel, spawn};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Malformed, Message, Outliner, edit, parse_each, reply};
@@ -25,15 +24,15 @@ where
     I: AsyncRead + Send + Unpin + 'static,
     O: AsyncWrite + Send + Unpin + 'static,
 {
-    spawn(|Ends { outgoing, incoming }| async move {
+    spawn(|Ends { outgoing, incoming, written }| async move {
         // Reading ends by itself with the input; whoever waits for the link waits for the writes.
         let reader = tokio::spawn(read(input, incoming, max_message));
-        write(output, outgoing).await;
+        write(Counted { output, written }, outgoing).await;
         reader.abort();
     })
 }
 
-async fn read(mut input: impl AsyncRead + Unpin, incoming: mpsc::Sender<Incoming>, max: usize) {
+async fn read(mut input: impl AsyncRead + Unpin, incoming: channel::Sender<Incoming>, max: usize) {
     let mut reader = Reader { lines: Lines::new(max), outliner: Outliner::default(), max };
     loop {
         let buffer = reader.lines.buffer();
@@ -118,20 +117,43 @@ fn refuse(malformed: Malformed) -> Option<Incoming> {
 }
 
 /// Writes until there is nothing more to write, or nobody who reads it.
-async fn write(mut output: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<Message>) {
-    let mut batch: Vec<Message> = Vec::with_capacity(limits::CHANNEL);
+async fn write(
+    mut output: Counted<impl AsyncWrite + Unpin>,
+    mut outgoing: channel::Receiver<Message>,
+) {
     let mut buffer: Vec<u8> = Vec::new();
-    while outgoing.recv_many(&mut batch, limits::CHANNEL).await > 0 {
-        let lines = batch.drain(..).map(|message| edit::one_line(message.bytes()));
+    while let Some(first) = outgoing.recv().await {
+        // What is queued goes out in one write.
+        let rest = std::iter::from_fn(|| outgoing.try_recv());
+        let lines = std::iter::once(first).chain(rest).map(|m| edit::one_line(m.bytes()));
         if let Err(error) = write_lines(&mut output, &mut buffer, lines).await {
-            debug!(%error, "writing ended");
-            return;
+            return debug!(%error, "writing ended");
         }
     }
 }
 
+/// An output that notes what was taken of it.
+struct Counted<O> {
+    output: O,
+    written: Written,
+}
+
+impl<O: AsyncWrite + Unpin> Counted<O> {
+    async fn write_all(&mut self, mut bytes: &[u8]) -> std::io::Result<()> {
+        while !bytes.is_empty() {
+            let taken = self.output.write(bytes).await?;
+            if taken == 0 {
+                return Err(std::io::ErrorKind::WriteZero.into());
+            }
+            self.written.note();
+            bytes = &bytes[taken..];
+        }
+        Ok(())
+    }
+}
+
 async fn write_lines(
-    output: &mut (impl AsyncWrite + Unpin),
+    output: &mut Counted<impl AsyncWrite + Unpin>,
     buffer: &mut Vec<u8>,
     lines: impl Iterator<Item = Bytes>,
 ) -> std::io::Result<()> {
@@ -149,7 +171,7 @@ async fn write_lines(
         buffer.push(b'\n');
     }
     output.write_all(buffer).await?;
-    output.flush().await
+    output.output.flush().await
 }
 
 #[cfg(test)]

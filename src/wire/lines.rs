@@ -89,7 +89,10 @@ impl Lines {
     }
 
     fn overflow(&mut self) -> Option<Line> {
-        let full = if self.excess == Excess::Inside { 0 } else { self.limit };
+        // White space around a line does not count; a little of it is waited for.
+        const BLANKS: usize = 64;
+        let full =
+            if self.excess == Excess::Inside { 0 } else { self.limit.saturating_add(BLANKS) };
         if self.buffer.len() <= full {
             return None;
         }
@@ -153,7 +156,9 @@ mod tests {
 
     #[test]
     fn an_over_long_line_is_given_out_in_pieces_and_the_next_one_lives() {
-        assert_eq!(cut(4, &[b"abcdefgh", b"ijk", b"l\nok\n"]), ["!abcdefghijkl", "ok"]);
+        let long = [b'x'; 100];
+        let all = format!("!{}", "x".repeat(203));
+        assert_eq!(cut(4, &[&long, b"xxx", &long, b"\nok\n"]), [&*all, "ok"]);
         assert_eq!(cut(4, &[b"abcdefgh\nok\nabcdefgh"]), ["!abcdefgh", "ok", "!abcdefgh"]);
         assert_eq!(cut(4, &[b"abcdefgh", b"\nok\n"]), ["!abcdefgh", "ok"]);
     }
@@ -162,6 +167,7 @@ mod tests {
     fn a_line_of_exactly_the_limit_is_whole() {
         assert_eq!(cut(4, &[b"abcd\n"]), ["abcd"]);
         assert_eq!(cut(4, &[b"abcd\r\n", b"abcd", b"\n"]), ["abcd", "abcd"]);
+        assert_eq!(cut(4, &[b"  abcd", b"\r", b"\n"]), ["abcd"]);
     }
 
     proptest! {

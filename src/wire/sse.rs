@@ -84,8 +84,8 @@ impl Decoder {
                 continue;
             }
             let Some(end) = memchr::memchr2(b'\r', b'\n', &self.chunk) else {
+                self.check(self.chunk.len())?;
                 let rest = std::mem::take(&mut self.chunk);
-                self.check(rest.len())?;
                 self.partial.extend_from_slice(&rest);
                 break;
             };
@@ -146,9 +146,12 @@ impl Decoder {
     }
 
     fn check(&self, more: usize) -> Result<(), TooLarge> {
-        // The field's name and blank are not part of the message.
+        // The field's name and blank are not part of the message, other fields neither.
         const NAME: usize = "data: ".len();
-        if self.data.len() + self.partial.len() + more > self.limit.saturating_add(NAME) {
+        let line = self.partial.len() + more;
+        let begins = if self.partial.is_empty() { &self.chunk } else { &self.partial[..] };
+        let data = if begins.starts_with(b"data") { self.data.len() } else { 0 };
+        if data + line > self.limit.saturating_add(NAME) {
             return Err(TooLarge { id: self.event.id.clone() });
         }
         Ok(())

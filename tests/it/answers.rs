@@ -256,3 +256,54 @@ async fn the_rest_of_a_stream_is_read_after_the_answer() {
     assert_eq!(bridge.ask(request(1, "a")).await["id"], 1);
     assert_eq!(bridge.receive().await["method"], "notifications/late");
 }
+
+#[tokio::test]
+async fn a_stream_that_the_server_never_ends_is_let_go_after_its_answer() {
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => (0..100).fold(Reply::sse().event(result(r.id(), "{}")), |reply, _| {
+            reply.pause(200).chunk(": still here\n\n")
+        }),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    assert_eq!(bridge.ask(request(1, "tools/call")).await["id"], 1);
+    server.saw_abandoned("tools/call").await;
+}
+
+#[tokio::test]
+async fn events_of_other_sorts_are_no_errors() {
+    // C18
+    let server = Server::start(|r| {
+        Reply::sse()
+            .chunk("event: ping\ndata: 2026-01-01T00:00:00Z\n\n")
+            .chunk("event: heartbeat\ndata: {}\n\n")
+            .chunk(format!("event: custom\ndata: {}\n\n", result(r.id(), "{}")))
+            .end()
+    })
+    .await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    assert_eq!(bridge.ask(request(1, "a")).await["id"], 1, "what is JSON-RPC counts");
+    let (_, _, stderr) = bridge.finish().await;
+    assert_eq!(stderr, "");
+}
+
+#[tokio::test]
+async fn a_large_json_rpc_error_in_an_http_error_passes_whole() {
+    let error = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":-32602,"message":"no","data":"{}"}}}}"#,
+        "x".repeat(300_000)
+    );
+    let body = error.clone();
+    let server = Server::start(move |_| Reply::status(400, "application/json", &body)).await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    bridge.send(request(1, "a")).await;
+    assert!(bridge.line().await == error);
+}
+
+#[tokio::test]
+async fn a_byte_order_mark_before_a_body_does_no_harm() {
+    let server = Server::start(|r| Reply::json(format!("\u{feff}{}", result(r.id(), "{}")))).await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    assert_eq!(bridge.ask(request(1, "a")).await["id"], 1);
+}

@@ -133,3 +133,46 @@ async fn an_initialize_is_never_cancelled_at_the_server() {
     assert_eq!(bridge.ask(request(2, "a")).await["id"], 2);
     assert!(server.all("notifications/cancelled").is_empty());
 }
+
+#[tokio::test]
+async fn an_id_that_is_used_again_after_a_cancellation_gets_its_own_answer() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let server = Server::start(move |r| match &*r.what() {
+        "tools/call" => match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 => Reply::sse().pause(300).event(result(r.id(), "\"old\"")).end(),
+            _ => Reply::sse().wait(&held).event(result(r.id(), "\"new\"")).end(),
+        },
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    bridge.send(request(5, "tools/call")).await;
+    server.saw("tools/call").await;
+    bridge.send(cancel("5")).await;
+    bridge.send(request(5, "tools/call")).await;
+    server.saw_count("tools/call", 2).await;
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    gate.open();
+    assert_eq!(bridge.receive().await["result"], "new");
+}
+
+#[tokio::test]
+async fn a_late_cancellation_hits_nobody_else() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |r| match &*r.what() {
+        "slow" => Reply::sse().wait(&held).event(result(r.id(), "{}")).end(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    bridge.send(request("9007199254740993", "slow")).await;
+    server.saw("slow").await;
+    bridge.ask(request("9007199254740992", "a")).await;
+    bridge.send(cancel("9007199254740992")).await;
+    bridge.ask(request(1, "ping")).await;
+    gate.open();
+    assert!(bridge.line().await.contains("9007199254740993"));
+}

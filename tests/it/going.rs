@@ -246,3 +246,70 @@ async fn the_shells_own_streams_stay_blocking() {
     let flags = u32::from_str_radix(flags, 8).unwrap();
     assert_eq!(flags & 0o4000, 0, "O_NONBLOCK was left set: {stdout}");
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_client_that_reads_slowly_gets_everything_after_the_end_of_stdin() {
+    // C20: answers of more than a pipe holds, and a reader that takes its time.
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => Reply::json(result(r.id(), &format!("\"{}\"", "x".repeat(400_000)))),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    for id in 0..5 {
+        bridge.send(request(id, "tools/call")).await;
+    }
+    bridge.close_stdin();
+    server.saw_count("tools/call", 5).await;
+    // Longer than any goodbye may take.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let (lines, status, _) = bridge.finish().await;
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(lines.len(), 5);
+    assert!(lines.iter().all(|line| line.len() > 400_000 && line.ends_with('}')));
+}
+
+#[tokio::test]
+async fn what_waits_in_line_is_not_sent_once_the_client_has_been_told_that_it_is_over() {
+    // C27
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => Reply::nothing().hang(),
+        _ => polite(r),
+    })
+    .await;
+    let args = [&*server.url, "--max-parallel", "1", "--timeout", "1", "--no-server-stream"];
+    let mut bridge = Bridge::ready(&args).await;
+    for id in 0..3 {
+        bridge.send(request(id, "tools/call")).await;
+    }
+    server.saw("tools/call").await;
+    let start = Instant::now();
+    let (rest, _, _) = bridge.finish().await;
+    assert!(start.elapsed() < Duration::from_millis(1900), "{:?}", start.elapsed());
+    assert_eq!(rest.len(), 3, "{rest:?}");
+    assert!(
+        server.all("tools/call").len() <= 2,
+        "the second may have left when the first timed out"
+    );
+}
+
+#[tokio::test]
+async fn a_flood_of_questions_does_not_hold_up_the_end() {
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => (0..200).fold(Reply::sse(), |reply, n| {
+            reply.pause(10).event(request(format!("\"q{}-{n}\"", r.id()), "sampling/createMessage"))
+        }),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--timeout", "1"]).await;
+    for id in 0..60 {
+        bridge.send(request(id, "tools/call")).await;
+    }
+    server.saw_count("tools/call", 60).await;
+    let start = Instant::now();
+    let (_, status, _) = bridge.finish().await;
+    assert_eq!(status.code(), Some(0));
+    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+}

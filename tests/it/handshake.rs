@@ -221,3 +221,27 @@ async fn a_user_in_the_url_becomes_basic_authorization_and_is_not_in_the_request
     assert_eq!(r.path, "/mcp?key=value");
     assert!(!r.header("host").unwrap().contains('@'));
 }
+
+#[tokio::test]
+async fn an_answer_without_a_revision_opens_a_session_all_the_same() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |r| match &*r.what() {
+        "initialize" => Reply::json(result(r.id(), "{}")).header("Mcp-Session-Id", "s9"),
+        "notifications/initialized" => {
+            Reply::nothing().wait(&held).raw("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
+        }
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    bridge.send(request(2, "tools/list")).await;
+    server.saw("notifications/initialized").await;
+    assert_eq!(bridge.ask(request(3, "ping")).await["id"], 3);
+    assert!(server.all("tools/list").is_empty(), "not before the confirmation is accepted");
+    gate.open();
+    assert_eq!(bridge.receive().await["id"], 2);
+    let list = server.saw("tools/list").await;
+    assert_eq!(list.header("mcp-session-id"), Some("s9"));
+    assert_eq!(list.header("mcp-protocol-version"), None);
+}

@@ -6,6 +6,7 @@
 //! - `sessions`: sessions that are lost. `away`: servers that are. `delivery`: what is sent again.
 //! - `answers`: JSON, events, acknowledgements, and all that is none of these.
 //! - `failures`: connections that do not come about, break or stall.
+//! - `faults`: the wire is damaged at every byte. `load`: much at once, and slow peers.
 //! - `cancelling`, `timeouts`, `redirects`, `server_stream`, `resuming`: what their names say.
 //! - `modern`: requests of revision 2026-07-28, and probes.
 //! - `concurrency`: what runs side by side, what waits.
@@ -28,8 +29,10 @@ mod concurrency;
 mod delivery;
 mod demo;
 mod failures;
+mod faults;
 mod going;
 mod handshake;
+mod load;
 mod modern;
 mod passthrough;
 mod redirects;

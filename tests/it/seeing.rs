@@ -149,3 +149,80 @@ async fn credentials_made_from_the_url_are_secrets_as_well() {
         assert!(!text.contains(coded) && !text.contains("secret99"), "{text}");
     }
 }
+
+#[tokio::test]
+async fn a_stderr_that_nobody_reads_stops_nothing() {
+    use std::process::Stdio;
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    let server = Server::start(|r| {
+        let junk = "data: nonsense\n\n".repeat(3000);
+        Reply::sse().chunk(junk).event(result(r.id(), "{}")).end()
+    })
+    .await;
+    let mut command = crate::support::process::command(&[&server.url, "--debug"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut lines = BufReader::new(stdout).lines();
+    for id in 0..3 {
+        stdin.write_all((request(id, "a") + "\n").as_bytes()).await.unwrap();
+        let line = crate::support::soon("an answer", lines.next_line()).await.unwrap().unwrap();
+        assert_eq!(line, result(id, "{}"));
+    }
+    drop(stdin);
+    let status = crate::support::soon("the end", child.wait()).await.unwrap();
+    assert_eq!(status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn parts_of_secrets_are_secrets_wherever_they_turn_up() {
+    // Cut texts, parts of values, keys in a path, redirects in a debug line.
+    let server = Server::start(|r| match &*r.what() {
+        "cut" => Reply::status(
+            500,
+            "text/plain",
+            format!("{}tokensecret99tokensecret99", "x".repeat(475)),
+        ),
+        "parts" => Reply::status(
+            500,
+            "text/plain",
+            "cookiesecret99 prefixsecret99 quotedsecret99 usersecret99 0123keysecret99ab",
+        )
+        .header("WWW-Authenticate", &format!("{}tokensecret99tokensecret99", "y".repeat(235))),
+        "GET" => Reply::status(307, "", "")
+            .header("Location", "http://127.0.0.1:1/tokensecret99tokensecret99"),
+        "DELETE" => Reply::status(307, "", "")
+            .header("Location", "http://127.0.0.1:1/tokensecret99tokensecret99"),
+        _ => polite(r),
+    })
+    .await;
+    let url = server
+        .url
+        .replace("http://", "http://usersecret99@")
+        .replace("/mcp", "/0123keysecret99ab/mcp");
+    let args = [
+        &*url,
+        "--debug",
+        "--header",
+        "Authorization: Bearer ${T}${T}",
+        "--header",
+        "Cookie: session=cookiesecret99; a=b",
+        "--header",
+        "X-Thing: pre-${P}",
+        "--header",
+        "X-Token: Token token=\"quotedsecret99\"",
+    ];
+    let env = [("T", "tokensecret99"), ("P", "prefixsecret99")];
+    let mut bridge = Bridge::start_with(&args, &env);
+    bridge.handshake().await;
+    let mut seen = String::new();
+    for (id, method) in [(1, "cut"), (2, "parts"), (3, "tokensecret99tokensecret99")] {
+        seen += &bridge.ask(request(id, method)).await["error"].to_string();
+    }
+    let (_, _, stderr) = bridge.finish().await;
+    for text in [&seen, &stderr] {
+        for secret in ["secret99", "tokensec", "cookiesec"] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+    }
+}

@@ -182,3 +182,45 @@ async fn a_server_that_asks_for_a_storm_does_not_get_one() {
     assert!((2..=11).contains(&asked), "{asked} times in a second");
     assert_eq!(bridge.receive().await["method"], "n");
 }
+
+#[tokio::test]
+async fn an_answer_that_comes_on_it_makes_room_for_the_next_call() {
+    let (first, second) = (Gate::new(), Gate::new());
+    let (wait_first, wait_second) = (first.clone(), second.clone());
+    let server = Server::start(move |r| match (&*r.what(), r.header("mcp-session-id").is_some()) {
+        ("GET", _) => Reply::sse()
+            .wait(&wait_first)
+            .event(result(1, "{}"))
+            .wait(&wait_second)
+            .event(result(2, "{}"))
+            .hang(),
+        ("tools/call", _) => {
+            if r.id() == "1" {
+                first.open()
+            } else {
+                second.open()
+            }
+            (0..40).fold(Reply::sse(), |reply, _| reply.pause(100).chunk(": busy\n\n"))
+        }
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--max-parallel", "1"]).await;
+    server.saw("GET").await;
+    for id in 1..=2 {
+        assert_eq!(bridge.ask(request(id, "tools/call")).await["id"], id);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_again_and_again_is_asked_for_less_and_less() {
+    let server = Server::start(|r| match &*r.what() {
+        "GET" => Reply::sse().event(r#"{"jsonrpc":"2.0","method":"n"}"#).end(),
+        _ => polite(r),
+    })
+    .await;
+    let _bridge = Bridge::ready(&[&server.url]).await;
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    let asked = server.all("GET").len();
+    assert!((2..=5).contains(&asked), "{asked} times in three seconds");
+}

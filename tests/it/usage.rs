@@ -123,3 +123,32 @@ async fn headers_come_from_the_environment_one_a_line_and_a_flag_beats_them() {
     assert_eq!(headers(1), (Some("9"), None));
     assert_eq!(headers(2), (None, None));
 }
+
+#[tokio::test]
+async fn a_value_without_its_flag_is_not_repeated() {
+    let stderr = refused(&["http://localhost:1/mcp", "Authorization: Bearer s3cret"], &[]).await;
+    assert!(stderr.contains("--header") && !stderr.contains("s3cret"), "{stderr}");
+    let stderr = refused(&["http://[bad/0123456789abcdefs3cret"], &[]).await;
+    assert!(!stderr.contains("s3cret"), "{stderr}");
+}
+
+#[tokio::test]
+async fn empty_variables_count_as_not_set() {
+    let server = crate::support::Server::start(crate::support::polite).await;
+    let names = [
+        "TIMEOUT",
+        "LOG_LEVEL",
+        "LOG_FILE",
+        "HEADER_FILE",
+        "PROTOCOL_VERSION",
+        "SERIAL",
+        "KEEP_ALIVE",
+    ];
+    let names: Vec<String> = names.iter().map(|name| format!("MCP_SPAN_{name}")).collect();
+    let env: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+    let output = run(&[&server.url], &env, &crate::support::request(1, "a")).await;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*stderr), (Some(0), ""));
+    assert_eq!(server.saw("a").await.header("mcp-protocol-version"), None);
+    refused(&[], &[("MCP_SPAN_URL", "")]).await;
+}

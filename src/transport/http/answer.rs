@@ -9,11 +9,12 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use url::Url;
 
+use super::Context;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Message, edit, peek};
 use crate::net;
-use crate::secret::shown;
+use crate::secret::{Scrubber, shown};
 use crate::wire::{header, media};
 
 /// What the server's answer is, by its status and media type.
@@ -132,23 +133,35 @@ pub(super) struct Refusal {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
+    /// Texts are cleaned before they are cut: half a secret is one, too.
+    scrubber: Scrubber,
 }
 
 impl Refusal {
     /// Reads what the server says beside the status. What does not come in time is left out.
-    pub(super) async fn read(response: Response<Incoming>, url: &Url) -> Self {
+    pub(super) async fn read(response: Response<Incoming>, context: &Context) -> Self {
         let (parts, mut body) = response.into_parts();
         let mut collected = Collected::default();
+        // A JSON-RPC error is an answer and may be as large as one.
+        let limit = match media::of(&parts.headers) {
+            media::Media::Json => context.settings.max_message,
+            _ => limits::ERROR_BODY,
+        };
         let reading = async {
-            while collected.len() < limits::ERROR_BODY {
-                match next_piece(&mut body, url).await {
+            while collected.len() < limit {
+                match next_piece(&mut body, context.endpoint.url()).await {
                     Ok(Some(piece)) => collected.push(piece, 0),
                     _ => return,
                 }
             }
         };
         let _ = tokio::time::timeout(limits::ERROR_BODY_WAIT, reading).await;
-        Self { status: parts.status, headers: parts.headers, body: collected.finish() }
+        Self {
+            status: parts.status,
+            headers: parts.headers,
+            body: collected.finish(),
+            scrubber: context.settings.scrubber.clone(),
+        }
     }
 
     pub(super) fn status(&self) -> StatusCode {
@@ -169,7 +182,8 @@ impl Refusal {
     /// The error for whoever sent the request (S1-35, S1-36).
     pub(super) fn error(&self) -> Error {
         let status = self.status.as_u16();
-        let body = String::from_utf8_lossy(&self.body);
+        let start = &self.body[..self.body.len().min(limits::ERROR_BODY)];
+        let body = self.scrubber.clean(&String::from_utf8_lossy(start));
         let text = match body.trim() {
             "" => self.status.canonical_reason().unwrap_or("no text").to_owned(),
             text => text.to_owned(),
@@ -245,7 +259,8 @@ impl Refusal {
         if hints.is_empty() {
             return String::new();
         }
-        format!(" [{}]", edit::excerpt(&hints.join("; "), limits::ERROR_TEXT / 2))
+        let hints = self.scrubber.clean(&hints.join("; "));
+        format!(" [{}]", edit::excerpt(&hints, limits::ERROR_TEXT / 2))
     }
 }
 
@@ -282,6 +297,7 @@ mod tests {
             status: StatusCode::from_u16(status).unwrap(),
             headers: HeaderMap::new(),
             body: Bytes::from_static(body.as_bytes()),
+            scrubber: Scrubber::default(),
         }
     }
 

@@ -18,21 +18,23 @@ use super::{Context, stream};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, peek};
-use crate::net::{Call, Progress};
+use crate::net::{Call, Flag, Progress};
 use crate::revision::{Cancel, Envelope};
-use crate::transport::Incoming;
+use crate::transport::{Incoming, channel};
 
 /// What a POST tells the driver.
 #[derive(Debug)]
 pub(super) enum Report {
     /// The answer to `initialize` is in; the client has not seen it yet.
-    Initialized { ticket: u64, session_id: Option<HeaderValue>, version: String },
+    Initialized { ticket: u64, session_id: Option<HeaderValue>, version: Option<String> },
     /// A request was given up here; `notice` tells the server so.
     GivenUp { notice: Message },
     /// The message was answered or accepted (`well`), or has failed.
     Settled { ticket: u64, well: bool, session_id: Option<HeaderValue>, failure: Option<Error> },
     /// The server does not know the session that the message was sent in.
     SessionLost { ticket: u64, session: HeaderValue, error: Error },
+    /// An answer to the request `id` came on a stream that is not its own.
+    Answered { id: Id },
     /// The same, found out without any message of the client's.
     SessionGone { session: HeaderValue },
 }
@@ -56,6 +58,7 @@ struct Flight {
     lane: Lane,
     cancel: Cancel,
     progress: Progress,
+    unwanted: Flag,
     task: AbortHandle,
 }
 
@@ -101,7 +104,7 @@ impl Driver {
     /// Works until the link is closed, then says goodbye.
     pub(super) async fn run(
         mut self,
-        outgoing: mpsc::Receiver<Message>,
+        outgoing: channel::Receiver<Message>,
         reports: mpsc::Receiver<Report>,
     ) {
         let limit = match self.work(outgoing, reports).await {
@@ -116,7 +119,7 @@ impl Driver {
 
     async fn work(
         &mut self,
-        mut outgoing: mpsc::Receiver<Message>,
+        mut outgoing: channel::Receiver<Message>,
         mut reports: mpsc::Receiver<Report>,
     ) -> End {
         let context = Arc::clone(&self.context);
@@ -133,9 +136,14 @@ impl Driver {
                 // Reports first: what the client says next may depend on them.
                 biased;
                 Some(report) = reports.recv() => self.heed(report).await,
-                message = outgoing.recv(), if is_open && self.gate.has_room() => match message {
+                message = outgoing.recv(), if is_open => match message {
                     Some(message) => self.accept(message),
-                    None => is_open = false,
+                    // Who listens no more wants no more.
+                    None if context.incoming.is_closed() => return End::AtOnce,
+                    None => {
+                        is_open = false;
+                        self.gate.drop_requests();
+                    }
                 },
                 () = context.incoming.closed() => return End::AtOnce,
             }
@@ -175,15 +183,17 @@ impl Driver {
         let body = outgoing.message.bytes().clone();
         let call = self.context.call(Method::POST, headers, body);
         let progress = call.progress.clone();
+        let unwanted = Flag::default();
         let post = Post {
             ticket,
             message: outgoing.message.clone(),
             progress: progress.clone(),
+            unwanted: unwanted.clone(),
             rules,
             session: Arc::clone(&self.session),
         };
         let task = self.tasks.spawn(post::run(Arc::clone(&self.context), post, call));
-        let flight = Flight { outgoing, lane, cancel: rules.cancel, progress, task };
+        let flight = Flight { outgoing, lane, cancel: rules.cancel, progress, unwanted, task };
         self.flights.insert(ticket, flight);
     }
 
@@ -196,7 +206,9 @@ impl Driver {
                 let shown = session_id.as_ref().and_then(|id| id.to_str().ok());
                 debug!(version, session = shown, "a session begins");
                 self.close_server_stream();
-                if let Some(old) = Arc::make_mut(&mut self.session).begin(session_id, &version) {
+                if let Some(old) =
+                    Arc::make_mut(&mut self.session).begin(session_id, version.as_deref())
+                {
                     let call = self.delete(&old);
                     let client = self.context.client.clone();
                     self.tasks.spawn(async move {
@@ -223,6 +235,12 @@ impl Driver {
                 self.take_back(flight, error).await;
             }
             Report::SessionGone { session } => self.lose_session(&session).await,
+            Report::Answered { id } => {
+                if let Some((ticket, flight)) = self.find(&id) {
+                    flight.unwanted.raise();
+                    self.settle(ticket);
+                }
+            }
         }
     }
 
@@ -284,25 +302,32 @@ impl Driver {
         let _ = self.context.incoming.send(Incoming::Failed { message, error }).await;
     }
 
+    /// The request `id`, if it is out.
+    fn find(&self, id: &Id) -> Option<(u64, &Flight)> {
+        let wanted = id.canonical();
+        let is_it = |flight: &Flight| match flight.outgoing.message.head() {
+            Head::Request { id, .. } => id.canonical() == wanted,
+            _ => false,
+        };
+        self.flights.iter().find(|(_, flight)| is_it(flight)).map(|(ticket, f)| (*ticket, f))
+    }
+
     /// The client no longer wants the answer to `id`; the bridge has forgotten it already.
     fn cancel(&mut self, id: &Id, notice: Message) {
         if self.gate.withdraw(id) {
             return debug!(%id, "cancelled before it was sent");
         }
-        let wanted = id.canonical();
-        let found = self.flights.iter().find(|(_, flight)| {
-            matches!(flight.outgoing.message.head(), Head::Request { id, .. } if id.canonical() == wanted)
-        });
-        let Some((ticket, flight)) = found.map(|(ticket, flight)| (*ticket, flight)) else {
+        let Some((ticket, flight)) = self.find(id) else {
             // Answered already, or the bridge's own matter; the server may want to know.
             if self.session.id().is_some() {
                 self.tell(notice);
             }
             return;
         };
-        let unsent = !flight.progress.has_begun();
+        let unsent = !flight.progress.is_raised();
         let silently =
             unsent || flight.cancel == Cancel::ClosingTheStream || flight.is_request("initialize");
+        flight.unwanted.raise();
         let Some(flight) = self.settle(ticket) else {
             return;
         };
@@ -349,7 +374,9 @@ impl Driver {
         let call = self.delete(id);
         match timeout(limit, self.context.client.send(call)).await {
             Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
-            Ok(Err(error)) => debug!("the session was not deleted: {error}"),
+            Ok(Err(error)) => {
+                debug!("the session was not deleted: {}", self.context.scrubbed(error));
+            }
             Err(_) => debug!("the session was not deleted in time"),
         }
     }

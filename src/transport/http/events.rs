@@ -7,8 +7,11 @@ use http::HeaderValue;
 use hyper::body::Incoming;
 use url::Url;
 
+use tracing::{debug, warn};
+
 use super::answer::next_piece;
 use crate::error::{Error, Kind};
+use crate::message::Malformed;
 use crate::wire::sse::{Decoder, TooLarge};
 
 /// How far a stream has been read, across the connections that carry it.
@@ -48,21 +51,22 @@ impl<'a> Events<'a> {
         Self { body, decoder: Decoder::new(max_message), url, max_message }
     }
 
-    /// The next payload; `None` at the end of the stream.
+    /// The next payload that is not empty; `None` at the end of the stream.
     ///
     /// `idle` limits the silence between two pieces of the body, comments included (C2).
     pub(super) async fn next_payload(
         &mut self,
         position: &mut Position,
         idle: Option<Duration>,
-    ) -> Result<Option<Bytes>, Error> {
+    ) -> Result<Option<Payload>, Error> {
         loop {
             match self.decoder.next_event() {
                 Ok(Some(event)) => {
                     position.note(event.id.as_ref(), event.retry);
                     // Empty data primes a stream or keeps it alive.
                     if let Some(data) = event.data.filter(|data| !data.is_empty()) {
-                        return Ok(Some(data));
+                        let is_message = event.name.as_deref().is_none_or(|n| n == b"message");
+                        return Ok(Some(Payload { data, is_message }));
                     }
                     continue;
                 }
@@ -85,6 +89,22 @@ impl<'a> Events<'a> {
                 None => return Ok(None),
             }
         }
+    }
+}
+
+/// What an event carries.
+pub(super) struct Payload {
+    pub(super) data: Bytes,
+    /// By its name it is a message; events of other names are tried, but may be anything (C18).
+    pub(super) is_message: bool,
+}
+
+/// One bad event does not end the stream (S0-21, C3, C18).
+pub(super) fn skipped(malformed: &Malformed, is_message: bool) {
+    if is_message {
+        warn!("SSE error: an event was skipped: {malformed}");
+    } else {
+        debug!("an event of another sort was skipped: {malformed}");
     }
 }
 

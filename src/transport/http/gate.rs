@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use crate::limits;
 use crate::message::{Head, Id, Message};
 use crate::revision::Envelope;
 
@@ -44,7 +43,6 @@ pub(super) struct Gate {
     /// An `initialize` has passed: whoever sent it can send another.
     has_opened: bool,
     waiting: VecDeque<Outgoing>,
-    waiting_bytes: usize,
     running: usize,
     parallel: usize,
     serial: bool,
@@ -82,7 +80,6 @@ impl Gate {
             is_reopening: false,
             has_opened: false,
             waiting: VecDeque::new(),
-            waiting_bytes: 0,
             running: 0,
             parallel,
             serial,
@@ -103,24 +100,17 @@ impl Gate {
         }
     }
 
-    /// Whether more may be put in line.
-    pub(super) fn has_room(&self) -> bool {
-        self.waiting_bytes < limits::WAITING_BYTES
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
     /// Puts a message in line.
     pub(super) fn push(&mut self, outgoing: Outgoing) {
-        self.waiting_bytes += outgoing.message.bytes().len();
         self.waiting.push_back(outgoing);
     }
 
     /// Puts a message back whose session was lost, to where it was.
     pub(super) fn put_back(&mut self, outgoing: Outgoing) {
-        self.waiting_bytes += outgoing.message.bytes().len();
         let at = self.waiting.partition_point(|waiting| waiting.order < outgoing.order);
         self.waiting.insert(at, outgoing);
     }
@@ -157,6 +147,11 @@ impl Gate {
             _ => false,
         });
         at.and_then(|at| self.take(at)).is_some()
+    }
+
+    /// Nobody waits for answers any more.
+    pub(super) fn drop_requests(&mut self) {
+        self.waiting.retain(|o| !matches!(o.message.head(), Head::Request { .. }));
     }
 
     /// A message that went in line has its answer, or never will.
@@ -219,9 +214,7 @@ impl Gate {
     }
 
     fn take(&mut self, at: usize) -> Option<Outgoing> {
-        let outgoing = self.waiting.remove(at)?;
-        self.waiting_bytes -= outgoing.message.bytes().len();
-        Some(outgoing)
+        self.waiting.remove(at)
     }
 }
 
@@ -401,20 +394,6 @@ mod tests {
         let in_vain = gate.answered(false);
         assert_eq!(in_vain.len(), 1);
         assert!(gate.is_empty());
-    }
-
-    #[test]
-    fn waiting_is_bounded_by_bytes() {
-        let mut gate = Gate::new(1, false);
-        let mut big = message("tools/call", Some(1));
-        let text = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, "x".repeat(40 << 20));
-        big.message = Message::parse(Bytes::from(text)).unwrap();
-        gate.push(big.clone());
-        assert!(gate.has_room());
-        gate.push(big);
-        assert!(!gate.has_room());
-        gate.pop();
-        assert!(gate.has_room());
     }
 
     proptest! {

@@ -3,6 +3,7 @@
 use http::HeaderValue;
 use tracing::debug;
 
+use super::Context;
 use crate::message::Message;
 
 /// Which way a message goes, as logs say it.
@@ -12,17 +13,28 @@ pub(super) enum Direction {
     FromServer,
 }
 
-/// Notes that `message` crosses.
-pub(super) fn crossing(direction: Direction, message: &Message, session: Option<&HeaderValue>) {
-    debug!(
-        direction = match direction {
-            Direction::ToServer => "client->server",
-            Direction::FromServer => "server->client",
-        },
-        r#type = message.type_name(),
-        method = message.method(),
-        id = message.id().map(tracing::field::display),
-        session = session.and_then(|id| id.to_str().ok()),
-        bytes = message.bytes().len(),
-    );
+impl Context {
+    /// Notes that `message` crosses.
+    pub(super) fn crossing(
+        &self,
+        direction: Direction,
+        message: &Message,
+        session: Option<&HeaderValue>,
+    ) {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return;
+        }
+        let scrubber = &self.settings.scrubber;
+        debug!(
+            direction = match direction {
+                Direction::ToServer => "client->server",
+                Direction::FromServer => "server->client",
+            },
+            r#type = message.type_name(),
+            method = message.method().map(|method| scrubber.clean(method)),
+            id = message.id().map(|id| tracing::field::display(scrubber.clean(id.as_json()))),
+            session = session.and_then(|id| id.to_str().ok()),
+            bytes = message.bytes().len(),
+        );
+    }
 }

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use tokio::sync::mpsc;
 use url::Url;
 
-use super::{Ends, Incoming, Link, spawn};
+use super::{Ends, Incoming, Link, channel, spawn};
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
 use crate::net::{Call, Endpoint, HttpClient, Progress};
@@ -86,7 +86,7 @@ impl Settings {
 /// When the URL is not one that HTTP can carry.
 pub fn open(settings: Settings) -> Result<Link, Error> {
     let endpoint = Arc::new(Endpoint::new(&settings.url)?);
-    Ok(spawn(|Ends { outgoing, incoming }| {
+    Ok(spawn(|Ends { outgoing, incoming, .. }| {
         let (reports, inbound_reports) = mpsc::channel(limits::CHANNEL);
         let client = HttpClient::new(settings.connect_timeout);
         let context = Arc::new(Context { client, endpoint, settings, incoming, reports });
@@ -101,7 +101,7 @@ struct Context {
     endpoint: Arc<Endpoint>,
     settings: Settings,
     /// To whoever holds the link.
-    incoming: mpsc::Sender<Incoming>,
+    incoming: channel::Sender<Incoming>,
     /// To the driver, which owns the session.
     reports: mpsc::Sender<Report>,
 }

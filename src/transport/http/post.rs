@@ -7,20 +7,20 @@ use bytes::Bytes;
 use http::{HeaderValue, Response};
 use http_body::Body;
 use hyper::body::Incoming as Body_;
-use tokio::time::Instant;
-use tracing::{debug, warn};
+use tokio::time::{Instant, timeout_at};
+use tracing::debug;
 
 use super::answer::{Answer, Collected, Refusal, next_piece};
 use super::driver::Report;
-use super::events::{Events, Position, timeout, too_large};
-use super::log::{Direction, crossing};
+use super::events::{Events, Position, skipped, timeout, too_large};
+use super::log::Direction;
 use super::session::Session;
 use super::{Context, stream};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, edit, parse_each, peek, reply};
 use crate::net::backoff::Backoff;
-use crate::net::{Call, Progress};
+use crate::net::{Call, Flag, Progress};
 use crate::revision::{Cancel, Revision};
 use crate::transport::Incoming;
 use crate::wire::header;
@@ -32,6 +32,8 @@ pub(super) struct Post {
     pub(super) message: Message,
     /// Tells whether it has begun to leave.
     pub(super) progress: Progress,
+    /// Raised when nobody wants its answer any more: the id may be in use again.
+    pub(super) unwanted: Flag,
     pub(super) rules: &'static Revision,
     /// The session that it goes to.
     pub(super) session: Arc<Session>,
@@ -49,7 +51,8 @@ pub(super) async fn run(context: Arc<Context>, post: Post, call: Call) {
     let limit = context.settings.timeouts.of(post.message.method());
     let mut exchange =
         Exchange { context, post, limit, is_settled: false, session_id: None, failure: None };
-    crossing(Direction::ToServer, &exchange.post.message, exchange.post.session_id());
+    let (message, session) = (&exchange.post.message, exchange.post.session_id());
+    exchange.context.crossing(Direction::ToServer, message, session);
     match exchange.perform(call).await {
         Ok(()) => {}
         Err(error) if error.kind == Kind::SessionLost => return exchange.lose_session(error).await,
@@ -118,7 +121,7 @@ impl Exchange {
         tokio::time::timeout(limit, sending).await.unwrap_or_else(|_| {
             let what = if self.request_id().is_some() { "Request" } else { "Notify" };
             let error = timeout(&format!("{what} timeout"), limit);
-            let begun = self.post.progress.has_begun();
+            let begun = self.post.progress.is_raised();
             Err(if begun { error } else { error.not_delivered() })
         })
     }
@@ -149,6 +152,10 @@ impl Exchange {
             return Err(self.no_response().because("the body of the answer is empty"));
         }
         let mut wrong = None;
+        let body = match body.strip_prefix("\u{feff}".as_bytes()) {
+            Some(rest) => body.slice_ref(rest),
+            None => body,
+        };
         let text = body.slice(..body.len().min(limits::ERROR_BODY));
         for parsed in parse_each(body) {
             match parsed {
@@ -213,24 +220,27 @@ impl Exchange {
         let context = Arc::clone(&self.context);
         let url = context.endpoint.url();
         let mut events = Events::new(body, context.settings.max_message, url);
+        let mut linger = None;
         loop {
-            // Once answered, the rest is read for what else it may bring.
-            let idle = if self.is_settled { Some(limits::LINGER) } else { self.limit };
-            let payload = match events.next_payload(position, idle).await {
-                Err(error) if self.is_settled => {
-                    debug!(%error, "the rest of a stream was dropped");
-                    return Ok(());
-                }
-                payload => payload?,
+            if self.is_settled && self.request_id().is_some() {
+                linger.get_or_insert_with(|| Instant::now() + limits::LINGER);
+            }
+            let payload = match linger {
+                None => events.next_payload(position, self.limit).await?,
+                // Answered: the rest is read for what else it may bring, but not for long.
+                Some(end) => match timeout_at(end, events.next_payload(position, None)).await {
+                    Ok(Ok(payload)) => payload,
+                    _ => return Ok(()),
+                },
             };
             let Some(payload) = payload else {
                 return Ok(());
             };
-            for parsed in parse_each(payload) {
+            let payload_is_ours = payload.is_message;
+            for parsed in parse_each(payload.data) {
                 match parsed {
                     Ok(message) => self.deliver(message).await,
-                    // S0-21, C3: one bad event does not end the stream.
-                    Err(malformed) => warn!("SSE error: an event was skipped: {malformed}"),
+                    Err(malformed) => skipped(&malformed, payload_is_ours),
                 }
             }
         }
@@ -245,7 +255,7 @@ impl Exchange {
     }
 
     async fn refused(&mut self, response: Response<Body_>) -> Result<(), Error> {
-        let refusal = Refusal::read(response, self.context.endpoint.url()).await;
+        let refusal = Refusal::read(response, &self.context).await;
         let in_session = self.post.session_id().is_some() && !self.opens();
         if in_session && refusal.tells_of_lost_session() {
             return Err(refusal.lost_session());
@@ -277,7 +287,11 @@ impl Exchange {
     /// Hands a message over, and notes if it is the answer that was waited for.
     async fn deliver(&mut self, message: Message) {
         let (message, answers) = self.claim(message);
-        crossing(Direction::FromServer, &message, self.post.session_id());
+        if answers && self.post.unwanted.is_raised() {
+            return debug!(?message, "an answer that nobody wants was dropped");
+        }
+        self.report_stray(&message, answers).await;
+        self.context.crossing(Direction::FromServer, &message, self.post.session_id());
         if answers && self.is("initialize") {
             self.report_session(&message).await;
         }
@@ -288,32 +302,39 @@ impl Exchange {
         }
     }
 
+    /// An answer to another request: whoever waits for it need not wait on its own stream.
+    async fn report_stray(&self, message: &Message, is_own: bool) {
+        if let (Head::Response { id: Some(id), .. }, false) = (message.head(), is_own) {
+            let _ = self.context.reports.send(Report::Answered { id: id.clone() }).await;
+        }
+    }
+
     /// Whether `message` is the answer to this POST's request, and the form in which it goes on.
     ///
-    /// An id that means the same stays as the server wrote it; one that was rounded on its way, or
-    /// that is missing (C23), would not find its request and is replaced.
+    /// The client gets back the id that it sent: servers write `1` for `1.0`, round large numbers, or
+    /// leave the id out of an error (C23).
     fn claim(&self, message: Message) -> (Message, bool) {
         let (Some(own), Head::Response { id, is_error }) = (self.request_id(), message.head())
         else {
             return (message, false);
         };
-        let same = id.as_ref().is_some_and(|id| id == own || id.canonical() == own.canonical());
-        let meant = id.as_ref().map_or(*is_error, |id| id.resembles(own));
-        if !same && !meant {
+        let is_exact = id.as_ref() == Some(own);
+        if !is_exact && !id.as_ref().map_or(*is_error, |id| id.resembles(own)) {
             return (message, false);
         }
         // C22: to a legacy server the question itself is an error.
         if *is_error && self.is("server/discover") && !is_modern_refusal(&message) {
             return (reply::method_not_found(own, "server/discover"), true);
         }
-        if same { (message, true) } else { (edit::with_id(&message, own), true) }
+        if is_exact { (message, true) } else { (edit::with_id(&message, own), true) }
     }
 
     /// The driver must know of the session before the client can answer.
     async fn report_session(&mut self, answer: &Message) {
-        let Some(version) = peek::negotiated_version(answer) else {
+        if matches!(answer.head(), Head::Response { is_error: true, .. }) {
             return;
-        };
+        }
+        let version = peek::negotiated_version(answer);
         let session_id = self.session_id.take();
         let ticket = self.post.ticket;
         let _ =
@@ -323,7 +344,7 @@ impl Exchange {
     /// The message comes back with its error; the server gets word that nobody waits any more.
     async fn fail(&mut self, error: Error) {
         let error = self.context.scrubbed(error);
-        if self.is_settled {
+        if self.is_settled || self.post.unwanted.is_raised() {
             return debug!(kind = %error.kind, "the rest of an answer was lost: {error}");
         }
         self.failure = Some(error.clone());
@@ -346,7 +367,7 @@ impl Exchange {
     /// C19: a request that timed out here may still run there.
     fn must_tell(&self, error: &Error) -> bool {
         error.kind == Kind::Timeout
-            && self.post.progress.has_begun()
+            && self.post.progress.is_raised()
             && self.post.rules.cancel == Cancel::Notification
             && !self.is("initialize")
     }

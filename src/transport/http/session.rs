@@ -61,9 +61,13 @@ impl Session {
 
     /// An `initialize` was answered: this is the session from now on. Gives back the old id if it
     /// is another one, for a goodbye.
-    pub(super) fn begin(&mut self, id: Option<HeaderValue>, version: &str) -> Option<HeaderValue> {
-        self.version = HeaderValue::from_str(version).ok();
-        self.rules = Revision::of(version, Era::Legacy);
+    pub(super) fn begin(
+        &mut self,
+        id: Option<HeaderValue>,
+        version: Option<&str>,
+    ) -> Option<HeaderValue> {
+        self.version = version.and_then(|version| HeaderValue::from_str(version).ok());
+        self.rules = Revision::of(version.unwrap_or_default(), Era::Legacy);
         let old = std::mem::replace(&mut self.id, id);
         self.refresh();
         old.filter(|old| Some(old) != self.id.as_ref())
@@ -183,7 +187,7 @@ mod tests {
     fn initialize_goes_without_session_and_version() {
         // S0-05, S0-06, C21
         let mut session = session();
-        session.begin(Some(HeaderValue::from_static("old")), "2025-06-18");
+        session.begin(Some(HeaderValue::from_static("old")), Some("2025-06-18"));
         let headers = session.post_headers(&outgoing(INITIALIZE));
         assert_eq!(headers[ACCEPT], "application/json, text/event-stream");
         assert_eq!(headers[CONTENT_TYPE], "application/json");
@@ -195,7 +199,7 @@ mod tests {
     fn later_messages_carry_what_was_negotiated() {
         // S2-10, S4-07
         let mut session = session();
-        session.begin(Some(HeaderValue::from_static("s1")), "2025-06-18");
+        session.begin(Some(HeaderValue::from_static("s1")), Some("2025-06-18"));
         for headers in [session.post_headers(&outgoing(LIST)), session.stream_headers()] {
             assert_eq!(headers[header::SESSION_ID], "s1");
             assert_eq!(headers[header::PROTOCOL_VERSION], "2025-06-18");
@@ -213,7 +217,7 @@ mod tests {
         assert!(
             !session.post_headers(&outgoing(INITIALIZE)).contains_key(header::PROTOCOL_VERSION)
         );
-        session.begin(None, "2025-06-18");
+        session.begin(None, Some("2025-06-18"));
         let headers = session.post_headers(&outgoing(LIST));
         assert_eq!(headers[header::PROTOCOL_VERSION], "2025-03-26");
         assert_eq!(headers[ACCEPT], "application/json, text/event-stream", "ours win");
@@ -227,16 +231,16 @@ mod tests {
         session.adopt(HeaderValue::from_static("a"));
         session.adopt(HeaderValue::from_static("b"));
         assert_eq!(session.id().unwrap(), "a");
-        let old = session.begin(Some(HeaderValue::from_static("c")), "2025-06-18");
+        let old = session.begin(Some(HeaderValue::from_static("c")), Some("2025-06-18"));
         assert_eq!(session.id().unwrap(), "c");
         assert_eq!(old.unwrap(), "a");
-        assert_eq!(session.begin(Some(HeaderValue::from_static("c")), "2025-06-18"), None);
+        assert_eq!(session.begin(Some(HeaderValue::from_static("c")), Some("2025-06-18")), None);
     }
 
     #[test]
     fn modern_requests_name_their_method_and_target_and_no_session() {
         let mut session = session();
-        session.begin(Some(HeaderValue::from_static("s1")), "2025-06-18");
+        session.begin(Some(HeaderValue::from_static("s1")), Some("2025-06-18"));
         let call = outgoing(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ä","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
         );

@@ -7,16 +7,16 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use hyper::body::Incoming as Body_;
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::Context;
 use super::answer::{Answer, Refusal};
 use super::driver::Report;
-use super::events::{Events, Position, timeout};
-use super::log::{Direction, crossing};
+use super::events::{Events, Position, skipped, timeout};
+use super::log::Direction;
 use crate::error::Error;
 use crate::limits;
-use crate::message::{Id, parse_each, reply};
+use crate::message::{Head, Id, parse_each, reply};
 use crate::net::backoff::{Backoff, entropy};
 use crate::transport::Incoming;
 use crate::wire::header;
@@ -38,6 +38,7 @@ enum Opened {
 pub(super) async fn keep_open(context: Arc<Context>, headers: HeaderMap, ping: HeaderMap) {
     let mut position = Position::default();
     let mut backoff = Backoff::default();
+    let mut hasty = 0;
     let session = headers.get(header::SESSION_ID).cloned();
     loop {
         let since = Instant::now();
@@ -45,9 +46,13 @@ pub(super) async fn keep_open(context: Arc<Context>, headers: HeaderMap, ping: H
         match open(&context, resuming(&headers, &position), session.is_some()).await {
             Opened::Stream(body) => {
                 read(&context, body, &mut position, session.as_ref()).await;
-                if position.moved || since.elapsed() > limits::STREAM_STEADY {
+                if since.elapsed() > limits::STREAM_STEADY {
                     backoff.reset();
+                    hasty = 0;
                 }
+                hasty += 1;
+                // A server that ends its stream again and again is not asked as often as it says.
+                position.moved &= hasty <= limits::HASTY_REOPENINGS;
             }
             Opened::Never => return debug!("the server has no stream of its own"),
             Opened::Suspicious => match ask_for_session(&context, &ping).await {
@@ -121,15 +126,15 @@ async fn open(context: &Context, headers: HeaderMap, in_session: bool) -> Opened
     let response = match answer {
         Ok(response) => response,
         Err(error) => {
-            debug!(kind = %error.kind, "no stream: {error}");
+            debug!("no stream: {}", context.scrubbed(error));
             return Opened::Soon;
         }
     };
     match Answer::sort(response, false, url) {
         Answer::Events(body) => Opened::Stream(body),
         Answer::Refused(response) => {
-            let refusal = Refusal::read(response, url).await;
-            debug!("no stream: {}", context.scrubbed(refusal.error()));
+            let refusal = Refusal::read(response, context).await;
+            debug!("no stream: {}", refusal.error());
             by_status(refusal.status(), in_session)
         }
         _ => Opened::Never,
@@ -159,17 +164,23 @@ async fn read(
         let payload = match events.next_payload(position, None).await {
             Ok(Some(payload)) => payload,
             Ok(None) => return debug!("the server ended its stream"),
-            Err(error) => return debug!(kind = %error.kind, "the server's stream broke: {error}"),
+            Err(error) => {
+                return debug!("the server's stream broke: {}", context.scrubbed(error));
+            }
         };
-        for parsed in parse_each(payload) {
+        let is_message = payload.is_message;
+        for parsed in parse_each(payload.data) {
             match parsed {
                 Ok(message) => {
-                    crossing(Direction::FromServer, &message, session);
+                    context.crossing(Direction::FromServer, &message, session);
+                    if let Head::Response { id: Some(id), .. } = message.head() {
+                        let _ = context.reports.send(Report::Answered { id: id.clone() }).await;
+                    }
                     if context.incoming.send(Incoming::Message(message)).await.is_err() {
                         return;
                     }
                 }
-                Err(malformed) => warn!("SSE error: an event was skipped: {malformed}"),
+                Err(malformed) => skipped(&malformed, is_message),
             }
         }
     }

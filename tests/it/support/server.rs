@@ -59,6 +59,11 @@ impl Server {
         Self::accept(listener, url, Arc::new(script), |stream| async { Some(stream) })
     }
 
+    /// Closes all connections; new ones are accepted.
+    pub(crate) fn close_connections(&self) {
+        self.log.stop.notify_waiters();
+    }
+
     /// Closes the listener and all connections.
     pub(crate) async fn stop(self) {
         self.log.stop.notify_waiters();

@@ -1,0 +1,124 @@
+//! Writes log lines on a thread of their own: a stderr that nobody reads must not stop the bridge.
+
+use std::io::{self, Write};
+use std::sync::Mutex;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::time::Duration;
+
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Lines that may wait to be written; what comes on top is dropped, and counted.
+const LINES: usize = 4096;
+
+/// What the end of the program waits for lines that are still to be written.
+const FLUSH: Duration = Duration::from_millis(200);
+
+type Target = Box<dyn Write + Send>;
+
+/// Hands lines over to its thread, which is started by the first of them.
+pub(super) struct LogWriter {
+    target: Mutex<Option<Target>>,
+    lines: OnceLock<SyncSender<Line>>,
+    dropped: AtomicU64,
+}
+
+enum Line {
+    Text(Vec<u8>),
+    /// Whoever sent it waits until everything before it was written.
+    Flush(SyncSender<()>),
+}
+
+/// The one that the program has, for the flush at its end.
+static WRITER: OnceLock<LogWriter> = OnceLock::new();
+
+/// Where all lines go from now on.
+pub(super) fn install(target: Target) -> &'static LogWriter {
+    WRITER.get_or_init(|| LogWriter {
+        target: Mutex::new(Some(target)),
+        lines: OnceLock::new(),
+        dropped: AtomicU64::new(0),
+    })
+}
+
+/// Waits a moment for what is still to be written.
+pub(super) fn flush() {
+    let Some(lines) = WRITER.get().and_then(|writer| writer.lines.get()) else { return };
+    let (done, written) = mpsc::sync_channel(1);
+    if lines.try_send(Line::Flush(done)).is_ok() {
+        let _ = written.recv_timeout(FLUSH);
+    }
+}
+
+impl LogWriter {
+    fn send(&self, text: Vec<u8>) {
+        let lines = self.lines.get_or_init(|| {
+            let (sender, receiver) = mpsc::sync_channel(LINES);
+            let target = self.target.lock().ok().and_then(|mut target| target.take());
+            if let Some(target) = target {
+                // Without the thread, lines are dropped: nobody can be told about it anyway.
+                let _ = std::thread::Builder::new()
+                    .name("log".to_owned())
+                    .spawn(move || write_all(&receiver, target));
+            }
+            sender
+        });
+        let missing = self.dropped.swap(0, Ordering::Relaxed);
+        let text = match missing {
+            0 => text,
+            n => [format!("({n} lines were dropped: nobody read them)\n").into_bytes(), text]
+                .concat(),
+        };
+        if lines.try_send(Line::Text(text)).is_err() {
+            self.dropped.fetch_add(missing + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn write_all(lines: &Receiver<Line>, mut target: Target) {
+    for line in lines {
+        match line {
+            Line::Text(text) => {
+                let _ = target.write_all(&text);
+            }
+            Line::Flush(done) => {
+                let _ = target.flush();
+                let _ = done.send(());
+            }
+        }
+    }
+}
+
+/// One line in the making; it is handed over when it is complete.
+pub(super) struct Pending(&'static LogWriter, Vec<u8>);
+
+impl Write for Pending {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.1.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !self.1.is_empty() {
+            self.0.send(std::mem::take(&mut self.1));
+        }
+    }
+}
+
+/// What the subscriber asks for each line.
+pub(super) struct Lines(pub(super) &'static LogWriter);
+
+impl MakeWriter<'_> for Lines {
+    type Writer = Pending;
+
+    fn make_writer(&self) -> Pending {
+        Pending(self.0, Vec::new())
+    }
+}

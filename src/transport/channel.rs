@@ -1,0 +1,196 @@
+//! A channel that is bounded by what it holds, in messages and in bytes.
+//!
+//! A bound on the number alone would let a slow reader pile up gigabytes of large messages.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use super::Incoming;
+use crate::limits;
+use crate::message::Message;
+
+/// The bytes that one permit stands for.
+const UNIT: usize = 1024;
+
+/// Something that takes room.
+pub trait Weighed {
+    /// How many bytes it takes.
+    fn size(&self) -> usize;
+}
+
+impl Weighed for Message {
+    fn size(&self) -> usize {
+        self.bytes().len()
+    }
+}
+
+impl Weighed for Incoming {
+    fn size(&self) -> usize {
+        match self {
+            Self::Message(message) | Self::Failed { message, .. } => message.size(),
+            Self::Refused { .. } | Self::SessionLost => 0,
+        }
+    }
+}
+
+/// The sending end.
+#[derive(Debug)]
+pub struct Sender<T> {
+    slots: mpsc::Sender<(T, OwnedSemaphorePermit)>,
+    budget: Arc<Semaphore>,
+}
+
+/// The receiving end. What it takes out makes room.
+#[derive(Debug)]
+pub struct Receiver<T> {
+    slots: mpsc::Receiver<(T, OwnedSemaphorePermit)>,
+}
+
+/// Nobody receives any more; the item comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed;
+
+/// A new channel.
+#[must_use]
+pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
+    let (sender, receiver) = mpsc::channel(limits::CHANNEL);
+    let budget = Arc::new(Semaphore::new(limits::CHANNEL_BYTES / UNIT));
+    (Sender { slots: sender, budget }, Receiver { slots: receiver })
+}
+
+/// Larger items than the budget take all of it.
+fn permits(bytes: usize) -> u32 {
+    let units = (bytes / UNIT + 1).min(limits::CHANNEL_BYTES / UNIT);
+    u32::try_from(units).unwrap_or(u32::MAX)
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        Self { slots: self.slots.clone(), budget: Arc::clone(&self.budget) }
+    }
+}
+
+impl<T: Weighed> Sender<T> {
+    /// Waits for room, then sends.
+    ///
+    /// # Errors
+    ///
+    /// When nobody receives any more.
+    pub async fn send(&self, item: T) -> Result<(), Closed> {
+        let permit = self.reserve(item.size()).await?;
+        permit.send(item);
+        Ok(())
+    }
+
+    /// Waits for room for an item of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// When nobody receives any more.
+    pub async fn reserve(&self, bytes: usize) -> Result<Permit<'_, T>, Closed> {
+        let budget = Arc::clone(&self.budget).acquire_many_owned(permits(bytes));
+        tokio::select! {
+            biased;
+            budget = budget => {
+                let slot = self.slots.reserve().await.map_err(|_| Closed)?;
+                Ok(Permit { slot, budget: budget.map_err(|_| Closed)? })
+            }
+            // The budget may be held by items that nobody will ever take out.
+            () = self.slots.closed() => Err(Closed),
+        }
+    }
+
+    /// Sends if there is room now; else the item comes back.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room, or nobody receives any more.
+    pub fn try_send(&self, item: T) -> Result<(), T> {
+        let budget = Arc::clone(&self.budget).try_acquire_many_owned(permits(item.size()));
+        let Ok(budget) = budget else { return Err(item) };
+        self.slots.try_send((item, budget)).map_err(|error| match error {
+            TrySendError::Full((item, _)) | TrySendError::Closed((item, _)) => item,
+        })
+    }
+
+    /// Completes when nobody receives any more.
+    pub async fn closed(&self) {
+        self.slots.closed().await;
+    }
+
+    /// Whether nobody receives any more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.slots.is_closed()
+    }
+}
+
+/// Room for one item.
+#[derive(Debug)]
+pub struct Permit<'a, T> {
+    slot: mpsc::Permit<'a, (T, OwnedSemaphorePermit)>,
+    budget: OwnedSemaphorePermit,
+}
+
+impl<T> Permit<'_, T> {
+    /// Sends it.
+    pub fn send(self, item: T) {
+        self.slot.send((item, self.budget));
+    }
+}
+
+impl<T> Receiver<T> {
+    /// The next item; `None` when nobody can send any more.
+    pub async fn recv(&mut self) -> Option<T> {
+        self.slots.recv().await.map(|(item, _)| item)
+    }
+
+    /// The next item, if it is there already.
+    pub fn try_recv(&mut self) -> Option<T> {
+        self.slots.try_recv().ok().map(|(item, _)| item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn message(bytes: usize) -> Message {
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, "x".repeat(bytes));
+        Message::parse(Bytes::from(text)).expect("a message")
+    }
+
+    #[tokio::test]
+    async fn large_messages_fill_it_sooner_than_small_ones() {
+        let (sender, mut receiver) = channel();
+        let sent = (0..1000).take_while(|_| sender.try_send(message(1 << 20)).is_ok()).count();
+        assert!((1..=limits::CHANNEL_BYTES >> 20).contains(&sent), "{sent}");
+        receiver.recv().await.expect("the first");
+        assert!(sender.try_send(message(1 << 20)).is_ok(), "taking one out makes room for one");
+        let (sender, _receiver) = channel();
+        let sent = (0..1000).take_while(|_| sender.try_send(message(10)).is_ok()).count();
+        assert_eq!(sent, limits::CHANNEL);
+    }
+
+    #[tokio::test]
+    async fn one_message_fits_however_large_it_is() {
+        let (sender, mut receiver) = channel();
+        sender.send(message(3 * limits::CHANNEL_BYTES)).await.expect("room");
+        assert!(sender.try_send(message(1)).is_err());
+        assert!(receiver.recv().await.is_some());
+        assert!(sender.try_send(message(1)).is_ok());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_learns_that_nobody_receives() {
+        let (sender, receiver) = channel();
+        sender.send(message(2 * limits::CHANNEL_BYTES)).await.expect("room");
+        let waiting = sender.send(message(1));
+        drop(receiver);
+        assert_eq!(waiting.await, Err(Closed));
+    }
+}

@@ -1,0 +1,186 @@
+//! Much at once, and peers that do not keep up: memory stays bounded, nothing is lost.
+
+use std::time::Duration;
+
+use crate::support::{Bridge, Gate, Reply, Server, polite, request, result};
+
+/// What the process has in memory, in MiB.
+#[cfg(target_os = "linux")]
+fn resident(bridge: &Bridge) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", bridge.pid())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() / 1024
+}
+
+#[tokio::test]
+async fn ten_thousand_requests_in_flight_are_held() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |r| match &*r.what() {
+        "tools/call" => Reply::sse().wait(&held).event(result(r.id(), "{}")).end(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    let lines: String = (0..10_000).map(|id| request(id, "tools/call") + "\n").collect();
+    bridge.send_bytes(lines.as_bytes()).await;
+    assert_eq!(bridge.ask(request("\"p\"", "ping")).await["id"], "p");
+    gate.open();
+    let mut answered = vec![false; 10_000];
+    for _ in 0..10_000 {
+        let answer = bridge.receive().await;
+        let id = usize::try_from(answer["id"].as_u64().unwrap()).unwrap();
+        assert!(!std::mem::replace(&mut answered[id], true), "{id} came twice");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_client_that_stops_reading_stops_the_server_and_loses_nothing() {
+    // 200 MB of notifications: they must not pile up in the bridge.
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => {
+            let text = "x".repeat(100_000);
+            let reply = (0..2000).fold(Reply::sse(), |reply, n| {
+                reply.event(format!(r#"{{"jsonrpc":"2.0","method":"n","params":[{n},"{text}"]}}"#))
+            });
+            reply.event(result(r.id(), "{}")).end()
+        }
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.send(request(1, "tools/call")).await;
+    server.saw("tools/call").await;
+    // Long enough for all of it to have come, if nothing held it back.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let held = resident(&bridge);
+    assert!(held < 60, "{held} MiB");
+    for n in 0..2000 {
+        assert_eq!(bridge.receive().await["params"][0], n);
+    }
+    assert_eq!(bridge.receive().await["id"], 1);
+    assert_eq!(bridge.ask(request(2, "ping")).await["id"], 2, "the session lives");
+    let after = resident(&bridge);
+    assert!(after < 60, "{after} MiB");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_server_that_stops_reading_stops_the_client() {
+    // C1: what waits is bounded by bytes.
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => Reply::nothing().hang(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge =
+        Bridge::ready(&[&server.url, "--max-parallel", "1", "--no-server-stream"]).await;
+    let big = "x".repeat(4 << 20);
+    let mut sent = 0;
+    loop {
+        let line =
+            format!(r#"{{"jsonrpc":"2.0","id":{sent},"method":"tools/call","params":"{big}"}}"#)
+                + "\n";
+        let sending = bridge.send_bytes(line.as_bytes());
+        if tokio::time::timeout(Duration::from_secs(1), sending).await.is_err() {
+            break;
+        }
+        sent += 1;
+        assert!(sent < 100, "400 MB are not taken in");
+    }
+    let held = resident(&bridge);
+    assert!(held < 250, "{held} MiB");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn memory_is_given_back_after_a_large_message() {
+    let text = "y".repeat(60 << 20);
+    let server = Server::start(move |r| match &*r.what() {
+        "big" => Reply::json(result(r.id(), &format!("\"{text}\""))),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    for id in 0..3 {
+        bridge.send(request(id, "big")).await;
+        assert!(bridge.line().await.len() > 60 << 20);
+    }
+    bridge.ask(request(9, "ping")).await;
+    let after = resident(&bridge);
+    assert!(after < 30, "{after} MiB");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_process_that_slept_finds_dead_connections_and_lost_sessions_and_heals_them() {
+    // As after a night with the lid closed: the server has forgotten everything and closed all.
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let night = Arc::new(AtomicBool::new(false));
+    let asleep = Arc::clone(&night);
+    let server = Server::start(move |r| match (&*r.what(), r.header("mcp-session-id")) {
+        ("initialize", _) => {
+            let id = if asleep.load(Ordering::SeqCst) { "s2" } else { "s1" };
+            Reply::json(result(r.id(), r#"{"protocolVersion":"2025-06-18"}"#))
+                .header("Mcp-Session-Id", id)
+        }
+        (_, Some("s1")) if asleep.load(Ordering::SeqCst) => Reply::status(404, "", ""),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    bridge.ask(request(1, "tools/call")).await;
+    bridge.signal("STOP");
+    server.close_connections();
+    night.store(true, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    bridge.signal("CONT");
+    let answer = bridge.ask(request(2, "tools/call")).await;
+    assert_eq!((&answer["id"], answer["result"].is_object()), (&2.into(), true), "{answer}");
+    assert_eq!(server.all("initialize").len(), 2);
+}
+
+#[tokio::test]
+async fn answers_of_the_client_come_through_even_if_too_much_waits() {
+    // C1: the server waits for an answer; the client's requests fill all there is.
+    let gate = Gate::new();
+    let (held, opener) = (gate.clone(), gate.clone());
+    let server = Server::start(move |r| match &*r.what() {
+        "ask" => Reply::sse()
+            .event(request("\"q\"", "sampling/createMessage"))
+            .wait(&held)
+            .event(result(r.id(), "{}"))
+            .end(),
+        "POST" => {
+            opener.open();
+            Reply::accepted()
+        }
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge =
+        Bridge::ready(&[&server.url, "--max-parallel", "1", "--no-server-stream"]).await;
+    bridge.send(request("\"asks\"", "ask")).await;
+    assert_eq!(bridge.receive().await["id"], "q");
+    let big = "x".repeat(40 << 20);
+    for id in 0..5 {
+        bridge
+            .send(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"a","params":"{big}"}}"#))
+            .await;
+    }
+    bridge.send(result("\"q\"", "{}")).await;
+    let (mut answered, mut refused) = (0, 0);
+    for _ in 0..6 {
+        let message = bridge.receive().await;
+        match message["error"]["data"]["kind"].as_str() {
+            Some("overloaded") => refused += 1,
+            _ => {
+                assert!(message["result"].is_object(), "{message}");
+                answered += 1;
+            }
+        }
+    }
+    assert!(answered >= 4 && refused >= 1, "{answered} {refused}");
+}
