@@ -146,7 +146,7 @@ impl Core {
                     self.own.retain(|_, own| *own == Own::KeepAlive);
                     self.recovery.client_opens();
                 }
-                self.to_server(message, now, out);
+                self.send_or_hold(message, now, out);
             }
             Head::Notification { .. } => {
                 if let Some(id) = peek::cancelled_request(&message) {
@@ -161,12 +161,12 @@ impl Core {
                     return out.server(message);
                 }
                 self.record.client_says(&message);
-                self.to_server(message, now, out);
+                self.send_or_hold(message, now, out);
             }
             Head::Response { id, .. } => {
                 let asked = id.as_ref().and_then(|id| self.answered_by_client(id));
                 match asked {
-                    Some(asked) => self.to_server(addressed(message, &asked), now, out),
+                    Some(asked) => self.send_or_hold(addressed(message, &asked), now, out),
                     None => debug!(?message, "an answer that nobody waits for was dropped"),
                 }
             }
@@ -273,7 +273,7 @@ impl Core {
         match verdict {
             Again::Now => {
                 asked.was_repeated = true;
-                self.to_server(message, now, out);
+                self.send_or_hold(message, now, out);
             }
             Again::WhenBack if now < until => {
                 let waiting = Waiting { message, not_before: None, until };
@@ -333,7 +333,7 @@ impl Core {
     }
 
     /// On its way, or in line for it.
-    pub(super) fn to_server(&mut self, message: Message, now: Instant, out: &mut Out) {
+    pub(super) fn send_or_hold(&mut self, message: Message, now: Instant, out: &mut Out) {
         if self.recovery.is_open() {
             self.active = now;
             return out.server(message);

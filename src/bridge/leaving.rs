@@ -92,7 +92,7 @@ impl Core {
         let limit = limits.max().unwrap_or_default().max(waits);
         self.leaving = Some(now + limit);
         for id in self.from_server.close_all() {
-            self.to_server(reply::error(Some(&id), &gone()), now, out);
+            self.send_or_hold(reply::error(Some(&id), &gone()), now, out);
         }
     }
 
@@ -126,7 +126,7 @@ impl Core {
         out: &mut Out,
     ) {
         if let Some(id) = self.answered_by_client(id) {
-            self.to_server(reply::error(Some(&id), error), now, out);
+            self.send_or_hold(reply::error(Some(&id), error), now, out);
         }
     }
 }

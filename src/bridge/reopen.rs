@@ -27,7 +27,7 @@ impl Core {
     pub(super) fn own_answered(&mut self, own: Own, answer: &Message, now: Instant, out: &mut Out) {
         match (own, answer.head()) {
             (Own::Session, Head::Response { is_error: false, .. }) => {
-                self.reopened(answer, now, out)
+                self.reopened(answer, now, out);
             }
             (Own::Session, _) => self.session_refused(now, out),
             (Own::Restoring, Head::Response { is_error: true, .. }) => {

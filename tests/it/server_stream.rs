@@ -196,9 +196,9 @@ async fn an_answer_that_comes_on_it_makes_room_for_the_next_call() {
             .hang(),
         ("tools/call", _) => {
             if r.id() == "1" {
-                first.open()
+                first.open();
             } else {
-                second.open()
+                second.open();
             }
             (0..40).fold(Reply::sse(), |reply, _| reply.pause(100).chunk(": busy\n\n"))
         }

@@ -37,7 +37,7 @@ async fn until_answer(bridge: &mut Bridge, id: &str) -> Vec<String> {
     let mut before = Vec::new();
     loop {
         let message = bridge.receive().await;
-        if message["id"].to_string() == id {
+        if *id == *message["id"].to_string() {
             assert!(message["result"].is_object(), "{message}");
             return before;
         }

@@ -218,10 +218,10 @@ impl Refusal {
     /// do not count, nor does a method that nobody knows.
     pub(super) fn tells_of_lost_session(&self) -> bool {
         match self.status.as_u16() {
-            404 => !self
-                .json_rpc_error()
-                .and_then(|e| peek::error_code(&e))
-                .is_some_and(|(code, _)| code == -32601),
+            404 => {
+                let code = self.json_rpc_error().and_then(|error| peek::error_code(&error));
+                code.is_none_or(|(code, _)| code != -32601)
+            }
             401 | 403 | 408 | 413 | 429 => false,
             400..=499 => speaks_of_lost_session(&String::from_utf8_lossy(&self.body)),
             _ => false,
