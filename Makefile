@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help test format lint docs unit deny bench-self
+.PHONY: help test format lint docs unit soak deny bench-self
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 20
@@ -21,6 +21,10 @@ docs: ## rustdoc, every warning an error
 
 unit: ## unit and integration tests: needs nothing but Rust
 	$(CARGO) test
+
+soak: ## random faults, restarts and lost sessions for SECONDS (300), from SEED
+	MCP_SPAN_SOAK_SECONDS=$(or $(SECONDS),300) MCP_SPAN_SOAK_SEED=$(or $(SEED),$(shell date +%s)) \
+		$(CARGO) test --test it -- soak --nocapture
 
 deny: ## licences, sources and duplicate versions of the dependencies
 	@command -v cargo-deny >/dev/null || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }

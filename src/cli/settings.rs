@@ -61,6 +61,7 @@ pub(super) fn link(typed: &args::Link, url: Url) -> Result<Settings, Usage> {
         protocol_version,
         timeouts,
         connect_timeout: typed.connect_timeout,
+        away_wait: typed.away_wait,
         max_message: typed.max_message_size,
         parallel: usize::try_from(typed.max_parallel).unwrap_or(usize::MAX),
         serial: typed.serial,

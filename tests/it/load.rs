@@ -4,14 +4,6 @@ use std::time::Duration;
 
 use crate::support::{Bridge, Gate, Reply, Server, polite, request, result};
 
-/// What the process has in memory, in MiB.
-#[cfg(target_os = "linux")]
-fn resident(bridge: &Bridge) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", bridge.pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() / 1024
-}
-
 #[tokio::test]
 async fn ten_thousand_requests_in_flight_are_held() {
     let gate = Gate::new();
@@ -54,14 +46,14 @@ async fn a_client_that_stops_reading_stops_the_server_and_loses_nothing() {
     server.saw("tools/call").await;
     // Long enough for all of it to have come, if nothing held it back.
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    let held = resident(&bridge);
+    let held = bridge.resident();
     assert!(held < 60, "{held} MiB");
     for n in 0..2000 {
         assert_eq!(bridge.receive().await["params"][0], n);
     }
     assert_eq!(bridge.receive().await["id"], 1);
     assert_eq!(bridge.ask(request(2, "ping")).await["id"], 2, "the session lives");
-    let after = resident(&bridge);
+    let after = bridge.resident();
     assert!(after < 60, "{after} MiB");
 }
 
@@ -89,7 +81,7 @@ async fn a_server_that_stops_reading_stops_the_client() {
         sent += 1;
         assert!(sent < 100, "400 MB are not taken in");
     }
-    let held = resident(&bridge);
+    let held = bridge.resident();
     assert!(held < 250, "{held} MiB");
 }
 
@@ -108,7 +100,7 @@ async fn memory_is_given_back_after_a_large_message() {
         assert!(bridge.line().await.len() > 60 << 20);
     }
     bridge.ask(request(9, "ping")).await;
-    let after = resident(&bridge);
+    let after = bridge.resident();
     assert!(after < 30, "{after} MiB");
 }
 

@@ -7,6 +7,7 @@
 //! - `answers`: JSON, events, acknowledgements, and all that is none of these.
 //! - `failures`: connections that do not come about, break or stall.
 //! - `faults`: the wire is damaged at every byte. `load`: much at once, and slow peers.
+//! - `soak`: all faults at once, for as long as you like.
 //! - `cancelling`, `timeouts`, `redirects`, `server_stream`, `resuming`: what their names say.
 //! - `modern`: requests of revision 2026-07-28, and probes.
 //! - `concurrency`: what runs side by side, what waits.
@@ -41,6 +42,7 @@ mod secure;
 mod seeing;
 mod server_stream;
 mod sessions;
+mod soak;
 mod stdio;
 mod support;
 mod timeouts;

@@ -7,6 +7,8 @@ mod compare;
 mod conformance;
 mod peers;
 mod process;
+mod raw_client;
+mod restart;
 mod servers;
 
 use compare::{ClientRun, assert_same_steps};

@@ -1,6 +1,6 @@
 //! A child process whose lines are collected, and whose whole group ends with the test.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -51,6 +51,28 @@ impl Process {
         }
     }
 
+    /// The next line of stdout, or `None` when the process ends or the time is over before.
+    pub(crate) fn next_stdout_line(&mut self, limit: Duration) -> Option<String> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let (source, line) = self.incoming.recv_timeout(left).ok()?;
+            self.seen.push((source, line.clone()));
+            if source == Source::Stdout {
+                return Some(line);
+            }
+        }
+    }
+
+    pub(crate) fn write_line(&mut self, line: &str) {
+        let stdin = self.child.stdin.as_mut().expect("stdin is open until it is closed");
+        writeln!(stdin, "{line}").expect("the process reads its stdin");
+    }
+
+    pub(crate) fn close_stdin(&mut self) {
+        self.child.stdin = None;
+    }
+
     /// Waits until the process and all that share its output have ended.
     pub(crate) fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + limit;
@@ -66,8 +88,18 @@ impl Process {
         }
     }
 
+    /// What was read of stdout so far; all of it when the process has been waited for.
     pub(crate) fn stdout(&self) -> String {
-        let lines = self.seen.iter().filter(|(source, _)| *source == Source::Stdout);
+        self.printed_on(Source::Stdout)
+    }
+
+    /// The same of stderr.
+    pub(crate) fn stderr(&self) -> String {
+        self.printed_on(Source::Stderr)
+    }
+
+    fn printed_on(&self, wanted: Source) -> String {
+        let lines = self.seen.iter().filter(|(source, _)| *source == wanted);
         lines.map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n")
     }
 

@@ -1,5 +1,6 @@
 //! Starts the real servers, each on a port of its own, and stops them with the test.
 
+use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -25,24 +26,47 @@ impl Server {
             panic!("the server did not print {part:?} but:\n{}", self.process.output());
         }
     }
+
+    /// Ends it with SIGKILL, as dropping it does; its port is free when this returns.
+    pub(crate) fn kill(self) {
+        drop(self);
+    }
 }
 
 /// The reference server with nearly every feature of the protocol, up to 2025-11-25.
 pub(crate) fn everything(peers: &Peers) -> Server {
-    let program = peers.package_file("@modelcontextprotocol/server-everything/dist/index.js");
-    let mut output = String::new();
+    let mut failure = String::new();
     // It cannot tell a port that the system chose, and a port that is free now may soon be taken.
     for _ in 0..5 {
-        let port = free_port();
-        let mut command = peers.node();
-        command.arg(&program).arg("streamableHttp").env("PORT", port.to_string());
-        let mut process = Process::start(&mut command);
-        if process.wait_for_line(START, |line| line.contains("listening on port")).is_some() {
-            return Server { process, url: format!("http://127.0.0.1:{port}/mcp") };
+        match try_everything(peers, free_port()) {
+            Ok(server) => return server,
+            Err(output) => failure = output,
         }
-        output = process.output();
     }
-    panic!("the everything server does not start:\n{output}");
+    panic!("the everything server does not start:\n{failure}");
+}
+
+/// The same server at a port that the test knows before it runs, or after it has ended.
+pub(crate) fn everything_at(peers: &Peers, port: u16) -> Server {
+    try_everything(peers, port).unwrap_or_else(|output| {
+        panic!("the everything server does not start on port {port}:\n{output}")
+    })
+}
+
+pub(crate) fn url_at(port: u16) -> String {
+    format!("http://127.0.0.1:{port}/mcp")
+}
+
+/// A failure comes with everything that the server printed.
+fn try_everything(peers: &Peers, port: u16) -> Result<Server, String> {
+    let program = peers.package_file("@modelcontextprotocol/server-everything/dist/index.js");
+    let mut command = peers.node();
+    command.arg(program).arg("streamableHttp").env("PORT", port.to_string());
+    let mut process = Process::start(&mut command);
+    match process.wait_for_line(START, |line| line.contains("listening on port")) {
+        Some(_) => Ok(Server { process, url: url_at(port) }),
+        None => Err(process.output()),
+    }
 }
 
 /// A small server that speaks 2026-07-28 and the older revisions, without sessions.
@@ -57,4 +81,16 @@ pub(crate) fn modern(peers: &Peers) -> Server {
 fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the machine has a free port");
     listener.local_addr().expect("a bound socket has an address").port()
+}
+
+/// A port that nobody is given by the system in the meantime: it lies below those that Linux hands
+/// out, so it is still free when a server comes back to it.
+pub(crate) fn lasting_port() -> u16 {
+    const LOWEST: u64 = 20_000;
+    const COUNT: u64 = 12_000;
+    let candidates = (0..100_u32).map(|n| LOWEST + RandomState::new().hash_one(n) % COUNT);
+    let mut candidates = candidates.filter_map(|port| u16::try_from(port).ok());
+    candidates
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("the machine has a free port below those for connections")
 }

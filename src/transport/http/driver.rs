@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use super::gate::{Gate, INITIALIZED, Lane, Outgoing};
@@ -51,6 +51,8 @@ pub(super) struct Driver {
     /// Every task of the link: dropped with the driver.
     tasks: JoinSet<()>,
     server_stream: Option<AbortHandle>,
+    /// When the session was lost, and what the server said.
+    lost: Option<(Instant, Error)>,
 }
 
 struct Flight {
@@ -97,6 +99,7 @@ impl Driver {
             next_order: 0,
             tasks: JoinSet::new(),
             server_stream: None,
+            lost: None,
             context,
         }
     }
@@ -132,6 +135,7 @@ impl Driver {
             if !is_open && self.gate.is_empty() && !self.flights.values().any(Flight::matters) {
                 return End::Finished;
             }
+            let give_up = self.give_up_at();
             tokio::select! {
                 // Reports first: what the client says next may depend on them.
                 biased;
@@ -146,6 +150,9 @@ impl Driver {
                     }
                 },
                 () = context.incoming.closed() => return End::AtOnce,
+                () = sleep_until(give_up.unwrap_or_else(Instant::now)), if give_up.is_some() => {
+                    self.abandon().await;
+                }
             }
         }
     }
@@ -231,10 +238,13 @@ impl Driver {
             }
             Report::SessionLost { ticket, session, error } => {
                 let Some(flight) = self.settle(ticket) else { return };
-                self.lose_session(&session).await;
+                self.lose_session(&session, &error).await;
                 self.take_back(flight, error).await;
             }
-            Report::SessionGone { session } => self.lose_session(&session).await,
+            Report::SessionGone { session } => {
+                let error = Error::new(Kind::SessionLost, "The server no longer knows the session");
+                self.lose_session(&session, &error.not_delivered()).await;
+            }
             Report::Answered { id } => {
                 if let Some((ticket, flight)) = self.find(&id) {
                     flight.unwanted.raise();
@@ -259,9 +269,6 @@ impl Driver {
     /// wait for one wait in vain.
     async fn opened(&mut self, failure: Option<Error>) {
         let in_vain = self.gate.answered(false);
-        if in_vain.is_empty() {
-            return;
-        }
         let error = failure.unwrap_or_else(|| {
             Error::new(Kind::SessionLost, "The server opened no new session").not_delivered()
         });
@@ -270,13 +277,29 @@ impl Driver {
         }
     }
 
+    /// Until when messages wait for somebody to open a session.
+    fn give_up_at(&self) -> Option<Instant> {
+        let waits = self.gate.is_lost() && !self.gate.is_empty();
+        let (since, _) = self.lost.as_ref().filter(|_| waits)?;
+        Some(*since + self.context.settings.away_wait)
+    }
+
+    /// Nobody has opened one in time.
+    async fn abandon(&mut self) {
+        let Some((_, error)) = self.lost.clone() else { return };
+        for outgoing in self.gate.abandon() {
+            self.give_back(outgoing.message, error.clone()).await;
+        }
+    }
+
     /// The server has forgotten `session`; whoever holds the link can open another.
-    async fn lose_session(&mut self, session: &HeaderValue) {
+    async fn lose_session(&mut self, session: &HeaderValue, error: &Error) {
         if self.session.id() != Some(session) {
             return;
         }
         debug!(session = session.to_str().ok(), "the session is lost");
         Arc::make_mut(&mut self.session).forget();
+        self.lost = Some((Instant::now(), error.clone()));
         self.close_server_stream();
         if self.gate.lost() {
             let _ = self.context.incoming.send(Incoming::SessionLost).await;

@@ -174,6 +174,16 @@ impl Gate {
         if !std::mem::take(&mut self.is_reopening) {
             return Vec::new();
         }
+        self.abandon()
+    }
+
+    /// Whether all wait for somebody to open a session.
+    pub(super) fn is_lost(&self) -> bool {
+        self.handshake == Handshake::Lost
+    }
+
+    /// Gives back all that wait for a session.
+    pub(super) fn abandon(&mut self) -> Vec<Outgoing> {
         let mut in_vain = Vec::new();
         while let Some(at) = self.waiting.iter().position(|o| o.envelope.is_none()) {
             in_vain.extend(self.take(at));

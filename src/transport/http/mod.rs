@@ -40,6 +40,8 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// How long connecting may take.
     pub connect_timeout: Duration,
+    /// How long messages wait for a new session before they come back.
+    pub away_wait: Duration,
     /// The largest single message, in bytes.
     pub max_message: usize,
     /// How many POSTs run at once.
@@ -70,6 +72,7 @@ impl Settings {
             protocol_version: None,
             timeouts: Timeouts::default(),
             connect_timeout: limits::CONNECT_TIMEOUT,
+            away_wait: limits::AWAY_WAIT,
             max_message: limits::MESSAGE_SIZE,
             parallel: limits::PARALLEL_POSTS,
             serial: false,

@@ -1,6 +1,8 @@
 //! The other ends of the bridge: a scripted HTTP server, a relay that damages the wire between them,
 //! and the process under test.
 
+pub(crate) mod chance;
+pub(crate) mod ledger;
 pub(crate) mod process;
 pub(crate) mod relay;
 pub(crate) mod reply;

@@ -93,6 +93,16 @@ impl Bridge {
         self.child.id().expect("a running process")
     }
 
+    /// What the process has in memory, in MiB.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn resident(&self) -> usize {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a process");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("its memory");
+        let kib = line.split_whitespace().nth(1).expect("a number");
+        kib.parse::<usize>().expect("a number") / 1024
+    }
+
     /// Writes one line.
     pub(crate) async fn send(&mut self, line: impl AsRef<str>) {
         self.send_bytes(format!("{}\n", line.as_ref()).as_bytes()).await;

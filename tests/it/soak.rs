@@ -1,0 +1,215 @@
+//! Thousands of calls over a damaged wire to a server that fails, forgets and restarts: at the end
+//! the books must balance.
+//!
+//! `MCP_SPAN_SOAK_SECONDS` and `MCP_SPAN_SOAK_SEED` make it longer, or the same again.
+
+#![expect(clippy::print_stdout, reason = "what happened is worth a look, with --nocapture")]
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::chance::Chance;
+use crate::support::ledger::Ledger;
+use crate::support::relay::{Fault, Relay};
+use crate::support::{Bridge, PATIENCE, Server, request, soon};
+
+/// Calls that are under way at once.
+const IN_FLIGHT: usize = 40;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().map_or(default, |value| value.parse().expect("a number"))
+}
+
+fn damage(chance: &Chance) -> Fault {
+    let bytes = usize::try_from(chance.below(900)).expect("a small number");
+    match chance.below(100) {
+        0..=2 => Fault::CutRequest(bytes),
+        3..=5 => Fault::CutAnswer(bytes),
+        6..=8 => Fault::ResetAnswer(bytes),
+        9 => Fault::Split,
+        10..=11 => Fault::Delay(Duration::from_millis(chance.below(30))),
+        12 => Fault::Refuse,
+        13 => Fault::Swallow,
+        _ => Fault::None,
+    }
+}
+
+/// What the client knows of its calls.
+#[derive(Default)]
+struct Book {
+    /// Sent and not answered: marker to tool.
+    open: HashMap<u64, &'static str>,
+    cancelled: HashSet<u64>,
+    /// Marker to what it ended with: `Ok`, or the error's kind and delivery.
+    ended: BTreeMap<u64, Result<(), (String, String)>>,
+    /// The last note that came for a marker.
+    notes: HashMap<u64, u64>,
+}
+
+impl Book {
+    fn note(&mut self, message: &Value) {
+        if message["method"] == "notifications/note" {
+            let (marker, n) =
+                (message["params"][0].as_u64().unwrap(), message["params"][1].as_u64().unwrap());
+            // A safe call that was sent again begins anew.
+            let last = self.notes.insert(marker, n);
+            assert!(n == 0 || last == Some(n - 1), "note {n} of {marker} after {last:?}");
+            return;
+        }
+        let Some(marker) = message["id"].as_u64() else {
+            let method = message["method"].as_str().unwrap_or("nothing");
+            assert!(method.ends_with("list_changed"), "{message}");
+            return;
+        };
+        let end = match message["error"].as_object() {
+            None => {
+                assert_eq!(message["result"]["marker"], marker, "{message}");
+                Ok(())
+            }
+            Some(error) => {
+                let data = &error["data"];
+                let text = |name: &str| data[name].as_str().unwrap_or("the server's").to_owned();
+                Err((text("kind"), text("delivery")))
+            }
+        };
+        assert!(self.open.remove(&marker).is_some(), "{marker} ended twice: {message}");
+        self.ended.insert(marker, end);
+    }
+
+    fn balance(&self, ledger: &Ledger, tools: &HashMap<u64, &'static str>) {
+        let missing: Vec<&u64> = self.open.keys().filter(|m| !self.cancelled.contains(m)).collect();
+        assert!(missing.is_empty(), "never ended: {missing:?}");
+        for (marker, tool) in tools {
+            let times = ledger.carried_out(*marker);
+            let most = if *tool == "look" { 2 } else { 1 };
+            assert!(times <= most, "{tool} {marker} was carried out {times} times");
+            match self.ended.get(marker) {
+                Some(Ok(())) => assert!(times > 0, "{marker} succeeded without being carried out"),
+                Some(Err((kind, delivery))) if delivery == "not-delivered" => {
+                    assert_eq!(
+                        times, 0,
+                        "{marker} ended '{kind}', not delivered, but was carried out"
+                    );
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Stops the server now and then and starts it again at the same address, or lets it forget us.
+async fn restarts(
+    address: SocketAddr,
+    ledger: Arc<Ledger>,
+    chance: Arc<Chance>,
+    over: Arc<AtomicBool>,
+) -> u64 {
+    let mut count = 0;
+    let mut server = Server::start_at(address, ledger.script(&chance)).await;
+    while !over.load(Ordering::SeqCst) {
+        // Five new sessions in half a minute are the most that a server is asked for.
+        let pause = if count < 4 { 1000 } else { 6500 };
+        tokio::time::sleep(Duration::from_millis(pause + chance.below(1000))).await;
+        if over.load(Ordering::SeqCst) {
+            break;
+        }
+        if chance.percent(60) {
+            server.stop().await;
+            tokio::time::sleep(Duration::from_millis(chance.below(400))).await;
+            server = Server::start_at(address, ledger.script(&chance)).await;
+        }
+        ledger.forget_sessions();
+        count += 1;
+    }
+    // It stays until whoever waits for its answers has them.
+    tokio::time::sleep(PATIENCE).await;
+    drop(server);
+    count
+}
+
+#[tokio::test]
+async fn after_any_number_of_faults_the_books_balance() {
+    let seed = setting("MCP_SPAN_SOAK_SEED", 42);
+    let duration = Duration::from_secs(setting("MCP_SPAN_SOAK_SECONDS", 8));
+    println!("seed {seed}, {duration:?}");
+    let chance = Arc::new(Chance::new(seed));
+    let ledger = Arc::new(Ledger::default());
+    let over = Arc::new(AtomicBool::new(false));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let life = restarts(address, Arc::clone(&ledger), Arc::clone(&chance), Arc::clone(&over));
+    let life = tokio::spawn(life);
+    let plan = Arc::clone(&chance);
+    let relay =
+        Relay::start(address, move |n| if n < 3 { Fault::None } else { damage(&plan) }).await;
+    let args = [&*relay.url, "--timeout", "2", "--away-wait", "4", "--no-server-stream"];
+    let mut bridge = Bridge::ready(&args).await;
+    bridge.send(request("\"tools\"", "tools/list")).await;
+    while bridge.receive().await["id"] != "tools" {}
+    let before = memory(&bridge);
+    let mut book = Book::default();
+    let mut tools = HashMap::new();
+    let start = Instant::now();
+    while start.elapsed() < duration || !book.open.keys().all(|m| book.cancelled.contains(m)) {
+        let waiting = book.open.len() - book.cancelled.len();
+        if start.elapsed() < duration && waiting < IN_FLIGHT {
+            let marker = tools.len() as u64;
+            let tool = if chance.percent(30) { "look" } else { "pay" };
+            tools.insert(marker, tool);
+            book.open.insert(marker, tool);
+            bridge.send(format!(r#"{{"jsonrpc":"2.0","id":{marker},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"marker":{marker}}}}}}}"#)).await;
+            if chance.percent(3) {
+                book.cancelled.insert(marker);
+                bridge.send(format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{marker}}}}}"#)).await;
+            }
+            continue;
+        }
+        let message = bridge.receive().await;
+        book.note(&message);
+        book.cancelled.retain(|marker| book.open.contains_key(marker));
+    }
+    over.store(true, Ordering::SeqCst);
+    book.balance(&ledger, &tools);
+    let after = memory(&bridge);
+    assert!(after < before + 40, "{before} MiB before, {after} MiB after");
+    let (_, status, _) = bridge.finish().await;
+    assert_eq!(status.code(), Some(0));
+    let closed = async {
+        while relay.open_connections() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    soon("the end of all connections", closed).await;
+    life.abort();
+    report(&book, &ledger, tools.len(), (before, after));
+}
+
+fn report(book: &Book, ledger: &Ledger, calls: usize, memory: (usize, usize)) {
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for end in book.ended.values() {
+        let name = match end {
+            Ok(()) => "answered".to_owned(),
+            Err((kind, delivery)) => format!("{kind}, {delivery}"),
+        };
+        *kinds.entry(name).or_default() += 1;
+    }
+    let (sessions, faults) = ledger.totals();
+    println!("{calls} calls, {faults} mistreated by the server, {sessions} sessions: {kinds:?}");
+    println!("memory: {} MiB before, {} MiB after", memory.0, memory.1);
+}
+
+#[cfg(target_os = "linux")]
+fn memory(bridge: &Bridge) -> usize {
+    bridge.resident()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn memory(_: &Bridge) -> usize {
+    0
+}

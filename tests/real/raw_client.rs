@@ -1,0 +1,135 @@
+//! A client that is nothing but JSON lines on the bridge's stdin and stdout, and so misses nothing.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::BRIDGE;
+use crate::process::Process;
+
+/// For an answer whose time is not what the test is about.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) struct RawClient {
+    bridge: Process,
+    last_id: u64,
+    /// What came while something else was waited for.
+    aside: Vec<Value>,
+}
+
+impl RawClient {
+    /// Starts the bridge and says nothing yet.
+    pub(crate) fn start(url: &str) -> Self {
+        // Settings in the environment of the test are none of the bridge's.
+        let bridge = Process::start(Command::new(BRIDGE).arg(url).env_clear());
+        Self { bridge, last_id: 0, aside: Vec::new() }
+    }
+
+    /// Starts the bridge and opens a session.
+    pub(crate) fn connect(url: &str) -> Self {
+        let mut client = Self::start(url);
+        let id = client.send_initialize();
+        client.result(id);
+        client.confirm();
+        client
+    }
+
+    pub(crate) fn send_initialize(&mut self) -> u64 {
+        let about = json!({ "name": "raw-client", "version": "1" });
+        let params =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about });
+        self.send("initialize", params)
+    }
+
+    /// Tells the server that its answer to `initialize` has come.
+    pub(crate) fn confirm(&mut self) {
+        let message = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        self.bridge.write_line(&message.to_string());
+    }
+
+    /// Sends a request and returns its id.
+    pub(crate) fn send(&mut self, method: &str, params: Value) -> u64 {
+        self.last_id += 1;
+        let id = self.last_id;
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.bridge.write_line(&message.to_string());
+        id
+    }
+
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params);
+        self.result(id)
+    }
+
+    /// Calls a tool and returns the text of its answer.
+    pub(crate) fn call_tool(&mut self, name: &str, arguments: Value) -> String {
+        let result = self.request("tools/call", json!({ "name": name, "arguments": arguments }));
+        let text = result["content"][0]["text"].as_str();
+        text.unwrap_or_else(|| panic!("{name} did not answer with text: {result}")).to_owned()
+    }
+
+    /// The result of the request `id`; an error fails the test.
+    pub(crate) fn result(&mut self, id: u64) -> Value {
+        let mut answer = self.answer(id, PATIENCE);
+        assert!(answer.get("result").is_some(), "the request {id} failed: {answer}");
+        answer["result"].take()
+    }
+
+    /// The whole answer to the request `id`.
+    pub(crate) fn answer(&mut self, id: u64, limit: Duration) -> Value {
+        let is_it = |message: &Value| message["id"] == id && message.get("method").is_none();
+        self.wait_for(limit, is_it).unwrap_or_else(|| {
+            panic!("no answer to {id} in {limit:?}; the bridge said:\n{}", self.bridge.output())
+        })
+    }
+
+    /// The next notification of this name that has not been waited for.
+    pub(crate) fn notification(&mut self, method: &str, limit: Duration) -> Value {
+        let is_it = |message: &Value| message["method"] == method;
+        self.wait_for(limit, is_it).unwrap_or_else(|| {
+            panic!("no {method} in {limit:?}; the bridge said:\n{}", self.bridge.output())
+        })
+    }
+
+    /// Fails if anything is said within this time.
+    pub(crate) fn expect_silence(&mut self, time: Duration) {
+        if let Some(message) = self.next_message(time) {
+            panic!("nothing was expected, but the bridge said {message}");
+        }
+    }
+
+    /// The names of what came without having been waited for, as often as it came.
+    pub(crate) fn take_aside(&mut self) -> Vec<String> {
+        let name = |message: Value| message["method"].as_str().unwrap_or("an answer").to_owned();
+        self.aside.drain(..).map(name).collect()
+    }
+
+    /// Closes stdin: the bridge must end well, and must not have complained about anything.
+    pub(crate) fn leave(mut self) {
+        self.bridge.close_stdin();
+        let status = self.bridge.wait(PATIENCE);
+        assert!(status.is_some_and(|status| status.success()), "the bridge ended with {status:?}");
+        assert_eq!(self.bridge.stderr(), "", "the bridge printed something on stderr");
+    }
+
+    fn wait_for(&mut self, limit: Duration, fits: impl Fn(&Value) -> bool) -> Option<Value> {
+        if let Some(index) = self.aside.iter().position(&fits) {
+            return Some(self.aside.remove(index));
+        }
+        let deadline = std::time::Instant::now() + limit;
+        loop {
+            let left = deadline.saturating_duration_since(std::time::Instant::now());
+            let message = self.next_message(left)?;
+            if fits(&message) {
+                return Some(message);
+            }
+            self.aside.push(message);
+        }
+    }
+
+    fn next_message(&mut self, limit: Duration) -> Option<Value> {
+        let line = self.bridge.next_stdout_line(limit)?;
+        Some(serde_json::from_str(&line).expect("the bridge prints nothing but JSON on stdout"))
+    }
+}

@@ -1,0 +1,154 @@
+//! A real server that dies and comes back, or comes late: the client goes on as if nothing was.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::peers::Peers;
+use crate::raw_client::RawClient;
+use crate::servers::{self, Server};
+
+/// Within this, a call learns that its server has died.
+const BAD_NEWS: Duration = Duration::from_secs(2);
+/// The server takes about a second from its start to the first message.
+const START: Duration = Duration::from_secs(10);
+/// The server sends an update every 5 seconds, and the first may come before anybody listens.
+const UPDATES: Duration = Duration::from_secs(15);
+
+const RESOURCE: &str = "demo://resource/dynamic/text/1";
+
+/// A server that can be killed and started again at the same URL.
+struct Restartable {
+    peers: Peers,
+    port: u16,
+}
+
+impl Restartable {
+    fn new() -> Self {
+        Self { peers: Peers::find(), port: servers::lasting_port() }
+    }
+
+    fn url(&self) -> String {
+        servers::url_at(self.port)
+    }
+
+    fn start(&self) -> Server {
+        servers::everything_at(&self.peers, self.port)
+    }
+}
+
+fn assert_echo_works(client: &mut RawClient) {
+    assert_eq!(client.call_tool("echo", json!({ "message": "hello" })), "Echo: hello");
+}
+
+fn assert_tools_are_listed(client: &mut RawClient) {
+    let result = client.request("tools/list", json!({}));
+    let tools = result["tools"].as_array().expect("the answer to tools/list has a list");
+    assert!(tools.iter().any(|tool| tool["name"] == "echo"), "no echo in {result}");
+}
+
+/// The client is told to ask for its lists again, and sees nothing else of the restart.
+fn assert_only_lists_changed(client: &mut RawClient) {
+    let mut seen = client.take_aside();
+    seen.sort();
+    seen.dedup();
+    let lists = ["prompts", "resources", "tools"];
+    assert_eq!(seen, lists.map(|list| format!("notifications/{list}/list_changed")));
+}
+
+/// Starts a call that takes a minute and waits until it is under way.
+///
+/// The client has not listed the tools, so the bridge cannot know that this one may be repeated.
+fn start_long_call(client: &mut RawClient) -> u64 {
+    let params = json!({
+        "name": "trigger-long-running-operation",
+        "arguments": { "duration": 60, "steps": 60 },
+        "_meta": { "progressToken": "long" },
+    });
+    let id = client.send("tools/call", params);
+    client.notification("notifications/progress", START);
+    id
+}
+
+#[test]
+fn a_call_in_flight_ends_with_its_server_and_the_next_call_works() {
+    let place = Restartable::new();
+    let server = place.start();
+    let mut client = RawClient::connect(&place.url());
+    let call = start_long_call(&mut client);
+    client.take_aside();
+
+    server.kill();
+    let answer = client.answer(call, BAD_NEWS);
+    assert_eq!(answer["error"]["data"]["delivery"], "unknown", "{answer}");
+    assert_eq!(client.take_aside(), [""; 0], "only the call has been answered so far");
+
+    let _server = place.start();
+    assert_echo_works(&mut client);
+    assert_only_lists_changed(&mut client);
+    client.leave();
+}
+
+#[test]
+fn a_restart_between_two_calls_is_not_noticed() {
+    let place = Restartable::new();
+    let server = place.start();
+    let mut client = RawClient::connect(&place.url());
+    assert_tools_are_listed(&mut client);
+    client.take_aside();
+
+    server.kill();
+    let mut server = place.start();
+    assert_tools_are_listed(&mut client);
+    assert_echo_works(&mut client);
+    assert_only_lists_changed(&mut client);
+    server.expect_line("Session initialized");
+    client.leave();
+    server.expect_line("Received session termination request");
+}
+
+#[test]
+fn a_client_may_start_before_its_server() {
+    let place = Restartable::new();
+    let mut client = RawClient::start(&place.url());
+    let id = client.send_initialize();
+    client.expect_silence(Duration::from_secs(1));
+
+    let _server = place.start();
+    let result = client.result(id);
+    assert_eq!(result["serverInfo"]["name"], "mcp-servers/everything", "{result}");
+    client.confirm();
+    assert_tools_are_listed(&mut client);
+    client.leave();
+}
+
+#[test]
+fn a_subscription_outlives_its_session() {
+    let place = Restartable::new();
+    let server = place.start();
+    let mut client = RawClient::connect(&place.url());
+    client.request("resources/subscribe", json!({ "uri": RESOURCE }));
+    switch_updates_on(&mut client);
+    assert_update_comes(&mut client);
+
+    server.kill();
+    let _server = place.start();
+    assert_echo_works(&mut client);
+    // Updates of the old session; it is gone, and the answer has come behind them.
+    client.take_aside();
+    switch_updates_on(&mut client);
+    assert_update_comes(&mut client);
+    client.leave();
+}
+
+/// The server invents updates only for sessions that ask for them by this tool. It forgets that with
+/// the session, and no bridge can know that this call is one to be repeated: the client does it.
+fn switch_updates_on(client: &mut RawClient) {
+    let text = client.call_tool("toggle-subscriber-updates", json!({}));
+    assert!(text.starts_with("Started simulated resource updated notifications"), "{text}");
+}
+
+fn assert_update_comes(client: &mut RawClient) {
+    let update = client.notification("notifications/resources/updated", UPDATES);
+    assert_eq!(update["params"]["uri"], RESOURCE, "{update}");
+}
