@@ -69,7 +69,7 @@ pub(super) struct Asked {
     pub(super) method: Arc<str>,
     bytes: usize,
     since: Instant,
-    was_repeated: bool,
+    pub(super) was_repeated: bool,
 }
 
 /// What a request of the bridge's own is for.

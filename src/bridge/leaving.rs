@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::core::{Asked, Core, Out, Own, gone};
 use super::recover::Try;
 use super::waiting::Waiting;
-use crate::error::{Error, Kind};
+use crate::error::{Delivery, Error, Kind};
 use crate::message::{Head, Id, reply};
 
 impl Core {
@@ -79,8 +79,10 @@ impl Core {
     }
 
     pub(super) fn end(&mut self, id: &Id, error: &Error, out: &mut Out) {
-        if let Some((id, _)) = self.close(id) {
-            out.client(reply::error(Some(&id), error));
+        if let Some((id, asked)) = self.close(id) {
+            // Sent twice: whatever became of the second, the first may have been carried out.
+            let delivery = if asked.was_repeated { Delivery::Unknown } else { error.delivery };
+            out.client(reply::error(Some(&id), &Error { delivery, ..error.clone() }));
         }
     }
 

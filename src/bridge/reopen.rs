@@ -10,7 +10,12 @@ use crate::message::{Head, Id, Message, edit, reply};
 
 impl Core {
     pub(super) fn lose_session(&mut self, now: Instant, out: &mut Out) {
-        if self.record.initialize().is_some() && self.recovery.session_lost(now) {
+        if self.record.initialize().is_none() {
+            return;
+        }
+        let lost = "The server has lost the session, and no new one was opened in time";
+        self.trouble.get_or_insert(Error::new(Kind::SessionLost, lost).not_delivered());
+        if self.recovery.session_lost(now) {
             self.ask_for_session(out);
         }
     }

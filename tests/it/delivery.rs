@@ -134,3 +134,22 @@ async fn an_idle_connection_that_the_server_has_closed_costs_nobody_anything() {
     }
     assert_eq!(server.all("tools/call").len(), 20);
 }
+
+#[tokio::test]
+async fn a_repeated_call_that_ends_undelivered_may_have_been_carried_out_before() {
+    // The first try is carried out and its answer lost; the second finds nobody.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let server =
+        Server::start_at(address, breaking("tools/list", 9, || Reply::nothing().pause(300).cut()))
+            .await;
+    let url = format!("http://{address}/mcp");
+    let mut bridge = Bridge::start(&[&url, "--away-wait", "0.6"]);
+    bridge.send(request(1, "tools/list")).await;
+    server.saw("tools/list").await;
+    server.stop().await;
+    let answer = bridge.receive().await;
+    assert_eq!(answer["error"]["data"]["kind"], "connect", "{answer}");
+    assert_eq!(answer["error"]["data"]["delivery"], "unknown", "{answer}");
+}

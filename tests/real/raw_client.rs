@@ -1,7 +1,7 @@
 //! A client that is nothing but JSON lines on the bridge's stdin and stdout, and so misses nothing.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -27,18 +27,18 @@ impl RawClient {
     }
 
     /// Starts the bridge and opens a session.
-    pub(crate) fn connect(url: &str) -> Self {
+    pub(crate) fn connect(url: &str, revision: &str) -> Self {
         let mut client = Self::start(url);
-        let id = client.send_initialize();
+        let id = client.send_initialize(revision);
         client.result(id);
         client.confirm();
         client
     }
 
-    pub(crate) fn send_initialize(&mut self) -> u64 {
+    pub(crate) fn send_initialize(&mut self, revision: &str) -> u64 {
         let about = json!({ "name": "raw-client", "version": "1" });
         let params =
-            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about });
+            json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": about });
         self.send("initialize", params)
     }
 
@@ -117,9 +117,9 @@ impl RawClient {
         if let Some(index) = self.aside.iter().position(&fits) {
             return Some(self.aside.remove(index));
         }
-        let deadline = std::time::Instant::now() + limit;
+        let deadline = Instant::now() + limit;
         loop {
-            let left = deadline.saturating_duration_since(std::time::Instant::now());
+            let left = deadline.saturating_duration_since(Instant::now());
             let message = self.next_message(left)?;
             if fits(&message) {
                 return Some(message);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::peers::Peers;
 use crate::raw_client::RawClient;
@@ -15,6 +15,10 @@ const START: Duration = Duration::from_secs(10);
 /// The server sends an update every 5 seconds, and the first may come before anybody listens.
 const UPDATES: Duration = Duration::from_secs(15);
 
+/// The newest revision that the server speaks; each of its streams begins with an event id.
+const REVISION: &str = "2025-11-25";
+/// The one before: a stream has no event id until it brings a message.
+const OLDER_REVISION: &str = "2025-06-18";
 const RESOURCE: &str = "demo://resource/dynamic/text/1";
 
 /// A server that can be killed and started again at the same URL.
@@ -56,33 +60,56 @@ fn assert_only_lists_changed(client: &mut RawClient) {
     assert_eq!(seen, lists.map(|list| format!("notifications/{list}/list_changed")));
 }
 
-/// Starts a call that takes a minute and waits until it is under way.
+/// Sends a call that takes a minute, with whatever is to go along with it.
 ///
 /// The client has not listed the tools, so the bridge cannot know that this one may be repeated.
-fn start_long_call(client: &mut RawClient) -> u64 {
-    let params = json!({
-        "name": "trigger-long-running-operation",
-        "arguments": { "duration": 60, "steps": 60 },
-        "_meta": { "progressToken": "long" },
-    });
-    let id = client.send("tools/call", params);
-    client.notification("notifications/progress", START);
-    id
+fn send_long_call(client: &mut RawClient, meta: Value) -> u64 {
+    let arguments = json!({ "duration": 60, "steps": 60 });
+    let name = "trigger-long-running-operation";
+    client.send("tools/call", json!({ "name": name, "arguments": arguments, "_meta": meta }))
+}
+
+/// The call learns soon that its server has died, and nothing else is said about it.
+fn assert_call_is_lost(client: &mut RawClient, call: u64) {
+    let answer = client.answer(call, BAD_NEWS);
+    assert_eq!(answer["error"]["data"]["delivery"], "unknown", "{answer}");
+    let mut aside = client.take_aside();
+    aside.retain(|name| !name.ends_with("/list_changed"));
+    assert_eq!(aside, [""; 0], "the error is all that the client learns");
 }
 
 #[test]
 fn a_call_in_flight_ends_with_its_server_and_the_next_call_works() {
     let place = Restartable::new();
     let server = place.start();
-    let mut client = RawClient::connect(&place.url());
-    let call = start_long_call(&mut client);
+    let mut client = RawClient::connect(&place.url(), REVISION);
+    let call = send_long_call(&mut client, json!({ "progressToken": "long" }));
+    client.notification("notifications/progress", START);
     client.take_aside();
 
     server.kill();
-    let answer = client.answer(call, BAD_NEWS);
-    assert_eq!(answer["error"]["data"]["delivery"], "unknown", "{answer}");
-    assert_eq!(client.take_aside(), [""; 0], "only the call has been answered so far");
+    // The stream had event ids, but there is nobody left to go on with it.
+    assert_call_is_lost(&mut client, call);
+    let _server = place.start();
+    assert_echo_works(&mut client);
+    assert_only_lists_changed(&mut client);
+    client.leave();
+}
 
+#[test]
+fn a_call_in_flight_without_an_event_id_ends_with_its_server_too() {
+    let place = Restartable::new();
+    let mut server = place.start();
+    let mut client = RawClient::connect(&place.url(), OLDER_REVISION);
+    let call = send_long_call(&mut client, json!({}));
+    // `initialize`, its confirmation, and the call, which sends nothing back before its end.
+    for _ in 0..3 {
+        server.expect_line("Received MCP POST request");
+    }
+    client.take_aside();
+
+    server.kill();
+    assert_call_is_lost(&mut client, call);
     let _server = place.start();
     assert_echo_works(&mut client);
     assert_only_lists_changed(&mut client);
@@ -93,7 +120,7 @@ fn a_call_in_flight_ends_with_its_server_and_the_next_call_works() {
 fn a_restart_between_two_calls_is_not_noticed() {
     let place = Restartable::new();
     let server = place.start();
-    let mut client = RawClient::connect(&place.url());
+    let mut client = RawClient::connect(&place.url(), REVISION);
     assert_tools_are_listed(&mut client);
     client.take_aside();
 
@@ -111,7 +138,7 @@ fn a_restart_between_two_calls_is_not_noticed() {
 fn a_client_may_start_before_its_server() {
     let place = Restartable::new();
     let mut client = RawClient::start(&place.url());
-    let id = client.send_initialize();
+    let id = client.send_initialize(REVISION);
     client.expect_silence(Duration::from_secs(1));
 
     let _server = place.start();
@@ -126,7 +153,7 @@ fn a_client_may_start_before_its_server() {
 fn a_subscription_outlives_its_session() {
     let place = Restartable::new();
     let server = place.start();
-    let mut client = RawClient::connect(&place.url());
+    let mut client = RawClient::connect(&place.url(), REVISION);
     client.request("resources/subscribe", json!({ "uri": RESOURCE }));
     switch_updates_on(&mut client);
     assert_update_comes(&mut client);

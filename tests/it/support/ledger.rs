@@ -87,7 +87,7 @@ impl Ledger {
         *account.carried_out.entry(marker).or_default() += 1;
         let answer = result(r.id(), &format!(r#"{{"marker":{marker}}}"#));
         let notes: Vec<String> = (0..chance.below(5)).map(|n| note(marker, n)).collect();
-        let told = notes.iter().fold(Reply::sse(), super::reply::Reply::event);
+        let told = notes.iter().fold(Reply::sse(), Reply::event);
         match fate {
             0..=39 => Reply::json(answer),
             40..=64 => told.event(answer).end(),
@@ -111,7 +111,7 @@ impl Ledger {
     fn resume(&self, r: &Request) -> Reply {
         let rest = r.header("last-event-id").and_then(|id| self.lock().to_resume.get(id).cloned());
         match rest {
-            Some(rest) => rest.iter().fold(Reply::sse(), super::reply::Reply::event).end(),
+            Some(rest) => rest.iter().fold(Reply::sse(), Reply::event).end(),
             None => Reply::status(405, "", ""),
         }
     }
