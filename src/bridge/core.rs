@@ -395,3 +395,192 @@ fn addressed(answer: Message, id: &Id) -> Message {
         _ => edit::with_id(&answer, id),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::error::Delivery;
+
+    fn message(text: &str) -> Message {
+        Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect("a message")
+    }
+
+    fn call(id: u32) -> Message {
+        message(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{}}}}"#))
+    }
+
+    fn answer(request: &Message) -> Incoming {
+        let id = request.id().expect("a request");
+        let result = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}"#;
+        Incoming::Message(message(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)))
+    }
+
+    fn refused() -> Error {
+        Error::new(Kind::Connect, "refused").not_delivered()
+    }
+
+    /// A core with a session, whose handshake has left both queues.
+    fn opened(now: Instant) -> (Core, Out) {
+        let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
+        let initialize = message(r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}"#);
+        core.client_says(Incoming::Message(initialize.clone()), now, &mut out);
+        core.server_says(answer(&initialize), now, &mut out);
+        (core, Out { ..Default::default() })
+    }
+
+    fn ids(queue: &VecDeque<Message>) -> Vec<String> {
+        queue.iter().map(|m| m.id().map_or("-".into(), ToString::to_string)).collect()
+    }
+
+    #[test]
+    fn what_waits_for_a_server_goes_out_in_order_when_it_is_back() {
+        let now = Instant::now();
+        let (mut core, mut out) = opened(now);
+        core.client_says(Incoming::Message(call(1)), now, &mut out);
+        out.to_server.clear();
+        core.server_says(Incoming::Failed { message: call(1), error: refused() }, now, &mut out);
+        for id in 2..5 {
+            core.client_says(Incoming::Message(call(id)), now, &mut out);
+        }
+        let later = now + Duration::from_millis(150);
+        core.tick(later, &mut out);
+        assert_eq!(ids(&out.to_server), ["1"], "one is tried");
+        core.server_says(answer(&call(1)), later, &mut out);
+        assert_eq!(ids(&out.to_server), ["1", "2", "3", "4"]);
+        assert_eq!(ids(&out.to_client), ["1"]);
+    }
+
+    #[test]
+    fn patience_ends_with_an_error_that_says_why() {
+        let now = Instant::now();
+        let (mut core, mut out) = opened(now);
+        core.client_says(Incoming::Message(call(1)), now, &mut out);
+        core.server_says(Incoming::Failed { message: call(1), error: refused() }, now, &mut out);
+        core.tick(now + Duration::from_secs(6), &mut out);
+        let text = String::from_utf8_lossy(out.to_client[0].bytes()).into_owned();
+        assert!(text.contains("refused") && text.contains("not-delivered"), "{text}");
+    }
+
+    #[test]
+    fn a_lost_session_is_asked_for_in_the_clients_words_and_lists_are_said_to_have_changed() {
+        let now = Instant::now();
+        let (mut core, mut out) = opened(now);
+        core.server_says(Incoming::SessionLost, now, &mut out);
+        core.server_says(Incoming::SessionLost, now, &mut out);
+        core.client_says(Incoming::Message(call(1)), now, &mut out);
+        assert_eq!(out.to_server.len(), 1, "one initialize, and nothing behind it");
+        let initialize = out.to_server.pop_front().expect("an initialize");
+        core.server_says(answer(&initialize), now, &mut out);
+        let methods: Vec<&str> = out.to_server.iter().filter_map(Message::method).collect();
+        assert_eq!(methods, ["notifications/initialized", "tools/call"]);
+        assert_eq!(out.to_client[0].method(), Some("notifications/tools/list_changed"));
+        assert_eq!(out.to_client.len(), 1);
+    }
+
+    /// What may happen to a message that is under way, and how far time moves.
+    fn error(kind: usize) -> Error {
+        let kinds = [
+            Kind::Connect,
+            Kind::Closed,
+            Kind::NoResponse,
+            Kind::Timeout,
+            Kind::Status,
+            Kind::SessionLost,
+            Kind::Tls,
+        ];
+        let kind = kinds[kind % kinds.len()];
+        let error = Error::new(kind, "x");
+        match kind {
+            Kind::Connect | Kind::Tls | Kind::SessionLost => error.not_delivered(),
+            Kind::Status => {
+                Error { status: Some(503), retry_after: Some(Duration::from_secs(1)), ..error }
+            }
+            _ => error,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_request_ends_exactly_once_whatever_happens(
+            steps in proptest::collection::vec((0u8..6, any::<prop::sample::Index>(), 0usize..9), 1..120),
+        ) {
+            let mut now = Instant::now();
+            let (mut core, mut out) = opened(now);
+            let (mut link, mut asked) = (Vec::<Message>::new(), 0);
+            let mut ended: BTreeMap<String, usize> = BTreeMap::new();
+            let settle = |core: &mut Core, out: &mut Out, link: &mut Vec<Message>, now, at: usize, kind: Option<usize>| {
+                let message = link.remove(at);
+                let incoming = match (kind, message.head()) {
+                    (None, Head::Request { .. }) => answer(&message),
+                    (None, _) => return,
+                    (Some(kind), _) => Incoming::Failed { message, error: error(kind) },
+                };
+                core.server_says(incoming, now, out);
+            };
+            for (step, index, kind) in steps {
+                match step {
+                    0 | 1 => {
+                        core.client_says(Incoming::Message(call(asked)), now, &mut out);
+                        asked += 1;
+                    }
+                    2 if !link.is_empty() => {
+                        let at = index.index(link.len());
+                        settle(&mut core, &mut out, &mut link, now, at, None);
+                    }
+                    3 if !link.is_empty() => {
+                        let at = index.index(link.len());
+                        settle(&mut core, &mut out, &mut link, now, at, Some(kind));
+                    }
+                    4 => core.server_says(Incoming::SessionLost, now, &mut out),
+                    _ => now += Duration::from_millis(u64::try_from(kind).unwrap() * 137),
+                }
+                core.tick(now, &mut out);
+                link.extend(out.to_server.drain(..));
+                for message in out.to_client.drain(..) {
+                    if let Some(id) = message.id() {
+                        *ended.entry(id.to_string()).or_default() += 1;
+                    }
+                }
+            }
+            // Time passes, and the link gives up what it has.
+            for _ in 0..400 {
+                while !link.is_empty() {
+                    settle(&mut core, &mut out, &mut link, now, 0, Some(3));
+                }
+                now += Duration::from_secs(1);
+                core.tick(now, &mut out);
+                link.extend(out.to_server.drain(..));
+                for message in out.to_client.drain(..) {
+                    if let Some(id) = message.id() {
+                        *ended.entry(id.to_string()).or_default() += 1;
+                    }
+                }
+            }
+            prop_assert_eq!(ended.len(), asked as usize, "{:?}", ended);
+            prop_assert!(ended.values().all(|times| *times == 1), "{:?}", ended);
+            prop_assert_eq!(core.unanswered, 0);
+        }
+    }
+
+    #[test]
+    fn a_call_that_was_repeated_may_have_been_carried_out() {
+        let now = Instant::now();
+        let (mut core, mut out) = opened(now);
+        let list = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+        core.client_says(Incoming::Message(list.clone()), now, &mut out);
+        let cut = Error::new(Kind::Closed, "cut");
+        assert_eq!(cut.delivery, Delivery::Unknown);
+        core.server_says(Incoming::Failed { message: list.clone(), error: cut }, now, &mut out);
+        assert_eq!(out.to_server.len(), 2, "it is safe, and sent again");
+        core.server_says(Incoming::Failed { message: list, error: refused() }, now, &mut out);
+        core.tick(now + Duration::from_secs(9), &mut out);
+        let text = String::from_utf8_lossy(out.to_client[0].bytes()).into_owned();
+        assert!(text.contains("\"delivery\":\"unknown\""), "{text}");
+    }
+}
