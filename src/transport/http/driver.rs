@@ -20,7 +20,7 @@ use crate::limits;
 use crate::message::{Head, Id, Message, peek};
 use crate::net::{Call, Flag, Progress};
 use crate::revision::{Cancel, Envelope};
-use crate::transport::{Incoming, channel};
+use crate::transport::channel;
 
 /// What a POST tells the driver.
 #[derive(Debug)]
@@ -40,10 +40,10 @@ pub(super) enum Report {
 }
 
 pub(super) struct Driver {
-    context: Arc<Context>,
-    gate: Gate,
+    pub(super) context: Arc<Context>,
+    pub(super) gate: Gate,
     /// Shared with the POSTs that were sent in it; replaced, not changed, when another begins.
-    session: Arc<Session>,
+    pub(super) session: Arc<Session>,
     /// Messages that are out and not settled.
     flights: HashMap<u64, Flight>,
     next_ticket: u64,
@@ -52,11 +52,11 @@ pub(super) struct Driver {
     tasks: JoinSet<()>,
     server_stream: Option<AbortHandle>,
     /// When the session was lost, and what the server said.
-    lost: Option<(Instant, Error)>,
+    pub(super) lost: Option<(Instant, Error)>,
 }
 
-struct Flight {
-    outgoing: Outgoing,
+pub(super) struct Flight {
+    pub(super) outgoing: Outgoing,
     lane: Lane,
     cancel: Cancel,
     progress: Progress,
@@ -265,66 +265,6 @@ impl Driver {
         Some(flight)
     }
 
-    /// An `initialize` has ended. If it should have replaced a lost session and did not, those who
-    /// wait for one wait in vain.
-    async fn opened(&mut self, failure: Option<Error>) {
-        let in_vain = self.gate.answered(false);
-        let error = failure.unwrap_or_else(|| {
-            Error::new(Kind::SessionLost, "The server opened no new session").not_delivered()
-        });
-        for outgoing in in_vain {
-            self.give_back(outgoing.message, error.clone()).await;
-        }
-    }
-
-    /// Until when messages wait for somebody to open a session.
-    fn give_up_at(&self) -> Option<Instant> {
-        let waits = self.gate.is_lost() && !self.gate.is_empty();
-        let (since, _) = self.lost.as_ref().filter(|_| waits)?;
-        Some(*since + self.context.settings.away_wait)
-    }
-
-    /// Nobody has opened one in time.
-    async fn abandon(&mut self) {
-        let Some((_, error)) = self.lost.clone() else { return };
-        for outgoing in self.gate.abandon() {
-            self.give_back(outgoing.message, error.clone()).await;
-        }
-    }
-
-    /// The server has forgotten `session`; whoever holds the link can open another.
-    async fn lose_session(&mut self, session: &HeaderValue, error: &Error) {
-        if self.session.id() != Some(session) {
-            return;
-        }
-        debug!(session = session.to_str().ok(), "the session is lost");
-        Arc::make_mut(&mut self.session).forget();
-        self.lost = Some((Instant::now(), error.clone()));
-        self.close_server_stream();
-        if self.gate.lost() {
-            let _ = self.context.incoming.send(Incoming::SessionLost).await;
-        }
-    }
-
-    /// A message whose session was lost waits for the next one, unless it has done so too often.
-    async fn take_back(&mut self, flight: Flight, error: Error) {
-        let mut outgoing = flight.outgoing;
-        outgoing.losses += 1;
-        match outgoing.message.head() {
-            // The question died with its session; a new session is confirmed by itself.
-            Head::Response { .. } => {}
-            Head::Notification { method } if &**method == INITIALIZED => {}
-            _ if outgoing.losses <= limits::REOPENINGS_FOR_ONE && self.gate.can_reopen() => {
-                self.gate.put_back(outgoing);
-            }
-            _ => self.give_back(outgoing.message, error).await,
-        }
-    }
-
-    async fn give_back(&self, message: Message, error: Error) {
-        let _ = self.context.incoming.send(Incoming::Failed { message, error }).await;
-    }
-
     /// The request `id`, if it is out.
     fn find(&self, id: &Id) -> Option<(u64, &Flight)> {
         let wanted = id.canonical();
@@ -387,7 +327,7 @@ impl Driver {
         self.server_stream = Some(self.tasks.spawn(task));
     }
 
-    fn close_server_stream(&mut self) {
+    pub(super) fn close_server_stream(&mut self) {
         if let Some(stream) = self.server_stream.take() {
             stream.abort();
         }

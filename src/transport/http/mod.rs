@@ -20,7 +20,9 @@ mod driver;
 mod events;
 mod gate;
 mod log;
+mod lost;
 mod post;
+mod reading;
 mod session;
 mod stream;
 

@@ -7,19 +7,17 @@ use bytes::Bytes;
 use http::{HeaderValue, Response};
 use http_body::Body;
 use hyper::body::Incoming as Body_;
-use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
+use super::Context;
 use super::answer::{Answer, Collected, Refusal, next_piece};
 use super::driver::Report;
-use super::events::{Events, Position, skipped, timeout, too_large};
+use super::events::{timeout, too_large};
 use super::log::Direction;
 use super::session::Session;
-use super::{Context, stream};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, edit, parse_each, peek, reply};
-use crate::net::backoff::Backoff;
 use crate::net::{Call, Flag, Progress};
 use crate::revision::{Cancel, Revision};
 use crate::transport::Incoming;
@@ -61,13 +59,13 @@ pub(super) async fn run(context: Arc<Context>, post: Post, call: Call) {
     exchange.settle(false).await;
 }
 
-struct Exchange {
-    context: Arc<Context>,
-    post: Post,
+pub(super) struct Exchange {
+    pub(super) context: Arc<Context>,
+    pub(super) post: Post,
     /// How long the server may be silent.
-    limit: Option<Duration>,
+    pub(super) limit: Option<Duration>,
     /// Whether the request has its answer, or its error.
-    is_settled: bool,
+    pub(super) is_settled: bool,
     /// The session id that came with the answer.
     session_id: Option<HeaderValue>,
     /// Why it failed, for those who wait for it.
@@ -76,7 +74,7 @@ struct Exchange {
 
 impl Exchange {
     /// The id, if the message is a request.
-    fn request_id(&self) -> Option<&Id> {
+    pub(super) fn request_id(&self) -> Option<&Id> {
         match self.post.message.head() {
             Head::Request { id, .. } => Some(id),
             _ => None,
@@ -175,85 +173,6 @@ impl Exchange {
         }
     }
 
-    /// Reads events until the stream ends, and goes on with it where it was cut.
-    async fn read_events(&mut self, body: Body_) -> Result<(), Error> {
-        let mut position = Position::default();
-        let mut backoff = Backoff::default();
-        let mut active = Instant::now();
-        let mut body = Some(body);
-        loop {
-            let mut cause = None;
-            if let Some(body) = body.take() {
-                position.moved = false;
-                match self.read_connection(body, &mut position).await {
-                    Ok(()) => {}
-                    Err(error) if error.kind == Kind::Closed => cause = Some(error),
-                    Err(error) => return Err(error),
-                }
-                if position.moved {
-                    active = Instant::now();
-                    backoff.reset();
-                }
-            }
-            if self.is_settled || self.request_id().is_none() {
-                return Ok(());
-            }
-            let lost = cause.map_or_else(|| self.no_response(), |cause| self.lost(&cause));
-            let Some(last_id) = position.last_id.clone().filter(|_| self.post.rules.resumable)
-            else {
-                return Err(lost);
-            };
-            let pause = stream::pause(&position, &mut backoff);
-            if self.limit.is_some_and(|limit| active.elapsed() + pause > limit) {
-                return Err(lost);
-            }
-            tokio::time::sleep(pause).await;
-            match self.resume(last_id).await {
-                Ok(Some(resumed)) => body = Some(resumed),
-                Ok(None) => {}
-                Err(error) => return Err(lost.because(error)),
-            }
-        }
-    }
-
-    async fn read_connection(&mut self, body: Body_, position: &mut Position) -> Result<(), Error> {
-        let context = Arc::clone(&self.context);
-        let url = context.endpoint.url();
-        let mut events = Events::new(body, context.settings.max_message, url);
-        let mut linger = None;
-        loop {
-            if self.is_settled && self.request_id().is_some() {
-                linger.get_or_insert_with(|| Instant::now() + limits::LINGER);
-            }
-            let payload = match linger {
-                None => events.next_payload(position, self.limit).await?,
-                // Answered: the rest is read for what else it may bring, but not for long.
-                Some(end) => match timeout_at(end, events.next_payload(position, None)).await {
-                    Ok(Ok(payload)) => payload,
-                    _ => return Ok(()),
-                },
-            };
-            let Some(payload) = payload else {
-                return Ok(());
-            };
-            let payload_is_ours = payload.is_message;
-            for parsed in parse_each(payload.data) {
-                match parsed {
-                    Ok(message) => self.deliver(message).await,
-                    Err(malformed) => skipped(&malformed, payload_is_ours),
-                }
-            }
-        }
-    }
-
-    /// Asks the server to go on behind `last_id`. `None`: not now, try again.
-    async fn resume(&self, last_id: HeaderValue) -> Result<Option<Body_>, Error> {
-        let mut headers = self.post.session.stream_headers();
-        headers.insert(header::LAST_EVENT_ID, last_id);
-        debug!("resuming a stream that was cut");
-        stream::reopen(&self.context, headers, self.limit).await
-    }
-
     async fn refused(&mut self, response: Response<Body_>) -> Result<(), Error> {
         let refusal = Refusal::read(response, &self.context).await;
         let in_session = self.post.session_id().is_some() && !self.opens();
@@ -285,7 +204,7 @@ impl Exchange {
     }
 
     /// Hands a message over, and notes if it is the answer that was waited for.
-    async fn deliver(&mut self, message: Message) {
+    pub(super) async fn deliver(&mut self, message: Message) {
         let (message, answers) = self.claim(message);
         if answers && self.post.unwanted.is_raised() {
             return debug!(?message, "an answer that nobody wants was dropped");
@@ -386,13 +305,13 @@ impl Exchange {
     }
 
     /// S1-15
-    fn no_response(&self) -> Error {
+    pub(super) fn no_response(&self) -> Error {
         let id = self.request_id().map_or("null", Id::as_json);
         Error::new(Kind::NoResponse, format!("No response received for request ID {id}"))
     }
 
     /// The same, because the connection broke.
-    fn lost(&self, cause: &Error) -> Error {
+    pub(super) fn lost(&self, cause: &Error) -> Error {
         let reason = cause.reason.as_ref().unwrap_or(&cause.message);
         Error { kind: Kind::Closed, ..self.no_response().because(reason) }
     }

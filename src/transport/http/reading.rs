@@ -1,0 +1,98 @@
+//! Reads the event stream of a POST's answer, and goes on with it where it was cut.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use hyper::body::Incoming as Body_;
+use tokio::time::{Instant, timeout_at};
+use tracing::debug;
+
+use super::events::{Events, Position, skipped};
+use super::post::Exchange;
+use super::stream;
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::message::parse_each;
+use crate::net::backoff::Backoff;
+use crate::wire::header;
+
+impl Exchange {
+    /// Reads events until the stream ends, and goes on with it where it was cut.
+    pub(super) async fn read_events(&mut self, body: Body_) -> Result<(), Error> {
+        let mut position = Position::default();
+        let mut backoff = Backoff::default();
+        let mut active = Instant::now();
+        let mut body = Some(body);
+        loop {
+            let mut cause = None;
+            if let Some(body) = body.take() {
+                position.moved = false;
+                match self.read_connection(body, &mut position).await {
+                    Ok(()) => {}
+                    Err(error) if error.kind == Kind::Closed => cause = Some(error),
+                    Err(error) => return Err(error),
+                }
+                if position.moved {
+                    active = Instant::now();
+                    backoff.reset();
+                }
+            }
+            if self.is_settled || self.request_id().is_none() {
+                return Ok(());
+            }
+            let lost = cause.map_or_else(|| self.no_response(), |cause| self.lost(&cause));
+            let Some(last_id) = position.last_id.clone().filter(|_| self.post.rules.resumable)
+            else {
+                return Err(lost);
+            };
+            let pause = stream::pause(&position, &mut backoff);
+            if self.limit.is_some_and(|limit| active.elapsed() + pause > limit) {
+                return Err(lost);
+            }
+            tokio::time::sleep(pause).await;
+            match self.resume(last_id).await {
+                Ok(Some(resumed)) => body = Some(resumed),
+                Ok(None) => {}
+                Err(error) => return Err(lost.because(error)),
+            }
+        }
+    }
+
+    async fn read_connection(&mut self, body: Body_, position: &mut Position) -> Result<(), Error> {
+        let context = Arc::clone(&self.context);
+        let url = context.endpoint.url();
+        let mut events = Events::new(body, context.settings.max_message, url);
+        let mut linger = None;
+        loop {
+            if self.is_settled && self.request_id().is_some() {
+                linger.get_or_insert_with(|| Instant::now() + limits::LINGER);
+            }
+            let payload = match linger {
+                None => events.next_payload(position, self.limit).await?,
+                // Answered: the rest is read for what else it may bring, but not for long.
+                Some(end) => match timeout_at(end, events.next_payload(position, None)).await {
+                    Ok(Ok(payload)) => payload,
+                    _ => return Ok(()),
+                },
+            };
+            let Some(payload) = payload else {
+                return Ok(());
+            };
+            let payload_is_ours = payload.is_message;
+            for parsed in parse_each(payload.data) {
+                match parsed {
+                    Ok(message) => self.deliver(message).await,
+                    Err(malformed) => skipped(&malformed, payload_is_ours),
+                }
+            }
+        }
+    }
+
+    /// Asks the server to go on behind `last_id`. `None`: not now, try again.
+    async fn resume(&self, last_id: HeaderValue) -> Result<Option<Body_>, Error> {
+        let mut headers = self.post.session.stream_headers();
+        headers.insert(header::LAST_EVENT_ID, last_id);
+        debug!("resuming a stream that was cut");
+        stream::reopen(&self.context, headers, self.limit).await
+    }
+}
