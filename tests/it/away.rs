@@ -139,7 +139,7 @@ async fn notifications_are_not_lost_while_the_server_is_away() {
 #[tokio::test]
 async fn retry_after_is_waited_for_whatever_the_method() {
     // C6; peers a1
-    for (status, value) in [(429, "1".to_owned()), (503, date_in(1))] {
+    for (status, value) in [(429, "1".to_owned()), (503, date_in(2))] {
         let count = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&count);
         let server = Server::start(move |r| match &*r.what() {

@@ -168,8 +168,8 @@ fn a_subscription_outlives_its_session() {
     client.leave();
 }
 
-/// The server invents updates only for sessions that ask for them by this tool. It forgets that with
-/// the session, and no bridge can know that this call is one to be repeated: the client does it.
+/// The server invents updates only for sessions that ask for them by this tool. It forgets that
+/// with the session, and no bridge can know that this call is to be repeated: the client does it.
 fn switch_updates_on(client: &mut RawClient) {
     let text = client.call_tool("toggle-subscriber-updates", json!({}));
     assert!(text.starts_with("Started simulated resource updated notifications"), "{text}");
