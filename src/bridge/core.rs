@@ -210,6 +210,7 @@ impl Core {
                 if let Some(id) = peek::cancelled_request(&message) {
                     self.from_server.close(&id);
                 }
+                self.record.server_notifies(&message);
             }
             Head::Response { id: None, .. } => {
                 return debug!(?message, "an answer to nobody was dropped");
@@ -273,6 +274,8 @@ impl Core {
         match verdict {
             Again::Now => {
                 asked.was_repeated = true;
+                // Its second chance has patience of its own.
+                asked.since = now;
                 self.send_or_hold(message, now, out);
             }
             Again::WhenBack if now < until => {

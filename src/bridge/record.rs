@@ -1,10 +1,11 @@
 //! What passed by and will be needed again: to open a session anew, and to know what is safe.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use serde::Deserialize;
 
 use super::delivery;
+use crate::limits;
 use crate::message::{Head, Message, peek};
 
 /// What the client said and the server answered, as far as it must be remembered.
@@ -16,6 +17,8 @@ pub(super) struct Record {
     /// The last `resources/subscribe` for each URI that is subscribed to.
     subscriptions: Vec<(String, Message)>,
     level: Option<Message>,
+    /// Tokens of requests whose progress the client has seen, the newest last.
+    progressed: VecDeque<String>,
     /// Tools that say of themselves that calling them twice does no harm.
     safe_tools: HashSet<String>,
 }
@@ -75,6 +78,21 @@ impl Record {
         }
     }
 
+    /// Notes what the server says unasked.
+    pub(super) fn server_notifies(&mut self, message: &Message) {
+        if message.method() != Some("notifications/progress") {
+            return;
+        }
+        let Some(token) = peek::progress_token(message) else { return };
+        if self.progressed.back() != Some(&token) {
+            self.progressed.retain(|known| *known != token);
+            self.progressed.push_back(token);
+        }
+        if self.progressed.len() > limits::PARALLEL_POSTS {
+            self.progressed.pop_front();
+        }
+    }
+
     /// A new session has begun: what the server offers now, and what it offered before.
     pub(super) fn reopened(&mut self, answer: &Message) -> (Offer, Offer) {
         let now = offer(answer).unwrap_or_default();
@@ -84,6 +102,13 @@ impl Record {
 
     /// Whether carrying out `message` twice does no harm.
     pub(super) fn is_safe(&self, message: &Message) -> bool {
+        // Progress only ever increases; a second run would begin anew.
+        if !self.progressed.is_empty()
+            && peek::requested_progress(message)
+                .is_some_and(|token| self.progressed.contains(&token))
+        {
+            return false;
+        }
         match message.method() {
             Some("tools/call") => {
                 tool_name(message).is_some_and(|name| self.safe_tools.contains(&name))
@@ -257,6 +282,18 @@ mod tests {
         let changed = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"r"}]}}"#;
         record.server_answers("tools/list", &message(changed));
         assert!(!record.is_safe(&call("r")), "the newest list counts");
+    }
+
+    #[test]
+    fn a_call_whose_progress_was_seen_is_not_run_again() {
+        let mut record = Record::default();
+        let read = request("resources/read", r#"{"_meta":{"progressToken":"t"}}"#);
+        assert!(record.is_safe(&read));
+        record.server_notifies(&message(
+            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1}}"#,
+        ));
+        assert!(!record.is_safe(&read));
+        assert!(record.is_safe(&request("resources/read", "{}")));
     }
 
     #[test]

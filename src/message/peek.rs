@@ -25,6 +25,41 @@ pub fn cancelled_request(message: &Message) -> Option<Id> {
     Id::from_json(cancelled.params.request_id.get())
 }
 
+/// The token, as its JSON text, that a `notifications/progress` is about.
+#[must_use]
+pub fn progress_token(message: &Message) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Progress<'a> {
+        #[serde(borrow)]
+        params: Token<'a>,
+    }
+    let progress: Progress<'_> = serde_json::from_slice(message.bytes()).ok()?;
+    Some(progress.params.token.get().to_owned())
+}
+
+/// The token under which a request wants to hear of its progress.
+#[must_use]
+pub fn requested_progress(message: &Message) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Request<'a> {
+        #[serde(borrow)]
+        params: Params<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow, rename = "_meta")]
+        meta: Token<'a>,
+    }
+    let request: Request<'_> = serde_json::from_slice(message.bytes()).ok()?;
+    Some(request.params.meta.token.get().to_owned())
+}
+
+#[derive(Deserialize)]
+struct Token<'a> {
+    #[serde(borrow, rename = "progressToken")]
+    token: &'a RawValue,
+}
+
 /// The revision that an answer to `initialize` settles on.
 #[must_use]
 pub fn negotiated_version(answer: &Message) -> Option<String> {

@@ -68,3 +68,25 @@ async fn a_stream_that_was_complete_is_not_opened_again() {
     bridge.finish().await;
     assert!(server.all("GET").is_empty());
 }
+
+#[tokio::test]
+async fn a_cut_answer_whose_server_is_gone_ends_when_nobody_comes_back() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let server = Server::start_at(address, |r| match &*r.what() {
+        "tools/call" => Reply::sse().chunk("id: p0\ndata: \n\n").hang(),
+        _ => polite(r),
+    })
+    .await;
+    let url = format!("http://{address}/mcp");
+    let mut bridge = Bridge::ready(&[&url, "--no-server-stream", "--away-wait", "1"]).await;
+    bridge.send(request(5, "tools/call")).await;
+    server.saw("tools/call").await;
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    server.stop().await;
+    let start = std::time::Instant::now();
+    let error = bridge.receive().await["error"].clone();
+    assert_eq!(error["data"]["delivery"], "unknown", "{error}");
+    assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
+}

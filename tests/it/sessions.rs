@@ -417,3 +417,25 @@ async fn a_keep_alive_pings_inside_the_session_only() {
     let (rest, _, stderr) = bridge.finish().await;
     assert_eq!((rest, stderr.as_str()), (vec![], ""), "its answers never show");
 }
+
+#[tokio::test]
+async fn a_loss_that_the_servers_stream_is_told_in_words_is_healed_as_well() {
+    let generation = Arc::new(AtomicUsize::new(1));
+    let forgotten =
+        || Reply::status(400, "text/plain", "Bad Request: No valid session ID provided");
+    let (inner, known) = (session_server(&generation, forgotten), Arc::clone(&generation));
+    let server = Server::start(move |r| match (&*r.what(), r.header("mcp-session-id")) {
+        ("GET", Some("s1")) if known.load(Ordering::SeqCst) == 1 => {
+            known.store(2, Ordering::SeqCst);
+            Reply::sse().chunk("retry: 100\n\n").end()
+        }
+        ("GET", Some("s2")) => {
+            Reply::sse().event(r#"{"jsonrpc":"2.0","method":"notifications/new"}"#).hang()
+        }
+        _ => inner(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    while bridge.receive().await["method"] != "notifications/new" {}
+    assert_eq!(server.all("initialize").len(), 2);
+}

@@ -10,6 +10,8 @@ use crate::servers::{self, Server};
 
 /// Within this, a call learns that its server has died.
 const BAD_NEWS: Duration = Duration::from_secs(2);
+/// The 5 s for which a server that is away is waited for, and a little more.
+const AWAY: Duration = Duration::from_secs(10);
 /// The server takes about a second from its start to the first message.
 const START: Duration = Duration::from_secs(10);
 /// The server sends an update every 5 seconds, and the first may come before anybody listens.
@@ -70,8 +72,8 @@ fn send_long_call(client: &mut RawClient, meta: Value) -> u64 {
 }
 
 /// The call learns soon that its server has died, and nothing else is said about it.
-fn assert_call_is_lost(client: &mut RawClient, call: u64) {
-    let answer = client.answer(call, BAD_NEWS);
+fn assert_call_is_lost(client: &mut RawClient, call: u64, within: Duration) {
+    let answer = client.answer(call, within);
     assert_eq!(answer["error"]["data"]["delivery"], "unknown", "{answer}");
     let mut aside = client.take_aside();
     aside.retain(|name| !name.ends_with("/list_changed"));
@@ -88,8 +90,8 @@ fn a_call_in_flight_ends_with_its_server_and_the_next_call_works() {
     client.take_aside();
 
     server.kill();
-    // The stream had event ids, but there is nobody left to go on with it.
-    assert_call_is_lost(&mut client, call);
+    // The stream had event ids: its rest is asked for as long as any server is waited for.
+    assert_call_is_lost(&mut client, call, AWAY);
     let _server = place.start();
     assert_echo_works(&mut client);
     assert_only_lists_changed(&mut client);
@@ -109,7 +111,7 @@ fn a_call_in_flight_without_an_event_id_ends_with_its_server_too() {
     client.take_aside();
 
     server.kill();
-    assert_call_is_lost(&mut client, call);
+    assert_call_is_lost(&mut client, call, BAD_NEWS);
     let _server = place.start();
     assert_echo_works(&mut client);
     assert_only_lists_changed(&mut client);

@@ -9,7 +9,7 @@ use tracing::debug;
 
 use super::events::{Events, Position, skipped};
 use super::post::Exchange;
-use super::stream;
+use super::stream::{self, Resumed};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::parse_each;
@@ -22,6 +22,7 @@ impl Exchange {
         let mut position = Position::default();
         let mut backoff = Backoff::default();
         let mut active = Instant::now();
+        let mut away = None;
         let mut body = Some(body);
         loop {
             let mut cause = None;
@@ -45,15 +46,28 @@ impl Exchange {
             else {
                 return Err(lost);
             };
-            let pause = stream::pause(&position, &mut backoff);
+            let mut pause = stream::pause(&position, &mut backoff);
+            if away.is_some() {
+                pause = pause.min(limits::AWAY_CAP);
+            }
             if self.limit.is_some_and(|limit| active.elapsed() + pause > limit) {
                 return Err(lost);
             }
             tokio::time::sleep(pause).await;
             match self.resume(last_id).await {
-                Ok(Some(resumed)) => body = Some(resumed),
-                Ok(None) => {}
+                Ok(Resumed::Stream(resumed)) => body = Some(resumed),
+                Ok(Resumed::Busy) => away = None,
+                // Nobody is there to go on with it: the answer is lost with its server.
+                Ok(Resumed::Unreachable) => {
+                    let since: Instant = *away.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= self.context.settings.away_wait {
+                        return Err(lost);
+                    }
+                }
                 Err(error) => return Err(lost.because(error)),
+            }
+            if body.is_some() {
+                away = None;
             }
         }
     }
@@ -88,8 +102,8 @@ impl Exchange {
         }
     }
 
-    /// Asks the server to go on behind `last_id`. `None`: not now, try again.
-    async fn resume(&self, last_id: HeaderValue) -> Result<Option<Body_>, Error> {
+    /// Asks the server to go on behind `last_id`.
+    async fn resume(&self, last_id: HeaderValue) -> Result<Resumed, Error> {
         let mut headers = self.post.session.stream_headers();
         headers.insert(header::LAST_EVENT_ID, last_id);
         debug!("resuming a stream that was cut");

@@ -26,12 +26,14 @@ enum Opened {
     Stream(Body_),
     /// The server has none, in this session (C8).
     Never,
-    /// 404 while we hold a session: there is no stream, or there is no session.
+    /// It may be that there is no stream, or that there is no session any more.
     Suspicious,
     /// Not now; what failed will not be mended in seconds.
     Later,
     /// Not now; soon, perhaps.
     Soon,
+    /// There is nobody.
+    Unreachable,
 }
 
 /// Keeps the server's own stream open until the task is dropped, or the server has none.
@@ -66,7 +68,7 @@ pub(super) async fn keep_open(context: Arc<Context>, headers: HeaderMap, ping: H
                 None => {}
             },
             Opened::Later => backoff.slow_down(),
-            Opened::Soon => {}
+            Opened::Soon | Opened::Unreachable => {}
         }
         tokio::time::sleep(pause(&position, &mut backoff)).await;
     }
@@ -83,12 +85,21 @@ pub(super) fn pause(position: &Position, backoff: &mut Backoff) -> Duration {
     }
 }
 
-/// Goes on with a stream that was cut. `None`: not now, but trying again makes sense.
+/// What asking for the rest of a stream led to; anything else is final.
+pub(super) enum Resumed {
+    Stream(Body_),
+    /// Not now, but trying again makes sense.
+    Busy,
+    /// There is nobody.
+    Unreachable,
+}
+
+/// Goes on with a stream that was cut.
 pub(super) async fn reopen(
     context: &Context,
     headers: HeaderMap,
     limit: Option<Duration>,
-) -> Result<Option<Body_>, Error> {
+) -> Result<Resumed, Error> {
     let opening = open(context, headers, false);
     let opened = match limit {
         None => opening.await,
@@ -97,8 +108,9 @@ pub(super) async fn reopen(
             .map_err(|_| timeout("SSE response timeout", limit))?,
     };
     match opened {
-        Opened::Stream(body) => Ok(Some(body)),
-        Opened::Soon => Ok(None),
+        Opened::Stream(body) => Ok(Resumed::Stream(body)),
+        Opened::Soon => Ok(Resumed::Busy),
+        Opened::Unreachable => Ok(Resumed::Unreachable),
         Opened::Never | Opened::Suspicious | Opened::Later => Err(Error::new(
             crate::error::Kind::NoResponse,
             "the server did not go on with the stream that was cut",
@@ -127,7 +139,7 @@ async fn open(context: &Context, headers: HeaderMap, in_session: bool) -> Opened
         Ok(response) => response,
         Err(error) => {
             debug!("no stream: {}", context.scrubbed(error));
-            return Opened::Soon;
+            return Opened::Unreachable;
         }
     };
     match Answer::sort(response, false, url) {
@@ -135,17 +147,16 @@ async fn open(context: &Context, headers: HeaderMap, in_session: bool) -> Opened
         Answer::Refused(response) => {
             let refusal = Refusal::read(response, context).await;
             debug!("no stream: {}", refusal.error());
-            by_status(refusal.status(), in_session)
+            let lost = in_session && refusal.tells_of_lost_session();
+            if lost { Opened::Suspicious } else { by_status(refusal.status()) }
         }
         _ => Opened::Never,
     }
 }
 
-fn by_status(status: StatusCode, in_session: bool) -> Opened {
+fn by_status(status: StatusCode) -> Opened {
     match status.as_u16() {
-        405 => Opened::Never,
-        404 if in_session => Opened::Suspicious,
-        404 => Opened::Never,
+        404 | 405 => Opened::Never,
         429 | 500.. => Opened::Soon,
         _ => Opened::Later,
     }
@@ -220,15 +231,14 @@ mod tests {
     #[test]
     fn statuses_decide_whether_there_is_a_stream() {
         // C8, S1-41, S4-23
-        let by = |status, in_session| by_status(StatusCode::from_u16(status).unwrap(), in_session);
-        assert!(matches!(by(405, true), Opened::Never));
-        assert!(matches!(by(404, true), Opened::Suspicious));
-        assert!(matches!(by(404, false), Opened::Never));
+        let by = |status| by_status(StatusCode::from_u16(status).unwrap());
+        assert!(matches!(by(405), Opened::Never));
+        assert!(matches!(by(404), Opened::Never));
         for status in [400, 401, 403, 409] {
-            assert!(matches!(by(status, true), Opened::Later), "{status}");
+            assert!(matches!(by(status), Opened::Later), "{status}");
         }
         for status in [429, 500, 503] {
-            assert!(matches!(by(status, true), Opened::Soon), "{status}");
+            assert!(matches!(by(status), Opened::Soon), "{status}");
         }
     }
 }
