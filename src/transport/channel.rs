@@ -14,6 +14,12 @@ use crate::message::Message;
 /// The bytes that one permit stands for.
 const UNIT: usize = 1024;
 
+/// Smaller items are bounded well enough by their number, and go without a permit.
+const SMALL: usize = 8 * 1024;
+
+/// What an item holds of the budget until it is taken out.
+type Share = Option<OwnedSemaphorePermit>;
+
 /// Something that takes room.
 pub trait Weighed {
     /// How many bytes it takes.
@@ -38,14 +44,14 @@ impl Weighed for Incoming {
 /// The sending end.
 #[derive(Debug)]
 pub struct Sender<T> {
-    slots: mpsc::Sender<(T, OwnedSemaphorePermit)>,
+    slots: mpsc::Sender<(T, Share)>,
     budget: Arc<Semaphore>,
 }
 
 /// The receiving end. What it takes out makes room.
 #[derive(Debug)]
 pub struct Receiver<T> {
-    slots: mpsc::Receiver<(T, OwnedSemaphorePermit)>,
+    slots: mpsc::Receiver<(T, Share)>,
 }
 
 /// Nobody receives any more; the item comes back.
@@ -90,13 +96,19 @@ impl<T: Weighed> Sender<T> {
     ///
     /// When nobody receives any more.
     pub async fn reserve(&self, bytes: usize) -> Result<Permit<'_, T>, Closed> {
+        let share = self.share(bytes).await?;
+        let slot = self.slots.reserve().await.map_err(|_| Closed)?;
+        Ok(Permit { slot, share })
+    }
+
+    async fn share(&self, bytes: usize) -> Result<Share, Closed> {
+        if bytes < SMALL {
+            return Ok(None);
+        }
         let budget = Arc::clone(&self.budget).acquire_many_owned(permits(bytes));
         tokio::select! {
             biased;
-            budget = budget => {
-                let slot = self.slots.reserve().await.map_err(|_| Closed)?;
-                Ok(Permit { slot, budget: budget.map_err(|_| Closed)? })
-            }
+            share = budget => share.map(Some).map_err(|_| Closed),
             // The budget may be held by items that nobody will ever take out.
             () = self.slots.closed() => Err(Closed),
         }
@@ -108,9 +120,14 @@ impl<T: Weighed> Sender<T> {
     ///
     /// When there is no room, or nobody receives any more.
     pub fn try_send(&self, item: T) -> Result<(), T> {
-        let budget = Arc::clone(&self.budget).try_acquire_many_owned(permits(item.size()));
-        let Ok(budget) = budget else { return Err(item) };
-        self.slots.try_send((item, budget)).map_err(|error| match error {
+        let share = match item.size() {
+            ..SMALL => None,
+            bytes => match Arc::clone(&self.budget).try_acquire_many_owned(permits(bytes)) {
+                Ok(share) => Some(share),
+                Err(_) => return Err(item),
+            },
+        };
+        self.slots.try_send((item, share)).map_err(|error| match error {
             TrySendError::Full((item, _)) | TrySendError::Closed((item, _)) => item,
         })
     }
@@ -130,14 +147,14 @@ impl<T: Weighed> Sender<T> {
 /// Room for one item.
 #[derive(Debug)]
 pub struct Permit<'a, T> {
-    slot: mpsc::Permit<'a, (T, OwnedSemaphorePermit)>,
-    budget: OwnedSemaphorePermit,
+    slot: mpsc::Permit<'a, (T, Share)>,
+    share: Share,
 }
 
 impl<T> Permit<'_, T> {
     /// Sends it.
     pub fn send(self, item: T) {
-        self.slot.send((item, self.budget));
+        self.slot.send((item, self.share));
     }
 }
 
@@ -180,16 +197,17 @@ mod tests {
     async fn one_message_fits_however_large_it_is() {
         let (sender, mut receiver) = channel();
         sender.send(message(3 * limits::CHANNEL_BYTES)).await.expect("room");
-        assert!(sender.try_send(message(1)).is_err());
+        assert!(sender.try_send(message(SMALL)).is_err());
+        assert!(sender.try_send(message(1)).is_ok(), "small ones are bounded by their number");
         assert!(receiver.recv().await.is_some());
-        assert!(sender.try_send(message(1)).is_ok());
+        assert!(sender.try_send(message(SMALL)).is_ok());
     }
 
     #[tokio::test]
     async fn whoever_waits_learns_that_nobody_receives() {
         let (sender, receiver) = channel();
         sender.send(message(2 * limits::CHANNEL_BYTES)).await.expect("room");
-        let waiting = sender.send(message(1));
+        let waiting = sender.send(message(SMALL));
         drop(receiver);
         assert_eq!(waiting.await, Err(Closed));
     }

@@ -162,9 +162,8 @@ impl Driver {
             return self.cancel(&id, message);
         }
         let envelope = Envelope::of(&message);
-        let pings = self.flights.values().filter(|flight| flight.is_request("ping")).count();
         let lane = match self.gate.lane(&message) {
-            Lane::Express if message.method() == Some("ping") && pings >= limits::PINGS_AT_ONCE => {
+            Lane::Express if message.method() == Some("ping") && self.has_many_pings() => {
                 Lane::Line
             }
             lane => lane,
@@ -174,6 +173,11 @@ impl Driver {
             Lane::Express => self.launch(outgoing, lane),
             Lane::Line => self.gate.push(outgoing),
         }
+    }
+
+    fn has_many_pings(&self) -> bool {
+        let pings = self.flights.values().filter(|flight| flight.is_request("ping"));
+        pings.count() >= limits::PINGS_AT_ONCE
     }
 
     fn outgoing(&mut self, message: Message, envelope: Option<Envelope>) -> Outgoing {
