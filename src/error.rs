@@ -108,6 +108,13 @@ impl Error {
         self
     }
 
+    /// Whether it says nothing about the server but that it is not to be had.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        self.delivery == Delivery::NotDelivered
+            && matches!(self.kind, Kind::Connect | Kind::Dns | Kind::Tls | Kind::Closed)
+    }
+
     /// The JSON-RPC error code that a client sees.
     #[must_use]
     pub fn code(&self) -> i32 {

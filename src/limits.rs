@@ -42,8 +42,15 @@ pub const REOPENINGS: usize = 5;
 /// See [`REOPENINGS`].
 pub const REOPEN_WINDOW: Duration = Duration::from_secs(30);
 
-/// How many times one request is sent again because its session was lost.
-pub const REOPENINGS_FOR_ONE: u8 = 2;
+/// How many times one request is sent again because its session was lost: what is refused in the
+/// new session as well is not about the session.
+pub const REOPENINGS_FOR_ONE: u8 = 1;
+
+/// Notifications and answers whose place is remembered, in case that they come back.
+pub const TOLD: usize = 1024;
+
+/// A longer pause than this is not what a server can mean by `Retry-After`.
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How many POSTs run at once; what comes on top waits, it never fails.
 pub const PARALLEL_POSTS: usize = 128;

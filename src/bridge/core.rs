@@ -7,7 +7,6 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::Policy;
-use super::delivery::{Again, again};
 use super::pending::InFlight;
 use super::record::Record;
 use super::recover::Recovery;
@@ -55,8 +54,12 @@ pub(super) struct Core {
     pub(super) in_session: bool,
     /// Why nothing gets through, for those whose patience ends.
     pub(super) trouble: Option<Error>,
-    /// Notifications and answers that came back, and until when they are sent again.
-    returned: VecDeque<(Message, Instant)>,
+    /// Notifications and answers that went out of late.
+    pub(super) told: VecDeque<Told>,
+    /// How many messages the client has sent.
+    orders: u64,
+    /// The message by which it is tried whether the server is back.
+    pub(super) trial: Option<Message>,
     /// The client has left; what is in flight then has until this.
     pub(super) leaving: Option<Instant>,
     /// When something was last sent, for the keep-alive.
@@ -67,9 +70,25 @@ pub(super) struct Core {
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) method: Arc<str>,
+    pub(super) order: u64,
     bytes: usize,
-    since: Instant,
+    pub(super) since: Instant,
+    /// The end of its patience with a server that is away.
+    pub(super) until: Option<Instant>,
     pub(super) was_repeated: bool,
+    /// How many times the server has asked for a pause.
+    pub(super) pauses: u32,
+    /// What is remembered of it if it succeeds.
+    remembered: Option<Message>,
+}
+
+/// A message that gets no answer.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) message: Message,
+    pub(super) order: u64,
+    /// The end of its patience, once it has come back.
+    pub(super) until: Option<Instant>,
 }
 
 /// What a request of the bridge's own is for.
@@ -95,7 +114,9 @@ impl Core {
             unanswered: 0,
             in_session: false,
             trouble: None,
-            returned: VecDeque::new(),
+            told: VecDeque::new(),
+            orders: 0,
+            trial: None,
             leaving: None,
             active: now,
         }
@@ -108,7 +129,7 @@ impl Core {
     }
 
     fn is_within_bounds(&self) -> bool {
-        self.unanswered < limits::UNANSWERED_BYTES
+        self.unanswered + self.waiting.bytes() < limits::UNANSWERED_BYTES
     }
 
     pub(super) fn client_says(&mut self, incoming: Incoming, now: Instant, out: &mut Out) {
@@ -121,18 +142,23 @@ impl Core {
                     self.answer_for_client(id, &error, now, out);
                 }
             }
-            Incoming::SessionLost => {}
+            Incoming::SessionLost | Incoming::Reached => {}
         }
     }
 
     fn client_message(&mut self, message: Message, now: Instant, out: &mut Out) {
         match message.head() {
             Head::Request { id, method } => {
+                self.orders += 1;
                 let asked = Asked {
                     method: Arc::clone(method),
+                    order: self.orders,
                     bytes: message.bytes().len(),
                     since: now,
+                    until: None,
                     was_repeated: false,
+                    pauses: 0,
+                    remembered: Record::remembers(method).then(|| message.clone()),
                 };
                 if !self.is_within_bounds() {
                     return refuse_excess(id, out);
@@ -141,8 +167,8 @@ impl Core {
                     return refuse_duplicate(id, out);
                 }
                 self.unanswered += message.bytes().len();
-                self.record.client_says(&message);
                 if &**method == "initialize" {
+                    self.record.client_says(&message);
                     self.own.retain(|_, own| *own == Own::KeepAlive);
                     self.recovery.client_opens();
                 }
@@ -154,11 +180,15 @@ impl Core {
                     if let Some(asked) = self.from_client.close_exactly(&id) {
                         self.unanswered -= asked.bytes;
                     }
+                    self.trial_ended(&id, now);
                     if self.waiting.withdraw(&id).is_some() {
                         return debug!(%id, "cancelled before it was sent");
                     }
                     // It overtakes whatever waits: the link may have the request in line.
                     return out.server(message);
+                }
+                if !self.is_within_bounds() {
+                    return self.give_up(&message, &overloaded());
                 }
                 self.record.client_says(&message);
                 self.send_or_hold(message, now, out);
@@ -190,6 +220,7 @@ impl Core {
             }
             Incoming::Failed { message, error } => self.failed(message, error, now, out),
             Incoming::SessionLost => self.lose_session(now, out),
+            Incoming::Reached => self.server_is_there(now, out),
             Incoming::Refused { error, .. } => debug!("the server sent no message: {error}"),
         }
     }
@@ -219,9 +250,14 @@ impl Core {
                 if let Some(own) = self.own.remove(id) {
                     return self.own_answered(own, &message, now, out);
                 }
-                let Some((id, asked)) = self.close(id) else {
+                let Some((id, asked)) = self.close(id, now) else {
                     return debug!(?message, "an answer that nobody waits for was dropped");
                 };
+                if let (Some(request), Head::Response { is_error: false, .. }) =
+                    (&asked.remembered, message.head())
+                {
+                    self.record.client_says(request);
+                }
                 self.record.server_answers(&asked.method, &message);
                 if &*asked.method == "initialize" {
                     self.in_session = true;
@@ -233,122 +269,52 @@ impl Core {
     }
 
     /// A request of the client's has ended.
-    pub(super) fn close(&mut self, id: &Id) -> Option<(Id, Asked)> {
+    pub(super) fn close(&mut self, id: &Id, now: Instant) -> Option<(Id, Asked)> {
         let (id, asked) = self.from_client.close(id)?;
         self.unanswered -= asked.bytes;
+        self.trial_ended(&id, now);
         Some((id, asked))
     }
 
-    /// A message came back. It ends with an error, or is sent again where the table allows it.
-    fn failed(&mut self, message: Message, error: Error, now: Instant, out: &mut Out) {
-        let reached = error.status.is_some() || !is_unreachable(&error);
-        if reached {
-            self.server_is_there(now, out);
+    /// If `id` was the one that was tried, another may be.
+    fn trial_ended(&mut self, id: &Id, now: Instant) {
+        if self.trial.as_ref().and_then(Message::id) == Some(id) {
+            self.trial = None;
+            self.recovery.trial_over(now);
         }
-        match message.head() {
-            Head::Request { id, .. } => {
-                if let Some(own) = self.own.remove(id) {
-                    return self.own_failed(own, &error, now, out);
-                }
-                let id = id.clone();
-                self.request_failed(&id, message, error, now, out);
-            }
-            _ => self.others_failed(message, error, now),
-        }
-    }
-
-    fn request_failed(
-        &mut self,
-        id: &Id,
-        message: Message,
-        error: Error,
-        now: Instant,
-        out: &mut Out,
-    ) {
-        let is_safe = self.record.is_safe(&message);
-        let Some(asked) = self.from_client.get_mut(id) else { return };
-        let verdict = again(Some(&asked.method), &error, is_safe, asked.was_repeated);
-        debug!(%id, kind = %error.kind, ?verdict, "a request came back: {error}");
-        let patience = self.policy.patience(&asked.method, error.kind);
-        let until = asked.since + patience;
-        match verdict {
-            Again::Now => {
-                asked.was_repeated = true;
-                // Its second chance has patience of its own.
-                asked.since = now;
-                self.send_or_hold(message, now, out);
-            }
-            Again::WhenBack if now < until => {
-                let waiting = Waiting { message, not_before: None, until };
-                self.wait_for_server(waiting, error, now);
-            }
-            Again::After(pause) if self.policy.allows(pause, &asked.method) => {
-                let at = now + pause;
-                let until = at + limits::AWAY_WAIT;
-                self.waiting.push(Waiting { message, not_before: Some(at), until });
-            }
-            _ => self.end(id, &error, out),
-        }
-    }
-
-    /// Notifications and answers have nobody who waits for them, but are not lost for that.
-    fn others_failed(&mut self, message: Message, error: Error, now: Instant) {
-        let known = self.returned.iter().position(|(known, _)| *known == message);
-        let until = match known.and_then(|at| self.returned.remove(at)) {
-            Some((_, until)) => until,
-            None => now + self.policy.away_wait,
-        };
-        let not_before = match again(message.method(), &error, false, true) {
-            Again::WhenBack => None,
-            Again::After(pause) => Some(now + pause),
-            Again::Now | Again::No => return self.give_up(&message, &error),
-        };
-        if not_before.unwrap_or(now) >= until {
-            return self.give_up(&message, &error);
-        }
-        self.returned.push_back((message.clone(), until));
-        if self.returned.len() > limits::CHANNEL {
-            self.returned.pop_front();
-        }
-        let waiting = Waiting { message, not_before, until };
-        match not_before {
-            Some(_) => self.waiting.push(waiting),
-            None => self.wait_for_server(waiting, error, now),
-        }
-    }
-
-    pub(super) fn give_up(&self, message: &Message, error: &Error) {
-        let what = message.method().unwrap_or("an answer");
-        warn!(kind = %error.kind, "{what} did not reach the server: {error}");
-    }
-
-    fn wait_for_server(&mut self, waiting: Waiting, error: Error, now: Instant) {
-        let is_first = matches!(waiting.message.head(), Head::Request { .. })
-            && waiting.message.method() == Some("initialize");
-        if is_first {
-            // What was sent behind it failed first, perhaps; it must not overtake.
-            self.waiting.push_front(waiting);
-        } else {
-            self.waiting.push(waiting);
-        }
-        self.trouble = Some(error);
-        self.recovery.unreachable(now, true);
     }
 
     /// On its way, or in line for it.
     pub(super) fn send_or_hold(&mut self, message: Message, now: Instant, out: &mut Out) {
+        let order = self.note_order(&message);
         if self.recovery.is_open() {
             self.active = now;
             return out.server(message);
         }
         let patience = match message.method() {
-            _ if self.recovery.awaits_session() => self.policy.reopening(),
+            _ if self.recovery.is_reopening() => self.policy.reopening(),
             Some(method) => self.policy.patience(method, Kind::Connect),
             None => self.policy.away_wait,
         };
-        self.waiting.push(Waiting { message, not_before: None, until: now + patience });
+        self.waiting.push(Waiting { message, not_before: None, until: now + patience, order });
         self.recovery.somebody_waits(now);
         self.try_again(now, out);
+    }
+
+    /// Counts the client's messages; of those without an answer it remembers the place.
+    fn note_order(&mut self, message: &Message) -> u64 {
+        if let Head::Request { id, .. } = message.head() {
+            if let Some(asked) = self.from_client.get_mut(id) {
+                return asked.order;
+            }
+            return 0;
+        }
+        self.orders += 1;
+        self.told.push_back(Told { message: message.clone(), order: self.orders, until: None });
+        if self.told.len() > limits::TOLD {
+            self.told.pop_front();
+        }
+        self.orders
     }
 
     pub(super) fn server_is_there(&mut self, now: Instant, out: &mut Out) {
@@ -369,10 +335,13 @@ impl Core {
 
 /// Only while the server waits for answers of the client's; else stdin is not read (C1).
 fn refuse_excess(id: &Id, out: &mut Out) {
+    out.client(reply::error(Some(id), &overloaded()));
+}
+
+fn overloaded() -> Error {
     let message =
         format!("More than {} bytes of requests wait for their answers", limits::UNANSWERED_BYTES);
-    let error = Error::new(Kind::Overloaded, message).not_delivered();
-    out.client(reply::error(Some(id), &error));
+    Error::new(Kind::Overloaded, message).not_delivered()
 }
 
 fn refuse_duplicate(id: &Id, out: &mut Out) {
@@ -384,11 +353,6 @@ fn refuse_duplicate(id: &Id, out: &mut Out) {
 
 pub(super) fn gone() -> Error {
     Error::new(Kind::Closed, "The client has closed its input and answers no more")
-}
-
-/// Whether the failure says nothing about the server but that it is not to be had.
-fn is_unreachable(error: &Error) -> bool {
-    matches!(error.kind, Kind::Connect | Kind::Dns | Kind::Tls | Kind::Closed | Kind::Timeout)
 }
 
 /// The same answer, under the id that its request really had.

@@ -21,7 +21,7 @@ impl Core {
 
     pub(super) fn tick(&mut self, now: Instant, out: &mut Out) {
         while let Some(waiting) = self.waiting.pop_expired(now) {
-            self.end_waiting(&waiting, out);
+            self.end_waiting(&waiting, now, out);
         }
         if self.recovery.is_open() {
             while let Some(rested) = self.waiting.pop_rested(now) {
@@ -52,34 +52,34 @@ impl Core {
     pub(super) fn try_again(&mut self, now: Instant, out: &mut Out) {
         match self.recovery.try_now(now, !self.waiting.is_empty()) {
             Some(Try::Session) => self.ask_for_session(out),
-            Some(Try::Message) => match self.waiting.pop_request() {
-                Some(first) => out.server(first.message),
-                // Only notifications wait: whether they arrive, nobody will tell.
-                None => {
-                    self.recovery.server_is_there();
-                    self.release(now, out);
+            Some(Try::Message) => match self.waiting.pop_first() {
+                Some(first) => {
+                    self.trial = Some(first.message.clone());
+                    out.server(first.message);
                 }
+                None => self.recovery.trial_over(now),
             },
             None => {}
         }
     }
 
     /// A message's patience is over.
-    pub(super) fn end_waiting(&mut self, waiting: &Waiting, out: &mut Out) {
-        let error = self.trouble.clone().unwrap_or_else(|| {
+    pub(super) fn end_waiting(&mut self, waiting: &Waiting, now: Instant, out: &mut Out) {
+        // Whatever befell others: this one was not sent.
+        let error = self.trouble.clone().map(Error::not_delivered).unwrap_or_else(|| {
             Error::new(Kind::Connect, "The server cannot be reached").not_delivered()
         });
         match waiting.message.head() {
             Head::Request { id, .. } => {
                 let id = id.clone();
-                self.end(&id, &error, out);
+                self.end(&id, &error, now, out);
             }
             _ => self.give_up(&waiting.message, &error),
         }
     }
 
-    pub(super) fn end(&mut self, id: &Id, error: &Error, out: &mut Out) {
-        if let Some((id, asked)) = self.close(id) {
+    pub(super) fn end(&mut self, id: &Id, error: &Error, now: Instant, out: &mut Out) {
+        if let Some((id, asked)) = self.close(id, now) {
             // Sent twice: whatever became of the second, the first may have been carried out.
             let delivery = if asked.was_repeated { Delivery::Unknown } else { error.delivery };
             out.client(reply::error(Some(&id), &Error { delivery, ..error.clone() }));

@@ -23,6 +23,7 @@ mod pending;
 mod record;
 mod recover;
 mod reopen;
+mod returned;
 mod waiting;
 
 use core::{Core, Out};
@@ -77,11 +78,6 @@ impl Policy {
     /// How long anything waits for a new session.
     fn reopening(&self) -> Duration {
         self.timeouts.quick.unwrap_or(limits::DRAIN_WITHOUT_TIMEOUT)
-    }
-
-    /// Whether a request may be held back for as long as the server wants it to.
-    fn allows(&self, pause: Duration, method: &str) -> bool {
-        pause <= self.timeouts.of(Some(method)).unwrap_or(limits::WORK_TIMEOUT)
     }
 }
 
@@ -169,6 +165,10 @@ impl Bridge {
             let (for_client, for_server) = (size(&self.out.to_client), size(&self.out.to_server));
             tokio::select! {
                 biased;
+                // Time first: a flood from either side must not hold it up.
+                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {
+                    self.core.tick(Instant::now(), &mut self.out);
+                }
                 permit = self.to_client.reserve(for_client), if !client_takes => {
                     let Ok(permit) = permit else { return Ended::ClientDeaf };
                     if let Some(message) = self.out.to_client.pop_front() {
@@ -196,9 +196,6 @@ impl Bridge {
                             self.core.client_leaves(now, &mut self.out);
                         }
                     }
-                }
-                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {
-                    self.core.tick(Instant::now(), &mut self.out);
                 }
             }
         }

@@ -45,6 +45,11 @@ impl Record {
         (self.initialized.as_ref(), self.level.iter().chain(subscriptions))
     }
 
+    /// Whether a request with `method` changes what must be restored, once it has succeeded.
+    pub(super) fn remembers(method: &str) -> bool {
+        matches!(method, "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe")
+    }
+
     /// Notes what the client says.
     pub(super) fn client_says(&mut self, message: &Message) {
         match (message.head(), message.method()) {

@@ -21,6 +21,8 @@ pub(super) enum Phase {
         trying: bool,
         /// The next one.
         next: Instant,
+        /// The server wants to be left alone until then, whoever waits.
+        earliest: Instant,
     },
     /// The session was lost; the bridge's own `initialize` is under way.
     Reopening,
@@ -56,8 +58,13 @@ impl Recovery {
         self.phase == Phase::Open
     }
 
+    /// Whether a new session has been asked for.
+    pub(super) fn is_reopening(&self) -> bool {
+        self.phase == Phase::Reopening
+    }
+
     /// Whether a lost session is the reason that nothing goes out.
-    pub(super) fn awaits_session(&self) -> bool {
+    fn awaits_session(&self) -> bool {
         matches!(
             self.phase,
             Phase::Reopening | Phase::Away { reopen: true, .. } | Phase::Shut { .. }
@@ -90,20 +97,34 @@ impl Recovery {
             // One of many that were under way when it went: the next try stands.
             return;
         }
-        let pause = self.pause(somebody_waits);
-        self.phase = Phase::Away { reopen, trying: false, next: now + pause };
+        let next = now + self.pause(somebody_waits);
+        self.phase = Phase::Away { reopen, trying: false, next, earliest: now };
+    }
+
+    /// The message that was tried has ended, one way or the other: the next may be tried.
+    pub(super) fn trial_over(&mut self, now: Instant) {
+        if let Phase::Away { trying, next, .. } = &mut self.phase
+            && std::mem::take(trying)
+        {
+            *next = now;
+        }
     }
 
     /// The server wants to be left alone for a while before a session is opened again.
     pub(super) fn rest(&mut self, now: Instant, pause: Duration) {
-        self.phase = Phase::Away { reopen: true, trying: false, next: now + pause };
+        let next = now + pause;
+        self.phase = Phase::Away { reopen: true, trying: false, next, earliest: next };
     }
 
     /// The session is lost. `true`: the new one is to be asked for now.
     pub(super) fn session_lost(&mut self, now: Instant) -> bool {
-        match &self.phase {
+        match &mut self.phase {
             Phase::Reopening => false,
             Phase::Shut { next } if *next > now => false,
+            Phase::Away { reopen, earliest, .. } if *earliest > now => {
+                *reopen = true;
+                false
+            }
             // Who says that it has forgotten us is there.
             Phase::Open | Phase::Away { .. } | Phase::Shut { .. } => self.may_reopen(now),
         }
@@ -124,30 +145,27 @@ impl Recovery {
     /// The client opens a session of its own: whatever was lost is no matter any more.
     pub(super) fn client_opens(&mut self) {
         match &mut self.phase {
-            Phase::Away { reopen, .. } if *reopen => {
-                let Phase::Away { next, .. } = self.phase else { return };
-                self.phase = Phase::Away { reopen: false, trying: false, next };
-            }
+            Phase::Away { reopen, .. } => *reopen = false,
             Phase::Reopening | Phase::Shut { .. } => self.phase = Phase::Open,
-            _ => {}
+            Phase::Open => {}
         }
     }
 
     /// The client has said something: a server that is away is tried at once, within reason (C30).
     pub(super) fn somebody_waits(&mut self, now: Instant) {
-        if let Phase::Away { trying: false, next, .. } = &mut self.phase {
+        if let Phase::Away { trying: false, next, earliest, .. } = &mut self.phase {
             let soonest = if self.tries > 1 { now + limits::AWAY_CAP } else { now };
-            *next = (*next).min(soonest);
+            *next = (*next).min(soonest).max(*earliest);
         }
     }
 
     /// What is to be tried at `now`, if anything. `somebody_waits`: there is a message to try with.
     pub(super) fn try_now(&mut self, now: Instant, somebody_waits: bool) -> Option<Try> {
         match &mut self.phase {
-            Phase::Away { reopen: true, trying: false, next } if *next <= now => {
+            Phase::Away { reopen: true, trying: false, next, .. } if *next <= now => {
                 self.may_reopen(now).then_some(Try::Session)
             }
-            Phase::Away { reopen: false, trying, next }
+            Phase::Away { reopen: false, trying, next, .. }
                 if somebody_waits && !*trying && *next <= now =>
             {
                 *trying = true;
@@ -163,8 +181,8 @@ impl Recovery {
     /// When the next try is due.
     pub(super) fn wake_at(&self, somebody_waits: bool) -> Option<Instant> {
         match self.phase {
-            Phase::Away { reopen: true, trying: false, next } => Some(next),
-            Phase::Away { reopen: false, trying: false, next } | Phase::Shut { next } => {
+            Phase::Away { reopen: true, trying: false, next, .. } => Some(next),
+            Phase::Away { reopen: false, trying: false, next, .. } | Phase::Shut { next } => {
                 somebody_waits.then_some(next)
             }
             _ => None,
@@ -179,7 +197,7 @@ impl Recovery {
         match self.reopenings.front() {
             Some(first) if self.reopenings.len() >= limits::REOPENINGS => {
                 let next = *first + limits::REOPEN_WINDOW;
-                self.phase = Phase::Away { reopen: true, trying: false, next };
+                self.phase = Phase::Away { reopen: true, trying: false, next, earliest: next };
                 false
             }
             _ => {
@@ -247,7 +265,6 @@ mod tests {
         let (mut recovery, now) = (Recovery::default(), Instant::now());
         assert!(recovery.session_lost(now));
         recovery.unreachable(now, true);
-        assert!(recovery.awaits_session());
         let next = recovery.wake_at(false).unwrap();
         assert_eq!(recovery.try_now(next, false), Some(Try::Session), "even if nobody waits");
         recovery.refused(next);
@@ -261,6 +278,26 @@ mod tests {
         recovery.unreachable(now, true);
         assert_eq!(recovery.try_now(later(now, 100), true), Some(Try::Message));
         assert!(recovery.session_lost(later(now, 101)));
+    }
+
+    #[test]
+    fn a_try_that_ends_without_a_word_makes_way_for_the_next() {
+        let (mut recovery, now) = (Recovery::default(), Instant::now());
+        recovery.unreachable(now, true);
+        let now = later(now, 100);
+        assert_eq!(recovery.try_now(now, true), Some(Try::Message));
+        recovery.trial_over(now);
+        assert_eq!(recovery.try_now(now, true), Some(Try::Message));
+    }
+
+    #[test]
+    fn a_server_that_wants_to_rest_is_not_hurried() {
+        let (mut recovery, now) = (Recovery::default(), Instant::now());
+        recovery.session_lost(now);
+        recovery.rest(now, Duration::from_secs(3));
+        recovery.somebody_waits(now);
+        assert!(!recovery.session_lost(now));
+        assert_eq!(recovery.wake_at(true), Some(later(now, 3000)));
     }
 
     #[test]

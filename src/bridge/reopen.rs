@@ -34,7 +34,11 @@ impl Core {
             (Own::Session, Head::Response { is_error: false, .. }) => {
                 self.reopened(answer, now, out);
             }
-            (Own::Session, _) => self.session_refused(now, out),
+            (Own::Session, _) => {
+                let refused = "The server has lost the session and refuses a new one";
+                self.trouble = Some(Error::new(Kind::SessionLost, refused));
+                self.session_refused(now, out);
+            }
             (Own::Restoring, Head::Response { is_error: true, .. }) => {
                 warn!("the new session did not take over a subscription or the log level");
             }
@@ -95,7 +99,7 @@ impl Core {
     fn session_refused(&mut self, now: Instant, out: &mut Out) {
         self.recovery.refused(now);
         while let Some(waiting) = self.waiting.pop() {
-            self.end_waiting(&waiting, out);
+            self.end_waiting(&waiting, now, out);
         }
     }
 

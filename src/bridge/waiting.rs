@@ -14,26 +14,41 @@ pub(super) struct Waiting {
     pub(super) not_before: Option<Instant>,
     /// Given up then.
     pub(super) until: Instant,
+    /// Its place among the client's messages.
+    pub(super) order: u64,
 }
 
 /// The queue of them.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     waiting: VecDeque<Waiting>,
+    /// Bytes of those that nobody waits for an answer to: requests are counted elsewhere.
+    bytes: usize,
+}
+
+impl Waiting {
+    fn own_bytes(&self) -> usize {
+        match self.message.head() {
+            Head::Request { .. } => 0,
+            _ => self.message.bytes().len(),
+        }
+    }
 }
 
 impl Queue {
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
+    /// To its place: what came first goes first, however often it came back.
     pub(super) fn push(&mut self, waiting: Waiting) {
-        self.waiting.push_back(waiting);
-    }
-
-    /// Back to its place: it left before all others.
-    pub(super) fn push_front(&mut self, waiting: Waiting) {
-        self.waiting.push_front(waiting);
+        self.bytes += waiting.own_bytes();
+        let at = self.waiting.partition_point(|known| known.order <= waiting.order);
+        self.waiting.insert(at, waiting);
     }
 
     /// Takes the request `id` out.
@@ -46,10 +61,9 @@ impl Queue {
         self.take(at)
     }
 
-    /// The first request, for a try whether the server is back.
-    pub(super) fn pop_request(&mut self) -> Option<Waiting> {
-        let is_request = |w: &Waiting| matches!(w.message.head(), Head::Request { .. });
-        let at = self.waiting.iter().position(|w| is_request(w) && w.not_before.is_none())?;
+    /// The first, for a try whether the server is back.
+    pub(super) fn pop_first(&mut self) -> Option<Waiting> {
+        let at = self.waiting.iter().position(|w| w.not_before.is_none())?;
         self.take(at)
     }
 
@@ -82,6 +96,8 @@ impl Queue {
     }
 
     fn take(&mut self, at: usize) -> Option<Waiting> {
-        self.waiting.remove(at)
+        let waiting = self.waiting.remove(at)?;
+        self.bytes -= waiting.own_bytes();
+        Some(waiting)
     }
 }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use tokio::sync::Notify;
 
 /// A switch that is thrown once.
 #[derive(Clone, Debug, Default)]
@@ -26,8 +27,33 @@ impl Flag {
     }
 }
 
-/// Raised when a request begins to leave: until then it cannot have reached the server.
-pub type Progress = Flag;
+/// Whether a request has begun to leave: until then it cannot have reached the server.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<(AtomicBool, Notify)>);
+
+impl Progress {
+    /// Whether any of it may have been written.
+    #[must_use]
+    pub fn is_raised(&self) -> bool {
+        self.0.0.load(Ordering::Relaxed)
+    }
+
+    /// Completes when it begins to leave: there is a connection.
+    pub async fn begun(&self) {
+        loop {
+            let begun = self.0.1.notified();
+            if self.is_raised() {
+                return;
+            }
+            begun.await;
+        }
+    }
+
+    fn raise(&self) {
+        self.0.0.store(true, Ordering::Relaxed);
+        self.0.1.notify_waiters();
+    }
+}
 
 /// One piece of bytes; hyper asks for it when head and body are about to go out.
 #[derive(Debug)]

@@ -69,6 +69,8 @@ pub enum Incoming {
     },
     /// The peer has forgotten the session, which was noticed by other means than a message.
     SessionLost,
+    /// A peer that could not be reached can be reached again.
+    Reached,
 }
 
 /// The two ends of a link's channels that its own tasks hold.

@@ -196,7 +196,9 @@ mod tests {
                     let id = id.as_ref().map_or("null".into(), ToString::to_string);
                     format!("!{id} {}", error.code())
                 }
-                Incoming::Failed { .. } | Incoming::SessionLost => unreachable!("nothing was sent"),
+                Incoming::Failed { .. } | Incoming::SessionLost | Incoming::Reached => {
+                    unreachable!("nothing was sent")
+                }
             })
             .collect()
     }

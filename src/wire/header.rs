@@ -58,7 +58,7 @@ pub fn parse_line(line: &str) -> Result<(HeaderName, String), String> {
     };
     let name = name.trim();
     let name = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| format!("'{}' is not a header name", name.escape_default()))?;
+        .map_err(|_| "what stands before the colon is not a header name".to_owned())?;
     Ok((name, value.trim().to_owned()))
 }
 
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(parse_line("X-A:b").unwrap().1, "b");
         assert_eq!(parse_line("Authorization:Bearer a:b").unwrap().1, "Bearer a:b");
         assert!(parse_line("nothing").unwrap_err().contains("no colon"));
-        assert!(parse_line("a b: c").unwrap_err().contains("'a b' is not a header name"));
+        assert!(parse_line("a b: c").unwrap_err().contains("is not a header name"));
         assert!(parse_value(&NAME, "a\r\nb").unwrap_err().contains("line break"));
         assert!(parse_value(&NAME, "a\u{1}b").unwrap_err().contains("control character"));
     }

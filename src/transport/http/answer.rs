@@ -223,7 +223,12 @@ impl Refusal {
                 code.is_none_or(|(code, _)| code != -32601)
             }
             401 | 403 | 408 | 413 | 429 => false,
-            400..=499 => speaks_of_lost_session(&String::from_utf8_lossy(&self.body)),
+            400..=499 => {
+                let code = self.json_rpc_error().and_then(|error| peek::error_code(&error));
+                // The server understood the request, and complains about that.
+                let is_answer = matches!(code, Some((-32602 | -32601, _)));
+                !is_answer && speaks_of_lost_session(&String::from_utf8_lossy(&self.body))
+            }
             _ => false,
         }
     }
@@ -235,10 +240,11 @@ impl Refusal {
         }
         let value = self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
         if let Ok(seconds) = value.parse::<u64>() {
-            return Some(Duration::from_secs(seconds));
+            return Some(Duration::from_secs(seconds).min(limits::LONGEST_PAUSE));
         }
         let date = httpdate::parse_http_date(value).ok()?;
-        Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+        let pause = date.duration_since(SystemTime::now()).unwrap_or_default();
+        Some(pause.min(limits::LONGEST_PAUSE))
     }
 
     fn hints(&self) -> String {
@@ -264,25 +270,31 @@ impl Refusal {
     }
 }
 
-/// Plain words, as servers write them: "No valid session ID provided", "Session expired".
+/// Plain words, as servers write them: "No valid session ID provided", "Session expired". Whole
+/// phrases, since a call may be about sessions of quite another sort.
 fn speaks_of_lost_session(text: &str) -> bool {
-    const STATES: [&str; 12] = [
-        "unknown",
-        "expired",
-        "invalid",
-        "no valid",
-        "missing",
-        "not found",
-        "not exist",
-        "terminated",
-        "closed",
-        "required",
-        "not recognized",
-        "no longer",
+    const PHRASES: [&str; 18] = [
+        "not initialized",
+        "session id",
+        "session-id",
+        "sessionid",
+        "session not found",
+        "session expired",
+        "session has expired",
+        "session is expired",
+        "expired session",
+        "unknown session",
+        "invalid session",
+        "no valid session",
+        "missing session",
+        "no session",
+        "no such session",
+        "session terminated",
+        "session does not exist",
+        "session is missing",
     ];
     let text = text.to_ascii_lowercase();
-    text.contains("not initialized")
-        || (text.contains("session") && STATES.iter().any(|state| text.contains(state)))
+    PHRASES.iter().any(|phrase| text.contains(phrase))
 }
 
 #[cfg(test)]
@@ -361,7 +373,10 @@ mod tests {
                 assert!(!lost(status, body), "{status} {body}");
             }
         }
-        assert!(!lost(400, "Bad Request") && !lost(400, "session of parliament"));
+        assert!(!lost(400, "Bad Request") && !lost(400, "invalid: session_name is required"));
+        let params =
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"invalid session id"}}"#;
+        assert!(!lost(400, params), "the request was understood");
         let unknown =
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#;
         assert!(!lost(404, unknown));
@@ -378,6 +393,7 @@ mod tests {
         assert_eq!(pause(503, "Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
         let soon = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(100));
         assert!(pause(503, &soon).unwrap() > Duration::from_secs(90));
+        assert_eq!(pause(429, "18446744073709551615"), Some(limits::LONGEST_PAUSE));
         assert_eq!(pause(503, "soon"), None);
         assert_eq!(pause(500, "7"), None);
     }

@@ -32,7 +32,13 @@ pub(super) enum Report {
     /// The message was answered or accepted (`well`), or has failed.
     Settled { ticket: u64, well: bool, session_id: Option<HeaderValue>, failure: Option<Error> },
     /// The server does not know the session that the message was sent in.
-    SessionLost { ticket: u64, session: HeaderValue, error: Error },
+    SessionLost {
+        ticket: u64,
+        session: HeaderValue,
+        error: Error,
+        /// The server's own error, in case that it is not about the session.
+        last_word: Option<Message>,
+    },
     /// An answer to the request `id` came on a stream that is not its own.
     Answered { id: Id },
     /// The same, found out without any message of the client's.
@@ -51,7 +57,9 @@ pub(super) struct Driver {
     /// Every task of the link: dropped with the driver.
     tasks: JoinSet<()>,
     server_stream: Option<AbortHandle>,
-    /// When the session was lost, and what the server said.
+    /// More may come to be sent.
+    pub(super) is_open: bool,
+    /// When the session was lost, and what the server said; until something has gone well again.
     pub(super) lost: Option<(Instant, Error)>,
 }
 
@@ -69,6 +77,11 @@ impl Flight {
     /// all the answers that it wants.
     fn matters(&self) -> bool {
         !matches!(self.outgoing.message.head(), Head::Request { .. })
+    }
+
+    /// Not part of a handshake.
+    fn is_ordinary(&self) -> bool {
+        !self.is_request("initialize") && !self.is_notification(INITIALIZED)
     }
 
     fn is_request(&self, name: &str) -> bool {
@@ -100,6 +113,7 @@ impl Driver {
             tasks: JoinSet::new(),
             server_stream: None,
             lost: None,
+            is_open: true,
             context,
         }
     }
@@ -126,13 +140,14 @@ impl Driver {
         mut reports: mpsc::Receiver<Report>,
     ) -> End {
         let context = Arc::clone(&self.context);
-        let mut is_open = true;
+        self.is_open = true;
         loop {
             while let Some(next) = self.gate.pop() {
                 self.launch(next, Lane::Line);
             }
             while self.tasks.try_join_next().is_some() {}
-            if !is_open && self.gate.is_empty() && !self.flights.values().any(Flight::matters) {
+            if !self.is_open && self.gate.is_empty() && !self.flights.values().any(Flight::matters)
+            {
                 return End::Finished;
             }
             let give_up = self.give_up_at();
@@ -140,12 +155,12 @@ impl Driver {
                 // Reports first: what the client says next may depend on them.
                 biased;
                 Some(report) = reports.recv() => self.heed(report).await,
-                message = outgoing.recv(), if is_open => match message {
+                message = outgoing.recv(), if self.is_open => match message {
                     Some(message) => self.accept(message),
                     // Who listens no more wants no more.
                     None if context.incoming.is_closed() => return End::AtOnce,
                     None => {
-                        is_open = false;
+                        self.is_open = false;
                         self.gate.drop_requests();
                     }
                 },
@@ -163,6 +178,11 @@ impl Driver {
         }
         let envelope = Envelope::of(&message);
         let lane = match self.gate.lane(&message) {
+            // There is no session to say it in.
+            Lane::Express if self.gate.is_held() && message.method().is_none() => {
+                return debug!("an answer to a question of a lost session was dropped");
+            }
+            Lane::Express if self.gate.is_held() && envelope.is_none() => Lane::Line,
             Lane::Express if message.method() == Some("ping") && self.has_many_pings() => {
                 Lane::Line
             }
@@ -234,16 +254,21 @@ impl Driver {
                     Arc::make_mut(&mut self.session).adopt(id);
                 }
                 let Some(flight) = self.settle(ticket) else { return };
+                if well && flight.is_ordinary() {
+                    self.lost = None;
+                }
+                if let Some(error) = failure.as_ref().filter(|error| error.is_unreachable()) {
+                    self.return_all(error).await;
+                }
                 if flight.is_request("initialize") {
                     self.opened(failure).await;
                 } else if well && flight.is_notification(INITIALIZED) {
                     self.open_server_stream();
                 }
             }
-            Report::SessionLost { ticket, session, error } => {
+            Report::SessionLost { ticket, session, error, last_word } => {
                 let Some(flight) = self.settle(ticket) else { return };
-                self.lose_session(&session, &error).await;
-                self.take_back(flight, error).await;
+                self.message_lost(flight, &session, error, last_word).await;
             }
             Report::SessionGone { session } => {
                 let error = Error::new(Kind::SessionLost, "The server no longer knows the session");

@@ -121,7 +121,10 @@ impl Gate {
             (Handshake::Open, _) | (Handshake::Answered, false) => 0,
             (Handshake::Asked | Handshake::Confirming, _) => self.find(|_| false)?,
             (Handshake::Lost, _) => self.find(|o| o.is_request("initialize"))?,
-            (Handshake::Answered, true) => self.find(|o| o.is_notification(INITIALIZED))?,
+            // The client may have begun anew in the meantime.
+            (Handshake::Answered, true) => {
+                self.find(|o| o.is_notification(INITIALIZED) || o.is_request("initialize"))?
+            }
         };
         if self.running >= self.parallel && !self.waiting.get(at)?.is_handshake() {
             return None;
@@ -204,14 +207,25 @@ impl Gate {
         self.has_opened
     }
 
-    /// The session is lost. `false` if nobody can open another.
+    /// The session is lost. `true` if somebody must open another.
     pub(super) fn lost(&mut self) -> bool {
-        // A handshake that is under way replaces it.
-        if self.has_opened && matches!(self.handshake, Handshake::Open | Handshake::Answered) {
-            self.handshake = Handshake::Lost;
-            self.is_reopening = true;
+        // An `initialize` that is under way replaces it.
+        if !self.has_opened || self.handshake == Handshake::Asked {
+            return false;
         }
-        self.has_opened
+        self.handshake = Handshake::Lost;
+        self.is_reopening = true;
+        true
+    }
+
+    /// Whether a lost session is being replaced.
+    pub(super) fn is_held(&self) -> bool {
+        self.is_reopening
+    }
+
+    /// Gives back everything.
+    pub(super) fn take_all(&mut self) -> Vec<Outgoing> {
+        self.waiting.drain(..).collect()
     }
 
     fn leaves(&mut self, outgoing: &Outgoing) {

@@ -18,19 +18,35 @@ impl Driver {
     /// wait for one wait in vain.
     pub(super) async fn opened(&mut self, failure: Option<Error>) {
         let in_vain = self.gate.answered(false);
-        let error = failure.unwrap_or_else(|| {
-            Error::new(Kind::SessionLost, "The server opened no new session").not_delivered()
-        });
+        // They were not sent, whatever became of the `initialize`.
+        let error = match failure {
+            Some(failure) if failure.is_unreachable() => failure,
+            failure => {
+                let error = Error::new(Kind::SessionLost, "The server opened no new session");
+                failure.into_iter().fold(error, Error::because).not_delivered()
+            }
+        };
         for outgoing in in_vain {
+            self.give_back(outgoing.message, error.clone()).await;
+        }
+    }
+
+    /// Nobody is there: what waits in line need not find out one by one.
+    pub(super) async fn return_all(&mut self, error: &Error) {
+        for outgoing in self.gate.take_all() {
             self.give_back(outgoing.message, error.clone()).await;
         }
     }
 
     /// Until when messages wait for somebody to open a session.
     pub(super) fn give_up_at(&self) -> Option<Instant> {
-        let waits = self.gate.is_lost() && !self.gate.is_empty();
+        let waits = self.gate.is_held() && !self.gate.is_empty();
         let (since, _) = self.lost.as_ref().filter(|_| waits)?;
-        Some(*since + self.context.settings.away_wait)
+        let settings = &self.context.settings;
+        // Nobody has asked for one yet; or it was asked for, and takes its time.
+        let asked = settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
+        let limit = if self.gate.is_lost() { settings.away_wait.min(asked) } else { asked };
+        Some(*since + limit)
     }
 
     /// Nobody has opened one in time.
@@ -48,24 +64,36 @@ impl Driver {
         }
         debug!(session = session.to_str().ok(), "the session is lost");
         Arc::make_mut(&mut self.session).forget();
-        self.lost = Some((Instant::now(), error.clone()));
+        self.lost.get_or_insert_with(|| (Instant::now(), error.clone()));
         self.close_server_stream();
         if self.gate.lost() {
             let _ = self.context.incoming.send(Incoming::SessionLost).await;
         }
     }
 
-    /// A message whose session was lost waits for the next one, unless it has done so too often.
-    pub(super) async fn take_back(&mut self, flight: Flight, error: Error) {
+    /// A message met the loss: it waits for the next session. If it has done so before, it is not
+    /// about the session, and the server's own words are the answer.
+    pub(super) async fn message_lost(
+        &mut self,
+        flight: Flight,
+        session: &HeaderValue,
+        error: Error,
+        last_word: Option<Message>,
+    ) {
         let mut outgoing = flight.outgoing;
+        if outgoing.losses >= limits::REOPENINGS_FOR_ONE {
+            return match last_word {
+                Some(answer) => drop(self.context.incoming.send(Incoming::Message(answer)).await),
+                None => self.give_back(outgoing.message, error).await,
+            };
+        }
         outgoing.losses += 1;
+        self.lose_session(session, &error).await;
         match outgoing.message.head() {
             // The question died with its session; a new session is confirmed by itself.
             Head::Response { .. } => {}
             Head::Notification { method } if &**method == INITIALIZED => {}
-            _ if outgoing.losses <= limits::REOPENINGS_FOR_ONE && self.gate.can_reopen() => {
-                self.gate.put_back(outgoing);
-            }
+            _ if self.gate.can_reopen() && self.is_open => self.gate.put_back(outgoing),
             _ => self.give_back(outgoing.message, error).await,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -94,7 +95,14 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
     Ok(spawn(|Ends { outgoing, incoming, .. }| {
         let (reports, inbound_reports) = mpsc::channel(limits::CHANNEL);
         let client = HttpClient::new(settings.connect_timeout);
-        let context = Arc::new(Context { client, endpoint, settings, incoming, reports });
+        let context = Arc::new(Context {
+            client,
+            endpoint,
+            settings,
+            incoming,
+            is_away: AtomicBool::new(false),
+            reports,
+        });
         Driver::new(context).run(outgoing, inbound_reports)
     }))
 }
@@ -107,6 +115,8 @@ struct Context {
     settings: Settings,
     /// To whoever holds the link.
     incoming: channel::Sender<Incoming>,
+    /// The last word is that the server cannot be reached.
+    is_away: AtomicBool,
     /// To the driver, which owns the session.
     reports: mpsc::Sender<Report>,
 }

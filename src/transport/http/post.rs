@@ -1,6 +1,7 @@
 //! The life of one POST: sent, answered or failed, and never without an end.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -47,8 +48,15 @@ impl Post {
 /// Sends the message and delivers what comes back.
 pub(super) async fn run(context: Arc<Context>, post: Post, call: Call) {
     let limit = context.settings.timeouts.of(post.message.method());
-    let mut exchange =
-        Exchange { context, post, limit, is_settled: false, session_id: None, failure: None };
+    let mut exchange = Exchange {
+        context,
+        post,
+        limit,
+        is_settled: false,
+        session_id: None,
+        failure: None,
+        last_word: None,
+    };
     let (message, session) = (&exchange.post.message, exchange.post.session_id());
     exchange.context.crossing(Direction::ToServer, message, session);
     match exchange.perform(call).await {
@@ -70,6 +78,8 @@ pub(super) struct Exchange {
     session_id: Option<HeaderValue>,
     /// Why it failed, for those who wait for it.
     failure: Option<Error>,
+    /// What the server said of the lost session, if it turns out not to be about the session.
+    last_word: Option<Message>,
 }
 
 impl Exchange {
@@ -112,16 +122,38 @@ impl Exchange {
     }
 
     async fn send(&self, call: Call) -> Result<Response<Body_>, Error> {
-        let sending = self.context.client.send(call);
-        let Some(limit) = self.limit else {
-            return sending.await;
+        let sending = self.attempt(call);
+        let answer = match self.limit {
+            None => sending.await,
+            Some(limit) => tokio::time::timeout(limit, sending).await.unwrap_or_else(|_| {
+                let what = if self.request_id().is_some() { "Request" } else { "Notify" };
+                let error = timeout(&format!("{what} timeout"), limit);
+                let begun = self.post.progress.is_raised();
+                Err(if begun { error } else { error.not_delivered() })
+            }),
         };
-        tokio::time::timeout(limit, sending).await.unwrap_or_else(|_| {
-            let what = if self.request_id().is_some() { "Request" } else { "Notify" };
-            let error = timeout(&format!("{what} timeout"), limit);
-            let begun = self.post.progress.is_raised();
-            Err(if begun { error } else { error.not_delivered() })
-        })
+        if answer.as_ref().is_err_and(Error::is_unreachable) {
+            self.context.is_away.store(true, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    /// Sends it; the first that gets through to a server that was away tells so.
+    async fn attempt(&self, call: Call) -> Result<Response<Body_>, Error> {
+        let sending = self.context.client.send(call);
+        if !self.context.is_away.load(Ordering::Relaxed) {
+            return sending.await;
+        }
+        tokio::pin!(sending);
+        tokio::select! {
+            biased;
+            answer = &mut sending => return answer,
+            () = self.post.progress.begun() => {}
+        }
+        if self.context.is_away.swap(false, Ordering::Relaxed) {
+            let _ = self.context.incoming.send(Incoming::Reached).await;
+        }
+        sending.await
     }
 
     async fn read_json(&mut self, mut body: Body_) -> Result<(), Error> {
@@ -177,6 +209,8 @@ impl Exchange {
         let refusal = Refusal::read(response, &self.context).await;
         let in_session = self.post.session_id().is_some() && !self.opens();
         if in_session && refusal.tells_of_lost_session() {
+            let id = self.request_id();
+            self.last_word = refusal.json_rpc_error().zip(id).map(|(e, id)| edit::with_id(&e, id));
             return Err(refusal.lost_session());
         }
         let Some(id) = self.request_id().cloned() else {
@@ -279,8 +313,9 @@ impl Exchange {
     async fn lose_session(&mut self, error: Error) {
         let error = self.context.scrubbed(error);
         let Some(session) = self.post.session_id().cloned() else { return };
-        let ticket = self.post.ticket;
-        let _ = self.context.reports.send(Report::SessionLost { ticket, session, error }).await;
+        let (ticket, last_word) = (self.post.ticket, self.last_word.take());
+        let report = Report::SessionLost { ticket, session, error, last_word };
+        let _ = self.context.reports.send(report).await;
     }
 
     /// C19: a request that timed out here may still run there.

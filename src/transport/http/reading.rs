@@ -26,8 +26,8 @@ impl Exchange {
         let mut body = Some(body);
         loop {
             let mut cause = None;
+            position.moved = false;
             if let Some(body) = body.take() {
-                position.moved = false;
                 match self.read_connection(body, &mut position).await {
                     Ok(()) => {}
                     Err(error) if error.kind == Kind::Closed => cause = Some(error),

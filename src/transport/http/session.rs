@@ -22,6 +22,7 @@ pub(super) struct Session {
     /// What the user wants to be sent as the revision, whatever was negotiated (C21).
     configured_version: Option<HeaderValue>,
     id: Option<HeaderValue>,
+    has_begun: bool,
     version: Option<HeaderValue>,
     rules: &'static Revision,
 }
@@ -43,8 +44,15 @@ impl Session {
         let configured_version = settings.protocol_version.clone().or(from_headers);
         let rules = Revision::of("", Era::Legacy);
         let in_session = HeaderMap::new();
-        let mut session =
-            Self { base, in_session, configured_version, id: None, version: None, rules };
+        let mut session = Self {
+            base,
+            in_session,
+            configured_version,
+            id: None,
+            has_begun: false,
+            version: None,
+            rules,
+        };
         session.refresh();
         session
     }
@@ -68,6 +76,7 @@ impl Session {
     ) -> Option<HeaderValue> {
         self.version = version.and_then(|version| HeaderValue::from_str(version).ok());
         self.rules = Revision::of(version.unwrap_or_default(), Era::Legacy);
+        self.has_begun = true;
         let old = std::mem::replace(&mut self.id, id);
         self.refresh();
         old.filter(|old| Some(old) != self.id.as_ref())
@@ -81,8 +90,11 @@ impl Session {
 
     /// An answer to another message named a session: taken only if there is none (C14).
     pub(super) fn adopt(&mut self, id: HeaderValue) {
-        self.id.get_or_insert(id);
-        self.refresh();
+        // Once there was a handshake, only another one counts.
+        if !self.has_begun {
+            self.id.get_or_insert(id);
+            self.refresh();
+        }
     }
 
     /// The rules by which a message goes out.

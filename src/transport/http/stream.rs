@@ -204,7 +204,11 @@ async fn ask_for_session(context: &Context, headers: &HeaderMap) -> Option<bool>
     let asking = context.client.send(context.call(Method::POST, headers.clone(), body));
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
     let status = tokio::time::timeout(limit, asking).await.ok()?.ok()?.status();
-    (!status.is_server_error()).then_some(status.is_success())
+    match status.as_u16() {
+        // These say something, but not about the session.
+        401 | 403 | 408 | 429 | 500.. => None,
+        _ => Some(status.is_success()),
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,139 @@
+//! Messages that came back: each ends with an error, or is sent again where the table allows it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use super::core::{Core, Out};
+use super::delivery::{Again, again};
+use super::waiting::Waiting;
+use crate::error::{Delivery, Error, Kind};
+use crate::limits;
+use crate::message::{Head, Id, Message};
+
+impl Core {
+    pub(super) fn failed(&mut self, message: Message, error: Error, now: Instant, out: &mut Out) {
+        if self.trial.as_ref() == Some(&message) {
+            self.trial = None;
+        }
+        if let Head::Request { id, .. } = message.head()
+            && let Some(own) = self.own.remove(id)
+        {
+            return self.own_failed(own, &error, now, out);
+        }
+        if shows_life(&message, &error) {
+            self.server_is_there(now, out);
+        }
+        match message.head().clone() {
+            Head::Request { id, .. } => self.request_failed(&id, message, error, now, out),
+            _ => self.telling_failed(message, error, now),
+        }
+    }
+
+    fn request_failed(
+        &mut self,
+        id: &Id,
+        message: Message,
+        error: Error,
+        now: Instant,
+        out: &mut Out,
+    ) {
+        let is_safe = self.record.is_safe(&message);
+        let policy = self.policy;
+        let Some(asked) = self.from_client.get_mut(id) else {
+            return self.recovery.trial_over(now);
+        };
+        let verdict = again(Some(&asked.method), &error, is_safe, asked.was_repeated);
+        debug!(%id, kind = %error.kind, ?verdict, "a request came back: {error}");
+        let order = asked.order;
+        match verdict {
+            Again::Now => {
+                asked.was_repeated = true;
+                self.recovery.trial_over(now);
+                self.send_or_hold(message, now, out);
+            }
+            Again::WhenBack => {
+                let from = if &*asked.method == "initialize" { asked.since } else { now };
+                let patience = policy.patience(&asked.method, error.kind);
+                let until = *asked.until.get_or_insert(from + patience);
+                if until <= now {
+                    self.recovery.unreachable(now, true);
+                    return self.end(id, &error, now, out);
+                }
+                let waiting = Waiting { message, not_before: None, until, order };
+                self.wait_for_server(waiting, error, now);
+            }
+            Again::After(pause) => {
+                // Its own pause, but never a storm, and not beyond the request's own time.
+                let pause = pause.max(pause_after(asked.pauses));
+                asked.pauses += 1;
+                let limit = policy.timeouts.of(Some(&asked.method)).unwrap_or(limits::WORK_TIMEOUT);
+                let at = now + pause;
+                if at > asked.since + limit {
+                    return self.end(id, &error, now, out);
+                }
+                let until = at + policy.away_wait;
+                self.waiting.push(Waiting { message, not_before: Some(at), until, order });
+            }
+            Again::No => self.end(id, &error, now, out),
+        }
+    }
+
+    /// Notifications and answers have nobody who waits for them, but are not lost for that.
+    fn telling_failed(&mut self, message: Message, error: Error, now: Instant) {
+        let away_wait = self.policy.away_wait;
+        let Some(told) = self.told.iter_mut().find(|told| told.message == message) else {
+            self.recovery.trial_over(now);
+            return self.give_up(&message, &error);
+        };
+        let until = *told.until.get_or_insert(now + away_wait);
+        let order = told.order;
+        let not_before = match again(message.method(), &error, false, true) {
+            Again::WhenBack => None,
+            Again::After(pause) => Some(now + pause.max(limits::AWAY_BASE)),
+            Again::Now | Again::No => {
+                self.recovery.trial_over(now);
+                return self.give_up(&message, &error);
+            }
+        };
+        if not_before.unwrap_or(now) >= until {
+            self.recovery.unreachable(now, true);
+            return self.give_up(&message, &error);
+        }
+        let waiting = Waiting { message, not_before, until, order };
+        match not_before {
+            Some(_) => self.waiting.push(waiting),
+            None => self.wait_for_server(waiting, error, now),
+        }
+    }
+
+    pub(super) fn give_up(&self, message: &Message, error: &Error) {
+        let what = message.method().unwrap_or("an answer");
+        warn!(kind = %error.kind, "{what} did not reach the server: {error}");
+    }
+
+    fn wait_for_server(&mut self, waiting: Waiting, error: Error, now: Instant) {
+        self.waiting.push(waiting);
+        self.trouble = Some(error);
+        self.recovery.unreachable(now, true);
+    }
+}
+
+/// Whether a failure shows that the server is there, if not in order.
+fn shows_life(message: &Message, error: &Error) -> bool {
+    let by_gateway =
+        message.method() == Some("initialize") && matches!(error.status, Some(502..=504));
+    match error.kind {
+        Kind::Connect | Kind::Dns | Kind::Tls | Kind::Shutdown => false,
+        Kind::Closed | Kind::Timeout => {
+            error.delivery == Delivery::Unknown && error.status.is_some()
+        }
+        _ => !by_gateway,
+    }
+}
+
+/// The least pause before the n-th repetition that a server asks for.
+fn pause_after(pauses: u32) -> Duration {
+    limits::AWAY_BASE.saturating_mul(1 << pauses.min(9)).min(limits::BACKOFF_CAP)
+}
