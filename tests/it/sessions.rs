@@ -439,3 +439,116 @@ async fn a_loss_that_the_servers_stream_is_told_in_words_is_healed_as_well() {
     while bridge.receive().await["method"] != "notifications/new" {}
     assert_eq!(server.all("initialize").len(), 2);
 }
+
+#[tokio::test]
+async fn the_clients_own_initialize_during_the_repair_is_answered() {
+    let generation = Arc::new(AtomicUsize::new(1));
+    let (inner, known) = (session_server(&generation, not_found), Arc::clone(&generation));
+    let server = Server::start(move |r| match &*r.what() {
+        "initialize" if known.load(Ordering::SeqCst) == 2 && r.id().starts_with("\"mcp-span") => {
+            let answer = result(r.id(), r#"{"protocolVersion":"2025-06-18"}"#);
+            Reply::sse().pause(400).event(answer).end().header("Mcp-Session-Id", "s2")
+        }
+        _ => inner(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.ask(request(0, "a")).await;
+    generation.store(2, Ordering::SeqCst);
+    bridge.send(request(1, "a")).await;
+    server.saw_count("initialize", 2).await;
+    bridge.send(INITIALIZE).await;
+    let mut ids = Vec::new();
+    while ids.len() < 2 {
+        let message = bridge.receive().await;
+        if !message["id"].is_null() {
+            assert!(message["result"].is_object(), "{message}");
+            ids.push(message["id"].to_string());
+        }
+    }
+    ids.sort();
+    assert_eq!(ids, ["\"init\"", "1"]);
+}
+
+#[tokio::test]
+async fn a_complaint_that_is_not_about_the_session_is_passed_on() {
+    // "session" is a word of the tool's own.
+    let complaint = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Invalid params: session_name is required, session id unknown"}}"#;
+    let server = Server::start(move |r| match &*r.what() {
+        "tools/call" => Reply::status(400, "application/json", complaint),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.send(request(2, "tools/call")).await;
+    assert_eq!(bridge.line().await, complaint);
+    assert_eq!(server.all("initialize").len(), 1);
+    assert_eq!(server.all("tools/call").len(), 1);
+}
+
+#[tokio::test]
+async fn nothing_goes_out_without_a_session_while_it_is_being_replaced() {
+    let generation = Arc::new(AtomicUsize::new(1));
+    let server = Server::start(session_server(&generation, not_found)).await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.ask(request("\"x\"", "a")).await;
+    generation.store(2, Ordering::SeqCst);
+    let lines: String = (0..60)
+        .map(|id| request(id, if id % 3 == 0 { "ping" } else { "tools/call" }) + "\n")
+        .collect();
+    bridge.send_bytes(lines.as_bytes()).await;
+    for _ in 0..60 {
+        loop {
+            let message = bridge.receive().await;
+            if message["id"].is_number() {
+                assert!(message["result"].is_object(), "{message}");
+                break;
+            }
+        }
+    }
+    let without: Vec<String> = server
+        .requests()
+        .iter()
+        .filter(|r| r.header("mcp-session-id").is_none())
+        .map(Request::what)
+        .collect();
+    assert_eq!(without, ["initialize", "initialize"]);
+}
+
+#[tokio::test]
+async fn a_confirmation_that_is_refused_as_lost_does_not_loop_for_ever() {
+    let server = Server::start(|r| match &*r.what() {
+        "initialize" => polite(r),
+        _ => not_found(),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream", "--timeout", "2"]).await;
+    bridge.send(request(1, "tools/call")).await;
+    loop {
+        let message = bridge.receive().await;
+        if message["id"] == 1 {
+            assert!(message["error"].is_object(), "{message}");
+            break;
+        }
+    }
+    assert!(server.all("initialize").len() <= 7, "{}", server.all("initialize").len());
+}
+
+#[tokio::test]
+async fn a_subscription_that_meets_the_loss_is_made_once_in_the_new_session() {
+    let generation = Arc::new(AtomicUsize::new(1));
+    let server = Server::start(session_server(&generation, not_found)).await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.ask(request("\"x\"", "a")).await;
+    generation.store(2, Ordering::SeqCst);
+    bridge
+        .send(r#"{"jsonrpc":"2.0","id":7,"method":"resources/subscribe","params":{"uri":"a://1"}}"#)
+        .await;
+    until_answer(&mut bridge, "7").await;
+    bridge.finish().await;
+    let in_new = server
+        .all("resources/subscribe")
+        .into_iter()
+        .filter(|r| r.header("mcp-session-id") == Some("s2"));
+    assert_eq!(in_new.count(), 1);
+}

@@ -231,9 +231,10 @@ impl Driver {
     async fn heed(&mut self, report: Report) {
         match report {
             Report::Initialized { ticket, session_id, version } => {
-                if !self.flights.contains_key(&ticket) {
+                let Some(order) = self.flights.get(&ticket).map(|flight| flight.outgoing.order)
+                else {
                     return;
-                }
+                };
                 let shown = session_id.as_ref().and_then(|id| id.to_str().ok());
                 debug!(version, session = shown, "a session begins");
                 self.close_server_stream();
@@ -246,7 +247,7 @@ impl Driver {
                         let _ = timeout(limits::GOODBYE, client.send(call)).await;
                     });
                 }
-                self.gate.answered(true);
+                self.gate.answered(order, true);
             }
             Report::GivenUp { notice } => self.tell(notice),
             Report::Settled { ticket, well, session_id, failure } => {
@@ -261,7 +262,7 @@ impl Driver {
                     self.return_all(error).await;
                 }
                 if flight.is_request("initialize") {
-                    self.opened(failure).await;
+                    self.opened(flight.outgoing.order, failure).await;
                 } else if well && flight.is_notification(INITIALIZED) {
                     self.open_server_stream();
                 }
@@ -327,7 +328,7 @@ impl Driver {
             debug!(%id, unsent, "cancelled by dropping it");
             flight.task.abort();
             if flight.is_request("initialize") {
-                self.gate.answered(false);
+                self.gate.answered(flight.outgoing.order, false);
             }
             return;
         }

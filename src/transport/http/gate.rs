@@ -53,8 +53,8 @@ pub(super) struct Gate {
 enum Handshake {
     /// None is going on: before the first `initialize`, or after the handshake.
     Open,
-    /// `initialize` is out: nothing follows it.
-    Asked,
+    /// `initialize` is out, the one with this order: nothing follows it.
+    Asked(u64),
     /// It was answered: what comes goes in line, `notifications/initialized` first if it does.
     Answered,
     /// `notifications/initialized` is out: nothing follows until it is accepted.
@@ -119,7 +119,7 @@ impl Gate {
     pub(super) fn pop(&mut self) -> Option<Outgoing> {
         let at = match (self.handshake, self.is_reopening) {
             (Handshake::Open, _) | (Handshake::Answered, false) => 0,
-            (Handshake::Asked | Handshake::Confirming, _) => self.find(|_| false)?,
+            (Handshake::Asked(_) | Handshake::Confirming, _) => self.find(|_| false)?,
             (Handshake::Lost, _) => self.find(|o| o.is_request("initialize"))?,
             // The client may have begun anew in the meantime.
             (Handshake::Answered, true) => {
@@ -162,11 +162,12 @@ impl Gate {
         self.running = self.running.saturating_sub(1);
     }
 
-    /// `initialize` was answered with a result, or failed: then whoever waits tries without.
+    /// The `initialize` with this order was answered with a result, or failed: then whoever waits
+    /// tries without.
     ///
     /// Gives back those who waited for a lost session to be replaced, in vain.
-    pub(super) fn answered(&mut self, with_result: bool) -> Vec<Outgoing> {
-        if self.handshake != Handshake::Asked {
+    pub(super) fn answered(&mut self, order: u64, with_result: bool) -> Vec<Outgoing> {
+        if self.handshake != Handshake::Asked(order) {
             return Vec::new();
         }
         if with_result {
@@ -210,7 +211,7 @@ impl Gate {
     /// The session is lost. `true` if somebody must open another.
     pub(super) fn lost(&mut self) -> bool {
         // An `initialize` that is under way replaces it.
-        if !self.has_opened || self.handshake == Handshake::Asked {
+        if !self.has_opened || matches!(self.handshake, Handshake::Asked(_)) {
             return false;
         }
         self.handshake = Handshake::Lost;
@@ -230,7 +231,9 @@ impl Gate {
 
     fn leaves(&mut self, outgoing: &Outgoing) {
         if outgoing.is_request("initialize") {
-            self.handshake = Handshake::Asked;
+            // One that follows upon another is the client's own: it confirms in its own time.
+            self.is_reopening &= self.handshake == Handshake::Lost;
+            self.handshake = Handshake::Asked(outgoing.order);
             self.has_opened = true;
         } else if self.handshake == Handshake::Answered && outgoing.is_notification(INITIALIZED) {
             self.handshake = Handshake::Confirming;
@@ -277,7 +280,7 @@ mod tests {
         gate.push(message("tools/list", Some(2)));
         gate.push(message("tools/call", Some(3)));
         assert_eq!(popped(&mut gate), ["initialize"]);
-        gate.answered(true);
+        gate.answered(1, true);
         gate.settled();
         assert_eq!(popped(&mut gate), ["notifications/initialized"]);
         gate.settled();
@@ -291,7 +294,7 @@ mod tests {
         gate.push(message("initialize", Some(1)));
         gate.push(message("tools/list", Some(2)));
         assert_eq!(popped(&mut gate), ["initialize"]);
-        gate.answered(true);
+        gate.answered(1, true);
         assert_eq!(popped(&mut gate), ["tools/list"]);
     }
 
@@ -301,7 +304,7 @@ mod tests {
         gate.push(message("initialize", Some(1)));
         gate.push(message("tools/list", Some(2)));
         assert_eq!(popped(&mut gate), ["initialize"]);
-        gate.answered(false);
+        gate.answered(1, false);
         gate.settled();
         assert_eq!(popped(&mut gate), ["tools/list"]);
     }
@@ -378,7 +381,7 @@ mod tests {
         let mut gate = Gate::new(2, false);
         gate.push(message("initialize", Some(1)));
         popped(&mut gate);
-        gate.answered(true);
+        gate.answered(1, true);
         gate.settled();
         for id in 2..6 {
             gate.push(message(&format!("m{id}"), Some(id)));
@@ -394,7 +397,7 @@ mod tests {
         assert!(popped(&mut gate).is_empty());
         gate.push(message("initialize", Some(9)));
         assert_eq!(popped(&mut gate), ["initialize"]);
-        gate.answered(true);
+        gate.answered(9, true);
         gate.settled();
         assert!(popped(&mut gate).is_empty(), "not before it is confirmed");
         gate.push(message(INITIALIZED, None));
@@ -410,12 +413,13 @@ mod tests {
         assert!(!gate.lost(), "nobody has opened one");
         gate.push(message("initialize", Some(1)));
         popped(&mut gate);
-        gate.answered(true);
+        gate.answered(1, true);
         gate.lost();
         gate.push(message("a", Some(2)));
         gate.push(message("initialize", Some(3)));
         assert_eq!(popped(&mut gate), ["initialize"]);
-        let in_vain = gate.answered(false);
+        assert!(gate.answered(1, false).is_empty(), "that was another one");
+        let in_vain = gate.answered(3, false);
         assert_eq!(in_vain.len(), 1);
         assert!(gate.is_empty());
     }

@@ -16,8 +16,8 @@ use crate::transport::Incoming;
 impl Driver {
     /// An `initialize` has ended. If it should have replaced a lost session and did not, those who
     /// wait for one wait in vain.
-    pub(super) async fn opened(&mut self, failure: Option<Error>) {
-        let in_vain = self.gate.answered(false);
+    pub(super) async fn opened(&mut self, order: u64, failure: Option<Error>) {
+        let in_vain = self.gate.answered(order, false);
         // They were not sent, whatever became of the `initialize`.
         let error = match failure {
             Some(failure) if failure.is_unreachable() => failure,
