@@ -33,6 +33,9 @@ pub const TLS_WAIT: Duration = Duration::from_millis(700);
 /// First pause before a server that somebody waits for is tried again; doubles from there.
 pub const AWAY_BASE: Duration = Duration::from_millis(100);
 
+/// A connection that lasts this long shows that a server that was away is back.
+pub const SIGN_OF_LIFE: Duration = Duration::from_millis(50);
+
 /// Longest such pause, and the least time between two tries that the client's messages cause.
 pub const AWAY_CAP: Duration = Duration::from_secs(1);
 

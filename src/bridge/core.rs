@@ -89,6 +89,8 @@ pub(super) struct Told {
     pub(super) order: u64,
     /// The end of its patience, once it has come back.
     pub(super) until: Option<Instant>,
+    /// How many times the server has asked for a pause.
+    pub(super) pauses: u32,
 }
 
 /// What a request of the bridge's own is for.
@@ -310,7 +312,12 @@ impl Core {
             return 0;
         }
         self.orders += 1;
-        self.told.push_back(Told { message: message.clone(), order: self.orders, until: None });
+        self.told.push_back(Told {
+            message: message.clone(),
+            order: self.orders,
+            until: None,
+            pauses: 0,
+        });
         if self.told.len() > limits::TOLD {
             self.told.pop_front();
         }

@@ -106,7 +106,7 @@ impl Recovery {
         if let Phase::Away { trying, next, .. } = &mut self.phase
             && std::mem::take(trying)
         {
-            *next = now;
+            *next = now + limits::AWAY_BASE;
         }
     }
 
@@ -287,7 +287,7 @@ mod tests {
         let now = later(now, 100);
         assert_eq!(recovery.try_now(now, true), Some(Try::Message));
         recovery.trial_over(now);
-        assert_eq!(recovery.try_now(now, true), Some(Try::Message));
+        assert_eq!(recovery.try_now(later(now, 100), true), Some(Try::Message));
     }
 
     #[test]

@@ -58,7 +58,10 @@ impl Core {
                 self.trouble = Some(error.clone());
                 self.recovery.unreachable(now, !self.waiting.is_empty());
             }
-            Again::After(pause) => self.recovery.rest(now, pause),
+            Again::After(pause) => {
+                self.trouble = Some(error.clone());
+                self.recovery.rest(now, pause);
+            }
             Again::No => {
                 self.trouble = Some(error.clone());
                 self.session_refused(now, out);

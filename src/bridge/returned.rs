@@ -14,9 +14,16 @@ use crate::message::{Head, Id, Message};
 
 impl Core {
     pub(super) fn failed(&mut self, message: Message, error: Error, now: Instant, out: &mut Out) {
-        if self.trial.as_ref() == Some(&message) {
+        let was_trial = self.trial.as_ref() == Some(&message);
+        self.sort_out(message, error, now, out);
+        if was_trial {
             self.trial = None;
+            // Unless it was found out that the server is still away, the next may be tried.
+            self.recovery.trial_over(now);
         }
+    }
+
+    fn sort_out(&mut self, message: Message, error: Error, now: Instant, out: &mut Out) {
         if let Head::Request { id, .. } = message.head()
             && let Some(own) = self.own.remove(id)
         {
@@ -41,16 +48,13 @@ impl Core {
     ) {
         let is_safe = self.record.is_safe(&message);
         let policy = self.policy;
-        let Some(asked) = self.from_client.get_mut(id) else {
-            return self.recovery.trial_over(now);
-        };
+        let Some(asked) = self.from_client.get_mut(id) else { return };
         let verdict = again(Some(&asked.method), &error, is_safe, asked.was_repeated);
         debug!(%id, kind = %error.kind, ?verdict, "a request came back: {error}");
         let order = asked.order;
         match verdict {
             Again::Now => {
                 asked.was_repeated = true;
-                self.recovery.trial_over(now);
                 self.send_or_hold(message, now, out);
             }
             Again::WhenBack => {
@@ -84,18 +88,18 @@ impl Core {
     fn telling_failed(&mut self, message: Message, error: Error, now: Instant) {
         let away_wait = self.policy.away_wait;
         let Some(told) = self.told.iter_mut().find(|told| told.message == message) else {
-            self.recovery.trial_over(now);
             return self.give_up(&message, &error);
         };
         let until = *told.until.get_or_insert(now + away_wait);
         let order = told.order;
         let not_before = match again(message.method(), &error, false, true) {
             Again::WhenBack => None,
-            Again::After(pause) => Some(now + pause.max(limits::AWAY_BASE)),
-            Again::Now | Again::No => {
-                self.recovery.trial_over(now);
-                return self.give_up(&message, &error);
+            Again::After(pause) => {
+                let pause = pause.max(pause_after(told.pauses));
+                told.pauses += 1;
+                Some(now + pause)
             }
+            Again::Now | Again::No => return self.give_up(&message, &error),
         };
         if not_before.unwrap_or(now) >= until {
             self.recovery.unreachable(now, true);

@@ -552,3 +552,41 @@ async fn a_subscription_that_meets_the_loss_is_made_once_in_the_new_session() {
         .filter(|r| r.header("mcp-session-id") == Some("s2"));
     assert_eq!(in_new.count(), 1);
 }
+
+#[tokio::test]
+async fn those_who_met_the_loss_wait_for_a_server_that_needs_a_moment() {
+    // The new session is refused by a gateway, or reset, for a while; then it is opened.
+    for way in [502, 503, 0] {
+        let generation = Arc::new(AtomicUsize::new(1));
+        let (inner, known) = (session_server(&generation, not_found), Arc::clone(&generation));
+        let tries = AtomicUsize::new(0);
+        let server = Server::start(move |r| match &*r.what() {
+            "initialize"
+                if known.load(Ordering::SeqCst) == 2
+                    && tries.fetch_add(1, Ordering::SeqCst) < 3 =>
+            {
+                if way == 0 {
+                    Reply::nothing().reset()
+                } else {
+                    Reply::status(way, "", "")
+                }
+            }
+            _ => inner(r),
+        })
+        .await;
+        let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+        bridge.ask(request(0, "a")).await;
+        generation.store(2, Ordering::SeqCst);
+        bridge.send(request(1, "tools/call")).await;
+        bridge.send(request(2, "tools/call")).await;
+        for _ in 0..2 {
+            loop {
+                let message = bridge.receive().await;
+                if message["id"].is_number() {
+                    assert!(message["result"].is_object(), "{way}: {message}");
+                    break;
+                }
+            }
+        }
+    }
+}

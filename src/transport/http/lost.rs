@@ -18,9 +18,11 @@ impl Driver {
     /// wait for one wait in vain.
     pub(super) async fn opened(&mut self, order: u64, failure: Option<Error>) {
         let in_vain = self.gate.answered(order, false);
-        // They were not sent, whatever became of the `initialize`.
+        // They were not sent, whatever became of the `initialize`; they wait if it may be repeated.
         let error = match failure {
-            Some(failure) if failure.is_unreachable() => failure,
+            Some(failure) if !is_final(&failure) => {
+                Error { kind: Kind::Closed, ..failure.not_delivered() }
+            }
             failure => {
                 let error = Error::new(Kind::SessionLost, "The server opened no new session");
                 failure.into_iter().fold(error, Error::because).not_delivered()
@@ -101,4 +103,9 @@ impl Driver {
     async fn give_back(&self, message: Message, error: Error) {
         let _ = self.context.incoming.send(Incoming::Failed { message, error }).await;
     }
+}
+
+/// Whether the server has refused a new session, rather than failed to open one.
+fn is_final(failure: &Error) -> bool {
+    failure.retry_after.is_none() && failure.status.is_some_and(|status| status < 502)
 }

@@ -145,15 +145,34 @@ impl Exchange {
             return sending.await;
         }
         tokio::pin!(sending);
+        // A connection that is not broken again at once is a sign of life.
+        let lasting = async {
+            self.post.progress.begun().await;
+            tokio::time::sleep(limits::SIGN_OF_LIFE).await;
+        };
         tokio::select! {
             biased;
-            answer = &mut sending => return answer,
-            () = self.post.progress.begun() => {}
+            answer = &mut sending => return self.reached(answer).await,
+            () = lasting => {}
         }
+        self.tell_reached().await;
+        sending.await
+    }
+
+    async fn reached(
+        &self,
+        answer: Result<Response<Body_>, Error>,
+    ) -> Result<Response<Body_>, Error> {
+        if answer.is_ok() {
+            self.tell_reached().await;
+        }
+        answer
+    }
+
+    async fn tell_reached(&self) {
         if self.context.is_away.swap(false, Ordering::Relaxed) {
             let _ = self.context.incoming.send(Incoming::Reached).await;
         }
-        sending.await
     }
 
     async fn read_json(&mut self, mut body: Body_) -> Result<(), Error> {
