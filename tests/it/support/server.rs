@@ -66,11 +66,12 @@ impl Server {
 
     /// Closes the listener and all connections.
     pub(crate) async fn stop(self) {
-        self.log.stop.notify_waiters();
+        // The listener first: whoever loses a connection must not find it open.
         self.accepting.abort();
         while !self.accepting.is_finished() {
             tokio::task::yield_now().await;
         }
+        self.log.stop.notify_waiters();
     }
 
     /// HTTPS for the name `localhost`.
