@@ -1,7 +1,9 @@
 //! A scripted HTTP server: it notes every request and replies as the test says.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -25,6 +27,7 @@ struct Log {
     seen: Mutex<Seen>,
     changed: Notify,
     stop: Notify,
+    open: AtomicUsize,
 }
 
 #[derive(Clone, Default)]
@@ -72,6 +75,11 @@ impl Server {
             tokio::task::yield_now().await;
         }
         self.log.stop.notify_waiters();
+        while self.log.open.load(Ordering::SeqCst) > 0 {
+            tokio::task::yield_now().await;
+        }
+        // The other end learns of it when it is scheduled; a request that is written before is lost.
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
     /// HTTPS for the name `localhost`.
@@ -109,10 +117,12 @@ impl Server {
                 let opening = open(stream);
                 tokio::spawn(async move {
                     let Some(stream) = opening.await else { return };
+                    log.open.fetch_add(1, Ordering::SeqCst);
                     tokio::select! {
                         () = converse(stream, &log, script) => {}
                         () = log.stop.notified() => {}
                     }
+                    log.open.fetch_sub(1, Ordering::SeqCst);
                 });
             }
         });
