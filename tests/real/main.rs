@@ -1,7 +1,11 @@
 //! The bridge between real clients and real servers: what a client sees must not depend on it.
 
 // A test reports its failure by a panic.
-#![allow(clippy::expect_used, clippy::panic)]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that panics has failed, and says where"
+)]
 
 mod compare;
 mod conformance;
