@@ -14,7 +14,7 @@ async fn reserved() -> std::net::SocketAddr {
 
 #[tokio::test]
 async fn a_server_that_starts_after_the_client_is_waited_for() {
-    // C37; peers b 11
+    // C37, S2-16; peers b 11
     let address = reserved().await;
     let mut bridge = Bridge::start(&[&format!("http://{address}/mcp")]);
     bridge.send(INITIALIZE).await;

@@ -1,5 +1,6 @@
 //! The real binary against a scripted server. Put a new test into the module of its subject:
 //!
+//! - `flows`: the conversations that the source documents write out.
 //! - `stdio`: what comes in on stdin, and what must not.
 //! - `passthrough`: bytes that must survive.
 //! - `handshake`: headers and order of the opening.
@@ -31,6 +32,7 @@ mod delivery;
 mod demo;
 mod failures;
 mod faults;
+mod flows;
 mod going;
 mod handshake;
 mod load;

@@ -24,7 +24,7 @@ async fn requests_and_answers_keep_every_byte() {
 
 #[tokio::test]
 async fn events_keep_every_byte_and_their_order() {
-    // S0-11, S0-16, S1-14, S2-12, S4-10
+    // S0-11, S0-16, S1-10, S1-14, S2-12, S4-10
     let server = Server::start(|r| match &*r.what() {
         "tools/call" => Reply::sse()
             .event(format!(

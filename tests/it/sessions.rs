@@ -47,7 +47,7 @@ async fn until_answer(bridge: &mut Bridge, id: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_404_is_healed_and_the_client_learns_only_that_lists_may_have_changed() {
-    // C7, C35, S2-20; peers b 1
+    // C7, C13, C35, S1-07, S2-20; peers b 1
     let generation = Arc::new(AtomicUsize::new(1));
     let server = Server::start(session_server(&generation, not_found)).await;
     let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
