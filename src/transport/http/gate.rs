@@ -174,10 +174,12 @@ impl Gate {
             self.handshake = Handshake::Answered;
             return Vec::new();
         }
-        self.handshake = Handshake::Open;
-        if !std::mem::take(&mut self.is_reopening) {
+        if !self.is_reopening {
+            self.handshake = Handshake::Open;
             return Vec::new();
         }
+        // Still lost: what comes late from the old session must not go out without any.
+        self.handshake = Handshake::Lost;
         self.abandon()
     }
 
