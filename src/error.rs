@@ -108,11 +108,15 @@ impl Error {
         self
     }
 
-    /// Whether it says nothing about the server but that it is not to be had.
+    /// Whether it says nothing about the server but that it is not to be had: nobody is there, or
+    /// somebody who turns everything away because the server is not ready.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
-        self.delivery == Delivery::NotDelivered
-            && matches!(self.kind, Kind::Connect | Kind::Dns | Kind::Tls | Kind::Closed)
+        let is_absent = matches!(self.kind, Kind::Connect | Kind::Dns | Kind::Tls | Kind::Closed);
+        let is_unready = self.kind == Kind::Status
+            && self.retry_after.is_none()
+            && self.status.is_some_and(|status| status >= 500);
+        self.delivery == Delivery::NotDelivered && (is_absent || is_unready)
     }
 
     /// The JSON-RPC error code that a client sees.

@@ -7,13 +7,13 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::Policy;
-use super::pending::InFlight;
+
 use super::record::Record;
 use super::recover::Recovery;
 use super::waiting::{Queue, Waiting};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Message, edit, peek, reply};
+use crate::message::{Head, Id, InFlight, Message, edit, peek, reply};
 use crate::net::backoff::entropy;
 use crate::transport::Incoming;
 

@@ -30,6 +30,7 @@ pub(super) fn again(
     match (error.kind, error.delivery) {
         // A probe is a question that wants a quick answer; what follows it may wait.
         (_, Delivery::NotDelivered) if is_probe => Again::No,
+        _ if error.is_unreachable() => Again::WhenBack,
         (Kind::Status, _) if matches!(error.status, Some(429 | 503)) => match error.retry_after {
             Some(pause) => Again::After(pause),
             None if method == Some("initialize") && error.status == Some(503) => Again::WhenBack,
@@ -39,9 +40,6 @@ pub(super) fn again(
             Some(502 | 504) => Again::WhenBack,
             _ => Again::No,
         },
-        (Kind::Connect | Kind::Dns | Kind::Tls | Kind::Closed, Delivery::NotDelivered) => {
-            Again::WhenBack
-        }
         (Kind::Closed | Kind::NoResponse, Delivery::Unknown) if is_safe && !was_repeated => {
             Again::Now
         }
@@ -111,6 +109,17 @@ mod tests {
             assert_eq!(again(Some("tools/list"), &error, true, false), Again::No, "{code}");
         }
         assert_eq!(again(Some("initialize"), &status(500, None), true, false), Again::No);
+    }
+
+    #[test]
+    fn a_server_that_is_not_ready_to_take_anything_counts_as_away() {
+        // 4(d)25: the hub's stream says 500 while it starts.
+        let unready = status(500, None).not_delivered();
+        assert_eq!(again(Some("initialize"), &unready, true, false), Again::WhenBack);
+        assert_eq!(again(Some("tools/call"), &unready, false, false), Again::WhenBack);
+        assert_eq!(again(Some("tools/call"), &status(500, None), false, false), Again::No);
+        let turned_away = status(404, None).not_delivered();
+        assert_eq!(again(Some("initialize"), &turned_away, true, false), Again::No);
     }
 
     #[test]

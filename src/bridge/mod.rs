@@ -19,7 +19,6 @@ use crate::transport::{Incoming, Link, Written};
 mod core;
 mod delivery;
 mod leaving;
-mod pending;
 mod record;
 mod recover;
 mod reopen;

@@ -129,6 +129,7 @@ fn shows_life(message: &Message, error: &Error) -> bool {
     let by_gateway =
         message.method() == Some("initialize") && matches!(error.status, Some(502..=504));
     match error.kind {
+        _ if error.is_unreachable() => false,
         Kind::Connect | Kind::Dns | Kind::Tls | Kind::Shutdown => false,
         Kind::Closed | Kind::Timeout => {
             error.delivery == Delivery::Unknown && error.status.is_some()

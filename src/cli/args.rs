@@ -64,6 +64,20 @@ pub(super) struct Connect {
     #[arg(env = "MCP_SPAN_URL", hide_env_values = true)]
     pub(super) url: Option<String>,
 
+    /// How to speak to the server; auto finds out by itself
+    ///
+    /// The names that mcp-remote has for them are understood as well.
+    #[arg(long, value_name = "TRANSPORT", env = "MCP_SPAN_TRANSPORT", default_value = "auto")]
+    pub(super) transport: Transport,
+
+    /// The server speaks HTTP+SSE, as mcp-hub does (the same as --transport sse)
+    #[arg(long, env = "MCP_SPAN_MCP_HUB_MODE", value_parser = FalseyValueParser::new())]
+    pub(super) mcp_hub_mode: bool,
+
+    /// Connect to the mcp-hub at URL or, without one, to the one that runs on this machine
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
+    pub(super) mcp_hub: Option<String>,
+
     /// Send this header with every request, 'Name: value'; ${VAR} is replaced from the environment
     ///
     /// May be given several times; MCP_SPAN_HEADER holds one header a line.
@@ -203,6 +217,19 @@ pub(super) struct Log {
     /// Append log lines to a file in place of stderr
     #[arg(long, value_name = "FILE", env = "MCP_SPAN_LOG_FILE")]
     pub(super) log_file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Transport {
+    /// Streamable HTTP, or HTTP+SSE where the server refuses that
+    #[value(aliases = ["http-first", "sse-first"])]
+    Auto,
+    /// Streamable HTTP only
+    #[value(aliases = ["http-only", "streamable-http", "streamablehttp"])]
+    Http,
+    /// HTTP+SSE only, with its two endpoints
+    #[value(alias = "sse-only")]
+    Sse,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

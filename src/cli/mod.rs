@@ -10,6 +10,7 @@ mod connect;
 mod demo;
 mod expand;
 mod headers;
+mod hub;
 mod log_writer;
 mod logging;
 mod report;

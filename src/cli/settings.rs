@@ -7,9 +7,8 @@ use ::http::HeaderValue;
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
-use super::args;
-use super::headers;
 use super::report::Usage;
+use super::{args, headers, hub};
 use crate::bridge::Policy;
 use crate::limits::Timeouts;
 use crate::net::is_localhost;
@@ -25,7 +24,8 @@ pub(super) struct Settings {
 
 /// The settings for a connection to the URL that was typed.
 pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
-    let url = url(typed.url.as_deref(), typed.allow_http)?;
+    let (address, transport) = target(typed)?;
+    let url = url(address.as_deref(), typed.allow_http)?;
     let file = typed.header_file.as_deref();
     let lookup = |name: &str| std::env::var(name).ok();
     let lines = match &typed.headers[..] {
@@ -38,9 +38,34 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let (headers, mut scrubber) = headers::read(&lines, file, lookup)?;
     hide_parts(&url, &mut scrubber);
     let mut settings = link(&typed.link, url)?;
+    settings.http.transport = transport;
     settings.http.headers = headers;
     settings.http.scrubber = scrubber;
     Ok(settings)
+}
+
+/// Which server is meant, and how it is spoken to (C10).
+fn target(typed: &args::Connect) -> Result<(Option<String>, http::Transport), Usage> {
+    let named = match typed.mcp_hub.as_deref() {
+        None => typed.url.clone(),
+        Some("") if typed.url.is_some() => typed.url.clone(),
+        Some("") => Some(hub::find()?),
+        Some(_) if typed.url.is_some() => {
+            return Err(Usage::new("there are two URLs: one is enough with --mcp-hub"));
+        }
+        Some(url) => Some(url.to_owned()),
+    };
+    let is_hub = typed.mcp_hub_mode || typed.mcp_hub.is_some();
+    let transport = match typed.transport {
+        args::Transport::Http if is_hub => {
+            return Err(Usage::new("--transport http and mcp-hub exclude each other"));
+        }
+        args::Transport::Auto if is_hub => http::Transport::Sse,
+        args::Transport::Auto => http::Transport::Auto,
+        args::Transport::Http => http::Transport::Http,
+        args::Transport::Sse => http::Transport::Sse,
+    };
+    Ok((named, transport))
 }
 
 /// The settings that do not depend on who the server is.

@@ -8,12 +8,14 @@ use bytes::Bytes;
 pub mod edit;
 mod head;
 mod id;
+mod in_flight;
 mod outline;
 pub mod peek;
 pub mod reply;
 
 pub use head::{Malformed, parse_each};
 pub use id::Id;
+pub(crate) use in_flight::InFlight;
 pub use outline::{Outline, Outliner};
 
 /// One JSON-RPC message: its bytes, and what its head says.

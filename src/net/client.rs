@@ -48,6 +48,16 @@ pub struct Call {
     pub progress: Progress,
 }
 
+/// Where an answer came from in the end.
+#[derive(Clone, Debug)]
+struct Moved(Arc<Endpoint>);
+
+/// Where redirects have led to; `None` if there were none.
+#[must_use]
+pub fn final_endpoint<B>(response: &Response<B>) -> Option<Arc<Endpoint>> {
+    response.extensions().get::<Moved>().map(|moved| Arc::clone(&moved.0))
+}
+
 /// Its headers are secrets, its body may be anything.
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,16 +97,25 @@ impl HttpClient {
     ///
     /// When there is no answer, or one that redirects to where we do not follow.
     pub async fn send(&self, mut call: Call) -> Result<Response<Incoming>, Error> {
+        let mut moved = false;
         for _ in 0..=limits::REDIRECTS {
-            let response = self
+            let mut response = self
                 .connections()
                 .request(request(&call))
                 .await
                 .map_err(|error| fault::explain(&error, call.endpoint.url(), &call.progress))?;
             let (url, status) = (call.endpoint.url(), response.status());
             match redirect::target(url, &call.method, status, response.headers())? {
-                Some(next) => call.endpoint = Arc::new(Endpoint::new(&next)?),
-                None => return Ok(response),
+                Some(next) => {
+                    call.endpoint = Arc::new(Endpoint::new(&next)?);
+                    moved = true;
+                }
+                None => {
+                    if moved {
+                        response.extensions_mut().insert(Moved(call.endpoint));
+                    }
+                    return Ok(response);
+                }
             }
         }
         let message =

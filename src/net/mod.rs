@@ -10,7 +10,7 @@ mod redirect;
 mod tls;
 
 pub use body::{Flag, Progress};
-pub use client::{Call, HttpClient};
+pub use client::{Call, HttpClient, final_endpoint};
 pub use connect::is_localhost;
 pub use endpoint::Endpoint;
 pub(crate) use fault::explain_body;

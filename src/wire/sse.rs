@@ -17,7 +17,8 @@ pub struct Event {
     pub retry: Option<Duration>,
 }
 
-/// The unfinished event is over the limit; the stream cannot be read on.
+/// The unfinished event is over the limit. What follows can be read after
+/// [`Decoder::skip_event`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooLarge {
     /// The event's id, if it came before the data.
@@ -38,6 +39,10 @@ pub struct Decoder {
     /// Bytes of a byte order mark that have been seen; `None` once the stream has begun.
     mark: Option<usize>,
     limit: usize,
+    /// An event that is too large is passing by.
+    is_skipping: bool,
+    /// While that is so: whether the current line has any bytes.
+    line_begun: bool,
 }
 
 #[derive(Debug)]
@@ -62,6 +67,8 @@ impl Decoder {
             after_cr: false,
             mark: Some(0),
             limit,
+            is_skipping: false,
+            line_begun: false,
         }
     }
 
@@ -101,6 +108,48 @@ impl Decoder {
             }
         }
         Ok(None)
+    }
+
+    /// Passes by an event that is too large: `look` sees its data, nobody keeps it. `false`: its end
+    /// is not in what was pushed.
+    pub fn skip_event(&mut self, mut look: impl FnMut(&[u8])) -> bool {
+        if !std::mem::replace(&mut self.is_skipping, true) {
+            self.line_begun = true;
+            self.show_kept(&mut look);
+        }
+        while !self.chunk.is_empty() {
+            if std::mem::take(&mut self.after_cr) && self.chunk[0] == b'\n' {
+                let _ = self.chunk.split_to(1);
+                continue;
+            }
+            let end = memchr::memchr2(b'\r', b'\n', &self.chunk).unwrap_or(self.chunk.len());
+            look(&self.chunk.split_to(end));
+            self.line_begun |= end > 0;
+            let Some(ending) = self.chunk.first() else { return false };
+            self.after_cr = *ending == b'\r';
+            let _ = self.chunk.split_to(1);
+            if !std::mem::take(&mut self.line_begun) {
+                self.is_skipping = false;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// What was kept of an event that turned out to be too large.
+    fn show_kept(&mut self, look: &mut impl FnMut(&[u8])) {
+        self.event = Event::default();
+        if let Some(data) = std::mem::replace(&mut self.data, Data::None).finish() {
+            look(&data);
+        }
+        let line = if self.partial.is_empty() { &self.chunk } else { &self.partial[..] };
+        let name = if line.starts_with(b"data:") { b"data:".len() } else { 0 };
+        if self.partial.is_empty() {
+            let _ = self.chunk.split_to(name);
+        } else {
+            look(&self.partial[name..]);
+            self.partial.clear();
+        }
     }
 
     /// Whether the stream, ending here, was cut inside an event.
@@ -349,6 +398,37 @@ mod tests {
         match std::pin::Pin::new(stream).poll_next(context) {
             std::task::Poll::Ready(item) => item,
             std::task::Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_can_be_passed_by() {
+        let large = format!("{{\"id\":7,\"x\":\"{}\"}}", "y".repeat(100));
+        for ending in ["\n", "\r\n", "\r"] {
+            let stream = format!("event: message@data: {large}@id: 9@@data: next@@");
+            let stream = stream.replace('@', ending);
+            for size in 1..stream.len() {
+                let mut decoder = Decoder::new(20);
+                let (mut seen, mut skipping, mut events) = (Vec::new(), false, Vec::new());
+                for piece in stream.as_bytes().chunks(size) {
+                    decoder.push(Bytes::copy_from_slice(piece));
+                    loop {
+                        if skipping && !decoder.skip_event(|b| seen.extend_from_slice(b)) {
+                            break;
+                        }
+                        skipping = false;
+                        match decoder.next_event() {
+                            Ok(Some(event)) => events.push(event),
+                            Ok(None) => break,
+                            Err(TooLarge { .. }) => skipping = true,
+                        }
+                    }
+                }
+                let seen = String::from_utf8(seen).unwrap();
+                assert_eq!(seen.trim_start(), format!("{large}id: 9"), "pieces of {size}");
+                assert_eq!(events.len(), 1, "pieces of {size}");
+                assert_eq!(events[0].data.as_deref(), Some(&b"next"[..]));
+            }
         }
     }
 

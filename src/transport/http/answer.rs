@@ -95,6 +95,12 @@ pub(super) async fn next_piece(body: &mut Incoming, url: &Url) -> Result<Option<
     }
 }
 
+/// An acknowledgement's body is read so that its connection can be used again.
+pub(super) async fn drain(mut body: Incoming) {
+    let reading = async { while let Some(Ok(_)) = body.frame().await {} };
+    let _ = tokio::time::timeout(limits::ERROR_BODY_WAIT, reading).await;
+}
+
 /// Collects the pieces of a body; one that came in one piece is not copied.
 #[derive(Debug, Default)]
 pub(super) struct Collected {

@@ -11,16 +11,18 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
-use super::gate::{Gate, INITIALIZED, Lane, Outgoing};
+use super::gate::{INITIALIZED, Lane, Outgoing};
+use super::legacy_sse::Takeover;
+use super::line::Line;
 use super::post::{self, Post};
 use super::session::Session;
-use super::{Context, stream};
+use super::{Context, legacy_sse, stream};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, peek};
 use crate::net::{Call, Flag, Progress};
 use crate::revision::{Cancel, Envelope};
-use crate::transport::channel;
+use crate::transport::{Incoming, channel};
 
 /// What a POST tells the driver.
 #[derive(Debug)]
@@ -43,28 +45,27 @@ pub(super) enum Report {
     Answered { id: Id },
     /// The same, found out without any message of the client's.
     SessionGone { session: HeaderValue },
+    /// The server refused `initialize`, but opened a stream of the older transport.
+    IsLegacySse { ticket: u64, stream: Box<legacy_sse::Stream> },
 }
 
 pub(super) struct Driver {
-    pub(super) context: Arc<Context>,
-    pub(super) gate: Gate,
+    context: Arc<Context>,
+    line: Line,
     /// Shared with the POSTs that were sent in it; replaced, not changed, when another begins.
-    pub(super) session: Arc<Session>,
+    session: Arc<Session>,
     /// Messages that are out and not settled.
     flights: HashMap<u64, Flight>,
     next_ticket: u64,
-    next_order: u64,
     /// Every task of the link: dropped with the driver.
     tasks: JoinSet<()>,
     server_stream: Option<AbortHandle>,
-    /// More may come to be sent.
-    pub(super) is_open: bool,
-    /// When the session was lost, and what the server said; until something has gone well again.
-    pub(super) lost: Option<(Instant, Error)>,
+    /// For the tasks.
+    reports: mpsc::Sender<Report>,
 }
 
-pub(super) struct Flight {
-    pub(super) outgoing: Outgoing,
+struct Flight {
+    outgoing: Outgoing,
     lane: Lane,
     cancel: Cancel,
     progress: Progress,
@@ -85,11 +86,11 @@ impl Flight {
     }
 
     fn is_request(&self, name: &str) -> bool {
-        matches!(self.outgoing.message.head(), Head::Request { method, .. } if &**method == name)
+        self.outgoing.is_request(name)
     }
 
     fn is_notification(&self, name: &str) -> bool {
-        matches!(self.outgoing.message.head(), Head::Notification { method } if &**method == name)
+        self.outgoing.is_notification(name)
     }
 }
 
@@ -99,110 +100,117 @@ enum End {
     Finished,
     /// Nobody listens any more.
     AtOnce,
+    /// The server speaks the older transport; this message is to be sent that way.
+    LegacySse(Outgoing, Box<legacy_sse::Stream>),
 }
 
 impl Driver {
-    pub(super) fn new(context: Arc<Context>) -> Self {
-        let settings = &context.settings;
-        Self {
-            gate: Gate::new(settings.parallel, settings.serial),
-            session: Arc::new(Session::new(settings)),
+    pub(super) fn new(context: Arc<Context>) -> (Self, mpsc::Receiver<Report>) {
+        let (reports, inbound) = mpsc::channel(limits::CHANNEL);
+        let driver = Self {
+            line: Line::new(Arc::clone(&context)),
+            session: Arc::new(Session::new(&context.settings)),
             flights: HashMap::new(),
             next_ticket: 0,
-            next_order: 0,
             tasks: JoinSet::new(),
             server_stream: None,
-            lost: None,
-            is_open: true,
+            reports,
             context,
-        }
+        };
+        (driver, inbound)
     }
 
-    /// Works until the link is closed, then says goodbye.
+    /// Works until the link is closed, then says goodbye; or until somebody else must take over.
     pub(super) async fn run(
         mut self,
-        outgoing: channel::Receiver<Message>,
+        outgoing: &mut channel::Receiver<Message>,
         reports: mpsc::Receiver<Report>,
-    ) {
+    ) -> Option<Takeover> {
         let limit = match self.work(outgoing, reports).await {
             End::Finished => limits::GOODBYE,
             End::AtOnce => limits::GOODBYE_IN_A_HURRY,
+            End::LegacySse(initialize, stream) => {
+                let (mut line, tasks) = (self.line, self.tasks);
+                line.gate.keep_one_place();
+                return Some(Takeover { line, stream, initialize, tasks });
+            }
         };
         self.tasks.abort_all();
         if let Some(id) = self.session.id() {
             self.goodbye(id, limit).await;
         }
+        None
     }
 
     async fn work(
         &mut self,
-        mut outgoing: channel::Receiver<Message>,
+        outgoing: &mut channel::Receiver<Message>,
         mut reports: mpsc::Receiver<Report>,
     ) -> End {
         let context = Arc::clone(&self.context);
-        self.is_open = true;
         loop {
-            while let Some(next) = self.gate.pop() {
+            while let Some(next) = self.line.gate.pop() {
                 self.launch(next, Lane::Line);
             }
             while self.tasks.try_join_next().is_some() {}
-            if !self.is_open && self.gate.is_empty() && !self.flights.values().any(Flight::matters)
-            {
+            let is_over = !self.line.is_open && self.line.gate.is_empty();
+            if is_over && !self.flights.values().any(Flight::matters) {
                 return End::Finished;
             }
-            let give_up = self.give_up_at();
+            let give_up = self.line.give_up_at();
             tokio::select! {
                 // Reports first: what the client says next may depend on them.
                 biased;
-                Some(report) = reports.recv() => self.heed(report).await,
-                message = outgoing.recv(), if self.is_open => match message {
-                    Some(message) => self.accept(message),
+                Some(report) = reports.recv() => match report {
+                    Report::IsLegacySse { ticket, stream } => {
+                        debug!("the server speaks HTTP+SSE");
+                        // Unless it was cancelled in the meantime: then the next will find out.
+                        if let Some(flight) = self.flights.remove(&ticket) {
+                            return End::LegacySse(flight.outgoing, stream);
+                        }
+                    }
+                    report => self.heed(report).await,
+                },
+                message = outgoing.recv(), if self.line.is_open => match message {
+                    Some(message) => self.accept(message).await,
                     // Who listens no more wants no more.
                     None if context.incoming.is_closed() => return End::AtOnce,
-                    None => {
-                        self.is_open = false;
-                        self.gate.drop_requests();
-                    }
+                    None => self.line.close(),
                 },
                 () = context.incoming.closed() => return End::AtOnce,
                 () = sleep_until(give_up.unwrap_or_else(Instant::now)), if give_up.is_some() => {
-                    self.abandon().await;
+                    self.line.abandon().await;
                 }
             }
         }
     }
 
-    fn accept(&mut self, message: Message) {
+    async fn accept(&mut self, message: Message) {
         if let Some(id) = peek::cancelled_request(&message) {
-            return self.cancel(&id, message);
+            return self.cancel(&id, message).await;
         }
         let envelope = Envelope::of(&message);
-        let lane = match self.gate.lane(&message) {
+        let lane = match self.line.gate.lane(&message) {
             // There is no session to say it in.
-            Lane::Express if self.gate.is_held() && message.method().is_none() => {
+            Lane::Express if self.line.gate.is_held() && message.method().is_none() => {
                 return debug!("an answer to a question of a lost session was dropped");
             }
-            Lane::Express if self.gate.is_held() && envelope.is_none() => Lane::Line,
+            Lane::Express if self.line.gate.is_held() && envelope.is_none() => Lane::Line,
             Lane::Express if message.method() == Some("ping") && self.has_many_pings() => {
                 Lane::Line
             }
             lane => lane,
         };
-        let outgoing = self.outgoing(message, envelope);
+        let outgoing = self.line.outgoing(message, envelope);
         match lane {
             Lane::Express => self.launch(outgoing, lane),
-            Lane::Line => self.gate.push(outgoing),
+            Lane::Line => self.line.gate.push(outgoing),
         }
     }
 
     fn has_many_pings(&self) -> bool {
         let pings = self.flights.values().filter(|flight| flight.is_request("ping"));
         pings.count() >= limits::PINGS_AT_ONCE
-    }
-
-    fn outgoing(&mut self, message: Message, envelope: Option<Envelope>) -> Outgoing {
-        self.next_order += 1;
-        Outgoing { message, envelope, order: self.next_order, losses: 0 }
     }
 
     /// Starts the POST of one message.
@@ -222,6 +230,7 @@ impl Driver {
             unwanted: unwanted.clone(),
             rules,
             session: Arc::clone(&self.session),
+            reports: self.reports.clone(),
         };
         let task = self.tasks.spawn(post::run(Arc::clone(&self.context), post, call));
         let flight = Flight { outgoing, lane, cancel: rules.cancel, progress, unwanted, task };
@@ -247,7 +256,7 @@ impl Driver {
                         let _ = timeout(limits::GOODBYE, client.send(call)).await;
                     });
                 }
-                self.gate.answered(order, true);
+                self.line.gate.answered(order, true);
             }
             Report::GivenUp { notice } => self.tell(notice),
             Report::Settled { ticket, well, session_id, failure } => {
@@ -256,25 +265,27 @@ impl Driver {
                 }
                 let Some(flight) = self.settle(ticket) else { return };
                 if well && flight.is_ordinary() {
-                    self.lost = None;
+                    self.line.healed();
                 }
                 if let Some(error) = failure.as_ref().filter(|error| error.is_unreachable()) {
-                    self.return_all(error).await;
+                    self.line.return_all(error).await;
                 }
                 if flight.is_request("initialize") {
-                    self.opened(flight.outgoing.order, failure).await;
+                    self.line.opened(flight.outgoing.order, failure).await;
                 } else if well && flight.is_notification(INITIALIZED) {
                     self.open_server_stream();
                 }
             }
             Report::SessionLost { ticket, session, error, last_word } => {
                 let Some(flight) = self.settle(ticket) else { return };
-                self.message_lost(flight, &session, error, last_word).await;
+                self.message_lost(flight.outgoing, &session, error, last_word).await;
             }
             Report::SessionGone { session } => {
                 let error = Error::new(Kind::SessionLost, "The server no longer knows the session");
                 self.lose_session(&session, &error.not_delivered()).await;
             }
+            // It ends the driver's work; see there.
+            Report::IsLegacySse { .. } => {}
             Report::Answered { id } => {
                 if let Some((ticket, flight)) = self.find(&id) {
                     flight.unwanted.raise();
@@ -287,10 +298,10 @@ impl Driver {
     fn settle(&mut self, ticket: u64) -> Option<Flight> {
         let flight = self.flights.remove(&ticket)?;
         if flight.lane == Lane::Line {
-            self.gate.settled();
+            self.line.gate.settled();
         }
         if flight.is_notification(INITIALIZED) {
-            self.gate.confirmed();
+            self.line.gate.confirmed();
         }
         Some(flight)
     }
@@ -305,9 +316,37 @@ impl Driver {
         self.flights.iter().find(|(_, flight)| is_it(flight)).map(|(ticket, f)| (*ticket, f))
     }
 
+    /// The server has forgotten `session`.
+    async fn lose_session(&mut self, session: &HeaderValue, error: &Error) {
+        if self.session.id() == Some(session) {
+            debug!(session = session.to_str().ok(), "the session is lost");
+            Arc::make_mut(&mut self.session).forget();
+            self.close_server_stream();
+            self.line.lose(error).await;
+        }
+    }
+
+    /// A message met the loss. If it has done so before, the server's own words are the answer.
+    async fn message_lost(
+        &mut self,
+        outgoing: Outgoing,
+        session: &HeaderValue,
+        error: Error,
+        last_word: Option<Message>,
+    ) {
+        if !Line::is_last_loss(&outgoing) {
+            self.lose_session(session, &error).await;
+            return self.line.wait_for_session(outgoing, error).await;
+        }
+        match last_word {
+            Some(answer) => drop(self.context.incoming.send(Incoming::Message(answer)).await),
+            None => self.line.give_back(outgoing.message, error).await,
+        }
+    }
+
     /// The client no longer wants the answer to `id`; the bridge has forgotten it already.
-    fn cancel(&mut self, id: &Id, notice: Message) {
-        if self.gate.withdraw(id) {
+    async fn cancel(&mut self, id: &Id, notice: Message) {
+        if self.line.gate.withdraw(id) {
             return debug!(%id, "cancelled before it was sent");
         }
         let Some((ticket, flight)) = self.find(id) else {
@@ -328,7 +367,7 @@ impl Driver {
             debug!(%id, unsent, "cancelled by dropping it");
             flight.task.abort();
             if flight.is_request("initialize") {
-                self.gate.answered(flight.outgoing.order, false);
+                self.line.opened(flight.outgoing.order, None).await;
             }
             return;
         }
@@ -342,7 +381,7 @@ impl Driver {
 
     /// Sends a legacy notification past the line.
     fn tell(&mut self, notice: Message) {
-        let outgoing = self.outgoing(notice, None);
+        let outgoing = self.line.outgoing(notice, None);
         self.launch(outgoing, Lane::Express);
     }
 
@@ -353,11 +392,12 @@ impl Driver {
         self.close_server_stream();
         let headers = self.session.stream_headers();
         let ping = self.session.own_post_headers();
-        let task = stream::keep_open(Arc::clone(&self.context), headers, ping);
+        let reports = self.reports.clone();
+        let task = stream::keep_open(Arc::clone(&self.context), reports, headers, ping);
         self.server_stream = Some(self.tasks.spawn(task));
     }
 
-    pub(super) fn close_server_stream(&mut self) {
+    fn close_server_stream(&mut self) {
         if let Some(stream) = self.server_stream.take() {
             stream.abort();
         }

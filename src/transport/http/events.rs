@@ -1,17 +1,17 @@
 //! Reads the event stream of an HTTP answer: messages out, and the place to go on from.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderValue;
 use hyper::body::Incoming;
-use url::Url;
-
 use tracing::{debug, warn};
 
 use super::answer::next_piece;
 use crate::error::{Error, Kind};
-use crate::message::Malformed;
+use crate::message::{Malformed, Message, Outline, Outliner, parse_each};
+use crate::net::Endpoint;
 use crate::wire::sse::{Decoder, TooLarge};
 
 /// How far a stream has been read, across the connections that carry it.
@@ -39,19 +39,39 @@ impl Position {
 }
 
 /// The events of one connection.
-pub(super) struct Events<'a> {
+#[derive(Debug)]
+pub(super) struct Events {
     body: Incoming,
     decoder: Decoder,
-    url: &'a Url,
+    endpoint: Arc<Endpoint>,
     max_message: usize,
+    oversized: Oversized,
 }
 
-impl<'a> Events<'a> {
-    pub(super) fn new(body: Incoming, max_message: usize, url: &'a Url) -> Self {
-        Self { body, decoder: Decoder::new(max_message), url, max_message }
+/// What becomes of an event that is over the limit.
+#[derive(Debug)]
+enum Oversized {
+    /// It ends the stream.
+    Ends,
+    /// It is passed by.
+    Skipped,
+    /// It is passing by.
+    Passing(Outliner),
+}
+
+impl Events {
+    pub(super) fn new(body: Incoming, max_message: usize, endpoint: Arc<Endpoint>) -> Self {
+        let decoder = Decoder::new(max_message);
+        Self { body, decoder, endpoint, max_message, oversized: Oversized::Ends }
     }
 
-    /// The next payload that is not empty; `None` at the end of the stream.
+    /// An event over the limit does not end the stream: others wait for what follows it.
+    pub(super) fn skipping_oversized(self) -> Self {
+        Self { oversized: Oversized::Skipped, ..self }
+    }
+
+    /// The next payload that is not empty; `None` at the end of the stream. Nothing is lost if it is
+    /// dropped and asked for again.
     ///
     /// `idle` limits the silence between two pieces of the body, comments included (C2).
     pub(super) async fn next_payload(
@@ -60,24 +80,10 @@ impl<'a> Events<'a> {
         idle: Option<Duration>,
     ) -> Result<Option<Payload>, Error> {
         loop {
-            match self.decoder.next_event() {
-                Ok(Some(event)) => {
-                    position.note(event.id.as_ref(), event.retry);
-                    // Empty data primes a stream or keeps it alive.
-                    if let Some(data) = event.data.filter(|data| !data.is_empty()) {
-                        let is_message = event.name.as_deref().is_none_or(|n| n == b"message");
-                        return Ok(Some(Payload { data, is_message }));
-                    }
-                    continue;
-                }
-                Ok(None) => {}
-                Err(TooLarge { id }) => {
-                    // Whoever goes on from here goes on behind it, or would meet it for ever.
-                    position.note(id.as_ref(), None);
-                    return Err(too_large(self.max_message));
-                }
+            if let Some(payload) = self.decoded(position)? {
+                return Ok(Some(payload));
             }
-            let piece = next_piece(&mut self.body, self.url);
+            let piece = next_piece(&mut self.body, self.endpoint.url());
             let piece = match idle {
                 None => piece.await?,
                 Some(limit) => tokio::time::timeout(limit, piece)
@@ -90,17 +96,75 @@ impl<'a> Events<'a> {
             }
         }
     }
+
+    /// What the pieces so far hold.
+    fn decoded(&mut self, position: &mut Position) -> Result<Option<Payload>, Error> {
+        loop {
+            if let Oversized::Passing(outliner) = &mut self.oversized {
+                if !self.decoder.skip_event(|bytes| outliner.feed(bytes)) {
+                    return Ok(None);
+                }
+                let outline = std::mem::take(outliner).finish();
+                self.oversized = Oversized::Skipped;
+                return Ok(Some(Payload::Oversized(outline)));
+            }
+            match self.decoder.next_event() {
+                Ok(Some(event)) => {
+                    position.note(event.id.as_ref(), event.retry);
+                    // Empty data primes a stream or keeps it alive.
+                    if let Some(data) = event.data.filter(|data| !data.is_empty()) {
+                        return Ok(Some(Payload::of(event.name, data)));
+                    }
+                }
+                Ok(None) => return Ok(None),
+                Err(TooLarge { .. }) if matches!(self.oversized, Oversized::Skipped) => {
+                    self.oversized = Oversized::Passing(Outliner::default());
+                }
+                Err(TooLarge { id }) => {
+                    // Whoever goes on from here goes on behind it, or would meet it for ever.
+                    position.note(id.as_ref(), None);
+                    return Err(too_large(self.max_message));
+                }
+            }
+        }
+    }
 }
 
 /// What an event carries.
-pub(super) struct Payload {
-    pub(super) data: Bytes,
-    /// By its name it is a message; events of other names are tried, but may be anything (C18).
-    pub(super) is_message: bool,
+#[derive(Debug)]
+pub(super) enum Payload {
+    /// By its name it is a message.
+    Message(Bytes),
+    /// Events of other names are tried, but may be anything (C18).
+    Other { name: Bytes, data: Bytes },
+    /// It was over the limit and not kept.
+    Oversized(Outline),
+}
+
+impl Payload {
+    fn of(name: Option<Bytes>, data: Bytes) -> Self {
+        match name {
+            Some(name) if name != b"message"[..] => Self::Other { name, data },
+            _ => Self::Message(data),
+        }
+    }
+
+    /// The messages in it; what is none is skipped.
+    pub(super) fn messages(self) -> impl Iterator<Item = Message> {
+        let (data, is_message) = match self {
+            Self::Message(data) => (data, true),
+            Self::Other { data, .. } => (data, false),
+            Self::Oversized(_) => (Bytes::new(), false),
+        };
+        let parsed = (!data.is_empty()).then(|| parse_each(data)).into_iter().flatten();
+        parsed.filter_map(move |parsed| {
+            parsed.map_err(|malformed| skipped(&malformed, is_message)).ok()
+        })
+    }
 }
 
 /// One bad event does not end the stream (S0-21, C3, C18).
-pub(super) fn skipped(malformed: &Malformed, is_message: bool) {
+fn skipped(malformed: &Malformed, is_message: bool) {
     if is_message {
         warn!("SSE error: an event was skipped: {malformed}");
     } else {

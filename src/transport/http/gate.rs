@@ -17,11 +17,11 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    fn is_request(&self, name: &str) -> bool {
+    pub(super) fn is_request(&self, name: &str) -> bool {
         matches!(self.message.head(), Head::Request { method, .. } if &**method == name)
     }
 
-    fn is_notification(&self, name: &str) -> bool {
+    pub(super) fn is_notification(&self, name: &str) -> bool {
         matches!(self.message.head(), Head::Notification { method } if &**method == name)
     }
 
@@ -42,6 +42,8 @@ pub(super) struct Gate {
     is_reopening: bool,
     /// An `initialize` has passed: whoever sent it can send another.
     has_opened: bool,
+    /// The session was lost while an `initialize` was under way that would replace it.
+    is_untold: bool,
     waiting: VecDeque<Outgoing>,
     running: usize,
     parallel: usize,
@@ -79,6 +81,7 @@ impl Gate {
             handshake: Handshake::Open,
             is_reopening: false,
             has_opened: false,
+            is_untold: false,
             waiting: VecDeque::new(),
             running: 0,
             parallel,
@@ -172,6 +175,7 @@ impl Gate {
         }
         if with_result {
             self.handshake = Handshake::Answered;
+            self.is_untold = false;
             return Vec::new();
         }
         if !self.is_reopening {
@@ -181,6 +185,11 @@ impl Gate {
         // Still lost: what comes late from the old session must not go out without any.
         self.handshake = Handshake::Lost;
         self.abandon()
+    }
+
+    /// Whoever else runs is nobody's concern here any more: only one still holds its place.
+    pub(super) fn keep_one_place(&mut self) {
+        self.running = 1;
     }
 
     /// Whether all wait for somebody to open a session.
@@ -212,13 +221,24 @@ impl Gate {
 
     /// The session is lost. `true` if somebody must open another.
     pub(super) fn lost(&mut self) -> bool {
-        // An `initialize` that is under way replaces it.
-        if !self.has_opened || matches!(self.handshake, Handshake::Asked(_)) {
+        if !self.has_opened {
+            return false;
+        }
+        // An `initialize` that is under way replaces it; all wait until that one is confirmed.
+        if matches!(self.handshake, Handshake::Asked(_)) {
+            self.is_untold |= !self.is_reopening;
+            self.is_reopening = true;
             return false;
         }
         self.handshake = Handshake::Lost;
         self.is_reopening = true;
         true
+    }
+
+    /// Whether a session was lost and the `initialize` that should have replaced it has failed:
+    /// then somebody must open another after all.
+    pub(super) fn take_untold(&mut self) -> bool {
+        self.handshake == Handshake::Lost && std::mem::take(&mut self.is_untold)
     }
 
     /// Whether a lost session is being replaced.
@@ -424,6 +444,46 @@ mod tests {
         let in_vain = gate.answered(3, false);
         assert_eq!(in_vain.len(), 1);
         assert!(gate.is_empty());
+    }
+
+    #[test]
+    fn a_loss_during_the_clients_own_initialize_holds_all_until_that_is_confirmed() {
+        let mut gate = Gate::new(2, false);
+        gate.push(message("initialize", Some(1)));
+        popped(&mut gate);
+        gate.answered(1, true);
+        gate.settled();
+        gate.push(message("a", Some(2)));
+        let out = gate.pop().unwrap();
+        gate.push(message("initialize", Some(3)));
+        assert_eq!(popped(&mut gate), ["initialize"]);
+        assert!(!gate.lost(), "it is being replaced");
+        gate.settled();
+        gate.put_back(out);
+        gate.answered(3, true);
+        gate.settled();
+        assert!(popped(&mut gate).is_empty());
+        gate.push(message(INITIALIZED, None));
+        assert_eq!(popped(&mut gate), [INITIALIZED]);
+        gate.settled();
+        gate.confirmed();
+        assert_eq!(popped(&mut gate), ["a"]);
+        assert!(!gate.take_untold());
+    }
+
+    #[test]
+    fn a_loss_that_the_clients_initialize_did_not_mend_is_told() {
+        let mut gate = Gate::new(2, false);
+        gate.push(message("initialize", Some(1)));
+        popped(&mut gate);
+        gate.answered(1, true);
+        gate.push(message("initialize", Some(2)));
+        popped(&mut gate);
+        gate.lost();
+        gate.answered(2, false);
+        assert!(gate.take_untold());
+        assert!(!gate.take_untold(), "once");
+        assert!(gate.is_lost());
     }
 
     proptest! {

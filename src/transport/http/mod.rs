@@ -1,33 +1,38 @@
-//! A link to a Streamable HTTP server: each message a POST, each answer JSON or an event stream.
+//! A link to a server over HTTP: Streamable HTTP, where each message is a POST and its answer JSON
+//! or an event stream, or the older transport of [`legacy_sse`].
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
-use tokio::sync::mpsc;
 use url::Url;
 
 use super::{Ends, Incoming, Link, channel, spawn};
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
+use crate::message::Message;
 use crate::net::{Call, Endpoint, HttpClient, Progress};
 use crate::secret::{Scrubber, shown};
 
 mod answer;
+mod detect;
 mod driver;
 mod events;
 mod gate;
+mod legacy_sse;
+mod line;
 mod log;
-mod lost;
+
 mod post;
 mod reading;
 mod session;
 mod stream;
 
-use driver::{Driver, Report};
+pub use detect::Transport;
+use driver::Driver;
 pub use session::basic_authorization;
 
 /// All that a link to a server needs to know.
@@ -35,6 +40,8 @@ pub use session::basic_authorization;
 pub struct Settings {
     /// The MCP endpoint.
     pub url: Url,
+    /// How the server is spoken to.
+    pub transport: Transport,
     /// Headers of the user's; those that the transport sets itself win over them.
     pub headers: HeaderMap,
     /// Sent as `MCP-Protocol-Version` in place of what was negotiated.
@@ -71,6 +78,7 @@ impl Settings {
     pub fn new(url: Url) -> Self {
         Self {
             url,
+            transport: Transport::default(),
             headers: HeaderMap::new(),
             protocol_version: None,
             timeouts: Timeouts::default(),
@@ -93,18 +101,26 @@ impl Settings {
 pub fn open(settings: Settings) -> Result<Link, Error> {
     let endpoint = Arc::new(Endpoint::new(&settings.url)?);
     Ok(spawn(|Ends { outgoing, incoming, .. }| {
-        let (reports, inbound_reports) = mpsc::channel(limits::CHANNEL);
         let client = HttpClient::new(settings.connect_timeout);
-        let context = Arc::new(Context {
-            client,
-            endpoint,
-            settings,
-            incoming,
-            is_away: AtomicBool::new(false),
-            reports,
-        });
-        Driver::new(context).run(outgoing, inbound_reports)
+        let (is_away, is_decided) = (AtomicBool::new(false), AtomicBool::new(false));
+        let context =
+            Arc::new(Context { client, endpoint, settings, incoming, is_away, is_decided });
+        drive(context, outgoing)
     }))
+}
+
+/// Speaks the transport that was chosen, or the one that turns out to be the server's.
+async fn drive(context: Arc<Context>, mut outgoing: channel::Receiver<Message>) {
+    let older = if context.settings.transport == Transport::Sse {
+        legacy_sse::Driver::new(context)
+    } else {
+        let (driver, reports) = Driver::new(Arc::clone(&context));
+        match driver.run(&mut outgoing, reports).await {
+            Some(takeover) => legacy_sse::Driver::take_over(context, takeover),
+            None => return,
+        }
+    };
+    older.run(outgoing).await;
 }
 
 /// What every task of the link shares.
@@ -117,8 +133,8 @@ struct Context {
     incoming: channel::Sender<Incoming>,
     /// The last word is that the server cannot be reached.
     is_away: AtomicBool,
-    /// To the driver, which owns the session.
-    reports: mpsc::Sender<Report>,
+    /// The server is known to speak Streamable HTTP: no other transport is looked for.
+    is_decided: AtomicBool,
 }
 
 impl Context {
@@ -126,6 +142,11 @@ impl Context {
     fn call(&self, method: Method, headers: HeaderMap, body: Bytes) -> Call {
         let endpoint = Arc::clone(&self.endpoint);
         Call { method, endpoint, headers, body, progress: Progress::default() }
+    }
+
+    /// Whether the server may yet turn out to speak the older transport.
+    fn may_be_older(&self) -> bool {
+        self.settings.transport == Transport::Auto && !self.is_decided.load(Ordering::Relaxed)
     }
 
     /// The same error without any secret that a server may have echoed.

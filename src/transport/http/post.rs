@@ -8,10 +8,12 @@ use bytes::Bytes;
 use http::{HeaderValue, Response};
 use http_body::Body;
 use hyper::body::Incoming as Body_;
+use tokio::sync::mpsc;
 use tracing::debug;
 
 use super::Context;
-use super::answer::{Answer, Collected, Refusal, next_piece};
+use super::answer::{Answer, Collected, Refusal, drain, next_piece};
+use super::detect::allows_older_transport;
 use super::driver::Report;
 use super::events::{timeout, too_large};
 use super::log::Direction;
@@ -36,6 +38,8 @@ pub(super) struct Post {
     pub(super) rules: &'static Revision,
     /// The session that it goes to.
     pub(super) session: Arc<Session>,
+    /// To the driver, which owns the session.
+    pub(super) reports: mpsc::Sender<Report>,
 }
 
 impl Post {
@@ -235,6 +239,10 @@ impl Exchange {
         let Some(id) = self.request_id().cloned() else {
             return Err(refusal.error());
         };
+        if self.is("initialize") && self.context.may_be_older() && allows_older_transport(&refusal)
+        {
+            return self.try_older_transport(&refusal).await;
+        }
         let in_band = refusal.json_rpc_error();
         if self.is("server/discover") && refusal.status().is_client_error() {
             // C22: whoever refuses the question is a legacy server.
@@ -265,6 +273,7 @@ impl Exchange {
         self.report_stray(&message, answers).await;
         self.context.crossing(Direction::FromServer, &message, self.post.session_id());
         if answers && self.is("initialize") {
+            self.context.is_decided.store(true, Ordering::Relaxed);
             self.report_session(&message).await;
         }
         // The receiver is gone only when the link is being closed at once.
@@ -277,7 +286,7 @@ impl Exchange {
     /// An answer to another request: whoever waits for it need not wait on its own stream.
     async fn report_stray(&self, message: &Message, is_own: bool) {
         if let (Head::Response { id: Some(id), .. }, false) = (message.head(), is_own) {
-            let _ = self.context.reports.send(Report::Answered { id: id.clone() }).await;
+            let _ = self.post.reports.send(Report::Answered { id: id.clone() }).await;
         }
     }
 
@@ -309,8 +318,7 @@ impl Exchange {
         let version = peek::negotiated_version(answer);
         let session_id = self.session_id.take();
         let ticket = self.post.ticket;
-        let _ =
-            self.context.reports.send(Report::Initialized { ticket, session_id, version }).await;
+        let _ = self.post.reports.send(Report::Initialized { ticket, session_id, version }).await;
     }
 
     /// The message comes back with its error; the server gets word that nobody waits any more.
@@ -322,7 +330,7 @@ impl Exchange {
         self.failure = Some(error.clone());
         if let Some(id) = self.request_id().filter(|_| self.must_tell(&error)) {
             let notice = reply::cancelled(id, &error.message);
-            let _ = self.context.reports.send(Report::GivenUp { notice }).await;
+            let _ = self.post.reports.send(Report::GivenUp { notice }).await;
         }
         let message = self.post.message.clone();
         let _ = self.context.incoming.send(Incoming::Failed { message, error }).await;
@@ -334,7 +342,7 @@ impl Exchange {
         let Some(session) = self.post.session_id().cloned() else { return };
         let (ticket, last_word) = (self.post.ticket, self.last_word.take());
         let report = Report::SessionLost { ticket, session, error, last_word };
-        let _ = self.context.reports.send(report).await;
+        let _ = self.post.reports.send(report).await;
     }
 
     /// C19: a request that timed out here may still run there.
@@ -354,8 +362,7 @@ impl Exchange {
         let adopts = self.post.rules.sessions && !self.is("server/discover");
         let session_id = self.session_id.take().filter(|_| adopts);
         let failure = self.failure.take();
-        let _ =
-            self.context.reports.send(Report::Settled { ticket, well, session_id, failure }).await;
+        let _ = self.post.reports.send(Report::Settled { ticket, well, session_id, failure }).await;
     }
 
     /// S1-15
@@ -378,13 +385,4 @@ fn is_modern_refusal(answer: &Message) -> bool {
         Some((code, _)) => matches!(code, -32021 | -32020),
         None => false,
     }
-}
-
-/// An acknowledgement's body is read so that its connection can be used again.
-async fn drain(mut body: Body_) {
-    let reading = async {
-        use http_body_util::BodyExt;
-        while let Some(Ok(_)) = body.frame().await {}
-    };
-    let _ = tokio::time::timeout(limits::ERROR_BODY_WAIT, reading).await;
 }

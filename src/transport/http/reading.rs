@@ -7,12 +7,11 @@ use hyper::body::Incoming as Body_;
 use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
-use super::events::{Events, Position, skipped};
+use super::events::{Events, Position};
 use super::post::Exchange;
 use super::stream::{self, Resumed};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::parse_each;
 use crate::net::backoff::Backoff;
 use crate::wire::header;
 
@@ -73,9 +72,8 @@ impl Exchange {
     }
 
     async fn read_connection(&mut self, body: Body_, position: &mut Position) -> Result<(), Error> {
-        let context = Arc::clone(&self.context);
-        let url = context.endpoint.url();
-        let mut events = Events::new(body, context.settings.max_message, url);
+        let max_message = self.context.settings.max_message;
+        let mut events = Events::new(body, max_message, Arc::clone(&self.context.endpoint));
         let mut linger = None;
         loop {
             if self.is_settled && self.request_id().is_some() {
@@ -92,12 +90,8 @@ impl Exchange {
             let Some(payload) = payload else {
                 return Ok(());
             };
-            let payload_is_ours = payload.is_message;
-            for parsed in parse_each(payload.data) {
-                match parsed {
-                    Ok(message) => self.deliver(message).await,
-                    Err(malformed) => skipped(&malformed, payload_is_ours),
-                }
+            for message in payload.messages() {
+                self.deliver(message).await;
             }
         }
     }

@@ -6,17 +6,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use hyper::body::Incoming as Body_;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::debug;
 
 use super::Context;
 use super::answer::{Answer, Refusal};
 use super::driver::Report;
-use super::events::{Events, Position, skipped, timeout};
+use super::events::{Events, Position, timeout};
 use super::log::Direction;
 use crate::error::Error;
 use crate::limits;
-use crate::message::{Head, Id, parse_each, reply};
+use crate::message::{Head, Id, reply};
 use crate::net::backoff::{Backoff, entropy};
 use crate::transport::Incoming;
 use crate::wire::header;
@@ -37,7 +38,12 @@ enum Opened {
 }
 
 /// Keeps the server's own stream open until the task is dropped, or the server has none.
-pub(super) async fn keep_open(context: Arc<Context>, headers: HeaderMap, ping: HeaderMap) {
+pub(super) async fn keep_open(
+    context: Arc<Context>,
+    reports: mpsc::Sender<Report>,
+    headers: HeaderMap,
+    ping: HeaderMap,
+) {
     let mut position = Position::default();
     let mut backoff = Backoff::default();
     let mut hasty = 0;
@@ -47,7 +53,7 @@ pub(super) async fn keep_open(context: Arc<Context>, headers: HeaderMap, ping: H
         position.moved = false;
         match open(&context, resuming(&headers, &position), session.is_some()).await {
             Opened::Stream(body) => {
-                read(&context, body, &mut position, session.as_ref()).await;
+                read(&context, &reports, body, &mut position, session.as_ref()).await;
                 if since.elapsed() > limits::STREAM_STEADY {
                     backoff.reset();
                     hasty = 0;
@@ -61,7 +67,7 @@ pub(super) async fn keep_open(context: Arc<Context>, headers: HeaderMap, ping: H
                 Some(true) => return debug!("the server has no stream in this session"),
                 Some(false) => {
                     if let Some(session) = session {
-                        let _ = context.reports.send(Report::SessionGone { session }).await;
+                        let _ = reports.send(Report::SessionGone { session }).await;
                     }
                     return;
                 }
@@ -164,12 +170,13 @@ fn by_status(status: StatusCode) -> Opened {
 
 async fn read(
     context: &Context,
+    reports: &mpsc::Sender<Report>,
     body: Body_,
     position: &mut Position,
     session: Option<&HeaderValue>,
 ) {
-    let url = context.endpoint.url();
-    let mut events = Events::new(body, context.settings.max_message, url);
+    let max_message = context.settings.max_message;
+    let mut events = Events::new(body, max_message, Arc::clone(&context.endpoint));
     loop {
         // No idle limit: a server may have nothing to say for days.
         let payload = match events.next_payload(position, None).await {
@@ -179,19 +186,13 @@ async fn read(
                 return debug!("the server's stream broke: {}", context.scrubbed(error));
             }
         };
-        let is_message = payload.is_message;
-        for parsed in parse_each(payload.data) {
-            match parsed {
-                Ok(message) => {
-                    context.crossing(Direction::FromServer, &message, session);
-                    if let Head::Response { id: Some(id), .. } = message.head() {
-                        let _ = context.reports.send(Report::Answered { id: id.clone() }).await;
-                    }
-                    if context.incoming.send(Incoming::Message(message)).await.is_err() {
-                        return;
-                    }
-                }
-                Err(malformed) => skipped(&malformed, is_message),
+        for message in payload.messages() {
+            context.crossing(Direction::FromServer, &message, session);
+            if let Head::Response { id: Some(id), .. } = message.head() {
+                let _ = reports.send(Report::Answered { id: id.clone() }).await;
+            }
+            if context.incoming.send(Incoming::Message(message)).await.is_err() {
+                return;
             }
         }
     }

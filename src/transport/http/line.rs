@@ -1,19 +1,52 @@
-//! What the driver does when the server has forgotten the session: all wait for the next one.
+//! The line of messages that wait to leave, and what becomes of them when the session is lost.
 
 use std::sync::Arc;
 
-use http::HeaderValue;
 use tokio::time::Instant;
-use tracing::debug;
 
-use super::driver::{Driver, Flight};
-use super::gate::INITIALIZED;
+use super::Context;
+use super::gate::{Gate, INITIALIZED, Outgoing};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Message};
+use crate::revision::Envelope;
 use crate::transport::Incoming;
 
-impl Driver {
+/// The gate, and the way back for what cannot pass it.
+#[derive(Debug)]
+pub(super) struct Line {
+    context: Arc<Context>,
+    pub(super) gate: Gate,
+    /// More may come to be sent.
+    pub(super) is_open: bool,
+    next_order: u64,
+    /// When the session was lost, and what the server said; until something has gone well again.
+    lost: Option<(Instant, Error)>,
+}
+
+impl Line {
+    pub(super) fn new(context: Arc<Context>) -> Self {
+        let gate = Gate::new(context.settings.parallel, context.settings.serial);
+        Self { context, gate, is_open: true, next_order: 0, lost: None }
+    }
+
+    /// A message with its place in the order in which they came.
+    pub(super) fn outgoing(&mut self, message: Message, envelope: Option<Envelope>) -> Outgoing {
+        self.next_order += 1;
+        Outgoing { message, envelope, order: self.next_order, losses: 0 }
+    }
+
+    /// Nothing more comes: nobody waits for answers any more.
+    pub(super) fn close(&mut self) {
+        self.is_open = false;
+        self.gate.drop_requests();
+    }
+
+    /// The session works.
+    pub(super) fn healed(&mut self) {
+        self.lost = None;
+    }
+
     /// An `initialize` has ended. If it should have replaced a lost session and did not, those who
     /// wait for one wait in vain.
     pub(super) async fn opened(&mut self, order: u64, failure: Option<Error>) {
@@ -30,6 +63,9 @@ impl Driver {
         };
         for outgoing in in_vain {
             self.give_back(outgoing.message, error.clone()).await;
+        }
+        if self.gate.take_untold() {
+            let _ = self.context.incoming.send(Incoming::SessionLost).await;
         }
     }
 
@@ -59,38 +95,23 @@ impl Driver {
         }
     }
 
-    /// The server has forgotten `session`; whoever holds the link can open another.
-    pub(super) async fn lose_session(&mut self, session: &HeaderValue, error: &Error) {
-        if self.session.id() != Some(session) {
-            return;
-        }
-        debug!(session = session.to_str().ok(), "the session is lost");
-        Arc::make_mut(&mut self.session).forget();
+    /// The session is no more; whoever holds the link can open another.
+    pub(super) async fn lose(&mut self, error: &Error) {
         self.lost.get_or_insert_with(|| (Instant::now(), error.clone()));
-        self.close_server_stream();
         if self.gate.lost() {
             let _ = self.context.incoming.send(Incoming::SessionLost).await;
         }
     }
 
-    /// A message met the loss: it waits for the next session. If it has done so before, it is not
-    /// about the session, and the server's own words are the answer.
-    pub(super) async fn message_lost(
-        &mut self,
-        flight: Flight,
-        session: &HeaderValue,
-        error: Error,
-        last_word: Option<Message>,
-    ) {
-        let mut outgoing = flight.outgoing;
-        if outgoing.losses >= limits::REOPENINGS_FOR_ONE {
-            return match last_word {
-                Some(answer) => drop(self.context.incoming.send(Incoming::Message(answer)).await),
-                None => self.give_back(outgoing.message, error).await,
-            };
-        }
+    /// Whether a message met a loss for the last time: what is refused in the new session as well
+    /// is not about the session.
+    pub(super) fn is_last_loss(outgoing: &Outgoing) -> bool {
+        outgoing.losses >= limits::REOPENINGS_FOR_ONE
+    }
+
+    /// A message met the loss: it waits for the next session.
+    pub(super) async fn wait_for_session(&mut self, mut outgoing: Outgoing, error: Error) {
         outgoing.losses += 1;
-        self.lose_session(session, &error).await;
         match outgoing.message.head() {
             // The question died with its session; a new session is confirmed by itself.
             Head::Response { .. } => {}
@@ -100,7 +121,7 @@ impl Driver {
         }
     }
 
-    async fn give_back(&self, message: Message, error: Error) {
+    pub(super) async fn give_back(&self, message: Message, error: Error) {
         let _ = self.context.incoming.send(Incoming::Failed { message, error }).await;
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::message::Id;
+use super::Id;
 
 /// Requests that wait for their answer, each with a note.
 #[derive(Debug)]
-pub(super) struct InFlight<T> {
+pub(crate) struct InFlight<T> {
     /// By canonical id; the value has the id as it was written.
     requests: HashMap<Id, (Id, T)>,
 }
@@ -19,7 +19,7 @@ impl<T> Default for InFlight<T> {
 
 impl<T> InFlight<T> {
     /// Notes a request. `false`: one with this id is in flight already.
-    pub(super) fn open(&mut self, id: &Id, note: T) -> bool {
+    pub(crate) fn open(&mut self, id: &Id, note: T) -> bool {
         let key = id.canonical();
         if self.requests.contains_key(&key) {
             return false;
@@ -28,23 +28,23 @@ impl<T> InFlight<T> {
         true
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
 
     /// Closes the request whose id this is, and no other: the one who sent it knows it.
-    pub(super) fn close_exactly(&mut self, id: &Id) -> Option<T> {
+    pub(crate) fn close_exactly(&mut self, id: &Id) -> Option<T> {
         self.requests.remove(&id.canonical()).map(|(_, note)| note)
     }
 
-    pub(super) fn get_mut(&mut self, id: &Id) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, id: &Id) -> Option<&mut T> {
         self.requests.get_mut(&id.canonical()).map(|(_, note)| note)
     }
 
     /// Closes the request that `id` means, and gives back its id as it was written.
     ///
     /// A peer that reads numbers as doubles sends back a rounded id; it is found all the same.
-    pub(super) fn close(&mut self, id: &Id) -> Option<(Id, T)> {
+    pub(crate) fn close(&mut self, id: &Id) -> Option<(Id, T)> {
         if let Some(found) = self.requests.remove(&id.canonical()) {
             return Some(found);
         }
@@ -52,12 +52,12 @@ impl<T> InFlight<T> {
         self.requests.remove(&key)
     }
 
-    pub(super) fn notes(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn notes(&self) -> impl Iterator<Item = &T> {
         self.requests.values().map(|(_, note)| note)
     }
 
     /// Closes all of them.
-    pub(super) fn close_all(&mut self) -> Vec<Id> {
+    pub(crate) fn close_all(&mut self) -> Vec<Id> {
         self.requests.drain().map(|(_, (id, _))| id).collect()
     }
 }

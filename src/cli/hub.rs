@@ -1,0 +1,199 @@
+//! Finds the mcp-hub that runs on this machine, by the list of workspaces that all hubs keep.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::report::Usage;
+
+/// How long a hub on this machine may take to accept a connection.
+const KNOCK: Duration = Duration::from_millis(500);
+
+/// A hub, as the list has it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+struct Hub {
+    port: u16,
+    #[serde(default)]
+    cwd: PathBuf,
+    #[serde(default)]
+    config_files: Vec<PathBuf>,
+}
+
+/// The URL of the hub that runs nearest to the current directory.
+pub(super) fn find() -> Result<String, Usage> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let lists = lists(|name| std::env::var_os(name).map(PathBuf::from));
+    let mut hubs: Vec<Hub> = Vec::new();
+    for hub in lists.iter().filter_map(|path| std::fs::read(path).ok()).flat_map(|t| parse(&t)) {
+        // A hub that was killed leaves its entry behind.
+        if !hubs.iter().any(|known| known.port == hub.port) && answers(hub.port) {
+            hubs.push(hub);
+        }
+    }
+    let nearest = nearest(&hubs, &here).map_err(|problem| problem.explain(&lists))?;
+    Ok(format!("http://localhost:{}/mcp", nearest.port))
+}
+
+/// Where hubs write their list, in the order of their own preference.
+fn lists(variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let home = variable("HOME").or_else(|| variable("USERPROFILE")).unwrap_or_default();
+    let state = variable("XDG_STATE_HOME")
+        .filter(|path| path.is_absolute())
+        .unwrap_or_else(|| home.join(".local/state"));
+    vec![state.join("mcp-hub/workspaces.json"), home.join(".mcp-hub/workspaces.json")]
+}
+
+/// The hubs in a list; what is none is left out.
+fn parse(text: &[u8]) -> Vec<Hub> {
+    let entries: BTreeMap<String, serde_json::Value> =
+        serde_json::from_slice(text).unwrap_or_default();
+    entries.into_values().filter_map(|entry| serde_json::from_value(entry).ok()).collect()
+}
+
+fn answers(port: u16) -> bool {
+    let places =
+        [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), (Ipv6Addr::LOCALHOST, port).into()];
+    places.iter().any(|place| TcpStream::connect_timeout(place, KNOCK).is_ok())
+}
+
+/// Why there is no one hub to be taken.
+#[derive(Debug, PartialEq, Eq)]
+enum Problem {
+    None,
+    Several(Vec<Hub>),
+}
+
+/// The one hub that is meant: the only one, or the one with the shortest way from `here` to where it
+/// was started or has a configuration.
+fn nearest<'a>(hubs: &'a [Hub], here: &Path) -> Result<&'a Hub, Problem> {
+    let best = hubs.iter().map(|hub| hub.distance(here)).min().ok_or(Problem::None)?;
+    let equals: Vec<&Hub> = hubs.iter().filter(|hub| hub.distance(here) == best).collect();
+    match &equals[..] {
+        [one] => Ok(one),
+        several => Err(Problem::Several(several.iter().map(|hub| (*hub).clone()).collect())),
+    }
+}
+
+impl Hub {
+    fn distance(&self, here: &Path) -> usize {
+        let configured = self.config_files.iter().map(|file| self.cwd.join(file));
+        let folders = configured.filter_map(|file| file.parent().map(Path::to_owned));
+        let places = folders.chain([self.cwd.clone()]);
+        places.map(|place| steps(here, &place)).min().unwrap_or(usize::MAX)
+    }
+}
+
+/// How many folders one goes up and down on the way from one to the other.
+fn steps(from: &Path, to: &Path) -> usize {
+    let (from, to) = (plain(from), plain(to));
+    let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    from.len() + to.len() - 2 * shared
+}
+
+/// The path's folders, with `.` and `..` resolved.
+fn plain(path: &Path) -> Vec<Component<'_>> {
+    let mut folders = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(folders.pop()),
+            Component::CurDir => {}
+            folder => folders.push(folder),
+        }
+    }
+    folders
+}
+
+impl Problem {
+    fn explain(&self, lists: &[PathBuf]) -> Usage {
+        match self {
+            Self::None => {
+                let lists: Vec<String> = lists.iter().map(|l| l.display().to_string()).collect();
+                Usage::new(format!(
+                    "no mcp-hub runs on this machine (looked in {}): start one, or give its URL: \
+                     --mcp-hub http://localhost:37373/mcp",
+                    lists.join(" and ")
+                ))
+            }
+            Self::Several(hubs) => {
+                let list: Vec<String> = hubs
+                    .iter()
+                    .map(|hub| {
+                        format!(
+                            "http://localhost:{}/mcp, started in {}",
+                            hub.port,
+                            hub.cwd.display()
+                        )
+                    })
+                    .collect();
+                Usage::new(format!(
+                    "several mcp-hubs run equally near to this directory; say which with --mcp-hub \
+                     URL:\n  {}",
+                    list.join("\n  ")
+                ))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hub(port: u16, cwd: &str, config: &[&str]) -> Hub {
+        Hub { port, cwd: cwd.into(), config_files: config.iter().map(PathBuf::from).collect() }
+    }
+
+    #[test]
+    fn the_list_of_a_real_hub_is_read() {
+        let text =
+            br#"{"37373":{"cwd":"/home/user/hub","config_files":["servers.json"],"pid":30178,
+            "port":37373,"startTime":"2026-11-15T07:45:12.211Z","state":"active",
+            "activeConnections":0,"shutdownStartedAt":null,"shutdownDelay":null},
+            "1":{"port":"nonsense"},"2":null}"#;
+        assert_eq!(parse(text), [hub(37373, "/home/user/hub", &["servers.json"])]);
+        for nothing in [&b""[..], b"{}", b"[]", b"{\"1\":"] {
+            assert!(parse(nothing).is_empty());
+        }
+    }
+
+    #[test]
+    fn lists_are_looked_for_where_hubs_write_them() {
+        let with = |state: Option<&str>| {
+            let state = state.map(PathBuf::from);
+            lists(move |name| match name {
+                "HOME" => Some("/home/me".into()),
+                "XDG_STATE_HOME" => state.clone(),
+                _ => None,
+            })
+        };
+        let old = PathBuf::from("/home/me/.mcp-hub/workspaces.json");
+        let usual = PathBuf::from("/home/me/.local/state/mcp-hub/workspaces.json");
+        assert_eq!(with(None), [usual.clone(), old.clone()]);
+        assert_eq!(with(Some("relative")), [usual, old.clone()]);
+        assert_eq!(with(Some("/s")), [PathBuf::from("/s/mcp-hub/workspaces.json"), old]);
+    }
+
+    #[test]
+    fn the_nearest_hub_is_taken() {
+        let hubs = [hub(1, "/home/me/a", &[]), hub(2, "/home/me/b", &["../c/x/hub.json"])];
+        let at = |here: &str| nearest(&hubs, Path::new(here)).map(|hub| hub.port);
+        assert_eq!(at("/home/me/a"), Ok(1));
+        assert_eq!(at("/home/me/a/deep/er"), Ok(1));
+        assert_eq!(at("/home/me/b/x"), Ok(2));
+        assert_eq!(at("/home/me/c/x"), Ok(2), "by its configuration");
+        assert_eq!(at("/home/me"), Err(Problem::Several(hubs.to_vec())));
+        assert_eq!(nearest(&hubs[..1], Path::new("/else/where")).map(|h| h.port), Ok(1));
+        assert_eq!(nearest(&[], Path::new("/")), Err(Problem::None));
+    }
+
+    #[test]
+    fn problems_say_what_to_do() {
+        let text = Problem::None.explain(&["/s/w.json".into()]).0;
+        assert!(text.contains("/s/w.json") && text.contains("--mcp-hub http"), "{text}");
+        let text = Problem::Several(vec![hub(1, "/a", &[]), hub(2, "/b", &[])]).explain(&[]).0;
+        assert!(text.contains(":1/mcp, started in /a\n") && text.contains(":2/mcp"), "{text}");
+    }
+}

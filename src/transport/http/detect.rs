@@ -1,0 +1,61 @@
+//! Finds out, in the handshake that happens anyway, which of the two HTTP transports a server
+//! speaks (C9): POST first, and only a refusal of a certain sort leads to a GET.
+
+use http::StatusCode;
+
+use super::answer::Refusal;
+use super::driver::Report;
+use super::legacy_sse::{self, First};
+use super::post::Exchange;
+use crate::error::Error;
+
+/// Which transport to speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// Whichever the server answers to; remembered for the run.
+    #[default]
+    Auto,
+    /// Streamable HTTP only.
+    Http,
+    /// The two-endpoint HTTP+SSE of 2024-11-05 only.
+    Sse,
+}
+
+impl Exchange {
+    /// `initialize` was refused: perhaps the server wants to be asked in the older way.
+    pub(super) async fn try_older_transport(&mut self, refusal: &Refusal) -> Result<(), Error> {
+        let headers = self.post.session.stream_headers();
+        match legacy_sse::open(&self.context, headers, First::Address).await {
+            Ok(stream) => {
+                let ticket = self.post.ticket;
+                let report = Report::IsLegacySse { ticket, stream };
+                let _ = self.post.reports.send(report).await;
+                self.is_settled = true;
+                Ok(())
+            }
+            Err(error) if says_more(&error) => Err(error),
+            Err(error) => Err(refusal.error().because(error).hint(
+                "Neither Streamable HTTP nor HTTP+SSE is spoken there: check the URL's path",
+            )),
+        }
+    }
+}
+
+/// Whether a refused `initialize` may come from a server of the older transport.
+///
+/// A JSON-RPC error is an answer, and some statuses are about something else.
+pub(super) fn allows_older_transport(refusal: &Refusal) -> bool {
+    let status = refusal.status();
+    let is_about_else = matches!(status.as_u16(), 401 | 403 | 408 | 429);
+    status.is_client_error() && !is_about_else && refusal.json_rpc_error().is_none()
+}
+
+/// Whether the refusal of the stream is the one to be shown: it is about credentials, or about a
+/// server that is not there yet, and not about what the server speaks.
+fn says_more(error: &Error) -> bool {
+    let status = error.status.and_then(|status| StatusCode::from_u16(status).ok());
+    let is_about_else = status.is_some_and(|status| {
+        status.is_server_error() || matches!(status.as_u16(), 401 | 403 | 408 | 429)
+    });
+    error.is_unreachable() || is_about_else || error.kind == crate::error::Kind::Redirect
+}

@@ -1,0 +1,101 @@
+//! The address for POSTs that a server announces: relative or whole, but never somebody else's.
+
+use bytes::Bytes;
+use http::HeaderValue;
+use url::Url;
+
+use crate::error::{Error, Kind};
+use crate::net::Endpoint;
+use crate::secret::shown;
+use crate::wire::header;
+
+/// Where messages go, and the name of the session for logs.
+#[derive(Debug)]
+pub(super) struct Address {
+    pub(super) endpoint: Endpoint,
+    pub(super) session: Option<HeaderValue>,
+}
+
+impl Address {
+    /// What `announced` means on a stream that came from `stream`.
+    ///
+    /// Credentials go along with every POST, so it must be the same origin.
+    pub(super) fn resolve(stream: &Url, announced: &Bytes) -> Result<Self, Error> {
+        let text = std::str::from_utf8(announced).ok().map(str::trim);
+        let Some(url) = text.and_then(|text| stream.join(text).ok()) else {
+            let message = format!("{} announced an address that is not a URL", shown(stream));
+            return Err(Error::new(Kind::BadResponse, message).not_delivered());
+        };
+        if url.origin() != stream.origin() {
+            let message = format!(
+                "{} wants messages to be sent to another origin, {}, which is not done",
+                shown(stream),
+                shown(&url)
+            );
+            return Err(Error::new(Kind::Redirect, message)
+                .hint("If you trust that address, use its host in the URL")
+                .not_delivered());
+        }
+        Ok(Self { endpoint: Endpoint::new(&url)?, session: session(&url) })
+    }
+}
+
+/// Servers name it in the query, under one name or another.
+fn session(url: &Url) -> Option<HeaderValue> {
+    let names = ["sessionid", "session_id", "session"];
+    let is_session = |name: &str| names.contains(&name.to_ascii_lowercase().as_str());
+    let (_, value) = url.query_pairs().find(|(name, _)| is_session(name))?;
+    HeaderValue::from_str(&value).ok().filter(header::is_session_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(stream: &str, announced: &'static str) -> Result<Address, Error> {
+        Address::resolve(&Url::parse(stream).unwrap(), &Bytes::from_static(announced.as_bytes()))
+    }
+
+    #[test]
+    fn relative_and_whole_addresses_are_taken() {
+        // S2-37, S3-06
+        let at = |stream, announced| resolve(stream, announced).unwrap().endpoint.url().to_string();
+        let hub = "http://localhost:37373/mcp";
+        assert_eq!(at(hub, "/messages?sessionId=a"), "http://localhost:37373/messages?sessionId=a");
+        assert_eq!(at("http://h/x/sse", "messages/?s=1"), "http://h/x/messages/?s=1");
+        assert_eq!(at("http://h/sse?k=v", "?sessionId=a"), "http://h/sse?sessionId=a");
+        assert_eq!(at("https://h/sse", "https://h:443/m"), "https://h/m");
+        assert_eq!(at("https://h/sse", "//h/m"), "https://h/m");
+        assert_eq!(at("https://me:pw@h/sse", "/m"), "https://h/m", "the header has it");
+    }
+
+    #[test]
+    fn no_other_origin_gets_a_message() {
+        for announced in ["http://evil/m", "//evil/m", "https://localhost/m", "http://localhost:2/"]
+        {
+            let error = resolve("http://localhost/sse", announced).unwrap_err();
+            assert!(error.message.contains("another origin"), "{announced}: {error}");
+            assert_eq!(error.kind, Kind::Redirect);
+        }
+        for announced in ["http://", "http://["] {
+            assert!(resolve("http://localhost/sse", announced).is_err(), "{announced}");
+        }
+        assert!(
+            Address::resolve(&Url::parse("http://h/").unwrap(), &Bytes::from_static(b"\xff"))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn the_session_is_named_for_logs() {
+        let named = |announced| {
+            resolve("http://h/sse", announced)
+                .unwrap()
+                .session
+                .map(|s| s.to_str().unwrap().to_owned())
+        };
+        assert_eq!(named("/m?sessionId=abc").as_deref(), Some("abc"));
+        assert_eq!(named("/m?x=1&session_id=abc").as_deref(), Some("abc"));
+        assert_eq!(named("/m/abc"), None);
+    }
+}

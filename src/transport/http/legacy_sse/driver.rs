@@ -1,0 +1,327 @@
+//! The one task that owns the stream: it opens it, lets messages leave, and matches the answers.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use http::Method;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tracing::debug;
+
+use super::flights::{Flight, Flights};
+use super::post::{self, Posted};
+use super::stream::{self, First, Stream};
+use crate::error::Error;
+use crate::limits;
+use crate::message::{Head, Id, Message, peek, reply};
+use crate::net::{Call, Progress};
+use crate::transport::http::Context;
+use crate::transport::http::events::{Payload, Position};
+use crate::transport::http::gate::{INITIALIZED, Lane, Outgoing};
+use crate::transport::http::line::Line;
+use crate::transport::http::log::Direction;
+use crate::transport::http::session::Session;
+use crate::transport::{Incoming, channel};
+
+/// What the tasks tell the driver.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// The stream stands, or there is none.
+    Opened(Result<Box<Stream>, Error>),
+    /// What became of a POST.
+    Posted { ticket: u64, posted: Posted },
+}
+
+/// What is left by a driver of the other transport, which found out that it is this one.
+#[derive(Debug)]
+pub(in super::super) struct Takeover {
+    pub(in super::super) line: Line,
+    pub(in super::super) stream: Box<Stream>,
+    /// The message whose refusal led here.
+    pub(in super::super) initialize: Outgoing,
+    /// What it still has under way.
+    pub(in super::super) tasks: JoinSet<()>,
+}
+
+pub(in super::super) struct Driver {
+    pub(super) context: Arc<Context>,
+    pub(super) line: Line,
+    pub(super) phase: Phase,
+    /// The headers; such a session has no id of its own in them.
+    pub(super) session: Session,
+    /// `initialize` was answered on this stream.
+    pub(super) is_begun: bool,
+    pub(super) flights: Flights,
+    next_ticket: u64,
+    tasks: JoinSet<()>,
+    reports: mpsc::Sender<Report>,
+    inbound: mpsc::Receiver<Report>,
+}
+
+/// Where the stream stands.
+pub(super) enum Phase {
+    /// There is none; the next message opens one (C33).
+    Closed,
+    /// It is being opened for this message, unless that was cancelled.
+    Opening(Option<Outgoing>),
+    Open(Box<Stream>),
+}
+
+/// What the driver wakes up for.
+enum Event {
+    Report(Report),
+    Heard(Result<Option<Payload>, Error>),
+    Said(Option<Message>),
+    Time,
+}
+
+impl Driver {
+    pub(in super::super) fn new(context: Arc<Context>) -> Self {
+        let (reports, inbound) = mpsc::channel(limits::CHANNEL);
+        Self {
+            line: Line::new(Arc::clone(&context)),
+            phase: Phase::Closed,
+            session: Session::new(&context.settings),
+            is_begun: false,
+            flights: Flights::default(),
+            next_ticket: 0,
+            tasks: JoinSet::new(),
+            reports,
+            inbound,
+            context,
+        }
+    }
+
+    /// Goes on where the other transport has ended.
+    pub(in super::super) fn take_over(context: Arc<Context>, takeover: Takeover) -> Self {
+        let Takeover { line, stream, initialize, tasks } = takeover;
+        let phase = Phase::Open(stream);
+        let mut driver = Self { line, phase, tasks, ..Self::new(context) };
+        driver.launch(initialize, true);
+        driver
+    }
+
+    /// Works until the link is closed. Dropping the stream is the goodbye.
+    pub(in super::super) async fn run(mut self, mut outgoing: channel::Receiver<Message>) {
+        let context = Arc::clone(&self.context);
+        loop {
+            self.send_what_may();
+            while self.tasks.try_join_next().is_some() {}
+            if self.is_finished() {
+                return;
+            }
+            let wake =
+                [self.line.give_up_at(), self.flights.next_due()].into_iter().flatten().min();
+            let event = tokio::select! {
+                Some(report) = self.inbound.recv() => Event::Report(report),
+                heard = self.phase.next() => Event::Heard(heard),
+                message = outgoing.recv(), if self.line.is_open => Event::Said(message),
+                () = context.incoming.closed() => return,
+                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => Event::Time,
+            };
+            match event {
+                Event::Report(Report::Opened(opened)) => self.opened(opened).await,
+                Event::Report(Report::Posted { ticket, posted }) => {
+                    self.posted(ticket, posted).await;
+                }
+                Event::Heard(heard) => self.heard(heard).await,
+                Event::Said(Some(message)) => self.accept(message).await,
+                // Who listens no more wants no more.
+                Event::Said(None) if context.incoming.is_closed() => return,
+                Event::Said(None) => self.line.close(),
+                Event::Time => self.tick(Instant::now()).await,
+            }
+        }
+    }
+
+    /// Nothing more will be sent, and all that nobody waits for has been.
+    fn is_finished(&self) -> bool {
+        let opens_for_notice = match &self.phase {
+            Phase::Opening(Some(first)) => !matches!(first.message.head(), Head::Request { .. }),
+            _ => false,
+        };
+        let is_idle = self.line.gate.is_empty() && !self.flights.has_told() && !opens_for_notice;
+        !self.line.is_open && is_idle
+    }
+
+    fn send_what_may(&mut self) {
+        while !matches!(self.phase, Phase::Opening(_)) {
+            let Some(next) = self.line.gate.pop() else { return };
+            match self.phase {
+                Phase::Open(_) => self.launch(next, true),
+                _ => self.open_for(next),
+            }
+        }
+    }
+
+    async fn accept(&mut self, message: Message) {
+        if let Some(id) = peek::cancelled_request(&message) {
+            return self.cancel(&id, message).await;
+        }
+        if let (Head::Request { id, .. }, Some("server/discover")) =
+            (message.head(), message.method())
+        {
+            // C22: nobody here knows it, and a question opens no stream.
+            let answer = reply::method_not_found(id, "server/discover");
+            return self.pass_on(Incoming::Message(answer)).await;
+        }
+        let can_leave = matches!(self.phase, Phase::Open(_)) && !self.line.gate.is_held();
+        let lane = match self.line.gate.lane(&message) {
+            Lane::Express if !can_leave && message.method().is_none() => {
+                return debug!("an answer to a question of a lost session was dropped");
+            }
+            Lane::Express if !can_leave || self.flights.pings() >= limits::PINGS_AT_ONCE => {
+                Lane::Line
+            }
+            lane => lane,
+        };
+        // Modern requests have no way of their own here: all go in line.
+        let outgoing = self.line.outgoing(message, None);
+        match lane {
+            Lane::Express => self.launch(outgoing, false),
+            Lane::Line => self.line.gate.push(outgoing),
+        }
+    }
+
+    fn open_for(&mut self, first: Outgoing) {
+        let (context, reports) = (Arc::clone(&self.context), self.reports.clone());
+        let headers = self.session.stream_headers();
+        self.tasks.spawn(async move {
+            let opened = stream::open(&context, headers, First::Anything).await;
+            let _ = reports.send(Report::Opened(opened)).await;
+        });
+        self.phase = Phase::Opening(Some(first));
+    }
+
+    async fn opened(&mut self, opened: Result<Box<Stream>, Error>) {
+        let Phase::Opening(first) = std::mem::replace(&mut self.phase, Phase::Closed) else {
+            return;
+        };
+        match opened {
+            Ok(stream) => {
+                self.phase = Phase::Open(stream);
+                self.reached().await;
+                if let Some(first) = first {
+                    self.launch(first, true);
+                }
+            }
+            Err(error) => {
+                self.note_absence(&error);
+                if let Some(first) = first {
+                    self.line.gate.settled();
+                    self.come_back(first, &error).await;
+                }
+                // None of them could leave without a stream.
+                self.line.return_all(&error).await;
+            }
+        }
+    }
+
+    /// Starts the POST of one message.
+    pub(super) fn launch(&mut self, outgoing: Outgoing, holds_place: bool) {
+        let Phase::Open(stream) = &self.phase else { return };
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let message = &outgoing.message;
+        self.context.crossing(Direction::ToServer, message, stream.session.as_ref());
+        let progress = Progress::default();
+        let call = Call {
+            method: Method::POST,
+            endpoint: Arc::clone(&stream.endpoint),
+            headers: self.session.post_headers(&outgoing),
+            body: message.bytes().clone(),
+            progress: progress.clone(),
+        };
+        let limit = self.context.settings.timeouts.of(message.method());
+        let posting = post::run(Arc::clone(&self.context), call, ticket, self.reports.clone());
+        let post = self.tasks.spawn(posting);
+        let flight = Flight::new(outgoing, holds_place, progress, post, limit);
+        self.flights.insert(ticket, flight, Instant::now());
+    }
+
+    /// The client no longer wants the answer to `id`; the bridge has forgotten it already.
+    async fn cancel(&mut self, id: &Id, notice: Message) {
+        if self.line.gate.withdraw(id) {
+            return debug!(%id, "cancelled before it was sent");
+        }
+        if let Phase::Opening(first) = &mut self.phase
+            && let Some(unsent) = first.take_if(|first| first.message.id() == Some(id))
+        {
+            self.line.gate.settled();
+            return self.ended(&unsent, None).await;
+        }
+        let Some(flight) = self.flights.withdraw(id) else {
+            // Answered already; the server may want to know.
+            return self.tell(notice);
+        };
+        self.land(&flight);
+        let is_handshake = flight.outgoing.is_request("initialize");
+        if !flight.progress.is_raised() || is_handshake {
+            flight.post.abort();
+            return self.ended(&flight.outgoing, None).await;
+        }
+        self.tell(notice);
+    }
+
+    /// Sends a message past the line, if there is a stream to say it on.
+    pub(super) fn tell(&mut self, notice: Message) {
+        let outgoing = self.line.outgoing(notice, None);
+        self.launch(outgoing, false);
+    }
+
+    /// A message is no longer out: others may take its place.
+    pub(super) fn land(&mut self, flight: &Flight) {
+        if flight.holds_place {
+            self.line.gate.settled();
+        }
+        if flight.outgoing.is_notification(INITIALIZED) {
+            self.line.gate.confirmed();
+        }
+    }
+
+    /// A message comes back.
+    pub(super) async fn come_back(&mut self, outgoing: Outgoing, error: &Error) {
+        self.line.give_back(outgoing.message.clone(), error.clone()).await;
+        self.ended(&outgoing, Some(error.clone())).await;
+    }
+
+    /// If it was an `initialize`, those who waited for it must know.
+    pub(super) async fn ended(&mut self, outgoing: &Outgoing, failure: Option<Error>) {
+        if outgoing.is_request("initialize") {
+            self.line.opened(outgoing.order, failure).await;
+        }
+    }
+
+    /// To whoever holds the link. While nobody takes it, nobody's time runs.
+    pub(super) async fn pass_on(&mut self, incoming: Incoming) {
+        if let Err(incoming) = self.context.incoming.try_send(incoming) {
+            let since = Instant::now();
+            let _ = self.context.incoming.send(incoming).await;
+            self.flights.stop_clock(since.elapsed());
+        }
+    }
+
+    pub(super) fn note_absence(&self, error: &Error) {
+        if error.is_unreachable() {
+            self.context.is_away.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The server is there, if it was not.
+    pub(super) async fn reached(&mut self) {
+        if self.context.is_away.swap(false, Ordering::Relaxed) {
+            self.pass_on(Incoming::Reached).await;
+        }
+    }
+}
+
+impl Phase {
+    /// The next that comes on the stream. No idle limit: a server may have nothing to say for days.
+    async fn next(&mut self) -> Result<Option<Payload>, Error> {
+        match self {
+            Self::Open(stream) => stream.events.next_payload(&mut Position::default(), None).await,
+            _ => std::future::pending().await,
+        }
+    }
+}

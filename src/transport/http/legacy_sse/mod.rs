@@ -1,0 +1,15 @@
+//! The older transport with two endpoints: one stream for all that the server says, POSTs for all
+//! that it is told.
+//!
+//! The session is the stream: when it ends, the session is lost. How another one is opened is the
+//! business of whoever holds the link, exactly as with a Streamable HTTP server.
+
+mod address;
+mod driver;
+mod flights;
+mod hearing;
+mod post;
+mod stream;
+
+pub(super) use driver::{Driver, Takeover};
+pub(super) use stream::{First, Stream, open};

@@ -1,0 +1,50 @@
+//! One POST: told to the server, and acknowledged or not. The answer comes elsewhere.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::driver::Report;
+use crate::error::Error;
+use crate::net::Call;
+use crate::transport::http::Context;
+use crate::transport::http::answer::{Refusal, drain};
+
+/// What became of a POST.
+#[derive(Debug)]
+pub(super) enum Posted {
+    /// Any success is an acknowledgement, whatever it says (C11).
+    Accepted,
+    /// The server does not know the session.
+    SessionLost(Error),
+    /// Anything else.
+    Failed(Error),
+}
+
+/// Sends the message with this ticket, and reports.
+pub(super) async fn run(
+    context: Arc<Context>,
+    call: Call,
+    ticket: u64,
+    reports: mpsc::Sender<Report>,
+) {
+    let (posted, body) = match context.client.send(call).await {
+        Ok(response) if response.status().is_success() => {
+            (Posted::Accepted, Some(response.into_body()))
+        }
+        Ok(response) => {
+            let refusal = Refusal::read(response, &context).await;
+            let posted = if refusal.tells_of_lost_session() {
+                Posted::SessionLost(context.scrubbed(refusal.lost_session()))
+            } else {
+                Posted::Failed(context.scrubbed(refusal.error()))
+            };
+            (posted, None)
+        }
+        Err(error) => (Posted::Failed(context.scrubbed(error)), None),
+    };
+    let _ = reports.send(Report::Posted { ticket, posted }).await;
+    if let Some(body) = body {
+        drain(body).await;
+    }
+}

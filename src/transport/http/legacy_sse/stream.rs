@@ -1,0 +1,95 @@
+//! Opens the stream of an HTTP+SSE server and waits for the address that it announces first.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Response};
+use hyper::body::Incoming;
+use tracing::debug;
+
+use super::address::Address;
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::net::{Endpoint, final_endpoint};
+use crate::secret::shown;
+use crate::transport::http::Context;
+use crate::transport::http::answer::{Answer, Refusal};
+use crate::transport::http::events::{Events, Payload, Position, timeout};
+
+/// A stream whose address is known.
+#[derive(Debug)]
+pub(in super::super) struct Stream {
+    pub(super) events: Events,
+    pub(super) endpoint: Arc<Endpoint>,
+    /// The session's name, for logs.
+    pub(super) session: Option<HeaderValue>,
+}
+
+/// What must be the first event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum First {
+    /// The address: anything else shows that it is another sort of server.
+    Address,
+    /// Whatever comes before the address is passed over.
+    Anything,
+}
+
+/// Opens a stream. Whatever goes wrong, no message has been sent.
+pub(in super::super) async fn open(
+    context: &Context,
+    headers: HeaderMap,
+    first: First,
+) -> Result<Box<Stream>, Error> {
+    let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
+    let opened = match tokio::time::timeout(limit, try_open(context, headers, first)).await {
+        Ok(opened) => opened,
+        Err(_) => Err(timeout("No address for messages came on the stream: timeout", limit)),
+    };
+    opened.map_err(|error| context.scrubbed(error.not_delivered()))
+}
+
+async fn try_open(
+    context: &Context,
+    headers: HeaderMap,
+    first: First,
+) -> Result<Box<Stream>, Error> {
+    let response = context.client.send(context.call(Method::GET, headers, Bytes::new())).await?;
+    let place = final_endpoint(&response).unwrap_or_else(|| Arc::clone(&context.endpoint));
+    let body = match Answer::sort(response, false, place.url()) {
+        Answer::Events(body) => body,
+        Answer::Refused(response) => return Err(refused(response, context).await),
+        _ => return Err(no_stream(&place, "it is not an event stream")),
+    };
+    let max_message = context.settings.max_message;
+    let mut events = Events::new(body, max_message, Arc::clone(&place)).skipping_oversized();
+    loop {
+        let payload = events.next_payload(&mut Position::default(), None).await?;
+        match payload {
+            Some(Payload::Other { name, data }) if name == b"endpoint"[..] => {
+                let Address { endpoint, session } = Address::resolve(place.url(), &data)?;
+                debug!(%endpoint, "the stream is open");
+                let endpoint = Arc::new(endpoint);
+                return Ok(Box::new(Stream { events, endpoint, session }));
+            }
+            Some(_) if first == First::Address => {
+                return Err(no_stream(&place, "it does not begin with an address for messages"));
+            }
+            Some(_) => debug!("an event before the address was passed over"),
+            None => {
+                let message = format!("{} ended its stream at once", shown(place.url()));
+                return Err(Error::new(Kind::Closed, message));
+            }
+        }
+    }
+}
+
+async fn refused(response: Response<Incoming>, context: &Context) -> Error {
+    Refusal::read(response, context).await.error()
+}
+
+fn no_stream(place: &Endpoint, why: &str) -> Error {
+    let message = format!("{place} is not an HTTP+SSE server");
+    Error::new(Kind::BadResponse, message)
+        .because(why)
+        .hint("Leave --transport out, or check that the URL is that of an MCP endpoint")
+}
