@@ -13,7 +13,8 @@ format: ## formatting as rustfmt.toml has it
 	$(CARGO) fmt --check
 
 lint: ## clippy, every warning an error; the library also without the command line
-	$(CARGO) clippy --all-targets --test real -- -D warnings
+	$(CARGO) clippy --all-targets -- -D warnings
+	$(CARGO) clippy --test real -- -D warnings
 	$(CARGO) clippy --lib --no-default-features -- -D warnings
 
 docs: ## rustdoc, every warning an error

@@ -55,6 +55,8 @@ pub enum Kind {
     BadUrl,
     /// Too much is waiting for its answer.
     Overloaded,
+    /// There are no credentials to be had.
+    Credentials,
     /// A redirect that must not, or cannot, be followed.
     Redirect,
     /// The client sent something that is not JSON-RPC.
@@ -147,6 +149,7 @@ impl Kind {
             Self::TooLarge => "too-large",
             Self::BadUrl => "bad-url",
             Self::Overloaded => "overloaded",
+            Self::Credentials => "credentials",
             Self::Redirect => "redirect",
             Self::InvalidRequest => "invalid-request",
             Self::Shutdown => "shutdown",

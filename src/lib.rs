@@ -48,6 +48,7 @@
 //! # }
 //! ```
 
+pub mod auth;
 pub mod bridge;
 #[cfg(feature = "cli")]
 pub mod cli;

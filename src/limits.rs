@@ -72,6 +72,19 @@ pub const POOL_IDLE: Duration = Duration::from_secs(4);
 /// TCP keepalive: a half-open connection is noticed within about a minute and a half.
 pub const TCP_KEEPALIVE: Duration = Duration::from_secs(45);
 
+/// How long a credential command may run, or a token file be read: a person waits for the call.
+pub const CREDENTIAL_WAIT: Duration = Duration::from_secs(10);
+
+/// How long what a credential command printed is used: below the hour, or the quarter of one, that
+/// short-lived tokens usually live.
+pub const CREDENTIAL_TTL: Duration = Duration::from_secs(300);
+
+/// How often a token file is looked at, at most.
+pub const TOKEN_FILE_CHECK: Duration = Duration::from_secs(1);
+
+/// A command that has nothing new for refused credentials is left alone for this long.
+pub const FRUITLESS_PAUSE: Duration = Duration::from_secs(10);
+
 /// Same-origin redirects that are followed for one request.
 pub const REDIRECTS: usize = 5;
 

@@ -1,6 +1,8 @@
 //! Values that must never be printed, and the scrubbing of texts in which they might turn up.
 
+use std::collections::VecDeque;
 use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use url::Url;
 
@@ -33,42 +35,78 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Removes known secrets from texts that others wrote (a server may echo what it was sent).
+/// Removes known secrets from texts that others wrote (a server may echo what it was sent). Clones
+/// know the same secrets.
 #[derive(Clone, Debug, Default)]
 pub struct Scrubber {
+    known: Arc<RwLock<Known>>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
     secrets: Vec<Secret>,
+    /// Those that will be replaced by others, the newest last.
+    passing: VecDeque<Secret>,
 }
 
 impl Scrubber {
     /// Values shorter than this are not hunted for: they would riddle every text.
     const SHORTEST: usize = 6;
 
+    /// Parts of short-lived secrets that are remembered; a server may still echo an old one.
+    const PASSING: usize = 32;
+
     /// Adds a value and, since servers repeat parts of it, what stands in it between blanks, quotes,
     /// equal signs and their like.
-    pub fn add(&mut self, secret: &Secret) {
-        let value = secret.reveal();
-        let parts = value.split([' ', '\t', ';', ',', '=', '"', '\'', ':']);
-        for part in std::iter::once(value).chain(parts) {
-            let known = self.secrets.iter().any(|known| known.reveal() == part);
-            if part.len() >= Self::SHORTEST && !known && !COMMON.contains(&part) {
-                self.secrets.push(Secret::new(part));
+    pub fn add(&self, secret: &Secret) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        for part in parts(secret) {
+            if !known.secrets.contains(&part) {
+                known.secrets.push(part);
             }
         }
         // The longest first: a part must not leave the rest of its whole behind.
-        self.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.reveal().len()));
+        known.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.reveal().len()));
+    }
+
+    /// The same for a value that others will replace: only the last of them are remembered.
+    pub fn add_passing(&self, secret: &Secret) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        for part in parts(secret).rev() {
+            if !known.passing.contains(&part) {
+                known.passing.push_back(part);
+            }
+        }
+        while known.passing.len() > Self::PASSING {
+            known.passing.pop_front();
+        }
     }
 
     /// `text` with each known secret replaced by `[secret]`.
     #[must_use]
     pub fn clean(&self, text: &str) -> String {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let mut clean = text.to_owned();
-        for secret in &self.secrets {
+        // The newest first, and of each the whole before its parts.
+        for secret in known.secrets.iter().chain(known.passing.iter().rev()) {
             if clean.contains(secret.reveal()) {
                 clean = clean.replace(secret.reveal(), "[secret]");
             }
         }
         clean
     }
+}
+
+/// The value itself, then the parts of it that are worth hiding.
+fn parts(secret: &Secret) -> impl DoubleEndedIterator<Item = Secret> {
+    let value = secret.reveal();
+    let parts = value.split([' ', '\t', ';', ',', '=', '"', '\'', ':']);
+    let all: Vec<Secret> = std::iter::once(value)
+        .chain(parts)
+        .filter(|part| part.len() >= Scrubber::SHORTEST && !COMMON.contains(part))
+        .map(Secret::new)
+        .collect();
+    all.into_iter()
 }
 
 /// Words that stand in credentials without being any.
@@ -122,7 +160,7 @@ mod tests {
 
     #[test]
     fn scrubbing_finds_the_token_without_its_scheme() {
-        let mut scrubber = Scrubber::default();
+        let scrubber = Scrubber::default();
         scrubber.add(&Secret::new("Bearer abcdef123"));
         assert_eq!(scrubber.clean("token abcdef123 is bad"), "token [secret] is bad");
         assert_eq!(scrubber.clean("got 'Bearer abcdef123'"), "got '[secret]'");
@@ -133,7 +171,7 @@ mod tests {
 
     #[test]
     fn short_values_are_left_alone() {
-        let mut scrubber = Scrubber::default();
+        let scrubber = Scrubber::default();
         scrubber.add(&Secret::new("a"));
         assert_eq!(scrubber.clean("a cat"), "a cat");
     }

@@ -52,7 +52,7 @@ pub(super) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Connect a stdio client to the MCP server at URL (the same as just URL)
-    Connect(Connect),
+    Connect(Box<Connect>),
     /// Do the same against a small MCP server inside this program
     Demo(Demo),
 }
@@ -88,6 +88,9 @@ pub(super) struct Connect {
     #[arg(long, value_name = "FILE", env = "MCP_SPAN_HEADER_FILE")]
     pub(super) header_file: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(super) credentials: Credentials,
+
     /// Allow plain http to a host that is not this machine
     #[arg(long, env = "MCP_SPAN_ALLOW_HTTP", value_parser = FalseyValueParser::new())]
     pub(super) allow_http: bool,
@@ -106,6 +109,41 @@ pub(super) struct Demo {
 
     #[command(flatten)]
     pub(super) log: Log,
+}
+
+/// Tokens that need not stand on the command line.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Credentials")]
+pub(super) struct Credentials {
+    /// Send the value of this variable as a bearer token
+    #[arg(long, value_name = "VAR", env = "MCP_SPAN_BEARER_ENV", group = "credential")]
+    pub(super) bearer_env: Option<String>,
+
+    /// Send what is in this file as a bearer token; it is read again when it changes
+    #[arg(long, value_name = "FILE", env = "MCP_SPAN_BEARER_FILE", group = "credential")]
+    pub(super) bearer_file: Option<PathBuf>,
+
+    /// Send what this command prints as a bearer token; it is run again on 401 and 403
+    #[arg(long, value_name = "CMD", env = "MCP_SPAN_BEARER_COMMAND", group = "credential")]
+    pub(super) bearer_command: Option<String>,
+
+    /// Send the headers that this command prints, as lines or as a JSON object
+    #[arg(long, value_name = "CMD", env = "MCP_SPAN_HEADER_COMMAND", group = "credential")]
+    pub(super) header_command: Option<String>,
+
+    /// Give the command to the shell, in place of splitting it into words
+    #[arg(long, env = "MCP_SPAN_CREDENTIAL_SHELL", value_parser = FalseyValueParser::new())]
+    pub(super) credential_shell: bool,
+
+    /// Seconds for which the output of the command is used
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_CREDENTIAL_TTL",
+        default_value = "300",
+        value_parser = some_seconds
+    )]
+    pub(super) credential_ttl: Duration,
 }
 
 /// How to speak to the server.

@@ -16,15 +16,15 @@ pub(super) fn read(
     file: Option<&Path>,
     lookup: impl Fn(&str) -> Option<String>,
 ) -> Result<(HeaderMap, Scrubber), Usage> {
-    let mut scrubber = Scrubber::default();
+    let scrubber = Scrubber::default();
     let mut headers = HeaderMap::new();
     for (place, line) in file.map(read_file).transpose()?.unwrap_or_default() {
-        let (name, value) = read_line(&line, &place, &lookup, &mut scrubber)?;
+        let (name, value) = read_line(&line, &place, &lookup, &scrubber)?;
         headers.append(name, value);
     }
     let mut from_flags = HeaderMap::new();
     for line in typed.iter().filter(|line| !line.trim().is_empty()) {
-        let (name, value) = read_line(line, "--header", &lookup, &mut scrubber)?;
+        let (name, value) = read_line(line, "--header", &lookup, &scrubber)?;
         headers.remove(&name);
         from_flags.append(name, value);
     }
@@ -36,7 +36,7 @@ fn read_line(
     line: &str,
     place: &str,
     lookup: impl Fn(&str) -> Option<String>,
-    scrubber: &mut Scrubber,
+    scrubber: &Scrubber,
 ) -> Result<(HeaderName, HeaderValue), Usage> {
     let wrong = |sentence: String| Usage::new(format!("{place}: {sentence}"));
     let (name, value) = header::parse_line(line).map_err(wrong)?;

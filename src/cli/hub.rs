@@ -43,7 +43,7 @@ fn lists(variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
     let state = variable("XDG_STATE_HOME")
         .filter(|path| path.is_absolute())
         .unwrap_or_else(|| home.join(".local/state"));
-    vec![state.join("mcp-hub/workspaces.json"), home.join(".mcp-hub/workspaces.json")]
+    vec![home.join(".mcp-hub/workspaces.json"), state.join("mcp-hub/workspaces.json")]
 }
 
 /// The hubs in a list; what is none is left out.
@@ -171,9 +171,9 @@ mod tests {
         };
         let old = PathBuf::from("/home/me/.mcp-hub/workspaces.json");
         let usual = PathBuf::from("/home/me/.local/state/mcp-hub/workspaces.json");
-        assert_eq!(with(None), [usual.clone(), old.clone()]);
-        assert_eq!(with(Some("relative")), [usual, old.clone()]);
-        assert_eq!(with(Some("/s")), [PathBuf::from("/s/mcp-hub/workspaces.json"), old]);
+        assert_eq!(with(None), [old.clone(), usual.clone()]);
+        assert_eq!(with(Some("relative")), [old.clone(), usual]);
+        assert_eq!(with(Some("/s")), [old, PathBuf::from("/s/mcp-hub/workspaces.json")]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 mod args;
 mod connect;
+mod credentials;
 mod demo;
 mod expand;
 mod headers;

@@ -1,6 +1,7 @@
 //! What the arguments mean: checked, with the environment looked up, ready to be used.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::HeaderValue;
@@ -8,7 +9,7 @@ use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
 use super::report::Usage;
-use super::{args, headers, hub};
+use super::{args, credentials, headers, hub};
 use crate::bridge::Policy;
 use crate::limits::Timeouts;
 use crate::net::is_localhost;
@@ -35,11 +36,13 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
             .collect(),
         typed => typed.to_vec(),
     };
-    let (headers, mut scrubber) = headers::read(&lines, file, lookup)?;
-    hide_parts(&url, &mut scrubber);
+    let (mut headers, scrubber) = headers::read(&lines, file, lookup)?;
+    hide_parts(&url, &scrubber);
+    let sources = credentials::of(&typed.credentials, &mut headers, &scrubber, lookup)?;
     let mut settings = link(&typed.link, url)?;
     settings.http.transport = transport;
     settings.http.headers = headers;
+    settings.http.credentials = sources.map(Arc::new);
     settings.http.scrubber = scrubber;
     Ok(settings)
 }
@@ -158,7 +161,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// What stands in a URL may be a token as well as not.
-fn hide_parts(url: &Url, scrubber: &mut Scrubber) {
+fn hide_parts(url: &Url, scrubber: &Scrubber) {
     for (_, value) in url.query_pairs() {
         scrubber.add(&Secret::new(value));
     }

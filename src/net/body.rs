@@ -49,6 +49,11 @@ impl Progress {
         }
     }
 
+    /// What was written has been turned away: it is as if nothing had been.
+    pub fn reset(&self) {
+        self.0.0.store(false, Ordering::Relaxed);
+    }
+
     fn raise(&self) {
         self.0.0.store(true, Ordering::Relaxed);
         self.0.1.notify_waiters();

@@ -202,7 +202,8 @@ impl Refusal {
         error.body = (!self.body.is_empty()).then(|| edit::excerpt(&body, limits::ERROR_TEXT));
         if self.status == StatusCode::UNAUTHORIZED || self.status == StatusCode::FORBIDDEN {
             error = error.hint(
-                "The server wants other credentials: give them with --header 'Authorization: …'",
+                "The server wants other credentials: give them with --header 'Authorization: …', \
+                 --bearer-file or --bearer-command",
             );
         }
         error.retry_after = self.retry_after();

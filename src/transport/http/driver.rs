@@ -251,9 +251,9 @@ impl Driver {
                     Arc::make_mut(&mut self.session).begin(session_id, version.as_deref())
                 {
                     let call = self.delete(&old);
-                    let client = self.context.client.clone();
+                    let context = Arc::clone(&self.context);
                     self.tasks.spawn(async move {
-                        let _ = timeout(limits::GOODBYE, client.send(call)).await;
+                        let _ = timeout(limits::GOODBYE, context.send(call)).await;
                     });
                 }
                 self.line.gate.answered(order, true);
@@ -405,7 +405,7 @@ impl Driver {
 
     async fn goodbye(&self, id: &HeaderValue, limit: Duration) {
         let call = self.delete(id);
-        match timeout(limit, self.context.client.send(call)).await {
+        match timeout(limit, self.context.send(call)).await {
             Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
             Ok(Err(error)) => {
                 debug!("the session was not deleted: {}", self.context.scrubbed(error));

@@ -7,10 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use hyper::body::Incoming as Body_;
+use tracing::debug;
 use url::Url;
 
 use super::{Ends, Incoming, Link, channel, spawn};
+use crate::auth::Credentials;
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
 use crate::message::Message;
@@ -60,6 +63,8 @@ pub struct Settings {
     pub serial: bool,
     /// Whether to open the stream for what the server says on its own account.
     pub server_stream: bool,
+    /// Headers that change while the program runs; they win over all others.
+    pub credentials: Option<Arc<Credentials>>,
     /// Knows the secrets that must not show up in error texts.
     pub scrubber: Scrubber,
 }
@@ -88,6 +93,7 @@ impl Settings {
             parallel: limits::PARALLEL_POSTS,
             serial: false,
             server_stream: true,
+            credentials: None,
             scrubber: Scrubber::default(),
         }
     }
@@ -142,6 +148,36 @@ impl Context {
     fn call(&self, method: Method, headers: HeaderMap, body: Bytes) -> Call {
         let endpoint = Arc::clone(&self.endpoint);
         Call { method, endpoint, headers, body, progress: Progress::default() }
+    }
+
+    /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
+    /// if there are others: it has carried out nothing.
+    async fn send(&self, mut call: Call) -> Result<Response<Body_>, Error> {
+        let Some(credentials) = &self.settings.credentials else {
+            return self.client.send(call).await;
+        };
+        let granted = credentials.get().await?;
+        granted.apply(&mut call.headers);
+        let response = self.client.send(call.clone()).await?;
+        let status = response.status();
+        if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Ok(response);
+        }
+        match credentials.after_refusal(&granted).await {
+            Ok(None) => Ok(response),
+            Ok(Some(renewed)) => {
+                debug!("the server refused the credentials: tried again with new ones");
+                renewed.apply(&mut call.headers);
+                call.progress.reset();
+                self.client.send(call).await
+            }
+            Err(mut error) => {
+                error.message =
+                    format!("HTTP {}, and no new credentials: {error}", status.as_u16());
+                error.status = Some(status.as_u16());
+                Err(error)
+            }
+        }
     }
 
     /// Whether the server may yet turn out to speak the older transport.

@@ -144,7 +144,7 @@ impl Exchange {
 
     /// Sends it; the first that gets through to a server that was away tells so.
     async fn attempt(&self, call: Call) -> Result<Response<Body_>, Error> {
-        let sending = self.context.client.send(call);
+        let sending = self.context.send(call);
         if !self.context.is_away.load(Ordering::Relaxed) {
             return sending.await;
         }

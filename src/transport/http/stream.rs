@@ -134,7 +134,7 @@ fn resuming(headers: &HeaderMap, position: &Position) -> HeaderMap {
 
 async fn open(context: &Context, headers: HeaderMap, in_session: bool) -> Opened {
     let url = context.endpoint.url();
-    let sending = context.client.send(context.call(Method::GET, headers, Bytes::new()));
+    let sending = context.send(context.call(Method::GET, headers, Bytes::new()));
     let answer = match context.settings.timeouts.quick {
         None => sending.await,
         Some(limit) => tokio::time::timeout(limit, sending)
@@ -202,7 +202,7 @@ async fn read(
 async fn ask_for_session(context: &Context, headers: &HeaderMap) -> Option<bool> {
     let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
     let body = reply::request(&id, "ping").bytes().clone();
-    let asking = context.client.send(context.call(Method::POST, headers.clone(), body));
+    let asking = context.send(context.call(Method::POST, headers.clone(), body));
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
     let status = tokio::time::timeout(limit, asking).await.ok()?.ok()?.status();
     match status.as_u16() {

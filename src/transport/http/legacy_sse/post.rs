@@ -28,7 +28,7 @@ pub(super) async fn run(
     ticket: u64,
     reports: mpsc::Sender<Report>,
 ) {
-    let (posted, body) = match context.client.send(call).await {
+    let (posted, body) = match context.send(call).await {
         Ok(response) if response.status().is_success() => {
             (Posted::Accepted, Some(response.into_body()))
         }

@@ -53,7 +53,7 @@ async fn try_open(
     headers: HeaderMap,
     first: First,
 ) -> Result<Box<Stream>, Error> {
-    let response = context.client.send(context.call(Method::GET, headers, Bytes::new())).await?;
+    let response = context.send(context.call(Method::GET, headers, Bytes::new())).await?;
     let place = final_endpoint(&response).unwrap_or_else(|| Arc::clone(&context.endpoint));
     let body = match Answer::sort(response, false, place.url()) {
         Answer::Events(body) => body,

@@ -1,0 +1,100 @@
+//! What a source printed, as headers.
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::error::{Error, Kind};
+use crate::wire::header;
+
+/// A source gave nothing that can be used; never with what it gave.
+pub(super) fn unusable(place: &str, why: &str) -> Error {
+    Error::new(Kind::Credentials, format!("{place} {why}")).not_delivered()
+}
+
+/// `token` as a bearer token.
+pub(super) fn bearer(place: &str, text: &str) -> Result<HeaderMap, Error> {
+    let token = text.trim();
+    if token.is_empty() {
+        return Err(unusable(place, "holds no token: it is empty"));
+    }
+    if token.contains(['\n', '\r']) {
+        return Err(unusable(place, "holds more than one line, which is no token"));
+    }
+    // As it is often copied.
+    let token = token.strip_prefix("Bearer ").unwrap_or(token).trim_start();
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+        .map_err(|_| unusable(place, "holds characters that no header can carry"))?;
+    value.set_sensitive(true);
+    Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+}
+
+/// Lines `Name: value`, or a JSON object of names and values.
+pub(super) fn headers(place: &str, text: &str) -> Result<HeaderMap, Error> {
+    let pairs =
+        if text.trim_start().starts_with('{') { object(place, text)? } else { lines(place, text)? };
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        let mut value = header::parse_value(&name, &value)
+            .map_err(|sentence| unusable(place, &format!("printed a bad header: {sentence}")))?;
+        value.set_sensitive(true);
+        headers.append(name, value);
+    }
+    if headers.is_empty() {
+        return Err(unusable(place, "printed no header"));
+    }
+    Ok(headers)
+}
+
+fn lines(place: &str, text: &str) -> Result<Vec<(HeaderName, String)>, Error> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines
+        .map(header::parse_line)
+        .collect::<Result<_, _>>()
+        .map_err(|sentence| unusable(place, &format!("printed a bad header: {sentence}")))
+}
+
+fn object(place: &str, text: &str) -> Result<Vec<(HeaderName, String)>, Error> {
+    let wrong = || unusable(place, "printed JSON that is not an object of header names and texts");
+    let pairs: std::collections::BTreeMap<String, String> =
+        serde_json::from_str(text).map_err(|_| wrong())?;
+    pairs
+        .into_iter()
+        .map(|(name, value)| Ok((name.parse::<HeaderName>().map_err(|_| wrong())?, value)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_taken_as_they_come() {
+        for text in ["abc.def", " abc.def\n", "Bearer abc.def\r\n"] {
+            let headers = bearer("f", text).unwrap();
+            assert_eq!(headers[AUTHORIZATION], "Bearer abc.def");
+            assert!(headers[AUTHORIZATION].is_sensitive());
+        }
+        for text in ["", " \n", "a\nb", "a\u{1}b"] {
+            let error = bearer("the file f", text).unwrap_err();
+            assert!(error.message.starts_with("the file f "), "{error}");
+            assert_eq!(error.kind, Kind::Credentials);
+        }
+    }
+
+    #[test]
+    fn headers_are_taken_as_lines_or_as_json() {
+        for text in
+            ["X-Key: 1\nAuthorization: Basic x\n", r#"{"X-Key":"1","Authorization":"Basic x"}"#]
+        {
+            let headers = headers("c", text).unwrap();
+            assert_eq!(
+                (&headers["x-key"], &headers[AUTHORIZATION]),
+                (&"1".parse().unwrap(), &"Basic x".parse().unwrap())
+            );
+        }
+        for text in ["", "nonsense", "{\"a\":1}", "{", "{}"] {
+            let error = headers("c", text).unwrap_err();
+            assert!(!error.message.contains("nonsense"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Which source of credentials was asked for, checked as far as that is possible before it is used.
+
+use std::path::{Path, PathBuf};
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
+
+use super::args;
+use super::report::Usage;
+use crate::auth::{Command, Credentials, Prints, Source, TokenFile};
+use crate::secret::{Scrubber, Secret};
+
+/// The source for what changes; what does not change goes into `headers`.
+pub(super) fn of(
+    typed: &args::Credentials,
+    headers: &mut HeaderMap,
+    scrubber: &Scrubber,
+    lookup: impl Fn(&str) -> Option<String>,
+) -> Result<Option<Credentials>, Usage> {
+    let is_bearer =
+        typed.bearer_env.is_some() || typed.bearer_file.is_some() || typed.bearer_command.is_some();
+    if is_bearer && headers.contains_key(AUTHORIZATION) {
+        return Err(Usage::new(
+            "there is a header 'Authorization' and a bearer token as well: leave one of them out",
+        ));
+    }
+    if let Some(name) = &typed.bearer_env {
+        let value = bearer(name, lookup(name))?;
+        scrubber.add(&Secret::new(value.to_str().unwrap_or_default()));
+        headers.insert(AUTHORIZATION, value);
+        return Ok(None);
+    }
+    let path = lookup("PATH");
+    let Some(source) = source(typed, path.as_deref())? else { return Ok(None) };
+    Ok(Some(Credentials::new(source, typed.credential_ttl, scrubber.clone())))
+}
+
+fn bearer(name: &str, value: Option<String>) -> Result<HeaderValue, Usage> {
+    let wrong = |why: &str| Usage::new(format!("--bearer-env: the variable {name} {why}"));
+    let value = value.ok_or_else(|| wrong("is not set"))?;
+    let token = value.trim();
+    if token.is_empty() {
+        return Err(wrong("is empty"));
+    }
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+        .map_err(|_| wrong("holds characters that no header can carry"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn source(typed: &args::Credentials, path: Option<&str>) -> Result<Option<Source>, Usage> {
+    if let Some(file) = &typed.bearer_file {
+        let file = TokenFile::new(file.clone());
+        file.read_now().map_err(|error| {
+            let reason = error.reason.map_or(String::new(), |reason| format!(": {reason}"));
+            Usage::new(format!("--bearer-file: {}{reason}", error.message))
+        })?;
+        return Ok(Some(Source::File(file)));
+    }
+    let commands = [
+        (&typed.bearer_command, Prints::Token, "--bearer-command"),
+        (&typed.header_command, Prints::Headers, "--header-command"),
+    ];
+    for (text, prints, flag) in commands {
+        if let Some(text) = text {
+            let words = words(text, typed.credential_shell);
+            let command = words.and_then(|words| Command::new(words, prints)).ok_or_else(|| {
+                Usage::new(format!("{flag}: there is no command in it, or a quote is not closed"))
+            })?;
+            if !can_be_found(command.program(), path) {
+                let name = command.program();
+                return Err(Usage::new(format!("{flag}: there is no program '{name}' to be run")));
+            }
+            return Ok(Some(Source::Command(command)));
+        }
+    }
+    Ok(None)
+}
+
+fn words(text: &str, by_shell: bool) -> Option<Vec<String>> {
+    if by_shell {
+        let shell = if cfg!(windows) { ["cmd", "/C"] } else { ["/bin/sh", "-c"] };
+        let words = shell.into_iter().chain([text]);
+        return (!text.trim().is_empty()).then(|| words.map(str::to_owned).collect());
+    }
+    shlex::split(text)
+}
+
+/// Whether the system will find the program; better now than in the middle of the first call.
+fn can_be_found(program: &str, path: Option<&str>) -> bool {
+    if Path::new(program).components().count() > 1 {
+        return Path::new(program).exists();
+    }
+    let Some(path) = path else { return true };
+    let endings: &[&str] = if cfg!(windows) { &["", ".exe", ".cmd", ".bat"] } else { &[""] };
+    let exists = |folder: PathBuf| {
+        endings.iter().any(|end| folder.join(format!("{program}{end}")).is_file())
+    };
+    std::env::split_paths(path).any(exists)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_split_into_words_unless_a_shell_is_asked_for() {
+        let split = |text| words(text, false);
+        assert_eq!(split("a 'b c' d\\ e").unwrap(), ["a", "b c", "d e"]);
+        assert_eq!(split("a 'b"), None);
+        assert_eq!(split("  ").unwrap(), Vec::<String>::new());
+        assert_eq!(words("a | b", true).unwrap().last().unwrap(), "a | b");
+        assert_eq!(words(" ", true), None);
+    }
+
+    #[test]
+    fn programs_are_looked_for_before_they_are_needed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        assert!(!can_be_found("tool", Some(path)));
+        std::fs::write(folder.path().join("tool"), "").unwrap();
+        assert!(can_be_found("tool", Some(path)));
+        assert!(can_be_found("tool", None), "nobody knows");
+        assert!(!can_be_found("/no/such/tool", None));
+    }
+
+    #[test]
+    fn a_token_in_a_variable_must_be_one() {
+        assert_eq!(bearer("T", Some(" abc\n".into())).unwrap(), "Bearer abc");
+        for value in [None, Some("".to_owned()), Some("a\u{7f}".to_owned())] {
+            let text = bearer("T", value).unwrap_err().0;
+            assert!(text.contains("variable T "), "{text}");
+        }
+    }
+}
