@@ -1,7 +1,9 @@
 //! Starts the real servers, each on a port of its own, and stops them with the test.
 
+use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use crate::peers::Peers;
@@ -90,7 +92,10 @@ pub(crate) fn lasting_port() -> u16 {
     const COUNT: u64 = 12_000;
     let candidates = (0..100_u32).map(|n| LOWEST + RandomState::new().hash_one(n) % COUNT);
     let mut candidates = candidates.filter_map(|port| u16::try_from(port).ok());
+    // A port is free while its server is away, but it is not free for another test.
+    static GIVEN: LazyLock<Mutex<HashSet<u16>>> = LazyLock::new(Mutex::default);
+    let mut given = GIVEN.lock().expect("nothing in here panics but for want of ports");
     candidates
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .find(|port| given.insert(*port) && TcpListener::bind(("127.0.0.1", *port)).is_ok())
         .expect("the machine has a free port below those for connections")
 }
