@@ -14,6 +14,7 @@ mod process;
 mod raw_client;
 mod restart;
 mod servers;
+mod sse;
 
 use compare::{ClientRun, assert_same_steps};
 use peers::Peers;
