@@ -9,6 +9,9 @@
 
 mod compare;
 mod conformance;
+mod hub;
+mod hub_restart;
+mod mcp_hub;
 mod peers;
 mod process;
 mod raw_client;
