@@ -9,11 +9,15 @@
 
 mod compare;
 mod conformance;
+mod hub;
+mod hub_restart;
+mod mcp_hub;
 mod peers;
 mod process;
 mod raw_client;
 mod restart;
 mod servers;
+mod sse;
 
 use compare::{ClientRun, assert_same_steps};
 use peers::Peers;

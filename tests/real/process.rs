@@ -6,6 +6,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Stdout,
@@ -71,6 +73,12 @@ impl Process {
 
     pub(crate) fn close_stdin(&mut self) {
         self.child.stdin = None;
+    }
+
+    /// Asks the process to end, as a service manager does; its children are not asked.
+    pub(crate) fn terminate(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::TERM)
+            .expect("a child that was not waited for can be signalled");
     }
 
     /// Waits until the process and all that share its output have ended.

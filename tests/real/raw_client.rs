@@ -11,6 +11,13 @@ use crate::process::Process;
 /// For an answer whose time is not what the test is about.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The bridge without arguments; settings in the environment of the test are none of its business.
+pub(crate) fn bridge_command() -> Command {
+    let mut command = Command::new(BRIDGE);
+    command.env_clear();
+    command
+}
+
 pub(crate) struct RawClient {
     bridge: Process,
     last_id: u64,
@@ -21,14 +28,21 @@ pub(crate) struct RawClient {
 impl RawClient {
     /// Starts the bridge and says nothing yet.
     pub(crate) fn start(url: &str) -> Self {
-        // Settings in the environment of the test are none of the bridge's.
-        let bridge = Process::start(Command::new(BRIDGE).arg(url).env_clear());
-        Self { bridge, last_id: 0, aside: Vec::new() }
+        Self::start_by(bridge_command().arg(url))
+    }
+
+    /// The same with a `bridge_command` that says how the server is reached.
+    pub(crate) fn start_by(command: &mut Command) -> Self {
+        Self { bridge: Process::start(command), last_id: 0, aside: Vec::new() }
     }
 
     /// Starts the bridge and opens a session.
     pub(crate) fn connect(url: &str, revision: &str) -> Self {
-        let mut client = Self::start(url);
+        Self::connect_by(bridge_command().arg(url), revision)
+    }
+
+    pub(crate) fn connect_by(command: &mut Command, revision: &str) -> Self {
+        let mut client = Self::start_by(command);
         let id = client.send_initialize(revision);
         client.result(id);
         client.confirm();
@@ -44,7 +58,15 @@ impl RawClient {
 
     /// Tells the server that its answer to `initialize` has come.
     pub(crate) fn confirm(&mut self) {
-        let message = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        self.notify("notifications/initialized", json!({}));
+    }
+
+    pub(crate) fn cancel(&mut self, id: u64) {
+        self.notify("notifications/cancelled", json!({ "requestId": id }));
+    }
+
+    fn notify(&mut self, method: &str, params: Value) {
+        let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
         self.bridge.write_line(&message.to_string());
     }
 
@@ -106,9 +128,14 @@ impl RawClient {
     }
 
     /// Closes stdin: the bridge must end well, and must not have complained about anything.
-    pub(crate) fn leave(mut self) {
+    pub(crate) fn leave(self) {
+        self.leave_within(PATIENCE);
+    }
+
+    /// The same when the time matters.
+    pub(crate) fn leave_within(mut self, limit: Duration) {
         self.bridge.close_stdin();
-        let status = self.bridge.wait(PATIENCE);
+        let status = self.bridge.wait(limit);
         assert!(status.is_some_and(|status| status.success()), "the bridge ended with {status:?}");
         assert_eq!(self.bridge.stderr(), "", "the bridge printed something on stderr");
     }

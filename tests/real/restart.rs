@@ -43,18 +43,18 @@ impl Restartable {
     }
 }
 
-fn assert_echo_works(client: &mut RawClient) {
+pub(crate) fn assert_echo_works(client: &mut RawClient) {
     assert_eq!(client.call_tool("echo", json!({ "message": "hello" })), "Echo: hello");
 }
 
-fn assert_tools_are_listed(client: &mut RawClient) {
+pub(crate) fn assert_tools_are_listed(client: &mut RawClient) {
     let result = client.request("tools/list", json!({}));
     let tools = result["tools"].as_array().expect("the answer to tools/list has a list");
     assert!(tools.iter().any(|tool| tool["name"] == "echo"), "no echo in {result}");
 }
 
 /// The client is told to ask for its lists again, and sees nothing else of the restart.
-fn assert_only_lists_changed(client: &mut RawClient) {
+pub(crate) fn assert_only_lists_changed(client: &mut RawClient) {
     let mut seen = client.take_aside();
     seen.sort();
     seen.dedup();
@@ -65,14 +65,14 @@ fn assert_only_lists_changed(client: &mut RawClient) {
 /// Sends a call that takes a minute, with whatever is to go along with it.
 ///
 /// The client has not listed the tools, so the bridge cannot know that this one may be repeated.
-fn send_long_call(client: &mut RawClient, meta: Value) -> u64 {
+pub(crate) fn send_long_call(client: &mut RawClient, meta: Value) -> u64 {
     let arguments = json!({ "duration": 60, "steps": 60 });
     let name = "trigger-long-running-operation";
     client.send("tools/call", json!({ "name": name, "arguments": arguments, "_meta": meta }))
 }
 
 /// The call learns soon that its server has died, and nothing else is said about it.
-fn assert_call_is_lost(client: &mut RawClient, call: u64, within: Duration) {
+pub(crate) fn assert_call_is_lost(client: &mut RawClient, call: u64, within: Duration) {
     let answer = client.answer(call, within);
     assert_eq!(answer["error"]["data"]["delivery"], "unknown", "{answer}");
     let mut aside = client.take_aside();

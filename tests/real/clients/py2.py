@@ -11,6 +11,7 @@ import traceback
 
 import mcp_types as types
 from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.shared.exceptions import MCPError
 
 LIFETIME_SECONDS = 60
@@ -145,15 +146,22 @@ async def scenario_with(server, scenario):
     scenario.steps.append({"step": "close", "result": {"withinTwoSeconds": prompt}})
 
 
+def server_at(url):
+    """How to reach the server: through the bridge when BRIDGE names its program, else directly."""
+    bridge = os.environ.get("BRIDGE")
+    if bridge:
+        return StdioServerParameters(command=bridge, args=[url])
+    # A URL alone means Streamable HTTP to the SDK.
+    return sse_client(url) if url.endswith("/sse") else url
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: [BRIDGE=program] python py2.py <url>")
     url = sys.argv[1]
-    bridge = os.environ.get("BRIDGE")
-    server = StdioServerParameters(command=bridge, args=[url]) if bridge else url
     scenario = Scenario()
     try:
-        asyncio.run(asyncio.wait_for(scenario_with(server, scenario), LIFETIME_SECONDS))
+        asyncio.run(asyncio.wait_for(scenario_with(server_at(url), scenario), LIFETIME_SECONDS))
     except BaseException:
         traceback.print_exc()
         done = ", ".join(entry["step"] for entry in scenario.steps)

@@ -16,6 +16,11 @@ export function usage(names) {
   return values;
 }
 
+// Whether the server has the transport of 2024, which a direct client has to know.
+export function isSse(url) {
+  return new URL(url).pathname === "/sse";
+}
+
 // Replaces what differs from run to run by nature: ids, clock times, durations.
 export function normalise(value) {
   if (typeof value === "string") return normaliseText(value);

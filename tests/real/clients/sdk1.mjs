@@ -1,5 +1,6 @@
 // The TypeScript SDK 1.x as client of the everything server, directly or through the bridge.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { InMemoryTaskStore } from "@modelcontextprotocol/sdk/experimental/tasks";
@@ -11,7 +12,7 @@ import {
   ListRootsRequestSchema,
   ResultSchema,
 } from "@modelcontextprotocol/sdk/types.js";
-import { bridge, closePromptly, digest, Inbox, outcome, progressOf, run, usage } from "./scenario.mjs";
+import { bridge, closePromptly, digest, Inbox, isSse, outcome, progressOf, run, usage } from "./scenario.mjs";
 
 const [url] = usage(["url"]);
 const notifications = new Inbox();
@@ -68,10 +69,16 @@ const NO_RECONNECTION = {
   maxRetries: 0,
 };
 
+function directTransport() {
+  return isSse(url)
+    ? new SSEClientTransport(new URL(url))
+    : new StreamableHTTPClientTransport(new URL(url), { reconnectionOptions: NO_RECONNECTION });
+}
+
 function connectTransport(versions) {
   const transport = bridge
     ? new StdioClientTransport({ command: bridge, args: [url] })
-    : new StreamableHTTPClientTransport(new URL(url), { reconnectionOptions: NO_RECONNECTION });
+    : directTransport();
   const inner = transport.setProtocolVersion?.bind(transport);
   transport.setProtocolVersion = (version) => {
     versions.push(version);

@@ -1,7 +1,7 @@
 // The TypeScript SDK 2.x as client, in legacy or auto mode, directly or through the bridge.
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client, SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { bridge, closePromptly, Inbox, outcome, progressOf, run, usage } from "./scenario.mjs";
+import { bridge, closePromptly, Inbox, isSse, outcome, progressOf, run, usage } from "./scenario.mjs";
 
 const [url, mode] = usage(["url", "legacy|auto"]);
 const notifications = new Inbox();
@@ -18,11 +18,13 @@ client.setRequestHandler("elicitation/create", (request) => ({
 
 const call = (name, args, options) => client.callTool({ name, arguments: args }, options);
 
+const DirectTransport = isSse(url) ? SSEClientTransport : StreamableHTTPClientTransport;
+
 async function handshake(step) {
   await step("connect", async () => {
     const transport = bridge
       ? new StdioClientTransport({ command: bridge, args: [url] })
-      : new StreamableHTTPClientTransport(new URL(url));
+      : new DirectTransport(new URL(url));
     await client.connect(transport);
     return {
       version: client.getNegotiatedProtocolVersion(),
