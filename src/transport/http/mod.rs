@@ -1,5 +1,5 @@
 //! A link to a server over HTTP: Streamable HTTP, where each message is a POST and its answer JSON
-//! or an event stream, or the older transport of [`legacy_sse`].
+//! or an event stream, or the older transport with two endpoints (`legacy_sse`).
 
 use std::fmt;
 use std::sync::Arc;
