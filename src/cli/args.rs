@@ -5,16 +5,47 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{FalseyValueParser, Resettable};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-/// Reads the command line. A variable that is empty counts as one that is not set: clients pass on
-/// whatever was left blank in a form.
+use super::config_file::ConfigFile;
+
+/// What was typed, and where each value came from.
+pub(super) struct Parsed {
+    pub(super) cli: Cli,
+    pub(super) command: clap::Command,
+    pub(super) matches: ArgMatches,
+}
+
+/// Reads the command line, with defaults from the configuration file. A variable that is empty
+/// counts as one that is not set: clients pass on whatever was left blank in a form.
 pub(super) fn parse(
     args: impl IntoIterator<Item = OsString>,
+    file: &ConfigFile,
     lookup: impl Fn(&OsStr) -> Option<OsString> + Copy,
-) -> Result<Cli, clap::Error> {
-    let matches = without_empty(Cli::command(), lookup).try_get_matches_from(args)?;
-    Cli::from_arg_matches(&matches)
+) -> Result<Parsed, clap::Error> {
+    let mut command = file.apply(without_empty(Cli::command(), lookup));
+    let matches = command.try_get_matches_from_mut(args)?;
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
+    let connect = match &mut cli.command {
+        Some(Command::Connect(connect) | Command::Config(connect)) => connect,
+        _ => &mut cli.connect,
+    };
+    connect.credentials.keep_explicit(deepest);
+    // The variable is read elsewhere: it holds many headers in one.
+    let has_variable = lookup(OsStr::new("MCP_SPAN_HEADER")).is_some_and(|v| !v.is_empty());
+    if has_variable && !is_explicit(deepest, "headers") {
+        connect.headers.clear();
+    }
+    Ok(Parsed { cli, command, matches })
+}
+
+/// Whether it was typed or is in the environment, rather than in the file or built in.
+fn is_explicit(matches: &ArgMatches, id: &str) -> bool {
+    let is_known = matches.try_contains_id(id).is_ok();
+    let source = is_known.then(|| matches.value_source(id)).flatten();
+    matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
 }
 
 fn without_empty(
@@ -55,6 +86,8 @@ pub(super) enum Command {
     Connect(Box<Connect>),
     /// Do the same against a small MCP server inside this program
     Demo(Demo),
+    /// Show every setting, its value, and where it came from
+    Config(Box<Connect>),
 }
 
 #[derive(Args, Debug)]
@@ -99,6 +132,9 @@ pub(super) struct Connect {
     pub(super) link: Link,
 
     #[command(flatten)]
+    pub(super) file: File,
+
+    #[command(flatten)]
     pub(super) log: Log,
 }
 
@@ -106,6 +142,9 @@ pub(super) struct Connect {
 pub(super) struct Demo {
     #[command(flatten)]
     pub(super) link: Link,
+
+    #[command(flatten)]
+    pub(super) file: File,
 
     #[command(flatten)]
     pub(super) log: Log,
@@ -236,6 +275,19 @@ pub(super) struct Link {
     pub(super) protocol_version: Option<String>,
 }
 
+/// Read before all others; see `config_file`.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Configuration")]
+pub(super) struct File {
+    /// Read defaults from this file, in place of mcp-span/config.json in the configuration folder
+    #[arg(long, value_name = "FILE", env = "MCP_SPAN_CONFIG")]
+    pub(super) config: Option<PathBuf>,
+
+    /// Read no configuration file
+    #[arg(long, conflicts_with = "config")]
+    pub(super) no_config: bool,
+}
+
 /// What to write down about it.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Logging")]
@@ -255,6 +307,21 @@ pub(super) struct Log {
     /// Append log lines to a file in place of stderr
     #[arg(long, value_name = "FILE", env = "MCP_SPAN_LOG_FILE")]
     pub(super) log_file: Option<PathBuf>,
+}
+
+impl Credentials {
+    /// Where one source was typed or is in the environment, those from the file do not count.
+    fn keep_explicit(&mut self, matches: &ArgMatches) {
+        let is_explicit = |id: &str| is_explicit(matches, id);
+        let ids = ["bearer_env", "bearer_file", "bearer_command", "header_command"];
+        if !ids.iter().any(|id| is_explicit(id)) {
+            return;
+        }
+        self.bearer_env.take_if(|_| !is_explicit("bearer_env"));
+        self.bearer_file.take_if(|_| !is_explicit("bearer_file"));
+        self.bearer_command.take_if(|_| !is_explicit("bearer_command"));
+        self.header_command.take_if(|_| !is_explicit("header_command"));
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

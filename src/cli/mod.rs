@@ -3,9 +3,14 @@
 //! In three steps: what was typed (`args`), what it means (`settings`), and doing it, one file a
 //! subcommand.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::CommandFactory;
+
 mod args;
+mod config;
+mod config_file;
 mod connect;
 mod credentials;
 mod demo;
@@ -18,28 +23,52 @@ mod report;
 mod settings;
 
 use args::{Cli, Command};
+use config_file::ConfigFile;
 use report::Usage;
 
 /// Runs the program and gives its exit code: 0 normal, 1 unexpected, 2 usage or configuration.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match args::parse(std::env::args_os(), |name| std::env::var_os(name)) {
-        Ok(cli) => cli,
-        Err(error) => return report::bad_arguments(&error),
-    };
-    match run(cli) {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    match config_file(&args).map_err(Failure::Usage).and_then(|file| start(args, &file)) {
         Ok(code) => code,
+        Err(Failure::Arguments(error)) => report::bad_arguments(&error),
         Err(Failure::Usage(usage)) => report::usage(&usage),
         Err(Failure::Unexpected(error)) => report::unexpected(&error),
     }
 }
 
+fn config_file(args: &[OsString]) -> Result<ConfigFile, Usage> {
+    let path = config_file::find(args, |name| std::env::var_os(name))?;
+    path.map_or_else(|| Ok(ConfigFile::default()), |path| ConfigFile::read(path, &Cli::command()))
+}
+
+fn start(args: Vec<OsString>, file: &ConfigFile) -> Result<ExitCode, Failure> {
+    let parsed = args::parse(args, file, |name| std::env::var_os(name))
+        .map_err(|error| file.blame(&error).map_or(Failure::Arguments(error), Failure::Usage))?;
+    if let (Some(Command::Config(_)), Some((name, matches))) =
+        (&parsed.cli.command, parsed.matches.subcommand())
+        && let Some(command) = parsed.command.find_subcommand(name)
+    {
+        return Ok(config::run(command, matches, file));
+    }
+    run(parsed.cli)
+}
+
 /// Why a command could not do its work.
 enum Failure {
+    /// What was typed is not what the program takes.
+    Arguments(clap::Error),
     /// The user can mend it.
     Usage(Usage),
     /// Nobody expected it.
     Unexpected(std::io::Error),
+}
+
+impl From<clap::Error> for Failure {
+    fn from(error: clap::Error) -> Self {
+        Self::Arguments(error)
+    }
 }
 
 impl From<Usage> for Failure {
@@ -60,7 +89,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
             logging::start(&demo.log)?;
             on_runtime(demo::run(demo.link))
         }
-        Some(Command::Connect(connect)) => connect_to(&connect),
+        Some(Command::Connect(connect) | Command::Config(connect)) => connect_to(&connect),
         None => connect_to(&cli.connect),
     }
 }

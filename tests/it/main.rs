@@ -28,6 +28,7 @@ mod answers;
 mod away;
 mod cancelling;
 mod concurrency;
+mod configuration;
 mod credentials;
 mod delivery;
 mod demo;
