@@ -72,6 +72,10 @@ pub const POOL_IDLE: Duration = Duration::from_secs(4);
 /// TCP keepalive: a half-open connection is noticed within about a minute and a half.
 pub const TCP_KEEPALIVE: Duration = Duration::from_secs(45);
 
+/// How many prefixes are tried before the address that an HTTP+SSE server announces, where nobody
+/// is at the address itself.
+pub const PREFIXES: usize = 3;
+
 /// How long a credential command may run, or a token file be read: a person waits for the call.
 pub const CREDENTIAL_WAIT: Duration = Duration::from_secs(10);
 

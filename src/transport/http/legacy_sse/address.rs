@@ -5,6 +5,7 @@ use http::HeaderValue;
 use url::Url;
 
 use crate::error::{Error, Kind};
+use crate::limits;
 use crate::net::Endpoint;
 use crate::secret::shown;
 use crate::wire::header;
@@ -13,6 +14,8 @@ use crate::wire::header;
 #[derive(Debug)]
 pub(super) struct Address {
     pub(super) endpoint: Endpoint,
+    /// Where it may be meant to be, if nobody is there.
+    pub(super) others: Vec<Endpoint>,
     pub(super) session: Option<HeaderValue>,
 }
 
@@ -36,8 +39,27 @@ impl Address {
                 .hint("If you trust that address, use its host in the URL")
                 .not_delivered());
         }
-        Ok(Self { endpoint: Endpoint::new(&url)?, session: session(&url) })
+        let others = behind_prefix(stream, &url);
+        let others = others.iter().filter_map(|url| Endpoint::new(url).ok()).collect();
+        Ok(Self { endpoint: Endpoint::new(&url)?, others, session: session(&url) })
     }
+}
+
+/// A server behind a proxy that gives it a part of its paths only does not know the rest: it says
+/// `/messages` where `/prefix/messages` is meant. The prefix is that of the stream, or less.
+fn behind_prefix(stream: &Url, announced: &Url) -> Vec<Url> {
+    let folders: Vec<&str> = stream.path().trim_matches('/').split('/').collect();
+    (1..folders.len())
+        .rev()
+        .map(|length| format!("/{}", folders[..length].join("/")))
+        .filter(|prefix| !announced.path().starts_with(&format!("{prefix}/")))
+        .map(|prefix| {
+            let mut url = announced.clone();
+            url.set_path(&format!("{prefix}{}", announced.path()));
+            url
+        })
+        .take(limits::PREFIXES)
+        .collect()
 }
 
 /// Servers name it in the query, under one name or another.
@@ -84,6 +106,19 @@ mod tests {
             Address::resolve(&Url::parse("http://h/").unwrap(), &Bytes::from_static(b"\xff"))
                 .is_err()
         );
+    }
+
+    #[test]
+    fn a_prefix_that_the_server_does_not_know_is_thought_of() {
+        let others = |stream, announced| {
+            let others = resolve(stream, announced).unwrap().others;
+            others.iter().map(|other| other.url().path().to_owned()).collect::<Vec<_>>()
+        };
+        assert!(others("http://h/sse", "/messages").is_empty());
+        assert_eq!(others("http://h/a/sse", "/messages?x=1"), ["/a/messages"]);
+        assert_eq!(others("http://h/a/b/sse", "/messages/"), ["/a/b/messages/", "/a/messages/"]);
+        assert_eq!(others("http://h/a/b/sse", "/a/messages"), ["/a/b/a/messages"]);
+        assert!(others("http://h/a/sse", "/a/messages").is_empty());
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub(in super::super) struct Driver {
     /// `initialize` was answered on this stream.
     pub(super) is_begun: bool,
     pub(super) flights: Flights,
+    /// How many streams there have been.
+    pub(super) streams: u64,
     next_ticket: u64,
     tasks: JoinSet<()>,
     reports: mpsc::Sender<Report>,
@@ -85,6 +87,7 @@ impl Driver {
             session: Session::new(&context.settings),
             is_begun: false,
             flights: Flights::default(),
+            streams: 0,
             next_ticket: 0,
             tasks: JoinSet::new(),
             reports,
@@ -201,6 +204,7 @@ impl Driver {
         match opened {
             Ok(stream) => {
                 self.phase = Phase::Open(stream);
+                self.streams += 1;
                 self.reached().await;
                 if let Some(first) = first {
                     self.launch(first, true);
@@ -236,8 +240,8 @@ impl Driver {
         let limit = self.context.settings.timeouts.of(message.method());
         let posting = post::run(Arc::clone(&self.context), call, ticket, self.reports.clone());
         let post = self.tasks.spawn(posting);
-        let flight = Flight::new(outgoing, holds_place, progress, post, limit);
-        self.flights.insert(ticket, flight, Instant::now());
+        let flight = Flight::new(outgoing, self.streams, progress, post, limit);
+        self.flights.insert(ticket, flight.holding_place(holds_place), Instant::now());
     }
 
     /// The client no longer wants the answer to `id`; the bridge has forgotten it already.

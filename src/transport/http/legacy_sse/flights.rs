@@ -16,6 +16,10 @@ use crate::transport::http::gate::Outgoing;
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) outgoing: Outgoing,
+    /// The number of the stream that it was told for.
+    pub(super) stream: u64,
+    /// The server has acknowledged it.
+    pub(super) is_accepted: bool,
     /// Whether it holds a place at the gate.
     pub(super) holds_place: bool,
     /// Whether any of it may have left.
@@ -32,14 +36,28 @@ pub(super) struct Flight {
 impl Flight {
     pub(super) fn new(
         outgoing: Outgoing,
-        holds_place: bool,
+        stream: u64,
         progress: Progress,
         post: AbortHandle,
         limit: Option<Duration>,
     ) -> Self {
-        let token = token(&outgoing.message);
-        let (failure, due) = (None, None);
-        Self { outgoing, holds_place, progress, post, failure, limit, due, token }
+        Self {
+            token: token(&outgoing.message),
+            outgoing,
+            stream,
+            is_accepted: false,
+            holds_place: false,
+            progress,
+            post,
+            failure: None,
+            limit,
+            due: None,
+        }
+    }
+
+    /// The same, with a place at the gate.
+    pub(super) fn holding_place(self, holds_place: bool) -> Self {
+        Self { holds_place, ..self }
     }
 
     pub(super) fn message(&self) -> &Message {
@@ -171,12 +189,13 @@ impl Flights {
         }
     }
 
-    /// All of them, in the order in which they came.
-    pub(super) fn take_all(&mut self) -> Vec<Flight> {
-        let all = std::mem::take(self);
-        let mut all: Vec<Flight> = all.flights.into_values().collect();
-        all.sort_by_key(|flight| flight.outgoing.order);
-        all
+    /// Those that `wanted` wants, in the order in which they came, with their tickets.
+    pub(super) fn tickets(&self, wanted: impl Fn(&Flight) -> bool) -> Vec<u64> {
+        let chosen = self.flights.iter().filter(|(_, flight)| wanted(flight));
+        let mut chosen: Vec<(u64, u64)> =
+            chosen.map(|(ticket, flight)| (flight.outgoing.order, *ticket)).collect();
+        chosen.sort_unstable();
+        chosen.into_iter().map(|(_, ticket)| ticket).collect()
     }
 
     /// How many pings are out.
@@ -219,7 +238,7 @@ mod tests {
     fn flight(message: Message, order: u64) -> Flight {
         let outgoing = Outgoing { message, envelope: None, order, losses: 0 };
         let post = tokio::spawn(async {}).abort_handle();
-        Flight::new(outgoing, true, Progress::default(), post, Some(LIMIT))
+        Flight::new(outgoing, 0, Progress::default(), post, Some(LIMIT))
     }
 
     fn id(raw: &str) -> Id {
@@ -292,9 +311,7 @@ mod tests {
         let told = r#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
         flights.insert(7, flight(message(told.to_owned()), 7), now);
         assert!(flights.has_told());
-        let orders: Vec<u64> = flights.take_all().iter().map(|f| f.outgoing.order).collect();
-        assert_eq!(orders, [1, 3, 5, 7, 9]);
-        assert_eq!(flights.next_due(), None);
-        assert!(flights.answered(&id("1")).is_none());
+        assert_eq!(flights.tickets(|_| true), [1, 3, 5, 7, 9]);
+        assert_eq!(flights.tickets(|flight| flight.request_id().is_none()), [7]);
     }
 }

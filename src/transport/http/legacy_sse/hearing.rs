@@ -17,6 +17,15 @@ use crate::transport::http::line::Line;
 use crate::transport::http::log::Direction;
 use crate::transport::http::session::Session;
 
+/// What is known of messages that were told, but not acknowledged, when the session was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// Nothing more will be.
+    Sealed,
+    /// Whether they were turned away.
+    MayBeTold,
+}
+
 impl Driver {
     /// Something came on the stream, or it has ended.
     pub(super) async fn heard(&mut self, heard: Result<Option<Payload>, Error>) {
@@ -31,11 +40,12 @@ impl Driver {
                 }
             }
             Ok(None) => {
-                self.lose(&Error::new(Kind::NoResponse, "the server ended its stream")).await;
+                let ended = Error::new(Kind::NoResponse, "the server ended its stream");
+                self.lose(&ended, Fate::Sealed).await;
             }
             Err(error) => {
                 let error = self.context.scrubbed(error);
-                self.lose(&error).await;
+                self.lose(&error, Fate::Sealed).await;
             }
         }
     }
@@ -95,6 +105,11 @@ impl Driver {
                 self.reached().await;
                 self.accepted(ticket);
             }
+            Posted::SessionLost(error) | Posted::Failed(error)
+                if matches!(error.status, Some(404 | 405)) && self.goes_elsewhere(ticket) =>
+            {
+                self.reached().await;
+            }
             Posted::SessionLost(error) => {
                 self.reached().await;
                 self.refused(ticket, error).await;
@@ -111,7 +126,15 @@ impl Driver {
 
     fn accepted(&mut self, ticket: u64) {
         let is_serial = self.context.settings.serial;
+        if let Phase::Open(stream) = &mut self.phase {
+            stream.keep_address();
+        }
         let Some(flight) = self.flights.get_mut(ticket) else { return };
+        if flight.failure.is_some() {
+            // In a session that is no more: nobody will answer it.
+            return;
+        }
+        flight.is_accepted = true;
         if flight.request_id().is_none() {
             if let Some(flight) = self.flights.remove(ticket) {
                 self.land(&flight);
@@ -123,6 +146,20 @@ impl Driver {
             self.line.gate.settled();
         }
         self.flights.heard_of(ticket, Instant::now());
+    }
+
+    /// Nobody is at the address: the first message may have to go to another one.
+    fn goes_elsewhere(&mut self, ticket: u64) -> bool {
+        let Phase::Open(stream) = &mut self.phase else { return false };
+        let is_first =
+            self.flights.get_mut(ticket).is_some_and(|f| f.outgoing.is_request("initialize"));
+        if !is_first || !stream.try_other_address() {
+            return false;
+        }
+        if let Some(flight) = self.flights.remove(ticket) {
+            self.launch(flight.outgoing, flight.holds_place);
+        }
+        true
     }
 
     /// The server does not know the session that the message was sent in.
@@ -137,7 +174,9 @@ impl Driver {
         if Line::is_last_loss(&outgoing) {
             return self.line.give_back(outgoing.message, error).await;
         }
-        self.lose(&error).await;
+        if flight.stream == self.streams && matches!(self.phase, Phase::Open(_)) {
+            self.lose(&error, Fate::MayBeTold).await;
+        }
         self.line.wait_for_session(outgoing, error).await;
     }
 
@@ -189,15 +228,24 @@ impl Driver {
     }
 
     /// The stream has ended, and the session with it: what waited for an answer gets none (C7).
-    async fn lose(&mut self, cause: &Error) {
+    async fn lose(&mut self, cause: &Error, fate: Fate) {
         debug!("the stream is lost: {cause}");
         self.phase = Phase::Closed;
         self.session = Session::new(&self.context.settings);
         let was_begun = std::mem::take(&mut self.is_begun);
-        for flight in self.flights.take_all() {
-            self.land(&flight);
-            flight.post.abort();
-            self.left_behind(flight, cause).await;
+        for ticket in self.flights.tickets(|_| true) {
+            let Some(flight) = self.flights.get_mut(ticket) else { continue };
+            // The server is there and will say of each that it does not know the session.
+            let is_undecided = flight.progress.is_raised() && !flight.is_accepted;
+            if fate == Fate::MayBeTold && is_undecided {
+                let failure = flight.request_id().map(|id| no_response(id, cause));
+                let failure = failure.unwrap_or_else(|| cause.clone());
+                self.flights.expect_until(ticket, Instant::now() + limits::LINGER, failure);
+            } else if let Some(flight) = self.flights.remove(ticket) {
+                self.land(&flight);
+                flight.post.abort();
+                self.left_behind(flight, cause).await;
+            }
         }
         let what = "The stream of the session has ended";
         let lost = Error::new(Kind::SessionLost, what).because(cause).not_delivered();

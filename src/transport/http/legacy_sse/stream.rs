@@ -21,8 +21,25 @@ use crate::transport::http::events::{Events, Payload, Position, timeout};
 pub(in super::super) struct Stream {
     pub(super) events: Events,
     pub(super) endpoint: Arc<Endpoint>,
+    /// Where else messages may have to go, the likeliest last.
+    others: Vec<Endpoint>,
     /// The session's name, for logs.
     pub(super) session: Option<HeaderValue>,
+}
+
+impl Stream {
+    /// Nobody is at the address: `true` if there is another one to be tried.
+    pub(super) fn try_other_address(&mut self) -> bool {
+        let Some(other) = self.others.pop() else { return false };
+        debug!(address = %other, "nobody is at the address that was announced: another is tried");
+        self.endpoint = Arc::new(other);
+        true
+    }
+
+    /// The address is the right one.
+    pub(super) fn keep_address(&mut self) {
+        self.others.clear();
+    }
 }
 
 /// What must be the first event.
@@ -66,10 +83,12 @@ async fn try_open(
         let payload = events.next_payload(&mut Position::default(), None).await?;
         match payload {
             Some(Payload::Other { name, data }) if name == b"endpoint"[..] => {
-                let Address { endpoint, session } = Address::resolve(place.url(), &data)?;
+                let Address { endpoint, mut others, session } =
+                    Address::resolve(place.url(), &data)?;
                 debug!(%endpoint, "the stream is open");
+                others.reverse();
                 let endpoint = Arc::new(endpoint);
-                return Ok(Box::new(Stream { events, endpoint, session }));
+                return Ok(Box::new(Stream { events, endpoint, others, session }));
             }
             Some(_) if first == First::Address => {
                 return Err(no_stream(&place, "it does not begin with an address for messages"));
