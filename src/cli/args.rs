@@ -297,7 +297,7 @@ pub(super) struct Log {
     pub(super) verbose: bool,
 
     /// What to log: off, error, warn, info, debug or trace [default: warn]
-    #[arg(long, value_name = "LEVEL", env = "MCP_SPAN_LOG_LEVEL")]
+    #[arg(long, value_name = "LEVEL", env = "MCP_SPAN_LOG_LEVEL", ignore_case = true)]
     pub(super) log_level: Option<Level>,
 
     /// How to write log lines
@@ -339,7 +339,9 @@ pub(super) enum Transport {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Level {
+    #[value(alias = "none")]
     Off,
+    #[value(alias = "critical")]
     Error,
     #[value(alias = "warning")]
     Warn,
