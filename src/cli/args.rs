@@ -297,7 +297,7 @@ pub(super) struct Log {
     pub(super) verbose: bool,
 
     /// What to log: off, error, warn, info, debug or trace [default: warn]
-    #[arg(long, value_name = "LEVEL", env = "MCP_SPAN_LOG_LEVEL")]
+    #[arg(long, value_name = "LEVEL", env = "MCP_SPAN_LOG_LEVEL", ignore_case = true)]
     pub(super) log_level: Option<Level>,
 
     /// How to write log lines
@@ -339,7 +339,9 @@ pub(super) enum Transport {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Level {
+    #[value(alias = "none")]
     Off,
+    #[value(alias = "critical")]
     Error,
     #[value(alias = "warning")]
     Warn,
@@ -354,7 +356,7 @@ pub(super) enum Format {
     Json,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 =
         text.parse().map_err(|_| "it must be a number of seconds, such as 30 or 0.5".to_owned())?;
     // Longer than anybody waits, and far from where adding to a point in time would overflow.
@@ -365,7 +367,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "it must be a number of seconds from 0 up to a year".to_owned())
 }
 
-fn some_seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn some_seconds(text: &str) -> Result<Duration, String> {
     match seconds(text)? {
         Duration::ZERO => Err("it must be more than 0 seconds".to_owned()),
         duration => Ok(duration),

@@ -14,7 +14,12 @@ use crate::secret::shown;
 const HIDDEN: [&str; 3] = ["header", "bearer-command", "header-command"];
 
 /// Prints the table.
-pub(super) fn run(command: &Command, matches: &ArgMatches, file: &ConfigFile) -> ExitCode {
+pub(super) fn run(
+    command: &Command,
+    matches: &ArgMatches,
+    file: &ConfigFile,
+    ignored: &[String],
+) -> ExitCode {
     match &file.path {
         Some(path) => println!("configuration file: {}", path.display()),
         None => println!("configuration file: none"),
@@ -22,6 +27,9 @@ pub(super) fn run(command: &Command, matches: &ArgMatches, file: &ConfigFile) ->
     for arg in command.get_arguments().filter(|arg| is_setting(arg)) {
         let (name, value, from) = line(arg, matches, file);
         println!("{name:<20} {value:<32} {from}");
+    }
+    if !ignored.is_empty() {
+        println!("accepted without any effect: {}", ignored.join(" "));
     }
     ExitCode::SUCCESS
 }

@@ -1,7 +1,7 @@
 //! The command line: the only part that reads the environment and writes to a terminal.
 //!
-//! In three steps: what was typed (`args`), what it means (`settings`), and doing it, one file a
-//! subcommand.
+//! In three steps: what was typed (`args`, after `compat` has put it into our words), what it means
+//! (`settings`), and doing it, one file a subcommand.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -9,6 +9,9 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 
 mod args;
+mod compat;
+mod compat_flags;
+mod compat_words;
 mod config;
 mod config_file;
 mod connect;
@@ -23,14 +26,14 @@ mod report;
 mod settings;
 
 use args::{Cli, Command};
+use compat::Translated;
 use config_file::ConfigFile;
 use report::Usage;
 
 /// Runs the program and gives its exit code: 0 normal, 1 unexpected, 2 usage or configuration.
 #[must_use]
 pub fn main() -> ExitCode {
-    let args: Vec<OsString> = std::env::args_os().collect();
-    match config_file(&args).map_err(Failure::Usage).and_then(|file| start(args, &file)) {
+    match start(std::env::args_os().collect()) {
         Ok(code) => code,
         Err(Failure::Arguments(error)) => report::bad_arguments(&error),
         Err(Failure::Usage(usage)) => report::usage(&usage),
@@ -43,16 +46,19 @@ fn config_file(args: &[OsString]) -> Result<ConfigFile, Usage> {
     path.map_or_else(|| Ok(ConfigFile::default()), |path| ConfigFile::read(path, &Cli::command()))
 }
 
-fn start(args: Vec<OsString>, file: &ConfigFile) -> Result<ExitCode, Failure> {
-    let parsed = args::parse(args, file, |name| std::env::var_os(name))
+fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let Translated { args, ignored } = compat::translate(typed, &Cli::command(), is_set)?;
+    let file = config_file(&args)?;
+    let parsed = args::parse(args, &file, |name| std::env::var_os(name))
         .map_err(|error| file.blame(&error).map_or(Failure::Arguments(error), Failure::Usage))?;
     if let (Some(Command::Config(_)), Some((name, matches))) =
         (&parsed.cli.command, parsed.matches.subcommand())
         && let Some(command) = parsed.command.find_subcommand(name)
     {
-        return Ok(config::run(command, matches, file));
+        return Ok(config::run(command, matches, &file, &ignored));
     }
-    run(parsed.cli)
+    run(parsed.cli, &ignored)
 }
 
 /// Why a command could not do its work.
@@ -83,20 +89,23 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-fn run(cli: Cli) -> Result<ExitCode, Failure> {
+fn run(cli: Cli, ignored: &[String]) -> Result<ExitCode, Failure> {
     match cli.command {
         Some(Command::Demo(demo)) => {
             logging::start(&demo.log)?;
             on_runtime(demo::run(demo.link))
         }
-        Some(Command::Connect(connect) | Command::Config(connect)) => connect_to(&connect),
-        None => connect_to(&cli.connect),
+        Some(Command::Connect(connect) | Command::Config(connect)) => connect_to(&connect, ignored),
+        None => connect_to(&cli.connect, ignored),
     }
 }
 
-fn connect_to(typed: &args::Connect) -> Result<ExitCode, Failure> {
+fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Failure> {
     let settings = settings::of(typed)?;
     logging::start(&typed.log)?;
+    if !ignored.is_empty() {
+        tracing::debug!(arguments = ignored.join(" "), "accepted without any effect");
+    }
     on_runtime(connect::run(settings))
 }
 

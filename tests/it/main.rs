@@ -14,7 +14,7 @@
 //! - `concurrency`: what runs side by side, what waits.
 //! - `going`: how the process ends.
 //! - `seeing`: logs, and what they never hold.
-//! - `usage`: bad input on the command line.
+//! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //! - `secure`: https.
 //! - `demo`: the embedded server.
 #![expect(
@@ -27,6 +27,7 @@
 mod answers;
 mod away;
 mod cancelling;
+mod compat;
 mod concurrency;
 mod configuration;
 mod credentials;

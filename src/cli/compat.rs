@@ -1,0 +1,372 @@
+//! Translates the command lines of mcp-remote and other bridges into ours, before they are parsed.
+//!
+//! Only what would be an error here is touched: a name that is ours has our meaning.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+
+use clap::Command;
+
+use super::args::{seconds, some_seconds};
+use super::compat_flags::{Meaning, Program, SILENCE, is_runner, program};
+use super::compat_words::{Flags, Item};
+use super::report::Usage;
+
+/// A command line of ours, with what was left out of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Translated {
+    pub(super) args: Vec<OsString>,
+    /// Names only: their values may be secrets.
+    pub(super) ignored: Vec<String>,
+}
+
+/// Translates what was typed, the name of our program first. `is_set` says whether there is
+/// something in a variable.
+pub(super) fn translate(
+    args: Vec<OsString>,
+    command: &Command,
+    is_set: impl Fn(&str) -> bool,
+) -> Result<Translated, Usage> {
+    let named = args.get(1).and_then(|word| word.to_str());
+    let subcommand = named.and_then(|name| command.find_subcommand(name));
+    let has_url = |command: &Command| command.get_arguments().any(|arg| arg.get_id() == "url");
+    if named == Some("help") || subcommand.is_some_and(|command| !has_url(command)) {
+        return Ok(Translated { args, ignored: Vec::new() });
+    }
+    let own = 1 + usize::from(subcommand.is_some());
+    let (program, leftovers) = leftovers(args.get(own..).unwrap_or_default());
+    let mut args = args.into_iter();
+    let mut line = Line::default();
+    line.done.args.extend(args.by_ref().take(own));
+    let items = Flags::of(subcommand.unwrap_or(command)).items(args.skip(leftovers).collect())?;
+    line.take_stock(&items)?;
+    for item in items {
+        line.add(item)?;
+    }
+    Ok(line.finish(program, is_set))
+}
+
+/// The program that is named in front, and how many words to leave out with it.
+fn leftovers(words: &[OsString]) -> (Option<Program>, usize) {
+    let texts = words.iter().map(|word| word.to_str().unwrap_or_default());
+    let runners = texts.clone().take_while(|text| is_runner(text)).count();
+    match texts.clone().nth(runners).and_then(program) {
+        Some(program) => (Some(program), runners + 1),
+        None => (None, 0),
+    }
+}
+
+/// A line in the making.
+#[derive(Default)]
+struct Line {
+    done: Translated,
+    /// What goes behind all flags.
+    tail: Vec<OsString>,
+    /// The flags of ours that were typed.
+    typed: HashSet<String>,
+    /// The flags of ours that came of others.
+    made: HashSet<String>,
+    has_url: bool,
+    has_interval: bool,
+    has_authorization: bool,
+    /// The names of the timeouts of answers, with their seconds.
+    silences: Vec<(String, String)>,
+}
+
+impl Line {
+    /// Ours wins over theirs wherever it stands, so it has to be known beforehand.
+    fn take_stock(&mut self, items: &[Item]) -> Result<(), Usage> {
+        let mut headers = 0;
+        let mut bearers = 0;
+        for item in items {
+            match item {
+                Item::Ours(name, words) => {
+                    headers += usize::from(name == "header" && is_authorization(words));
+                    self.typed.insert(name.clone());
+                }
+                Item::Theirs(_, Meaning::Header, words) => {
+                    headers += usize::from(is_authorization(words.get(..1).unwrap_or_default()));
+                }
+                Item::Theirs(_, Meaning::Bearer, _) => bearers += 1,
+                Item::Theirs(_, Meaning::Seconds("keep-alive"), _) => self.has_interval = true,
+                _ => {}
+            }
+        }
+        self.has_authorization = headers + bearers > 0;
+        if bearers > 0 && headers + bearers > 1 {
+            return Err(Usage::new(
+                "there is a bearer token and another 'Authorization' as well: leave one of them out",
+            ));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, item: Item) -> Result<(), Usage> {
+        match item {
+            Item::Ours(_, words) => self.done.args.extend(words),
+            Item::Theirs(name, meaning, values) => self.add_theirs(&name, meaning, values)?,
+            Item::Word(word) if self.has_url && is_port(&word) => self.ignore("port"),
+            Item::Word(word) => {
+                self.has_url = true;
+                self.done.args.push(word);
+            }
+            Item::Unknown(words) if words.first().is_some_and(|word| word == "--") => {
+                self.tail = words;
+            }
+            Item::Unknown(words) => self.done.args.extend(words),
+        }
+        Ok(())
+    }
+
+    fn add_theirs(
+        &mut self,
+        name: &str,
+        meaning: Meaning,
+        values: Vec<OsString>,
+    ) -> Result<(), Usage> {
+        let mut values = values.into_iter();
+        let first = values.next().unwrap_or_default();
+        match meaning {
+            Meaning::Nothing | Meaning::NothingWithValue => self.ignore(name),
+            // `--ping-interval` says the same with a number.
+            Meaning::Fixed("keep-alive", _) if self.has_interval => {}
+            Meaning::Fixed(ours, value) => self.make(name, ours, value.into()),
+            Meaning::Renamed(ours) => self.make(name, ours, first),
+            Meaning::Seconds(ours) => {
+                checked(name, &first, some_seconds)?;
+                self.make(name, ours, first);
+            }
+            Meaning::Silence => {
+                let text = checked(name, &first, seconds)?;
+                self.silences.push((name.to_owned(), text));
+            }
+            Meaning::Url(transport) => {
+                if !self.typed.contains("transport") {
+                    self.make(name, "transport", transport.into());
+                }
+                self.has_url = true;
+                self.done.args.push(first);
+            }
+            Meaning::Bearer if first.is_empty() => {
+                return Err(Usage::new(format!("{name}: the token is empty")));
+            }
+            Meaning::Bearer => self.header("Authorization".into(), "Bearer ", &first),
+            Meaning::Header => self.header(first, "", &values.next().unwrap_or_default()),
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, name: OsString, scheme: &str, value: &OsString) {
+        let mut word = OsString::from("--header=");
+        word.push(name);
+        word.push(": ");
+        word.push(scheme);
+        word.push(value);
+        self.done.args.push(word);
+    }
+
+    /// A flag of ours; where it was typed as well, that one stays. Of theirs, the first counts.
+    fn make(&mut self, name: &str, ours: &str, value: OsString) {
+        if self.typed.contains(ours) {
+            return self.ignore(name);
+        }
+        if self.made.insert(ours.to_owned()) {
+            let mut word = OsString::from(format!("--{ours}="));
+            word.push(value);
+            self.done.args.push(word);
+        }
+    }
+
+    fn ignore(&mut self, name: &str) {
+        if !self.done.ignored.iter().any(|known| known == name) {
+            self.done.ignored.push(name.to_owned());
+        }
+    }
+
+    fn finish(mut self, program: Option<Program>, is_set: impl Fn(&str) -> bool) -> Translated {
+        for (name, longest) in self.longest_silence() {
+            self.make(&name, "timeout", longest.into());
+        }
+        let sources = ["bearer-env", "bearer-file", "bearer-command", "header-command"];
+        let is_supplied =
+            self.has_authorization || sources.iter().any(|source| self.typed.contains(*source));
+        let token = program.and_then(|program| program.token).filter(|name| is_set(name));
+        if let Some(variable) = token.filter(|_| !is_supplied) {
+            self.make(variable, "bearer-env", variable.into());
+        }
+        self.done.args.append(&mut self.tail);
+        self.done
+    }
+
+    /// The larger of the two, for each name that was typed. What worked there must not be cut here.
+    fn longest_silence(&mut self) -> Vec<(String, String)> {
+        let silences = std::mem::take(&mut self.silences);
+        let of = |name: &str| silences.iter().find(|(known, _)| known == name);
+        let both = ["--headers-timeout", "--body-timeout"]
+            .map(|name| of(name).map_or(SILENCE, |(_, text)| text));
+        let length = |text: &str| match seconds(text) {
+            Ok(limit) if limit.is_zero() => std::time::Duration::MAX,
+            limit => limit.unwrap_or_default(),
+        };
+        let longest = both.into_iter().max_by_key(|text| length(text)).unwrap_or(SILENCE);
+        silences.iter().map(|(name, _)| (name.clone(), longest.to_owned())).collect()
+    }
+}
+
+/// An OAuth callback port, which mcp-remote has behind the URL.
+fn is_port(word: &OsString) -> bool {
+    word.to_str().is_some_and(|text| text.parse::<u16>().is_ok())
+}
+
+/// Whether the words of a header's flag hold that header, in any of the forms.
+fn is_authorization(words: &[OsString]) -> bool {
+    words.iter().any(|word| {
+        let text = word.to_string_lossy();
+        let text =
+            ["--header=", "-H"].iter().find_map(|flag| text.strip_prefix(flag)).unwrap_or(&text);
+        let name = text.split(':').next().unwrap_or_default().trim();
+        name.eq_ignore_ascii_case("authorization")
+    })
+}
+
+/// The value, if it is what our flag takes: what is wrong is said under the name that was typed.
+fn checked<T>(
+    name: &str,
+    value: &OsString,
+    check: fn(&str) -> Result<T, String>,
+) -> Result<String, Usage> {
+    let text = value.to_string_lossy().into_owned();
+    match check(&text) {
+        Ok(_) => Ok(text),
+        Err(why) => Err(Usage::new(format!("{name}: {why}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::args::Cli;
+
+    /// What becomes of a line that is written with blanks, and what is ignored.
+    fn of(line: &str) -> (String, String) {
+        let translated = with(line, &[]).unwrap();
+        let args = translated.args.iter().map(|word| word.to_str().unwrap());
+        (args.skip(1).collect::<Vec<_>>().join(" "), translated.ignored.join(" "))
+    }
+
+    fn with(line: &str, set: &[&str]) -> Result<Translated, Usage> {
+        let words = ["mcp-span"].into_iter().chain(line.split(' ').filter(|word| !word.is_empty()));
+        translate(words.map(OsString::from).collect(), &Cli::command(), |name| set.contains(&name))
+    }
+
+    fn becomes(line: &str, ours: &str) {
+        assert_eq!(of(line), (ours.to_owned(), String::new()), "{line}");
+    }
+
+    #[test]
+    fn flags_with_a_counterpart_are_put_into_our_words() {
+        becomes("U --silent", "U --log-level=off");
+        becomes("U --headers X-A 1 --sse V", "U --header=X-A: 1 --transport=sse V");
+        becomes("--streamableHttp U", "--transport=http U");
+        becomes(
+            "--streamableHttp=U --oauth2Bearer T",
+            "--transport=http U --header=Authorization: Bearer T",
+        );
+        becomes("--sse U --transport auto --logLevel none", "U --transport auto --log-level=none");
+        becomes("-H X-A 1 U", "--header=X-A: 1 U");
+        becomes("U --timeout-connect 3 --timeout-read 4", "U --connect-timeout=3 --timeout=4");
+        becomes("U --bearer-token T -- --silent", "U --header=Authorization: Bearer T -- --silent");
+    }
+
+    #[test]
+    fn a_bare_keep_alive_is_thirty_seconds_and_an_interval_beats_it() {
+        becomes("U --keep-alive", "U --keep-alive=30");
+        becomes("--keep-alive http://h/", "--keep-alive=30 http://h/");
+        becomes("U --keep-alive --debug", "U --keep-alive=30 --debug");
+        becomes("U --keep-alive --ping-interval 60", "U --keep-alive=60");
+        becomes("U --ping-interval 60 --keep-alive", "U --keep-alive=60");
+        for ours in
+            ["U --keep-alive 5", "U --keep-alive=5", "U --keep-alive -1", "U --keep-alive soon"]
+        {
+            becomes(ours, ours);
+        }
+        let both = of("U --keep-alive 5 --ping-interval 60");
+        assert_eq!(both, ("U --keep-alive 5".into(), "--ping-interval".into()));
+    }
+
+    #[test]
+    fn the_longer_of_two_timeouts_counts_and_none_is_the_longest() {
+        becomes("U --headers-timeout 600", "U --timeout=600");
+        becomes("U --headers-timeout 10", "U --timeout=300");
+        becomes("U --headers-timeout 10 --body-timeout 20", "U --timeout=20");
+        becomes("U --body-timeout 0 --headers-timeout 20", "U --timeout=0");
+        let ours = of("U --body-timeout 0 --timeout 7");
+        assert_eq!(ours, ("U --timeout 7".into(), "--body-timeout".into()));
+    }
+
+    #[test]
+    fn names_of_programs_and_what_ran_them_are_left_out() {
+        for line in [
+            "mcp-remote U",
+            "-y mcp-remote@latest U",
+            "npx -y supergateway U",
+            "/c npx mcp-remote U",
+        ] {
+            becomes(line, "U");
+        }
+        becomes("connect mcp-remote U", "connect U");
+        becomes("config -y mcp-remote U --silent", "config U --log-level=off");
+        for ours in
+            ["-y U", "npx U", "demo mcp-remote", "help mcp-remote", "U mcp-remote", "config"]
+        {
+            becomes(ours, ours);
+        }
+    }
+
+    #[test]
+    fn a_port_is_a_second_word_and_a_number() {
+        assert_eq!(of("U 9696"), ("U".into(), "port".into()));
+        assert_eq!(
+            of("U --header A:b 9696 --host h"),
+            ("U --header A:b".into(), "port --host".into())
+        );
+        for ours in ["9696", "U V", "U 99999", "--timeout 5 U"] {
+            becomes(ours, ours);
+        }
+    }
+
+    #[test]
+    fn variables_of_others_count_only_where_their_program_is_named() {
+        let set = ["API_ACCESS_TOKEN", "MCP_BEARER_TOKEN"];
+        let last = |line: &str| with(line, &set).unwrap().args.pop().unwrap();
+        assert_eq!(last("mcp-proxy U"), "--bearer-env=API_ACCESS_TOKEN");
+        assert_eq!(last("uvx mcp-stdio U"), "--bearer-env=MCP_BEARER_TOKEN");
+        for line in
+            ["U", "mcp-remote U", "mcp-proxy --bearer-file f U", "mcp-proxy -H authorization x U"]
+        {
+            assert_eq!(last(line), "U", "{line}");
+        }
+        assert_eq!(with("mcp-proxy U", &[]).unwrap().args.len(), 2);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_under_the_name_that_was_typed_and_without_its_value() {
+        for (line, part) in [
+            ("U --ping-interval s3cret", "--ping-interval: it must be a number"),
+            ("U --ping-interval 0", "--ping-interval: it must be more than 0"),
+            ("U --body-timeout -1", "--body-timeout: it must be"),
+            ("U --resource", "--resource needs a value"),
+            ("U --resource --silent", "--resource needs a value"),
+            ("U --headers s3cret", "--headers needs a name and a value"),
+            ("U --silent=s3cret", "--silent is a switch"),
+            ("U --oauth2Bearer=", "--oauth2Bearer: the token is empty"),
+            ("U --oauth2Bearer s3cret --header authorization:s3cret", "leave one"),
+            ("U --oauth2Bearer s3cret --bearer-token s3cret", "leave one"),
+        ] {
+            let text = with(line, &[]).unwrap_err().0;
+            assert!(text.contains(part) && !text.contains("s3cret"), "{line}: {text}");
+        }
+    }
+}
