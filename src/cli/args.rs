@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::builder::{FalseyValueParser, Resettable};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use super::config_file::ConfigFile;
 
@@ -21,10 +21,11 @@ pub(super) struct Parsed {
 /// counts as one that is not set: clients pass on whatever was left blank in a form.
 pub(super) fn parse(
     args: impl IntoIterator<Item = OsString>,
+    command: clap::Command,
     file: &ConfigFile,
     lookup: impl Fn(&OsStr) -> Option<OsString> + Copy,
 ) -> Result<Parsed, clap::Error> {
-    let mut command = file.apply(without_empty(Cli::command(), lookup));
+    let mut command = file.apply(without_empty(command, lookup));
     let matches = command.try_get_matches_from_mut(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
@@ -388,6 +389,8 @@ fn bytes(text: &str) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     #[test]

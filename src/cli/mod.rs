@@ -41,16 +41,18 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn config_file(args: &[OsString]) -> Result<ConfigFile, Usage> {
+fn config_file(args: &[OsString], command: &clap::Command) -> Result<ConfigFile, Usage> {
     let path = config_file::find(args, |name| std::env::var_os(name))?;
-    path.map_or_else(|| Ok(ConfigFile::default()), |path| ConfigFile::read(path, &Cli::command()))
+    path.map_or_else(|| Ok(ConfigFile::default()), |path| ConfigFile::read(path, command))
 }
 
 fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let Translated { args, ignored } = compat::translate(typed, &Cli::command(), is_set)?;
-    let file = config_file(&args)?;
-    let parsed = args::parse(args, &file, |name| std::env::var_os(name))
+    // Made once: it takes a good part of the time until the first message is read.
+    let command = Cli::command();
+    let Translated { args, ignored } = compat::translate(typed, &command, is_set)?;
+    let file = config_file(&args, &command)?;
+    let parsed = args::parse(args, command, &file, |name| std::env::var_os(name))
         .map_err(|error| file.blame(&error).map_or(Failure::Arguments(error), Failure::Usage))?;
     if let (Some(Command::Config(_)), Some((name, matches))) =
         (&parsed.cli.command, parsed.matches.subcommand())
@@ -103,6 +105,10 @@ fn run(cli: Cli, ignored: &[String]) -> Result<ExitCode, Failure> {
 fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Failure> {
     let settings = settings::of(typed)?;
     logging::start(&typed.log)?;
+    if ignored.iter().any(|name| name == "--ignore-tool") {
+        // Not silently: somebody may rely on it for protection.
+        tracing::warn!("--ignore-tool has no effect here: all tools can be seen and called");
+    }
     if !ignored.is_empty() {
         tracing::debug!(arguments = ignored.join(" "), "accepted without any effect");
     }

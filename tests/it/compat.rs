@@ -62,7 +62,6 @@ const PLAIN: &[&[&str]] = &[
     &["URL", "--silent"],
     &["URL", "--enable-proxy"],
     &["URL", "--disable-cookies"],
-    &["URL", "--ignore-tool", "delete*", "--ignore-tool", "remove*"],
     &["URL", "--connect-timeout", "30", "--body-timeout", "0"],
     &["URL", "--headers-timeout", "300"],
     &["URL", "--keep-alive", "--ping-interval", "60"],
@@ -91,6 +90,17 @@ async fn every_flag_of_mcp_remote_is_accepted_in_silence() {
     for args in PLAIN {
         assert_eq!(posts(args, &[]).await, plain, "{args:?}");
     }
+}
+
+#[tokio::test]
+async fn a_protection_that_is_not_there_is_missed_aloud() {
+    let server = Server::start(polite).await;
+    let mut bridge = Bridge::start(&[&server.url, "--ignore-tool", "delete*"]);
+    bridge.handshake().await;
+    let (_, status, stderr) = bridge.finish().await;
+    assert_eq!(status.code(), Some(0));
+    assert!(stderr.contains("--ignore-tool has no effect"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
 
 #[tokio::test]
