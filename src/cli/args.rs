@@ -271,6 +271,15 @@ pub(super) struct Link {
     #[arg(long, env = "MCP_SPAN_NO_SERVER_STREAM", value_parser = FalseyValueParser::new())]
     pub(super) no_server_stream: bool,
 
+    /// Do not keep and send back the server's cookies
+    #[arg(
+        long,
+        visible_alias = "disable-cookies",
+        env = "MCP_SPAN_NO_COOKIES",
+        value_parser = FalseyValueParser::new()
+    )]
+    pub(super) no_cookies: bool,
+
     /// Send this MCP-Protocol-Version in place of the negotiated one
     #[arg(long, value_name = "REVISION", env = "MCP_SPAN_PROTOCOL_VERSION")]
     pub(super) protocol_version: Option<String>,

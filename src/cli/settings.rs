@@ -94,6 +94,7 @@ pub(super) fn link(typed: &args::Link, url: Url) -> Result<Settings, Usage> {
         parallel: usize::try_from(typed.max_parallel).unwrap_or(usize::MAX),
         serial: typed.serial,
         server_stream: !typed.no_server_stream,
+        cookies: !typed.no_cookies,
         ..http::Settings::new(url)
     };
     Ok(Settings { http, policy })

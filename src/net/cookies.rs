@@ -14,7 +14,7 @@ const LONGEST: usize = 4096;
 
 /// The cookies that the first origin to set any has set.
 #[derive(Debug, Default)]
-pub(super) struct Jar {
+pub struct Jar {
     origin: Option<Origin>,
     cookies: Vec<Cookie>,
 }
@@ -30,7 +30,18 @@ struct Cookie {
 
 impl Jar {
     /// Notes what an answer from `url` sets.
-    pub(super) fn note(&mut self, url: &Url, headers: &HeaderMap, now: SystemTime) {
+    pub fn note(&mut self, url: &Url, headers: &HeaderMap) {
+        self.note_at(url, headers, SystemTime::now());
+    }
+
+    /// Adds to `headers` what belongs to a request to `url`; cookies of the user's come first.
+    pub fn apply(&self, url: &Url, headers: &mut HeaderMap) {
+        if !self.cookies.is_empty() {
+            self.apply_at(url, headers, SystemTime::now());
+        }
+    }
+
+    fn note_at(&mut self, url: &Url, headers: &HeaderMap, now: SystemTime) {
         for header in headers.get_all(SET_COOKIE).iter().filter(|h| h.len() <= LONGEST) {
             let Some(cookie) = header.to_str().ok().and_then(|text| parse(text, url, now)) else {
                 continue;
@@ -48,9 +59,8 @@ impl Jar {
         }
     }
 
-    /// Adds to `headers` what belongs to a request to `url`; cookies of the user's come first.
-    pub(super) fn apply(&self, url: &Url, headers: &mut HeaderMap, now: SystemTime) {
-        if self.cookies.is_empty() || self.origin.as_ref() != Some(&url.origin()) {
+    fn apply_at(&self, url: &Url, headers: &mut HeaderMap, now: SystemTime) {
+        if self.origin.as_ref() != Some(&url.origin()) {
             return;
         }
         let mut texts: Vec<String> = Vec::new();
@@ -135,13 +145,13 @@ mod tests {
 
     fn sent(jar: &Jar, url: &str, now: SystemTime) -> Option<String> {
         let mut headers = HeaderMap::new();
-        jar.apply(&Url::parse(url).unwrap(), &mut headers, now);
+        jar.apply_at(&Url::parse(url).unwrap(), &mut headers, now);
         headers.get(COOKIE).map(|value| value.to_str().unwrap().to_owned())
     }
 
     fn set(jar: &mut Jar, url: &str, cookies: &[&'static str], now: SystemTime) {
         let pairs = cookies.iter().map(|text| (SET_COOKIE, HeaderValue::from_static(text)));
-        jar.note(&Url::parse(url).unwrap(), &pairs.collect(), now);
+        jar.note_at(&Url::parse(url).unwrap(), &pairs.collect(), now);
     }
 
     #[test]
@@ -163,10 +173,18 @@ mod tests {
         set(
             &mut jar,
             "http://h/a/mcp",
-            &["root=1; path=/", "a=1; Path=/a", "b=1; Path=/b", "safe=1; Secure", "old=1; Max-Age=0",
-              "young=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
-              "past=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT", "=x", "nothing",
-              "far=1; Domain=example.com"],
+            &[
+                "root=1; path=/",
+                "a=1; Path=/a",
+                "b=1; Path=/b",
+                "safe=1; Secure",
+                "old=1; Max-Age=0",
+                "young=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
+                "past=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
+                "=x",
+                "nothing",
+                "far=1; Domain=example.com",
+            ],
             now,
         );
         assert_eq!(sent(&jar, "http://h/a/mcp", now).unwrap(), "a=1; young=1; root=1");
@@ -183,11 +201,11 @@ mod tests {
         let url = Url::parse("http://h/").unwrap();
         for n in 0..100 {
             let value = HeaderValue::from_str(&format!("c{n}=1; Domain=h")).unwrap();
-            jar.note(&url, &HeaderMap::from_iter([(SET_COOKIE, value)]), now);
+            jar.note_at(&url, &HeaderMap::from_iter([(SET_COOKIE, value)]), now);
         }
         assert_eq!(jar.cookies.len(), MOST);
         let mut headers = HeaderMap::from_iter([(COOKIE, HeaderValue::from_static("mine=1"))]);
-        jar.apply(&url, &mut headers, now);
+        jar.apply_at(&url, &mut headers, now);
         let value = headers[COOKIE].to_str().unwrap();
         assert!(value.starts_with("mine=1; c50=1"), "{value}");
         assert!(headers[COOKIE].is_sensitive());

@@ -23,7 +23,7 @@ pub(super) fn explain(error: &legacy::Error, url: &Url, progress: &Progress) -> 
 }
 
 /// Explains why the body of an answer from `url` broke off.
-pub(crate) fn explain_body(error: &hyper::Error, url: &Url) -> Error {
+pub(super) fn explain_body(error: &hyper::Error, url: &Url) -> Error {
     let message = format!("The connection to {} broke in the middle of the answer", place(url));
     Error::new(Kind::Closed, message).because(innermost(error))
 }

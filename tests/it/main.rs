@@ -41,6 +41,7 @@ mod handshake;
 mod load;
 mod modern;
 mod passthrough;
+mod proxied;
 mod redirects;
 mod resuming;
 mod secure;

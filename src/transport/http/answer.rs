@@ -5,35 +5,33 @@ use std::time::{Duration, SystemTime};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, Response, StatusCode};
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use url::Url;
 
 use super::Context;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Message, edit, peek};
-use crate::net;
+use crate::net::Content;
 use crate::secret::{Scrubber, shown};
 use crate::wire::{header, media};
 
 /// What the server's answer is, by its status and media type.
 pub(super) enum Answer {
     /// One message, or an array of them, in the body.
-    Json(Incoming),
+    Json(Content),
     /// A stream of events.
-    Events(Incoming),
+    Events(Content),
     /// A success without content of interest.
-    Accepted(Incoming),
+    Accepted(Content),
     /// A success whose content nobody can read.
     Unreadable(Error),
     /// An HTTP error.
-    Refused(Response<Incoming>),
+    Refused(Response<Content>),
 }
 
 impl Answer {
     /// `wants_content`: a request was sent, so an acknowledgement is not enough.
-    pub(super) fn sort(response: Response<Incoming>, wants_content: bool, url: &Url) -> Self {
+    pub(super) fn sort(response: Response<Content>, wants_content: bool, url: &Url) -> Self {
         let status = response.status();
         if !status.is_success() {
             return Self::Refused(response);
@@ -49,7 +47,7 @@ impl Answer {
     }
 }
 
-fn unreadable(response: &Response<Incoming>, media: media::Media, url: &Url) -> Error {
+fn unreadable(response: &Response<Content>, media: media::Media, url: &Url) -> Error {
     let status = response.status();
     let place = shown(url);
     if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) || is_empty(response) {
@@ -70,7 +68,7 @@ fn unreadable(response: &Response<Incoming>, media: media::Media, url: &Url) -> 
     error
 }
 
-fn is_empty(response: &Response<Incoming>) -> bool {
+fn is_empty(response: &Response<Content>) -> bool {
     response.headers().get(CONTENT_LENGTH).is_some_and(|length| length == "0")
 }
 
@@ -79,26 +77,9 @@ fn content_type(headers: &HeaderMap) -> String {
     edit::excerpt(&String::from_utf8_lossy(value.map_or(b"", |v| v.as_bytes())), 80)
 }
 
-/// Reads the next piece of a body; `None` at its end.
-pub(super) async fn next_piece(body: &mut Incoming, url: &Url) -> Result<Option<Bytes>, Error> {
-    loop {
-        match body.frame().await {
-            None => return Ok(None),
-            Some(Err(error)) => return Err(net::explain_body(&error, url)),
-            Some(Ok(frame)) => {
-                // Trailers are of no interest.
-                if let Ok(data) = frame.into_data() {
-                    return Ok(Some(data));
-                }
-            }
-        }
-    }
-}
-
 /// An acknowledgement's body is read so that its connection can be used again.
-pub(super) async fn drain(mut body: Incoming) {
-    let reading = async { while let Some(Ok(_)) = body.frame().await {} };
-    let _ = tokio::time::timeout(limits::ERROR_BODY_WAIT, reading).await;
+pub(super) async fn drain(body: Content) {
+    let _ = tokio::time::timeout(limits::ERROR_BODY_WAIT, body.drain()).await;
 }
 
 /// Collects the pieces of a body; one that came in one piece is not copied.
@@ -145,7 +126,7 @@ pub(super) struct Refusal {
 
 impl Refusal {
     /// Reads what the server says beside the status. What does not come in time is left out.
-    pub(super) async fn read(response: Response<Incoming>, context: &Context) -> Self {
+    pub(super) async fn read(response: Response<Content>, context: &Context) -> Self {
         let (parts, mut body) = response.into_parts();
         let mut collected = Collected::default();
         // A JSON-RPC error is an answer and may be as large as one.
@@ -155,7 +136,7 @@ impl Refusal {
         };
         let reading = async {
             while collected.len() < limit {
-                match next_piece(&mut body, context.endpoint.url()).await {
+                match body.next(context.endpoint.url()).await {
                     Ok(Some(piece)) => collected.push(piece, 0),
                     _ => return,
                 }

@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderValue;
-use hyper::body::Incoming;
 use tracing::{debug, warn};
 
-use super::answer::next_piece;
 use crate::error::{Error, Kind};
 use crate::message::{Malformed, Message, Outline, Outliner, parse_each};
-use crate::net::Endpoint;
+use crate::net::{Content, Endpoint};
 use crate::wire::sse::{Decoder, TooLarge};
 
 /// How far a stream has been read, across the connections that carry it.
@@ -41,7 +39,7 @@ impl Position {
 /// The events of one connection.
 #[derive(Debug)]
 pub(super) struct Events {
-    body: Incoming,
+    body: Content,
     decoder: Decoder,
     endpoint: Arc<Endpoint>,
     max_message: usize,
@@ -60,7 +58,7 @@ enum Oversized {
 }
 
 impl Events {
-    pub(super) fn new(body: Incoming, max_message: usize, endpoint: Arc<Endpoint>) -> Self {
+    pub(super) fn new(body: Content, max_message: usize, endpoint: Arc<Endpoint>) -> Self {
         let decoder = Decoder::new(max_message);
         Self { body, decoder, endpoint, max_message, oversized: Oversized::Ends }
     }
@@ -83,7 +81,7 @@ impl Events {
             if let Some(payload) = self.decoded(position)? {
                 return Ok(Some(payload));
             }
-            let piece = next_piece(&mut self.body, self.endpoint.url());
+            let piece = self.body.next(self.endpoint.url());
             let piece = match idle {
                 None => piece.await?,
                 Some(limit) => tokio::time::timeout(limit, piece)

@@ -2,13 +2,13 @@
 //! or an event stream, or the older transport with two endpoints (`legacy_sse`).
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use hyper::body::Incoming as Body_;
 use tracing::debug;
 use url::Url;
 
@@ -17,7 +17,7 @@ use crate::auth::Credentials;
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
 use crate::message::Message;
-use crate::net::{Call, Endpoint, HttpClient, Progress};
+use crate::net::{Call, Content, Endpoint, HttpClient, Jar, Progress};
 use crate::secret::{Scrubber, shown};
 
 mod answer;
@@ -63,6 +63,8 @@ pub struct Settings {
     pub serial: bool,
     /// Whether to open the stream for what the server says on its own account.
     pub server_stream: bool,
+    /// Whether cookies of the server's are kept and sent back.
+    pub cookies: bool,
     /// Headers that change while the program runs; they win over all others.
     pub credentials: Option<Arc<Credentials>>,
     /// Knows the secrets that must not show up in error texts.
@@ -93,6 +95,7 @@ impl Settings {
             parallel: limits::PARALLEL_POSTS,
             serial: false,
             server_stream: true,
+            cookies: true,
             credentials: None,
             scrubber: Scrubber::default(),
         }
@@ -109,8 +112,10 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
     Ok(spawn(|Ends { outgoing, incoming, .. }| {
         let client = HttpClient::new(settings.connect_timeout);
         let (is_away, is_decided) = (AtomicBool::new(false), AtomicBool::new(false));
+        let cookies = settings.cookies.then(Mutex::default);
         let context =
-            Arc::new(Context { client, endpoint, settings, incoming, is_away, is_decided });
+            Context { client, endpoint, settings, incoming, is_away, cookies, is_decided };
+        let context = Arc::new(context);
         drive(context, outgoing)
     }))
 }
@@ -139,6 +144,8 @@ struct Context {
     incoming: channel::Sender<Incoming>,
     /// The last word is that the server cannot be reached.
     is_away: AtomicBool,
+    /// Unless nobody wants them.
+    cookies: Option<Mutex<Jar>>,
     /// The server is known to speak Streamable HTTP: no other transport is looked for.
     is_decided: AtomicBool,
 }
@@ -152,13 +159,13 @@ impl Context {
 
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
     /// if there are others: it has carried out nothing.
-    async fn send(&self, mut call: Call) -> Result<Response<Body_>, Error> {
+    async fn send(&self, mut call: Call) -> Result<Response<Content>, Error> {
         let Some(credentials) = &self.settings.credentials else {
-            return self.client.send(call).await;
+            return self.exchange(call).await;
         };
         let granted = credentials.get().await?;
         granted.apply(&mut call.headers);
-        let response = self.client.send(call.clone()).await?;
+        let response = self.exchange(call.clone()).await?;
         let status = response.status();
         if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return Ok(response);
@@ -169,7 +176,7 @@ impl Context {
                 debug!("the server refused the credentials: tried again with new ones");
                 renewed.apply(&mut call.headers);
                 call.progress.reset();
-                self.client.send(call).await
+                self.exchange(call).await
             }
             Err(mut error) => {
                 error.message =
@@ -178,6 +185,21 @@ impl Context {
                 Err(error)
             }
         }
+    }
+
+    /// One request and its answer, with the cookies that the server wants to see again.
+    async fn exchange(&self, mut call: Call) -> Result<Response<Content>, Error> {
+        let Some(cookies) = &self.cookies else {
+            return Content::of(self.client.send(call).await?, self.endpoint.url());
+        };
+        let endpoint = Arc::clone(&call.endpoint);
+        let jar = || cookies.lock().unwrap_or_else(PoisonError::into_inner);
+        jar().apply(endpoint.url(), &mut call.headers);
+        let response = self.client.send(call).await?;
+        if response.headers().contains_key(SET_COOKIE) {
+            jar().note(endpoint.url(), response.headers());
+        }
+        Content::of(response, endpoint.url())
     }
 
     /// Whether the server may yet turn out to speak the older transport.

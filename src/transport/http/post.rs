@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response};
-use http_body::Body;
-use hyper::body::Incoming as Body_;
 use tokio::sync::mpsc;
 use tracing::debug;
 
 use super::Context;
-use super::answer::{Answer, Collected, Refusal, drain, next_piece};
+use super::answer::{Answer, Collected, Refusal, drain};
 use super::detect::allows_older_transport;
 use super::driver::Report;
 use super::events::{timeout, too_large};
@@ -21,7 +19,7 @@ use super::session::Session;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, edit, parse_each, peek, reply};
-use crate::net::{Call, Flag, Progress};
+use crate::net::{Call, Content, Flag, Progress};
 use crate::revision::{Cancel, Revision};
 use crate::transport::Incoming;
 use crate::wire::header;
@@ -125,7 +123,7 @@ impl Exchange {
         }
     }
 
-    async fn send(&self, call: Call) -> Result<Response<Body_>, Error> {
+    async fn send(&self, call: Call) -> Result<Response<Content>, Error> {
         let sending = self.attempt(call);
         let answer = match self.limit {
             None => sending.await,
@@ -143,7 +141,7 @@ impl Exchange {
     }
 
     /// Sends it; the first that gets through to a server that was away tells so.
-    async fn attempt(&self, call: Call) -> Result<Response<Body_>, Error> {
+    async fn attempt(&self, call: Call) -> Result<Response<Content>, Error> {
         let sending = self.context.send(call);
         if !self.context.is_away.load(Ordering::Relaxed) {
             return sending.await;
@@ -165,8 +163,8 @@ impl Exchange {
 
     async fn reached(
         &self,
-        answer: Result<Response<Body_>, Error>,
-    ) -> Result<Response<Body_>, Error> {
+        answer: Result<Response<Content>, Error>,
+    ) -> Result<Response<Content>, Error> {
         if answer.is_ok() {
             self.tell_reached().await;
         }
@@ -179,12 +177,12 @@ impl Exchange {
         }
     }
 
-    async fn read_json(&mut self, mut body: Body_) -> Result<(), Error> {
-        let expected = body.size_hint().exact().unwrap_or_default();
+    async fn read_json(&mut self, mut body: Content) -> Result<(), Error> {
+        let expected = body.expected();
         let max = self.context.settings.max_message;
         let mut collected = Collected::default();
         loop {
-            let piece = next_piece(&mut body, self.context.endpoint.url());
+            let piece = body.next(self.context.endpoint.url());
             let piece = match self.limit {
                 None => piece.await?,
                 Some(limit) => tokio::time::timeout(limit, piece)
@@ -228,7 +226,7 @@ impl Exchange {
         }
     }
 
-    async fn refused(&mut self, response: Response<Body_>) -> Result<(), Error> {
+    async fn refused(&mut self, response: Response<Content>) -> Result<(), Error> {
         let refusal = Refusal::read(response, &self.context).await;
         let in_session = self.post.session_id().is_some() && !self.opens();
         if in_session && refusal.tells_of_lost_session() {

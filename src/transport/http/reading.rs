@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
-use hyper::body::Incoming as Body_;
 use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
@@ -12,12 +11,13 @@ use super::post::Exchange;
 use super::stream::{self, Resumed};
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::net::Content;
 use crate::net::backoff::Backoff;
 use crate::wire::header;
 
 impl Exchange {
     /// Reads events until the stream ends, and goes on with it where it was cut.
-    pub(super) async fn read_events(&mut self, body: Body_) -> Result<(), Error> {
+    pub(super) async fn read_events(&mut self, body: Content) -> Result<(), Error> {
         let mut position = Position::default();
         let mut backoff = Backoff::default();
         let mut active = Instant::now();
@@ -71,7 +71,11 @@ impl Exchange {
         }
     }
 
-    async fn read_connection(&mut self, body: Body_, position: &mut Position) -> Result<(), Error> {
+    async fn read_connection(
+        &mut self,
+        body: Content,
+        position: &mut Position,
+    ) -> Result<(), Error> {
         let max_message = self.context.settings.max_message;
         let mut events = Events::new(body, max_message, Arc::clone(&self.context.endpoint));
         let mut linger = None;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use hyper::body::Incoming as Body_;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::debug;
@@ -18,13 +17,14 @@ use super::log::Direction;
 use crate::error::Error;
 use crate::limits;
 use crate::message::{Head, Id, reply};
+use crate::net::Content;
 use crate::net::backoff::{Backoff, entropy};
 use crate::transport::Incoming;
 use crate::wire::header;
 
 /// What a GET for a stream led to.
 enum Opened {
-    Stream(Body_),
+    Stream(Content),
     /// The server has none, in this session (C8).
     Never,
     /// It may be that there is no stream, or that there is no session any more.
@@ -93,7 +93,7 @@ pub(super) fn pause(position: &Position, backoff: &mut Backoff) -> Duration {
 
 /// What asking for the rest of a stream led to; anything else is final.
 pub(super) enum Resumed {
-    Stream(Body_),
+    Stream(Content),
     /// Not now, but trying again makes sense.
     Busy,
     /// There is nobody.
@@ -171,7 +171,7 @@ fn by_status(status: StatusCode) -> Opened {
 async fn read(
     context: &Context,
     reports: &mpsc::Sender<Report>,
-    body: Body_,
+    body: Content,
     position: &mut Position,
     session: Option<&HeaderValue>,
 ) {

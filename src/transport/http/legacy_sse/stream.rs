@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response};
-use hyper::body::Incoming;
 use tracing::debug;
 
 use super::address::Address;
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::net::{Endpoint, final_endpoint};
+use crate::net::{Content, Endpoint, final_endpoint};
 use crate::secret::shown;
 use crate::transport::http::Context;
 use crate::transport::http::answer::{Answer, Refusal};
@@ -102,7 +101,7 @@ async fn try_open(
     }
 }
 
-async fn refused(response: Response<Incoming>, context: &Context) -> Error {
+async fn refused(response: Response<Content>, context: &Context) -> Error {
     Refusal::read(response, context).await.error()
 }
 
