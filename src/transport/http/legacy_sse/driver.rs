@@ -171,7 +171,8 @@ impl Driver {
             Lane::Express if !can_leave && message.method().is_none() => {
                 return debug!("an answer to a question of a lost session was dropped");
             }
-            Lane::Express if !can_leave || self.flights.pings() >= limits::PINGS_AT_ONCE => {
+            Lane::Express if !can_leave => Lane::Line,
+            Lane::Express if message.method() == Some("ping") && self.has_many_pings() => {
                 Lane::Line
             }
             lane => lane,
@@ -182,6 +183,10 @@ impl Driver {
             Lane::Express => self.launch(outgoing, false),
             Lane::Line => self.line.gate.push(outgoing),
         }
+    }
+
+    fn has_many_pings(&self) -> bool {
+        self.flights.pings() >= limits::PINGS_AT_ONCE
     }
 
     fn open_for(&mut self, first: Outgoing) {
@@ -252,8 +257,11 @@ impl Driver {
             return self.ended(&unsent, None).await;
         }
         let Some(flight) = self.flights.withdraw(id) else {
-            // Answered already; the server may want to know.
-            return self.tell(notice);
+            // Answered already; the server may want to know, unless that was in a lost session.
+            if !self.line.gate.is_held() {
+                self.tell(notice);
+            }
+            return;
         };
         self.land(&flight);
         let is_handshake = flight.outgoing.is_request("initialize");
