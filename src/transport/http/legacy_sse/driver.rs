@@ -265,11 +265,25 @@ impl Driver {
         };
         self.land(&flight);
         let is_handshake = flight.outgoing.is_request("initialize");
-        if !flight.progress.is_raised() || is_handshake {
+        if !flight.progress.is_raised() || is_handshake || flight.is_left {
             flight.post.abort();
             return self.ended(&flight.outgoing, None).await;
         }
+        self.let_go(&flight);
         self.tell(notice);
+    }
+
+    /// Its POST matters no more: it is not waited for much longer, as some servers never
+    /// acknowledge what they have answered.
+    pub(super) fn let_go(&mut self, flight: &Flight) {
+        if flight.is_acknowledged {
+            return;
+        }
+        let post = flight.post.clone();
+        self.tasks.spawn(async move {
+            tokio::time::sleep(limits::LINGER).await;
+            post.abort();
+        });
     }
 
     /// Sends a message past the line, if there is a stream to say it on.

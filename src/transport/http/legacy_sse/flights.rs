@@ -21,6 +21,10 @@ pub(super) struct Flight {
     /// Whether any of it may have left.
     pub(super) progress: Progress,
     pub(super) post: AbortHandle,
+    /// The server has taken it.
+    pub(super) is_acknowledged: bool,
+    /// Its session was lost since: only what becomes of its POST is of interest.
+    pub(super) is_left: bool,
     /// Why its POST failed, although it may have arrived.
     pub(super) failure: Option<Error>,
     /// How long nothing may be heard of it.
@@ -38,8 +42,18 @@ impl Flight {
         limit: Option<Duration>,
     ) -> Self {
         let token = token(&outgoing.message);
-        let (failure, due) = (None, None);
-        Self { outgoing, holds_place, progress, post, failure, limit, due, token }
+        Self {
+            outgoing,
+            holds_place,
+            progress,
+            post,
+            is_acknowledged: false,
+            is_left: false,
+            failure: None,
+            limit,
+            due: None,
+            token,
+        }
     }
 
     pub(super) fn message(&self) -> &Message {
@@ -52,6 +66,12 @@ impl Flight {
             Head::Request { id, .. } => Some(id),
             _ => None,
         }
+    }
+
+    /// Whether the server may yet say that it did not take it.
+    pub(super) fn may_be_refused(&self) -> bool {
+        let is_out = self.progress.is_raised() && !self.is_acknowledged && self.failure.is_none();
+        is_out && self.request_id().is_some() && !self.outgoing.is_request("initialize")
     }
 
     pub(super) fn limit(&self) -> Option<Duration> {
@@ -171,12 +191,24 @@ impl Flights {
         }
     }
 
-    /// All of them, in the order in which they came.
-    pub(super) fn take_all(&mut self) -> Vec<Flight> {
-        let all = std::mem::take(self);
-        let mut all: Vec<Flight> = all.flights.into_values().collect();
-        all.sort_by_key(|flight| flight.outgoing.order);
-        all
+    /// Those that `is_meant` picks, in the order in which they came.
+    pub(super) fn take(&mut self, is_meant: impl Fn(&Flight) -> bool) -> Vec<Flight> {
+        let meant = self.flights.iter().filter(|(_, flight)| is_meant(flight));
+        let tickets: Vec<u64> = meant.map(|(ticket, _)| *ticket).collect();
+        let mut taken: Vec<Flight> = tickets.into_iter().filter_map(|t| self.remove(t)).collect();
+        taken.sort_by_key(|flight| flight.outgoing.order);
+        taken
+    }
+
+    /// The session is lost; what becomes of the POSTs that are still out is heard until `at`.
+    pub(super) fn leave(&mut self, at: Instant, failure: impl Fn(&Id) -> Error) {
+        let left = self.flights.iter_mut().filter_map(|(ticket, flight)| {
+            flight.is_left = true;
+            flight.request_id().map(|id| (*ticket, failure(id)))
+        });
+        for (ticket, failure) in left.collect::<Vec<_>>() {
+            self.expect_until(ticket, at, failure);
+        }
     }
 
     /// How many pings are out.
@@ -292,7 +324,7 @@ mod tests {
         let told = r#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
         flights.insert(7, flight(message(told.to_owned()), 7), now);
         assert!(flights.has_told());
-        let orders: Vec<u64> = flights.take_all().iter().map(|f| f.outgoing.order).collect();
+        let orders: Vec<u64> = flights.take(|_| true).iter().map(|f| f.outgoing.order).collect();
         assert_eq!(orders, [1, 3, 5, 7, 9]);
         assert_eq!(flights.next_due(), None);
         assert!(flights.answered(&id("1")).is_none());

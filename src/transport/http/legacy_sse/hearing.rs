@@ -60,6 +60,7 @@ impl Driver {
 
     async fn answered(&mut self, flight: &Flight, answer: &Message) {
         self.land(flight);
+        self.let_go(flight);
         if !flight.outgoing.is_request("initialize") {
             return self.line.healed();
         }
@@ -83,6 +84,7 @@ impl Driver {
             Outline { id: Some(id), has_method: false } => {
                 let Some(flight) = self.flights.answered(&id) else { return };
                 self.land(&flight);
+                self.let_go(&flight);
                 self.come_back(flight.outgoing, &error).await;
             }
             Outline { id: None, .. } => warn!("SSE error: an event was skipped: {error}"),
@@ -93,7 +95,7 @@ impl Driver {
         match posted {
             Posted::Accepted => {
                 self.reached().await;
-                self.accepted(ticket);
+                self.accepted(ticket).await;
             }
             Posted::SessionLost(error) => {
                 self.reached().await;
@@ -109,12 +111,16 @@ impl Driver {
         }
     }
 
-    fn accepted(&mut self, ticket: u64) {
+    async fn accepted(&mut self, ticket: u64) {
         let is_serial = self.context.settings.serial;
         let Some(flight) = self.flights.get_mut(ticket) else { return };
-        if flight.request_id().is_none() {
-            if let Some(flight) = self.flights.remove(ticket) {
-                self.land(&flight);
+        flight.is_acknowledged = true;
+        if flight.request_id().is_none() || flight.is_left {
+            let Some(flight) = self.flights.remove(ticket) else { return };
+            self.land(&flight);
+            if let Some(failure) = flight.failure {
+                // Taken after all, in a session whose answers nobody hears.
+                self.come_back(flight.outgoing, &failure).await;
             }
             return;
         }
@@ -129,7 +135,7 @@ impl Driver {
     async fn refused(&mut self, ticket: u64, error: Error) {
         let Some(flight) = self.flights.remove(ticket) else { return };
         self.land(&flight);
-        let outgoing = flight.outgoing;
+        let (outgoing, is_left) = (flight.outgoing, flight.is_left);
         if outgoing.is_request("initialize") {
             // It opens one: whatever the server means, there was none to be lost.
             return self.come_back(outgoing, &Error { kind: Kind::Status, ..error }).await;
@@ -137,13 +143,16 @@ impl Driver {
         if Line::is_last_loss(&outgoing) {
             return self.line.give_back(outgoing.message, error).await;
         }
-        self.lose(&error).await;
+        if !is_left {
+            self.lose(&error).await;
+        }
         self.line.wait_for_session(outgoing, error).await;
     }
 
     async fn failed(&mut self, ticket: u64, error: Error) {
         let Some(flight) = self.flights.get_mut(ticket) else { return };
         let may_be_answered = flight.request_id().is_some()
+            && !flight.is_left
             && error.kind == Kind::Closed
             && error.delivery == Delivery::Unknown;
         if may_be_answered {
@@ -180,8 +189,8 @@ impl Driver {
             None if has_begun => timeout(&format!("{what} timeout"), limit),
             None => timeout(&format!("{what} timeout"), limit).not_delivered(),
         };
-        let is_handshake = flight.outgoing.is_request("initialize");
-        if let Some(id) = flight.request_id().filter(|_| has_begun && !is_handshake) {
+        let is_known = has_begun && !flight.is_left && !flight.outgoing.is_request("initialize");
+        if let Some(id) = flight.request_id().filter(|_| is_known) {
             // C19: it may still run there.
             self.tell(reply::cancelled(id, &error.message));
         }
@@ -189,16 +198,20 @@ impl Driver {
     }
 
     /// The stream has ended, and the session with it: what waited for an answer gets none (C7).
+    ///
+    /// Or the server has refused a message for it; then it will refuse all that are out.
     async fn lose(&mut self, cause: &Error) {
         debug!("the stream is lost: {cause}");
         self.phase = Phase::Closed;
         self.session = Session::new(&self.context.settings);
         let was_begun = std::mem::take(&mut self.is_begun);
-        for flight in self.flights.take_all() {
+        let is_refusal = cause.kind == Kind::SessionLost;
+        for flight in self.flights.take(|flight| !is_refusal || !flight.may_be_refused()) {
             self.land(&flight);
             flight.post.abort();
             self.left_behind(flight, cause).await;
         }
+        self.flights.leave(Instant::now() + limits::LINGER, |id| no_response(id, cause));
         let what = "The stream of the session has ended";
         let lost = Error::new(Kind::SessionLost, what).because(cause).not_delivered();
         if was_begun {
