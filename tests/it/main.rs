@@ -15,6 +15,8 @@
 //! - `going`: how the process ends.
 //! - `seeing`: logs, and what they never hold.
 //! - `usage`: bad input on the command line.
+//! - `legacy_sse`: servers of the older transport. `legacy_calls`: how calls to them end.
+//!   `legacy_lost`: their streams end. `legacy_away`: they are not there.
 //! - `secure`: https.
 //! - `demo`: the embedded server.
 #![expect(
@@ -35,6 +37,10 @@ mod faults;
 mod flows;
 mod going;
 mod handshake;
+mod legacy_away;
+mod legacy_calls;
+mod legacy_lost;
+mod legacy_sse;
 mod load;
 mod modern;
 mod passthrough;
