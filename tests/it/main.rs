@@ -17,6 +17,7 @@
 //! - `usage`: bad input on the command line.
 //! - `legacy_sse`: servers of the older transport. `legacy_calls`: how calls to them end.
 //!   `legacy_lost`: their streams end. `legacy_away`: they are not there.
+//! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
 //! - `secure`: https.
 //! - `demo`: the embedded server.
 #![expect(
@@ -32,8 +33,10 @@ mod cancelling;
 mod concurrency;
 mod delivery;
 mod demo;
+mod detection;
 mod failures;
 mod faults;
+mod finding;
 mod flows;
 mod going;
 mod handshake;
