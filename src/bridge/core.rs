@@ -174,6 +174,9 @@ impl Core {
                     self.own.retain(|_, own| *own == Own::KeepAlive);
                     self.recovery.client_opens();
                 }
+                if &**method == "server/discover" && !self.recovery.is_open() {
+                    return self.answer_probe(id, message.clone(), now, out);
+                }
                 self.send_or_hold(message, now, out);
             }
             Head::Notification { .. } => {
@@ -202,6 +205,17 @@ impl Core {
                     None => debug!(?message, "an answer that nobody waits for was dropped"),
                 }
             }
+        }
+    }
+
+    /// A probe wants a quick answer and waits for nobody (C22): whoever had a session is no modern
+    /// server, and of the others it is found out at once.
+    fn answer_probe(&mut self, id: &Id, probe: Message, now: Instant, out: &mut Out) {
+        if !self.recovery.awaits_session() {
+            return out.server(probe);
+        }
+        if let Some((id, _)) = self.close(id, now) {
+            out.client(reply::method_not_found(&id, "server/discover"));
         }
     }
 
@@ -428,6 +442,23 @@ mod tests {
         core.server_says(answer(&call(1)), later, &mut out);
         assert_eq!(ids(&out.to_server), ["1", "2", "3", "4"]);
         assert_eq!(ids(&out.to_client), ["1"]);
+    }
+
+    #[test]
+    fn a_probe_never_waits() {
+        // C22
+        let now = Instant::now();
+        let (mut core, mut out) = opened(now);
+        core.server_says(Incoming::SessionLost, now, &mut out);
+        let probe = message(r#"{"jsonrpc":"2.0","id":7,"method":"server/discover"}"#);
+        core.client_says(Incoming::Message(probe.clone()), now, &mut out);
+        let text = String::from_utf8_lossy(out.to_client[0].bytes()).into_owned();
+        assert!(text.contains("-32601") && text.contains("\"id\":7"), "{text}");
+        let (mut core, mut out) = opened(now);
+        core.client_says(Incoming::Message(call(1)), now, &mut out);
+        core.server_says(Incoming::Failed { message: call(1), error: refused() }, now, &mut out);
+        core.client_says(Incoming::Message(probe), now, &mut out);
+        assert_eq!(ids(&out.to_server), ["1", "7"], "tried at once");
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Recovery {
     }
 
     /// Whether a lost session is the reason that nothing goes out.
-    fn awaits_session(&self) -> bool {
+    pub(super) fn awaits_session(&self) -> bool {
         matches!(
             self.phase,
             Phase::Reopening | Phase::Away { reopen: true, .. } | Phase::Shut { .. }
@@ -75,7 +75,9 @@ impl Recovery {
     ///
     /// `true` if messages may go out again; a lost session keeps them waiting.
     pub(super) fn server_is_there(&mut self) -> bool {
-        self.tries = 0;
+        if !self.awaits_session() {
+            self.tries = 0;
+        }
         match &mut self.phase {
             Phase::Away { reopen: false, .. } => {
                 self.phase = Phase::Open;
@@ -139,6 +141,7 @@ impl Recovery {
     pub(super) fn reopened(&mut self, now: Instant) {
         self.reopenings.push_back(now);
         self.client_opens();
+        self.tries = 0;
         self.backoff.reset();
     }
 

@@ -56,6 +56,8 @@ impl Core {
         match again(Some("initialize"), error, true, false) {
             Again::WhenBack | Again::Now => {
                 self.trouble = Some(error.clone());
+                // They wait for a server that is away now, not for a session under way (C37).
+                self.waiting.shorten(now + self.policy.away_wait);
                 self.recovery.unreachable(now, !self.waiting.is_empty());
             }
             Again::After(pause) => {

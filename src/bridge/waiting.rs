@@ -86,6 +86,13 @@ impl Queue {
         self.take(at)
     }
 
+    /// Nobody waits any longer than this, but for those who have a pause of their own.
+    pub(super) fn shorten(&mut self, until: Instant) {
+        for waiting in self.waiting.iter_mut().filter(|waiting| waiting.not_before.is_none()) {
+            waiting.until = waiting.until.min(until);
+        }
+    }
+
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         self.take(0)
     }

@@ -39,14 +39,24 @@ pub(super) fn parse(
     if has_variable && !is_explicit(deepest, "headers") {
         connect.headers.clear();
     }
+    // A flag beats the environment, also under another name.
+    if connect.mcp_hub.is_some() && from_environment(deepest, "url") {
+        connect.url = None;
+    }
     Ok(Parsed { cli, command, matches })
+}
+
+fn from_environment(matches: &ArgMatches, id: &str) -> bool {
+    source(matches, id) == Some(ValueSource::EnvVariable)
+}
+
+fn source(matches: &ArgMatches, id: &str) -> Option<ValueSource> {
+    matches.try_contains_id(id).is_ok().then(|| matches.value_source(id)).flatten()
 }
 
 /// Whether it was typed or is in the environment, rather than in the file or built in.
 fn is_explicit(matches: &ArgMatches, id: &str) -> bool {
-    let is_known = matches.try_contains_id(id).is_ok();
-    let source = is_known.then(|| matches.value_source(id)).flatten();
-    matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
+    matches!(source(matches, id), Some(ValueSource::CommandLine | ValueSource::EnvVariable))
 }
 
 fn without_empty(

@@ -1,12 +1,6 @@
 //! Cancellation: at once, to the right place, and without a late error.
 
-use crate::support::{Bridge, Gate, Reply, Server, polite, request, result};
-
-fn cancel(id: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
-    )
-}
+use crate::support::{Bridge, Gate, Reply, Server, cancel, polite, request, result};
 
 #[tokio::test]
 async fn a_cancellation_goes_through_at_once_and_leaves_no_late_answer() {

@@ -14,7 +14,12 @@
 //! - `concurrency`: what runs side by side, what waits.
 //! - `going`: how the process ends.
 //! - `seeing`: logs, and what they never hold.
+//! - `legacy_sse`: servers of the older transport. `legacy_calls`: how calls to them end.
+//!   `legacy_lost`: their streams end. `legacy_away`: they are not there.
+//! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
+//! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
+//!   `configuration`: the file.
 //! - `secure`: https.
 //! - `demo`: the embedded server.
 #![expect(
@@ -33,11 +38,17 @@ mod configuration;
 mod credentials;
 mod delivery;
 mod demo;
+mod detection;
 mod failures;
 mod faults;
+mod finding;
 mod flows;
 mod going;
 mod handshake;
+mod legacy_away;
+mod legacy_calls;
+mod legacy_lost;
+mod legacy_sse;
 mod load;
 mod modern;
 mod passthrough;

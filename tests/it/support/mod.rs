@@ -2,6 +2,7 @@
 //! and the process under test.
 
 pub(crate) mod chance;
+pub(crate) mod hub;
 pub(crate) mod ledger;
 pub(crate) mod process;
 pub(crate) mod relay;
@@ -11,8 +12,9 @@ pub(crate) mod server;
 
 use std::time::Duration;
 
+pub(crate) use hub::{Hub, Streams};
 pub(crate) use process::{Bridge, run};
-pub(crate) use reply::{Gate, Reply};
+pub(crate) use reply::{Feed, Gate, Reply};
 pub(crate) use request::Request;
 pub(crate) use server::{Server, polite};
 
@@ -31,6 +33,13 @@ pub(crate) fn request(id: impl std::fmt::Display, method: &str) -> String {
 /// An answer with `result` as its result.
 pub(crate) fn result(id: impl std::fmt::Display, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+}
+
+/// The client no longer wants the answer to `id`.
+pub(crate) fn cancel(id: impl std::fmt::Display) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+    )
 }
 
 /// Waits, but not for ever.

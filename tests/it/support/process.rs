@@ -138,6 +138,32 @@ impl Bridge {
         self.receive().await
     }
 
+    /// The answer to `id`, and the methods of what came before it.
+    pub(crate) async fn answer(&mut self, id: impl Into<Value>) -> (Value, Vec<String>) {
+        let (id, mut before) = (id.into(), Vec::new());
+        loop {
+            let message = self.receive().await;
+            if message["id"] == id && message["method"].is_null() {
+                return (message, before);
+            }
+            before.push(message["method"].as_str().unwrap_or("?").to_owned());
+        }
+    }
+
+    /// The next `count` answers, by their ids, and the methods of what came between them.
+    pub(crate) async fn answers(&mut self, count: usize) -> (Vec<Value>, Vec<String>) {
+        let (mut answers, mut told) = (Vec::new(), Vec::new());
+        while answers.len() < count {
+            let message = self.receive().await;
+            match message["method"].as_str() {
+                Some(method) => told.push(method.to_owned()),
+                None => answers.push(message),
+            }
+        }
+        answers.sort_by_key(|answer| answer["id"].as_u64());
+        (answers, told)
+    }
+
     pub(crate) fn close_stdin(&mut self) {
         self.stdin = None;
     }

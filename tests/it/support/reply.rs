@@ -1,10 +1,12 @@
 //! What the scripted server does in answer to a request, down to the byte.
 
+use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore, mpsc};
 
 /// A reply waits at it until the test opens it.
 #[derive(Clone, Debug)]
@@ -25,6 +27,56 @@ impl Gate {
     }
 }
 
+/// A body that is written while it goes out: by the test, or by the script of another request.
+#[derive(Clone, Debug)]
+pub(crate) struct Feed {
+    to: mpsc::UnboundedSender<Step>,
+    from: Arc<Mutex<mpsc::UnboundedReceiver<Step>>>,
+}
+
+impl Feed {
+    pub(crate) fn new() -> Self {
+        let (to, from) = mpsc::unbounded_channel();
+        Self { to, from: Arc::new(Mutex::new(from)) }
+    }
+
+    /// An event with this data.
+    pub(crate) fn event(&self, data: impl AsRef<str>) {
+        self.chunk(format!("event: message\ndata: {}\n\n", data.as_ref()));
+    }
+
+    pub(crate) fn chunk(&self, bytes: impl AsRef<[u8]>) {
+        self.add(Step::Chunk(bytes.as_ref().to_vec()));
+    }
+
+    pub(crate) fn pause(&self, milliseconds: u64) {
+        self.add(Step::Pause(Duration::from_millis(milliseconds)));
+    }
+
+    /// The body is complete.
+    pub(crate) fn end(&self) {
+        self.add(Step::End);
+    }
+
+    /// The connection is closed in the middle of a chunk.
+    pub(crate) fn cut(&self) {
+        self.add(Step::Raw(b"ff\r\nevent: mess".to_vec()));
+        self.add(Step::Close);
+    }
+
+    pub(crate) fn reset(&self) {
+        self.add(Step::Reset);
+    }
+
+    fn add(&self, step: Step) {
+        self.to.send(step).expect("the other end is ours, too");
+    }
+
+    async fn next(&self) -> Step {
+        self.from.lock().await.recv().await.expect("the other end is ours, too")
+    }
+}
+
 /// A list of steps on the connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reply {
@@ -39,6 +91,10 @@ enum Step {
     /// A piece of a chunked body.
     Chunk(Vec<u8>),
     Wait(Gate),
+    /// Whatever comes in, until it brings the end of the body.
+    Feed(Feed),
+    /// The body is complete.
+    End,
     Pause(Duration),
     /// Close in order.
     Close,
@@ -112,13 +168,24 @@ impl Reply {
         self.step(Step::Wait(gate.clone()))
     }
 
+    /// The head goes out at once, all the rest when the gate is open.
+    pub(crate) fn held(mut self, gate: &Gate) -> Self {
+        self.steps.insert(0, Step::Wait(gate.clone()));
+        self
+    }
+
     pub(crate) fn pause(self, milliseconds: u64) -> Self {
         self.step(Step::Pause(Duration::from_millis(milliseconds)))
     }
 
     /// The body is complete.
     pub(crate) fn end(self) -> Self {
-        self.raw("0\r\n\r\n")
+        self.step(Step::End)
+    }
+
+    /// The rest of the body is what comes in here.
+    pub(crate) fn feed(self, feed: &Feed) -> Self {
+        self.step(Step::Feed(feed.clone()))
     }
 
     /// The connection is closed, whatever is missing.
@@ -147,37 +214,59 @@ impl Reply {
                 return Then::PeerClosed;
             }
         }
-        for step in self.steps {
-            let written = match step {
-                Step::Raw(bytes) => stream.write_all(&bytes).await,
-                Step::Chunk(bytes) => {
-                    let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
-                    chunk.extend_from_slice(&bytes);
-                    chunk.extend_from_slice(b"\r\n");
-                    stream.write_all(&chunk).await
+        let mut steps = VecDeque::from(self.steps);
+        while let Some(mut step) = steps.pop_front() {
+            if let Step::Feed(feed) = &step {
+                let next = tokio::select! {
+                    next = feed.next() => next,
+                    () = closed(stream) => return Then::PeerClosed,
+                };
+                if !matches!(next, Step::End) {
+                    steps.push_front(step);
                 }
-                Step::Wait(gate) => {
-                    tokio::select! {
-                        () = gate.pass() => Ok(()),
-                        () = closed(stream) => return Then::PeerClosed,
-                    }
-                }
-                Step::Pause(duration) => {
-                    tokio::time::sleep(duration).await;
-                    Ok(())
-                }
-                Step::Close => return Then::Close,
-                Step::Reset => return Then::Reset,
-                Step::Hang => {
-                    closed(stream).await;
-                    return Then::PeerClosed;
-                }
-            };
-            if written.is_err() {
-                return Then::PeerClosed;
+                step = next;
+            }
+            match step.play(stream).await {
+                Ok(None) => {}
+                Ok(Some(then)) => return then,
+                Err(_) => return Then::PeerClosed,
             }
         }
         Then::NextRequest
+    }
+}
+
+impl Step {
+    /// Plays the step; `Some` if it is the last.
+    async fn play(
+        self,
+        stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    ) -> io::Result<Option<Then>> {
+        match self {
+            Self::Raw(bytes) => stream.write_all(&bytes).await?,
+            Self::Chunk(bytes) => {
+                let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+                chunk.extend_from_slice(&bytes);
+                chunk.extend_from_slice(b"\r\n");
+                stream.write_all(&chunk).await?;
+            }
+            Self::End => stream.write_all(b"0\r\n\r\n").await?,
+            Self::Wait(gate) => {
+                tokio::select! {
+                    () = gate.pass() => {}
+                    () = closed(stream) => return Ok(Some(Then::PeerClosed)),
+                }
+            }
+            Self::Pause(duration) => tokio::time::sleep(duration).await,
+            Self::Close => return Ok(Some(Then::Close)),
+            Self::Reset => return Ok(Some(Then::Reset)),
+            // A feed is played by whoever has the steps.
+            Self::Hang | Self::Feed(_) => {
+                closed(stream).await;
+                return Ok(Some(Then::PeerClosed));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -53,8 +53,6 @@ pub(in super::super) struct Driver {
     /// `initialize` was answered on this stream.
     pub(super) is_begun: bool,
     pub(super) flights: Flights,
-    /// How many streams there have been.
-    pub(super) streams: u64,
     next_ticket: u64,
     tasks: JoinSet<()>,
     reports: mpsc::Sender<Report>,
@@ -87,7 +85,6 @@ impl Driver {
             session: Session::new(&context.settings),
             is_begun: false,
             flights: Flights::default(),
-            streams: 0,
             next_ticket: 0,
             tasks: JoinSet::new(),
             reports,
@@ -174,7 +171,8 @@ impl Driver {
             Lane::Express if !can_leave && message.method().is_none() => {
                 return debug!("an answer to a question of a lost session was dropped");
             }
-            Lane::Express if !can_leave || self.flights.pings() >= limits::PINGS_AT_ONCE => {
+            Lane::Express if !can_leave => Lane::Line,
+            Lane::Express if message.method() == Some("ping") && self.has_many_pings() => {
                 Lane::Line
             }
             lane => lane,
@@ -185,6 +183,10 @@ impl Driver {
             Lane::Express => self.launch(outgoing, false),
             Lane::Line => self.line.gate.push(outgoing),
         }
+    }
+
+    fn has_many_pings(&self) -> bool {
+        self.flights.pings() >= limits::PINGS_AT_ONCE
     }
 
     fn open_for(&mut self, first: Outgoing) {
@@ -204,7 +206,6 @@ impl Driver {
         match opened {
             Ok(stream) => {
                 self.phase = Phase::Open(stream);
-                self.streams += 1;
                 self.reached().await;
                 if let Some(first) = first {
                     self.launch(first, true);
@@ -240,8 +241,8 @@ impl Driver {
         let limit = self.context.settings.timeouts.of(message.method());
         let posting = post::run(Arc::clone(&self.context), call, ticket, self.reports.clone());
         let post = self.tasks.spawn(posting);
-        let flight = Flight::new(outgoing, self.streams, progress, post, limit);
-        self.flights.insert(ticket, flight.holding_place(holds_place), Instant::now());
+        let flight = Flight::new(outgoing, holds_place, progress, post, limit);
+        self.flights.insert(ticket, flight, Instant::now());
     }
 
     /// The client no longer wants the answer to `id`; the bridge has forgotten it already.
@@ -256,16 +257,33 @@ impl Driver {
             return self.ended(&unsent, None).await;
         }
         let Some(flight) = self.flights.withdraw(id) else {
-            // Answered already; the server may want to know.
-            return self.tell(notice);
+            // Answered already; the server may want to know, unless that was in a lost session.
+            if !self.line.gate.is_held() {
+                self.tell(notice);
+            }
+            return;
         };
         self.land(&flight);
         let is_handshake = flight.outgoing.is_request("initialize");
-        if !flight.progress.is_raised() || is_handshake {
+        if !flight.progress.is_raised() || is_handshake || flight.is_left {
             flight.post.abort();
             return self.ended(&flight.outgoing, None).await;
         }
+        self.let_go(&flight);
         self.tell(notice);
+    }
+
+    /// Its POST matters no more: it is not waited for much longer, as some servers never
+    /// acknowledge what they have answered.
+    pub(super) fn let_go(&mut self, flight: &Flight) {
+        if flight.is_acknowledged {
+            return;
+        }
+        let post = flight.post.clone();
+        self.tasks.spawn(async move {
+            tokio::time::sleep(limits::LINGER).await;
+            post.abort();
+        });
     }
 
     /// Sends a message past the line, if there is a stream to say it on.

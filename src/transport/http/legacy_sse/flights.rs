@@ -16,15 +16,15 @@ use crate::transport::http::gate::Outgoing;
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) outgoing: Outgoing,
-    /// The number of the stream that it was told for.
-    pub(super) stream: u64,
-    /// The server has acknowledged it.
-    pub(super) is_accepted: bool,
     /// Whether it holds a place at the gate.
     pub(super) holds_place: bool,
     /// Whether any of it may have left.
     pub(super) progress: Progress,
     pub(super) post: AbortHandle,
+    /// The server has taken it.
+    pub(super) is_acknowledged: bool,
+    /// Its session was lost since: only what becomes of its POST is of interest.
+    pub(super) is_left: bool,
     /// Why its POST failed, although it may have arrived.
     pub(super) failure: Option<Error>,
     /// How long nothing may be heard of it.
@@ -36,28 +36,24 @@ pub(super) struct Flight {
 impl Flight {
     pub(super) fn new(
         outgoing: Outgoing,
-        stream: u64,
+        holds_place: bool,
         progress: Progress,
         post: AbortHandle,
         limit: Option<Duration>,
     ) -> Self {
+        let token = token(&outgoing.message);
         Self {
-            token: token(&outgoing.message),
             outgoing,
-            stream,
-            is_accepted: false,
-            holds_place: false,
+            holds_place,
             progress,
             post,
+            is_acknowledged: false,
+            is_left: false,
             failure: None,
             limit,
             due: None,
+            token,
         }
-    }
-
-    /// The same, with a place at the gate.
-    pub(super) fn holding_place(self, holds_place: bool) -> Self {
-        Self { holds_place, ..self }
     }
 
     pub(super) fn message(&self) -> &Message {
@@ -70,6 +66,12 @@ impl Flight {
             Head::Request { id, .. } => Some(id),
             _ => None,
         }
+    }
+
+    /// Whether the server may yet say that it did not take it.
+    pub(super) fn may_be_refused(&self) -> bool {
+        let is_out = self.progress.is_raised() && !self.is_acknowledged && self.failure.is_none();
+        is_out && self.request_id().is_some() && !self.outgoing.is_request("initialize")
     }
 
     pub(super) fn limit(&self) -> Option<Duration> {
@@ -189,13 +191,24 @@ impl Flights {
         }
     }
 
-    /// Those that `wanted` wants, in the order in which they came, with their tickets.
-    pub(super) fn tickets(&self, wanted: impl Fn(&Flight) -> bool) -> Vec<u64> {
-        let chosen = self.flights.iter().filter(|(_, flight)| wanted(flight));
-        let mut chosen: Vec<(u64, u64)> =
-            chosen.map(|(ticket, flight)| (flight.outgoing.order, *ticket)).collect();
-        chosen.sort_unstable();
-        chosen.into_iter().map(|(_, ticket)| ticket).collect()
+    /// Those that `is_meant` picks, in the order in which they came.
+    pub(super) fn take(&mut self, is_meant: impl Fn(&Flight) -> bool) -> Vec<Flight> {
+        let meant = self.flights.iter().filter(|(_, flight)| is_meant(flight));
+        let tickets: Vec<u64> = meant.map(|(ticket, _)| *ticket).collect();
+        let mut taken: Vec<Flight> = tickets.into_iter().filter_map(|t| self.remove(t)).collect();
+        taken.sort_by_key(|flight| flight.outgoing.order);
+        taken
+    }
+
+    /// The session is lost; what becomes of the POSTs that are still out is heard until `at`.
+    pub(super) fn leave(&mut self, at: Instant, failure: impl Fn(&Id) -> Error) {
+        let left = self.flights.iter_mut().filter_map(|(ticket, flight)| {
+            flight.is_left = true;
+            flight.request_id().map(|id| (*ticket, failure(id)))
+        });
+        for (ticket, failure) in left.collect::<Vec<_>>() {
+            self.expect_until(ticket, at, failure);
+        }
     }
 
     /// How many pings are out.
@@ -238,7 +251,7 @@ mod tests {
     fn flight(message: Message, order: u64) -> Flight {
         let outgoing = Outgoing { message, envelope: None, order, losses: 0 };
         let post = tokio::spawn(async {}).abort_handle();
-        Flight::new(outgoing, 0, Progress::default(), post, Some(LIMIT))
+        Flight::new(outgoing, true, Progress::default(), post, Some(LIMIT))
     }
 
     fn id(raw: &str) -> Id {
@@ -311,7 +324,9 @@ mod tests {
         let told = r#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
         flights.insert(7, flight(message(told.to_owned()), 7), now);
         assert!(flights.has_told());
-        assert_eq!(flights.tickets(|_| true), [1, 3, 5, 7, 9]);
-        assert_eq!(flights.tickets(|flight| flight.request_id().is_none()), [7]);
+        let orders: Vec<u64> = flights.take(|_| true).iter().map(|f| f.outgoing.order).collect();
+        assert_eq!(orders, [1, 3, 5, 7, 9]);
+        assert_eq!(flights.next_due(), None);
+        assert!(flights.answered(&id("1")).is_none());
     }
 }

@@ -17,15 +17,6 @@ use crate::transport::http::line::Line;
 use crate::transport::http::log::Direction;
 use crate::transport::http::session::Session;
 
-/// What is known of messages that were told, but not acknowledged, when the session was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// Nothing more will be.
-    Sealed,
-    /// Whether they were turned away.
-    MayBeTold,
-}
-
 impl Driver {
     /// Something came on the stream, or it has ended.
     pub(super) async fn heard(&mut self, heard: Result<Option<Payload>, Error>) {
@@ -40,12 +31,11 @@ impl Driver {
                 }
             }
             Ok(None) => {
-                let ended = Error::new(Kind::NoResponse, "the server ended its stream");
-                self.lose(&ended, Fate::Sealed).await;
+                self.lose(&Error::new(Kind::NoResponse, "the server ended its stream")).await;
             }
             Err(error) => {
                 let error = self.context.scrubbed(error);
-                self.lose(&error, Fate::Sealed).await;
+                self.lose(&error).await;
             }
         }
     }
@@ -70,6 +60,7 @@ impl Driver {
 
     async fn answered(&mut self, flight: &Flight, answer: &Message) {
         self.land(flight);
+        self.let_go(flight);
         if !flight.outgoing.is_request("initialize") {
             return self.line.healed();
         }
@@ -93,6 +84,7 @@ impl Driver {
             Outline { id: Some(id), has_method: false } => {
                 let Some(flight) = self.flights.answered(&id) else { return };
                 self.land(&flight);
+                self.let_go(&flight);
                 self.come_back(flight.outgoing, &error).await;
             }
             Outline { id: None, .. } => warn!("SSE error: an event was skipped: {error}"),
@@ -103,7 +95,7 @@ impl Driver {
         match posted {
             Posted::Accepted => {
                 self.reached().await;
-                self.accepted(ticket);
+                self.accepted(ticket).await;
             }
             Posted::SessionLost(error) | Posted::Failed(error)
                 if matches!(error.status, Some(404 | 405)) && self.goes_elsewhere(ticket) =>
@@ -124,20 +116,19 @@ impl Driver {
         }
     }
 
-    fn accepted(&mut self, ticket: u64) {
+    async fn accepted(&mut self, ticket: u64) {
         let is_serial = self.context.settings.serial;
         if let Phase::Open(stream) = &mut self.phase {
             stream.keep_address();
         }
         let Some(flight) = self.flights.get_mut(ticket) else { return };
-        if flight.failure.is_some() {
-            // In a session that is no more: nobody will answer it.
-            return;
-        }
-        flight.is_accepted = true;
-        if flight.request_id().is_none() {
-            if let Some(flight) = self.flights.remove(ticket) {
-                self.land(&flight);
+        flight.is_acknowledged = true;
+        if flight.request_id().is_none() || flight.is_left {
+            let Some(flight) = self.flights.remove(ticket) else { return };
+            self.land(&flight);
+            if let Some(failure) = flight.failure {
+                // Taken after all, in a session whose answers nobody hears.
+                self.come_back(flight.outgoing, &failure).await;
             }
             return;
         }
@@ -166,7 +157,7 @@ impl Driver {
     async fn refused(&mut self, ticket: u64, error: Error) {
         let Some(flight) = self.flights.remove(ticket) else { return };
         self.land(&flight);
-        let outgoing = flight.outgoing;
+        let (outgoing, is_left) = (flight.outgoing, flight.is_left);
         if outgoing.is_request("initialize") {
             // It opens one: whatever the server means, there was none to be lost.
             return self.come_back(outgoing, &Error { kind: Kind::Status, ..error }).await;
@@ -174,8 +165,8 @@ impl Driver {
         if Line::is_last_loss(&outgoing) {
             return self.line.give_back(outgoing.message, error).await;
         }
-        if flight.stream == self.streams && matches!(self.phase, Phase::Open(_)) {
-            self.lose(&error, Fate::MayBeTold).await;
+        if !is_left {
+            self.lose(&error).await;
         }
         self.line.wait_for_session(outgoing, error).await;
     }
@@ -183,6 +174,7 @@ impl Driver {
     async fn failed(&mut self, ticket: u64, error: Error) {
         let Some(flight) = self.flights.get_mut(ticket) else { return };
         let may_be_answered = flight.request_id().is_some()
+            && !flight.is_left
             && error.kind == Kind::Closed
             && error.delivery == Delivery::Unknown;
         if may_be_answered {
@@ -219,8 +211,8 @@ impl Driver {
             None if has_begun => timeout(&format!("{what} timeout"), limit),
             None => timeout(&format!("{what} timeout"), limit).not_delivered(),
         };
-        let is_handshake = flight.outgoing.is_request("initialize");
-        if let Some(id) = flight.request_id().filter(|_| has_begun && !is_handshake) {
+        let is_known = has_begun && !flight.is_left && !flight.outgoing.is_request("initialize");
+        if let Some(id) = flight.request_id().filter(|_| is_known) {
             // C19: it may still run there.
             self.tell(reply::cancelled(id, &error.message));
         }
@@ -228,25 +220,20 @@ impl Driver {
     }
 
     /// The stream has ended, and the session with it: what waited for an answer gets none (C7).
-    async fn lose(&mut self, cause: &Error, fate: Fate) {
+    ///
+    /// Or the server has refused a message for it; then it will refuse all that are out.
+    async fn lose(&mut self, cause: &Error) {
         debug!("the stream is lost: {cause}");
         self.phase = Phase::Closed;
         self.session = Session::new(&self.context.settings);
         let was_begun = std::mem::take(&mut self.is_begun);
-        for ticket in self.flights.tickets(|_| true) {
-            let Some(flight) = self.flights.get_mut(ticket) else { continue };
-            // The server is there and will say of each that it does not know the session.
-            let is_undecided = flight.progress.is_raised() && !flight.is_accepted;
-            if fate == Fate::MayBeTold && is_undecided {
-                let failure = flight.request_id().map(|id| no_response(id, cause));
-                let failure = failure.unwrap_or_else(|| cause.clone());
-                self.flights.expect_until(ticket, Instant::now() + limits::LINGER, failure);
-            } else if let Some(flight) = self.flights.remove(ticket) {
-                self.land(&flight);
-                flight.post.abort();
-                self.left_behind(flight, cause).await;
-            }
+        let is_refusal = cause.kind == Kind::SessionLost;
+        for flight in self.flights.take(|flight| !is_refusal || !flight.may_be_refused()) {
+            self.land(&flight);
+            flight.post.abort();
+            self.left_behind(flight, cause).await;
         }
+        self.flights.leave(Instant::now() + limits::LINGER, |id| no_response(id, cause));
         let what = "The stream of the session has ended";
         let lost = Error::new(Kind::SessionLost, what).because(cause).not_delivered();
         if was_begun {

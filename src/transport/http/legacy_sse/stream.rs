@@ -93,6 +93,9 @@ async fn try_open(
                 return Err(no_stream(&place, "it does not begin with an address for messages"));
             }
             Some(_) => debug!("an event before the address was passed over"),
+            None if first == First::Address => {
+                return Err(no_stream(&place, "it ends before any address for messages"));
+            }
             None => {
                 let message = format!("{} ended its stream at once", shown(place.url()));
                 return Err(Error::new(Kind::Closed, message));
