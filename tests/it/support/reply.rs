@@ -173,7 +173,8 @@ impl Reply {
                     return Then::PeerClosed;
                 }
             };
-            if written.is_err() {
+            // TLS keeps what the socket has no room for.
+            if written.is_err() || stream.flush().await.is_err() {
                 return Then::PeerClosed;
             }
         }
