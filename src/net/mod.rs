@@ -1,11 +1,16 @@
 //! HTTP plumbing that knows nothing of MCP.
 
+#[cfg(test)]
+#[path = "../../tests/it/support/tls.rs"]
+mod authority;
 pub mod backoff;
 mod body;
 pub mod client;
 mod connect;
 mod endpoint;
 mod fault;
+mod pools;
+mod protocol;
 mod redirect;
 mod tls;
 

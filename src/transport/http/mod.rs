@@ -125,7 +125,7 @@ impl Context {
     /// A request to the endpoint.
     fn call(&self, method: Method, headers: HeaderMap, body: Bytes) -> Call {
         let endpoint = Arc::clone(&self.endpoint);
-        Call { method, endpoint, headers, body, progress: Progress::default() }
+        Call { method, endpoint, headers, body, urgent: false, progress: Progress::default() }
     }
 
     /// The same error without any secret that a server may have echoed.
