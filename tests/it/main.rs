@@ -15,7 +15,7 @@
 //! - `going`: how the process ends.
 //! - `seeing`: logs, and what they never hold.
 //! - `usage`: bad input on the command line.
-//! - `secure`: https.
+//! - `secure`: https. `http2`: many requests on one connection.
 //! - `demo`: the embedded server.
 #![expect(
     clippy::unwrap_used,
@@ -35,6 +35,7 @@ mod faults;
 mod flows;
 mod going;
 mod handshake;
+mod http2;
 mod load;
 mod modern;
 mod passthrough;

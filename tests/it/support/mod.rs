@@ -2,6 +2,7 @@
 //! and the process under test.
 
 pub(crate) mod chance;
+pub(crate) mod http2;
 pub(crate) mod ledger;
 pub(crate) mod process;
 pub(crate) mod relay;

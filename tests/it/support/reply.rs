@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use h2::Reason;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Semaphore;
 
@@ -20,7 +21,7 @@ impl Gate {
         self.0.add_permits(10_000);
     }
 
-    async fn pass(&self) {
+    pub(super) async fn pass(&self) {
         self.0.acquire().await.expect("a gate is never closed").forget();
     }
 }
@@ -28,12 +29,12 @@ impl Gate {
 /// A list of steps on the connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reply {
-    head: Option<String>,
-    steps: Vec<Step>,
+    pub(super) head: Option<String>,
+    pub(super) steps: Vec<Step>,
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     /// Bytes as they are.
     Raw(Vec<u8>),
     /// A piece of a chunked body.
@@ -46,6 +47,10 @@ enum Step {
     Reset,
     /// Nothing more, until the peer closes.
     Hang,
+    /// The end of a chunked body.
+    End,
+    /// HTTP/2: the stream is reset for this reason.
+    Stop(Reason),
 }
 
 /// How a reply has ended.
@@ -118,7 +123,7 @@ impl Reply {
 
     /// The body is complete.
     pub(crate) fn end(self) -> Self {
-        self.raw("0\r\n\r\n")
+        self.step(Step::End)
     }
 
     /// The connection is closed, whatever is missing.
@@ -128,6 +133,11 @@ impl Reply {
 
     pub(crate) fn reset(self) -> Self {
         self.step(Step::Reset)
+    }
+
+    /// HTTP/2 alone: the stream is reset, the connection lives on.
+    pub(crate) fn stop(self, reason: Reason) -> Self {
+        self.step(Step::Stop(reason))
     }
 
     pub(crate) fn hang(self) -> Self {
@@ -166,6 +176,8 @@ impl Reply {
                     tokio::time::sleep(duration).await;
                     Ok(())
                 }
+                Step::End => stream.write_all(b"0\r\n\r\n").await,
+                Step::Stop(_) => panic!("HTTP/1.1 has no streams"),
                 Step::Close => return Then::Close,
                 Step::Reset => return Then::Reset,
                 Step::Hang => {
