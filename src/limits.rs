@@ -69,6 +69,39 @@ pub const UNANSWERED_BYTES: usize = 128 * 1024 * 1024;
 /// An idle connection is dropped before the usual server (Node: 5 s) closes it under a request.
 pub const POOL_IDLE: Duration = Duration::from_secs(4);
 
+/// The same over HTTP/2, where a server that closes says which requests it has not looked at. Load
+/// balancers do so after a minute, whatever pings there were.
+pub const HTTP2_IDLE: Duration = Duration::from_secs(50);
+
+/// Silence on an HTTP/2 connection after which it is asked for a sign of life. One connection
+/// carries all calls, so a dead one must be noticed long before the calls' own timeouts; servers
+/// that count pings allow more than three in a minute.
+pub const HTTP2_PING: Duration = Duration::from_secs(20);
+
+/// How long that sign may take: a slow mobile network needs a few seconds.
+pub const HTTP2_PONG: Duration = Duration::from_secs(10);
+
+/// How much of one HTTP/2 answer may be under way unread: about what TCP allows on Linux (6 MiB
+/// with its overhead), so that a large answer is no slower than over HTTP/1.1.
+pub const HTTP2_STREAM_WINDOW: u32 = 4 * 1024 * 1024;
+
+/// The same for all answers of one connection: what a client that stops reading may cost.
+///
+/// Not less: h2 closes a connection on which the unread small frames cost more than half of this,
+/// and a stream of small events to a slow client must be held up, not cut.
+pub const HTTP2_CONNECTION_WINDOW: u32 = 128 * 1024 * 1024;
+
+/// The largest head of an HTTP/2 answer; hyper's own limit of 16 KiB is one that cookies reach.
+pub const HTTP2_HEAD: u32 = 64 * 1024;
+
+/// Requests that may leave before the server has told how many it takes at once: with more, a
+/// server that takes few would refuse some.
+pub const HTTP2_FIRST_STREAMS: usize = 1;
+
+/// How many times in a row a request goes out again at once when the server has certainly not
+/// looked at it: it said so, or the connection was of the wrong version of HTTP.
+pub const UNTOUCHED_TRIES: usize = 3;
+
 /// TCP keepalive: a half-open connection is noticed within about a minute and a half.
 pub const TCP_KEEPALIVE: Duration = Duration::from_secs(45);
 

@@ -1,12 +1,11 @@
 //! The body of a request, which notes when the HTTP client begins to write it.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::Notify;
 
@@ -29,13 +28,17 @@ impl Flag {
 
 /// Whether a request has begun to leave: until then it cannot have reached the server.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<(AtomicBool, Notify)>);
+pub struct Progress(Arc<(AtomicU8, Notify)>);
+
+const WAITING: u8 = 0;
+const BEGUN: u8 = 1;
+const WITHDRAWN: u8 = 2;
 
 impl Progress {
     /// Whether any of it may have been written.
     #[must_use]
     pub fn is_raised(&self) -> bool {
-        self.0.0.load(Ordering::Relaxed)
+        self.0.0.load(Ordering::Relaxed) == BEGUN
     }
 
     /// Completes when it begins to leave: there is a connection.
@@ -49,48 +52,135 @@ impl Progress {
         }
     }
 
-    /// What was written has been turned away: it is as if nothing had been.
-    pub fn reset(&self) {
-        self.0.0.store(false, Ordering::Relaxed);
-    }
-
     fn raise(&self) {
-        self.0.0.store(true, Ordering::Relaxed);
-        self.0.1.notify_waiters();
+        if !self.is_raised() {
+            self.0.0.store(BEGUN, Ordering::Relaxed);
+            self.0.1.notify_waiters();
+        }
+    }
+
+    /// The server has not looked at what was written, or has turned it away: it is as if nothing
+    /// had been.
+    pub fn lower(&self) {
+        self.0.0.store(WAITING, Ordering::Relaxed);
+    }
+
+    fn is_withdrawn(&self) -> bool {
+        self.0.0.load(Ordering::Relaxed) == WITHDRAWN
     }
 }
 
-/// One piece of bytes; hyper asks for it when head and body are about to go out.
+/// Withdraws what has not begun to leave, when dropped: whoever counts on its not having been sent
+/// must not be proved wrong later. A request that waits for a place on an HTTP/2 connection is
+/// hyper's, and would go out even though nobody waits for its answer.
 #[derive(Debug)]
-pub(super) struct Outbound {
-    bytes: Bytes,
-    progress: Progress,
+pub(super) struct Withdrawal(pub(super) Progress);
+
+impl Drop for Withdrawal {
+    fn drop(&mut self) {
+        let state = &self.0.0.0;
+        let _ = state.compare_exchange(WAITING, WITHDRAWN, Ordering::Relaxed, Ordering::Relaxed);
+    }
 }
+
+/// Nobody wants it to be sent any more.
+#[derive(Debug, thiserror::Error)]
+#[error("the request was withdrawn")]
+pub(super) struct Withdrawn;
+
+/// One piece of bytes.
+#[derive(Debug)]
+pub(super) struct Outbound(Leaving);
 
 impl Outbound {
     pub(super) fn new(bytes: Bytes, progress: Progress) -> Self {
-        Self { bytes, progress }
+        Self(Leaving { bytes, progress })
     }
 }
 
 impl Body for Outbound {
-    type Data = Bytes;
-    type Error = Infallible;
+    type Data = Leaving;
+    type Error = Withdrawn;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.progress.raise();
-        let bytes = std::mem::take(&mut self.bytes);
-        Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+    ) -> Poll<Option<Result<Frame<Leaving>, Withdrawn>>> {
+        let Leaving { bytes, progress } = &mut self.0;
+        if progress.is_withdrawn() {
+            return Poll::Ready(Some(Err(Withdrawn)));
+        }
+        let (bytes, progress) = (std::mem::take(bytes), progress.clone());
+        let frame = (!bytes.is_empty()).then(|| Frame::data(Leaving { bytes, progress }));
+        Poll::Ready(frame.map(Ok))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.bytes.is_empty()
+        self.0.bytes.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.bytes.len() as u64)
+        SizeHint::with_exact(self.0.bytes.len() as u64)
+    }
+}
+
+/// Bytes that note being looked at, which is when they are about to be written. Being asked for by
+/// hyper says less: over HTTP/2 they may wait for a place on the connection after that.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    bytes: Bytes,
+    progress: Progress,
+}
+
+impl Buf for Leaving {
+    fn remaining(&self) -> usize {
+        self.bytes.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.progress.raise();
+        self.bytes.chunk()
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn frame(body: &mut Outbound) -> Option<Result<Leaving, Withdrawn>> {
+        use http_body_util::BodyExt;
+        let frame = body.frame().await?;
+        Some(frame.map(|frame| frame.into_data().expect("data")))
+    }
+
+    #[tokio::test]
+    async fn asking_for_the_bytes_is_not_writing_them() {
+        let progress = Progress::default();
+        let mut body = Outbound::new(Bytes::from_static(b"abc"), progress.clone());
+        let mut data = frame(&mut body).await.unwrap().unwrap();
+        assert_eq!(data.remaining(), 3);
+        assert!(body.is_end_stream() && !progress.is_raised());
+        assert_eq!(data.copy_to_bytes(3), "abc");
+        assert!(progress.is_raised());
+        progress.begun().await;
+        progress.lower();
+        assert!(!progress.is_raised());
+    }
+
+    #[tokio::test]
+    async fn what_was_withdrawn_does_not_leave_later() {
+        let progress = Progress::default();
+        let mut body = Outbound::new(Bytes::from_static(b"abc"), progress.clone());
+        drop(Withdrawal(progress.clone()));
+        assert!(frame(&mut body).await.unwrap().is_err());
+        assert!(!progress.is_raised());
+        let begun = Progress::default();
+        begun.raise();
+        drop(Withdrawal(begun.clone()));
+        assert!(begun.is_raised(), "what has begun cannot be withdrawn");
     }
 }

@@ -1,36 +1,29 @@
 //! Sends one HTTP request and gives back the head of its answer, redirects followed by rule.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::capture_connection;
 use tracing::debug;
 
-use super::body::{Outbound, Progress};
-use super::connect::Connector;
+use super::body::{Outbound, Progress, Withdrawal};
+use super::fault::Remedy;
+use super::pools::{Pings, Pools};
+use super::protocol::Protocol;
+use super::tls::LazyTls;
 use super::{Endpoint, fault, redirect};
 use crate::error::{Error, Kind};
 use crate::limits;
 
-/// A pool of connections. Cheap to clone; connects on first use only.
+/// Pools of connections. Cheap to clone; connects on first use only.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
-    pool: Arc<Mutex<Pool>>,
-    connect_timeout: Duration,
-}
-
-/// Connections, and when they were last used by two clocks, of which one stops while the machine
-/// sleeps.
-#[derive(Debug)]
-struct Pool {
-    connections: Client<Connector, Outbound>,
-    running: Instant,
-    wall: SystemTime,
+    pools: Arc<Pools>,
 }
 
 /// One request.
@@ -44,6 +37,9 @@ pub struct Call {
     pub headers: HeaderMap,
     /// The body; empty for none.
     pub body: Bytes,
+    /// Must not wait behind others: where requests share a connection, and the server takes only
+    /// so many at once, it goes by another one.
+    pub urgent: bool,
     /// Notes when the request begins to leave.
     pub progress: Progress,
 }
@@ -69,26 +65,11 @@ impl HttpClient {
     /// A client that takes at most `connect_timeout` for a connection.
     #[must_use]
     pub fn new(connect_timeout: Duration) -> Self {
-        let pool = Pool {
-            connections: connections(connect_timeout),
-            running: Instant::now(),
-            wall: SystemTime::now(),
-        };
-        Self { pool: Arc::new(Mutex::new(pool)), connect_timeout }
+        Self::with(connect_timeout, LazyTls::default(), Pings::default())
     }
 
-    /// The pool; a new one after a sleep. What slept along is dead, or soon will be, and a request
-    /// that is written to it is lost in a way that nobody can tell from having been carried out.
-    fn connections(&self) -> Client<Connector, Outbound> {
-        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        let (running, wall) = (Instant::now(), SystemTime::now());
-        let passed = wall.duration_since(pool.wall).unwrap_or_default();
-        if slept(running - pool.running, passed) {
-            debug!("the machine has slept: all connections are given up");
-            pool.connections = connections(self.connect_timeout);
-        }
-        (pool.running, pool.wall) = (running, wall);
-        pool.connections.clone()
+    pub(super) fn with(connect_timeout: Duration, tls: LazyTls, pings: Pings) -> Self {
+        Self { pools: Arc::new(Pools::new(connect_timeout, tls, pings)) }
     }
 
     /// Sends `call`.
@@ -97,13 +78,10 @@ impl HttpClient {
     ///
     /// When there is no answer, or one that redirects to where we do not follow.
     pub async fn send(&self, mut call: Call) -> Result<Response<Incoming>, Error> {
+        let _withdrawal = Withdrawal(call.progress.clone());
         let mut moved = false;
         for _ in 0..=limits::REDIRECTS {
-            let mut response = self
-                .connections()
-                .request(request(&call))
-                .await
-                .map_err(|error| fault::explain(&error, call.endpoint.url(), &call.progress))?;
+            let mut response = self.exchange(&call).await?;
             let (url, status) = (call.endpoint.url(), response.status());
             match redirect::target(url, &call.method, status, response.headers())? {
                 Some(next) => {
@@ -122,20 +100,56 @@ impl HttpClient {
             format!("{} redirected more than {} times in a row", call.endpoint, limits::REDIRECTS);
         Err(Error::new(Kind::Redirect, message).not_delivered())
     }
+
+    /// One request and its answer. What the server has certainly not looked at goes out again.
+    async fn exchange(&self, call: &Call) -> Result<Response<Incoming>, Error> {
+        let (url, uri) = (call.endpoint.url(), call.endpoint.uri());
+        let mut tries = 0;
+        loop {
+            let known = self.pools.known();
+            let protocol = known.of(uri);
+            let sending = match protocol {
+                Protocol::Http1 => Ok(self.pools.http1().request(request(call)).await),
+                // Boxed, so that HTTP/1.1 does not pay for its size.
+                Protocol::Http2 => Box::pin(self.over_http2(call)).await,
+            };
+            let error = match sending {
+                Ok(Ok(response)) => return Ok(response),
+                Ok(Err(error)) => error,
+                Err(limit) => return Err(fault::too_slow(limit, url)),
+            };
+            let remedy = fault::remedy(&error, protocol, &call.progress);
+            tries += 1;
+            if remedy == Remedy::Unknown || tries > limits::UNTOUCHED_TRIES {
+                return Err(fault::explain(&error, url, &call.progress));
+            }
+            if remedy == Remedy::Http1 {
+                known.refuses_http2(uri);
+            }
+            debug!(?remedy, "sent again: {error}");
+            call.progress.lower();
+        }
+    }
+
+    /// The limit that was passed, if there was no connection in time. The pool lets only one
+    /// request at a time connect; the others would wait for each of those before them.
+    async fn over_http2(&self, call: &Call) -> Result<Sent, Duration> {
+        let mut request = request(call);
+        let mut connection = capture_connection(&mut request);
+        let (pool, limit) = (self.pools.http2(call.urgent), self.pools.connect_timeout());
+        let sending = pool.request(request);
+        tokio::pin!(sending);
+        let connected = async { drop(connection.wait_for_connection_metadata().await) };
+        tokio::select! {
+            biased;
+            sent = &mut sending => return Ok(sent),
+            connected = tokio::time::timeout(limit, connected) => connected.map_err(|_| limit)?,
+        }
+        Ok(sending.await)
+    }
 }
 
-fn connections(connect_timeout: Duration) -> Client<Connector, Outbound> {
-    Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(limits::POOL_IDLE)
-        .build(Connector::new(connect_timeout))
-}
-
-/// Whether much more time has passed on the wall than for the process. A clock that was set does no
-/// harm here: it costs a new connection.
-fn slept(running: Duration, wall: Duration) -> bool {
-    wall.saturating_sub(running) > limits::POOL_IDLE
-}
+type Sent = Result<Response<Incoming>, legacy::Error>;
 
 fn request(call: &Call) -> Request<Outbound> {
     let mut request = Request::new(Outbound::new(call.body.clone(), call.progress.clone()));
@@ -147,13 +161,88 @@ fn request(call: &Call) -> Request<Outbound> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use bytes::Bytes;
+    use h2::server;
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    use rustls::{ClientConfig, RootCertStore};
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
 
-    #[test]
-    fn a_sleep_is_seen_by_the_clocks_drifting_apart() {
-        let seconds = Duration::from_secs;
-        assert!(slept(seconds(2), seconds(8 * 3600)));
-        assert!(!slept(seconds(8 * 3600), seconds(8 * 3600 + 1)), "a night awake");
-        assert!(!slept(seconds(10), seconds(0)), "a clock that was set back");
+    use super::super::authority::Authority;
+    use super::*;
+    use crate::error::Delivery;
+
+    /// A client that trusts `authority` and loses patience soon.
+    fn client(authority: &Authority) -> HttpClient {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(authority.root.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let short = Duration::from_millis(200);
+        let pings = Pings { interval: short, timeout: short };
+        HttpClient::with(Duration::from_secs(5), LazyTls::ready(config), pings)
+    }
+
+    fn call(port: u16) -> Call {
+        let url = format!("https://localhost:{port}/mcp").parse().unwrap();
+        Call {
+            method: Method::POST,
+            endpoint: Arc::new(Endpoint::new(&url).unwrap()),
+            headers: HeaderMap::new(),
+            body: Bytes::from_static(b"{}"),
+            urgent: false,
+            progress: Progress::default(),
+        }
+    }
+
+    /// Answers one request on its only connection, takes two more, and falls silent.
+    async fn dies_with_two_requests(listener: TcpListener, acceptor: TlsAcceptor) {
+        let (stream, _) = listener.accept().await.unwrap();
+        drop(listener);
+        let stream = acceptor.accept(stream).await.unwrap();
+        let mut builder = server::Builder::new();
+        let builder = builder.max_concurrent_streams(2);
+        let mut connection = builder.handshake::<_, Bytes>(stream).await.unwrap();
+        let (_, mut respond) = connection.accept().await.unwrap().unwrap();
+        respond.send_response(Response::new(()), true).unwrap();
+        let _first = connection.accept().await.unwrap().unwrap();
+        let _second = connection.accept().await.unwrap().unwrap();
+        // Not polled any more: neither pings nor requests are answered, nothing is closed.
+        std::future::pending::<()>().await;
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_died_in_silence_is_noticed() {
+        let authority = Authority::new("localhost");
+        let acceptor = TlsAcceptor::from(Arc::new(authority.config(&["h2"])));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = tokio::spawn(dies_with_two_requests(listener, acceptor));
+        let client = client(&authority);
+        client.send(call(port)).await.unwrap();
+        let calls: Vec<Call> = (0..3).map(|_| call(port)).collect();
+        let sending = calls.iter().cloned().map(|call| {
+            let client = client.clone();
+            tokio::spawn(async move { client.send(call).await.map(drop).unwrap_err() })
+        });
+        let mut errors = Vec::new();
+        for task in sending.collect::<Vec<_>>() {
+            errors
+                .push(tokio::time::timeout(Duration::from_secs(20), task).await.unwrap().unwrap());
+        }
+        for error in &errors[..2] {
+            assert_eq!((error.kind, error.delivery), (Kind::Closed, Delivery::Unknown), "{error}");
+        }
+        // It waited for a stream, then for a connection that nobody accepts any more.
+        let last = &errors[2];
+        assert_eq!((last.kind, last.delivery), (Kind::Connect, Delivery::NotDelivered), "{last}");
+        let begun: Vec<bool> = calls.iter().map(|call| call.progress.is_raised()).collect();
+        assert_eq!(begun, [true, true, false]);
+        server.abort();
     }
 }

@@ -15,9 +15,9 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tower_service::Service;
 
+use super::protocol::{Known, Protocol, Stream};
 use super::tls::LazyTls;
 use crate::limits;
 
@@ -32,18 +32,24 @@ pub(super) enum ConnectFault {
     Tls(Box<dyn std::error::Error + Send + Sync>),
     #[error("no connection within {} ms", .0.as_millis())]
     Timeout(Duration),
+    /// Not a failure: the connection is parked for the pool of the other protocol.
+    #[error("the server changes between HTTP/1.1 and HTTP/2")]
+    OtherProtocol,
 }
 
-/// Makes connections for the pool.
+/// Makes connections for a pool.
 #[derive(Clone, Debug)]
 pub(super) struct Connector {
     tcp: HttpConnector<Resolver>,
     tls: Arc<LazyTls>,
     timeout: Duration,
+    /// What the pool can use.
+    wanted: Protocol,
+    pub(super) known: Known,
 }
 
 impl Connector {
-    pub(super) fn new(timeout: Duration) -> Self {
+    pub(super) fn new(timeout: Duration, tls: LazyTls) -> Self {
         let mut tcp = HttpConnector::new_with_resolver(Resolver(GaiResolver::new()));
         tcp.enforce_http(false);
         // Small messages that wait for an answer: Nagle and delayed ACK would add 40 ms each.
@@ -51,17 +57,41 @@ impl Connector {
         tcp.set_keepalive(Some(limits::TCP_KEEPALIVE));
         tcp.set_keepalive_interval(Some(limits::TCP_KEEPALIVE / 3));
         tcp.set_keepalive_retries(Some(3));
-        Self { tcp, tls: Arc::new(LazyTls::default()), timeout }
+        let (tls, known) = (Arc::new(tls), Known::default());
+        Self { tcp, tls, timeout, wanted: Protocol::Http1, known }
+    }
+
+    /// The same for another sort of pool.
+    pub(super) fn wanting(&self, wanted: Protocol) -> Self {
+        Self { wanted, ..self.clone() }
+    }
+
+    /// How long a connection may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     async fn connect(mut self, uri: Uri) -> Result<Stream, ConnectFault> {
         let secure = uri.scheme() == Some(&Scheme::HTTPS);
+        let Some(authority) = uri.authority().filter(|_| secure).cloned() else {
+            let tcp = self.tcp.call(uri).await.map_err(tcp_fault)?;
+            return Ok(MaybeHttpsStream::Http(tcp));
+        };
+        if let Some(stream) = self.known.take(&authority, self.wanted) {
+            return Ok(stream);
+        }
+        let stream = self.secure(uri, self.known.offer(&authority)).await?;
+        if Protocol::of(&stream) == self.wanted {
+            return Ok(stream);
+        }
+        self.known.park(authority, stream);
+        Err(ConnectFault::OtherProtocol)
+    }
+
+    async fn secure(&mut self, uri: Uri, offer: &[Protocol]) -> Result<Stream, ConnectFault> {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let tcp = self.tcp.call(uri).await.map_err(tcp_fault)?;
-        if !secure {
-            return Ok(MaybeHttpsStream::Http(tcp));
-        }
-        let config = self.tls.config().map_err(|error| ConnectFault::Tls(error.into()))?;
+        let config = self.tls.config(offer).map_err(|error| ConnectFault::Tls(error.into()))?;
         let name = ServerName::try_from(host).map_err(|error| ConnectFault::Tls(error.into()))?;
         let stream = tokio_rustls::TlsConnector::from(config)
             .connect(name, TokioIo::new(tcp))
@@ -70,8 +100,6 @@ impl Connector {
         Ok(MaybeHttpsStream::Https(TokioIo::new(stream)))
     }
 }
-
-type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 impl Service<Uri> for Connector {
     type Response = Stream;

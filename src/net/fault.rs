@@ -2,12 +2,15 @@
 
 use std::error::Error as StdError;
 use std::io;
+use std::time::Duration;
 
+use h2::Reason;
 use hyper_util::client::legacy;
 use url::Url;
 
 use super::Progress;
 use super::connect::ConnectFault;
+use super::protocol::Protocol;
 use crate::error::{Error, Kind};
 use crate::secret::shown;
 
@@ -18,8 +21,58 @@ pub(super) fn explain(error: &legacy::Error, url: &Url, progress: &Progress) -> 
     }
     let explained = Error::new(Kind::Closed, format!("The connection to {} broke", place(url)))
         .because(innermost(error));
-    let untouched = !progress.is_raised() || is_canceled(error);
+    let untouched =
+        !progress.is_raised() || is_canceled(error) || named_remedy(error) != Remedy::Unknown;
     if untouched { explained.not_delivered() } else { explained }
+}
+
+/// What can be done at once about a request that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// Nothing that is certain to be right.
+    Unknown,
+    /// The server has not looked at it, and takes it on another stream or connection.
+    Again,
+    /// The connection was of the other protocol: now it is known which.
+    OtherProtocol,
+    /// The server wants it over HTTP/1.1.
+    Http1,
+}
+
+/// Finds the remedy for a request that went out over `protocol`.
+pub(super) fn remedy(error: &legacy::Error, protocol: Protocol, progress: &Progress) -> Remedy {
+    match named_remedy(error) {
+        // It waited for a place on a connection that broke under others.
+        Remedy::Unknown
+            if protocol == Protocol::Http2 && !progress.is_raised() && !error.is_connect() =>
+        {
+            Remedy::Again
+        }
+        remedy => remedy,
+    }
+}
+
+/// The remedy that the server, or the connector, has named.
+fn named_remedy(error: &legacy::Error) -> Remedy {
+    if let Some(ConnectFault::OtherProtocol) = find(error) {
+        return Remedy::OtherProtocol;
+    }
+    let Some(error) = find::<h2::Error>(error).filter(|error| error.is_remote()) else {
+        return Remedy::Unknown;
+    };
+    match error.reason() {
+        Some(Reason::HTTP_1_1_REQUIRED) => Remedy::Http1,
+        Some(Reason::REFUSED_STREAM) => Remedy::Again,
+        // h2 gives this to those streams only that the server has not looked at: they are behind
+        // the last one that it names. The others live on, or break without it.
+        _ if error.is_go_away() => Remedy::Again,
+        _ => Remedy::Unknown,
+    }
+}
+
+/// Explains why there is no connection to `url` even though others may still wait for it.
+pub(super) fn too_slow(limit: Duration, url: &Url) -> Error {
+    unconnected(&ConnectFault::Timeout(limit), url)
 }
 
 /// Explains why the body of an answer from `url` broke off.
@@ -50,6 +103,9 @@ fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
             format!("No connection to {place} within {} ms", limit.as_millis()),
         )
         .hint("Check the network between here and the server, or allow more --connect-timeout"),
+        ConnectFault::OtherProtocol => {
+            Error::new(Kind::Connect, format!("{place} cannot be reached"))
+        }
     };
     error.because(fault).not_delivered()
 }

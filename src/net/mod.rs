@@ -1,5 +1,8 @@
 //! HTTP plumbing that knows nothing of MCP.
 
+#[cfg(test)]
+#[path = "../../tests/it/support/tls.rs"]
+mod authority;
 pub mod backoff;
 mod body;
 pub mod client;
@@ -8,6 +11,8 @@ mod content;
 mod cookies;
 mod endpoint;
 mod fault;
+mod pools;
+mod protocol;
 mod redirect;
 mod tls;
 

@@ -20,7 +20,7 @@
 //! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file.
-//! - `secure`: https.
+//! - `secure`: https. `http2`: many requests on one connection.
 //! - `demo`: the embedded server.
 #![expect(
     clippy::unwrap_used,
@@ -45,6 +45,7 @@ mod finding;
 mod flows;
 mod going;
 mod handshake;
+mod http2;
 mod legacy_away;
 mod legacy_calls;
 mod legacy_lost;

@@ -220,7 +220,8 @@ impl Driver {
         let rules = self.session.rules_for(&outgoing);
         let headers = self.session.post_headers(&outgoing);
         let body = outgoing.message.bytes().clone();
-        let call = self.context.call(Method::POST, headers, body);
+        let mut call = self.context.call(Method::POST, headers, body);
+        call.urgent = self.is_urgent(&outgoing, lane);
         let progress = call.progress.clone();
         let unwanted = Flag::default();
         let post = Post {
@@ -235,6 +236,14 @@ impl Driver {
         let task = self.tasks.spawn(post::run(Arc::clone(&self.context), post, call));
         let flight = Flight { outgoing, lane, cancel: rules.cancel, progress, unwanted, task };
         self.flights.insert(ticket, flight);
+    }
+
+    /// Whether it must not wait behind calls where all share a connection. What stays for good is
+    /// none of it: it would be what the others wait behind. Calls that hold every place may
+    /// themselves wait for the session that is being opened anew.
+    fn is_urgent(&self, outgoing: &Outgoing, lane: Lane) -> bool {
+        let stays = outgoing.message.method() == Some("subscriptions/listen");
+        lane == Lane::Express && !stays || self.line.gate.is_held()
     }
 
     async fn heed(&mut self, report: Report) {

@@ -154,7 +154,7 @@ impl Context {
     /// A request to the endpoint.
     fn call(&self, method: Method, headers: HeaderMap, body: Bytes) -> Call {
         let endpoint = Arc::clone(&self.endpoint);
-        Call { method, endpoint, headers, body, progress: Progress::default() }
+        Call { method, endpoint, headers, body, urgent: false, progress: Progress::default() }
     }
 
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
@@ -175,7 +175,7 @@ impl Context {
             Ok(Some(renewed)) => {
                 debug!("the server refused the credentials: tried again with new ones");
                 renewed.apply(&mut call.headers);
-                call.progress.reset();
+                call.progress.lower();
                 self.exchange(call).await
             }
             Err(mut error) => {

@@ -2,6 +2,7 @@
 //! and the process under test.
 
 pub(crate) mod chance;
+pub(crate) mod http2;
 pub(crate) mod hub;
 pub(crate) mod ledger;
 pub(crate) mod process;
@@ -9,14 +10,16 @@ pub(crate) mod relay;
 pub(crate) mod reply;
 pub(crate) mod request;
 pub(crate) mod server;
+pub(crate) mod tls;
 
 use std::time::Duration;
 
 pub(crate) use hub::{Hub, Streams};
-pub(crate) use process::{Bridge, run};
+pub(crate) use process::{Bridge, Store, run};
 pub(crate) use reply::{Feed, Gate, Reply};
 pub(crate) use request::Request;
 pub(crate) use server::{Server, polite};
+pub(crate) use tls::Authority;
 
 /// No wait of a test is longer; it is no measure of anything, just the end of patience.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
+use super::tls::Authority;
 use super::{INITIALIZE, INITIALIZED, soon};
 
 /// A running bridge; killed when dropped.
@@ -16,6 +17,22 @@ pub(crate) struct Bridge {
     stdout: Option<BufReader<ChildStdout>>,
     stderr: Arc<Mutex<String>>,
     stderr_done: tokio::task::JoinHandle<()>,
+}
+
+/// A file that stands for the platform's store of authorities, with one in it.
+pub(crate) struct Store(tempfile::NamedTempFile);
+
+impl Store {
+    pub(crate) fn with(authority: &Authority) -> Self {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), &authority.root).expect("a file to write to");
+        Self(file)
+    }
+
+    /// What to pass to a bridge that trusts this authority and no other.
+    pub(crate) fn env(&self) -> [(&str, &str); 1] {
+        [("SSL_CERT_FILE", self.0.path().to_str().expect("a path in UTF-8"))]
+    }
 }
 
 /// The program with arguments, in an environment that holds nothing but what a client passes.

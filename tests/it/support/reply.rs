@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use h2::Reason;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, Semaphore, mpsc};
 
@@ -22,7 +23,7 @@ impl Gate {
         self.0.add_permits(10_000);
     }
 
-    async fn pass(&self) {
+    pub(super) async fn pass(&self) {
         self.0.acquire().await.expect("a gate is never closed").forget();
     }
 }
@@ -80,12 +81,12 @@ impl Feed {
 /// A list of steps on the connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reply {
-    head: Option<String>,
-    steps: Vec<Step>,
+    pub(super) head: Option<String>,
+    pub(super) steps: Vec<Step>,
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     /// Bytes as they are.
     Raw(Vec<u8>),
     /// A piece of a chunked body.
@@ -102,6 +103,8 @@ enum Step {
     Reset,
     /// Nothing more, until the peer closes.
     Hang,
+    /// HTTP/2: the stream is reset for this reason.
+    Stop(Reason),
 }
 
 /// How a reply has ended.
@@ -197,6 +200,11 @@ impl Reply {
         self.step(Step::Reset)
     }
 
+    /// HTTP/2 alone: the stream is reset, the connection lives on.
+    pub(crate) fn stop(self, reason: Reason) -> Self {
+        self.step(Step::Stop(reason))
+    }
+
     pub(crate) fn hang(self) -> Self {
         self.step(Step::Hang)
     }
@@ -227,9 +235,10 @@ impl Reply {
                 step = next;
             }
             match step.play(stream).await {
-                Ok(None) => {}
+                // TLS keeps what the socket has no room for.
+                Ok(None) if stream.flush().await.is_ok() => {}
                 Ok(Some(then)) => return then,
-                Err(_) => return Then::PeerClosed,
+                Ok(None) | Err(_) => return Then::PeerClosed,
             }
         }
         Then::NextRequest
@@ -260,6 +269,7 @@ impl Step {
             Self::Pause(duration) => tokio::time::sleep(duration).await,
             Self::Close => return Ok(Some(Then::Close)),
             Self::Reset => return Ok(Some(Then::Reset)),
+            Self::Stop(_) => panic!("HTTP/1.1 has no streams"),
             // A feed is played by whoever has the steps.
             Self::Hang | Self::Feed(_) => {
                 closed(stream).await;

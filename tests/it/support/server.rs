@@ -10,10 +10,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio_rustls::rustls::ServerConfig;
 
+use super::http2::{self, Manner};
 use super::reply::{Reply, Then};
 use super::{Request, result, soon};
 
-type Script = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
+pub(super) type Script = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
 
 /// Listens on a free port of the loopback interface as long as it lives.
 pub(crate) struct Server {
@@ -23,18 +24,20 @@ pub(crate) struct Server {
 }
 
 #[derive(Default)]
-struct Log {
+pub(super) struct Log {
     seen: Mutex<Seen>,
     changed: Notify,
     stop: Notify,
+    /// HTTP/2: no more streams on the connections that there are.
+    pub(super) goodbye: Notify,
     open: AtomicUsize,
 }
 
 #[derive(Clone, Default)]
-struct Seen {
-    requests: Vec<Request>,
+pub(super) struct Seen {
+    pub(super) requests: Vec<Request>,
     /// Requests whose connection the peer closed before the reply had ended.
-    abandoned: Vec<String>,
+    pub(super) abandoned: Vec<String>,
     connections: usize,
 }
 
@@ -75,25 +78,56 @@ impl Server {
             tokio::task::yield_now().await;
         }
         self.log.stop.notify_waiters();
-        while self.log.open.load(Ordering::SeqCst) > 0 {
-            tokio::task::yield_now().await;
-        }
+        self.is_alone().await;
         // The other end learns of it when it is scheduled; a request that is written before is lost.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
-    /// HTTPS for the name `localhost`.
+    /// Says goodbye on all HTTP/2 connections; new ones are accepted.
+    pub(crate) fn say_goodbye(&self) {
+        self.log.goodbye.notify_waiters();
+    }
+
+    /// Waits until all connections are closed.
+    pub(crate) async fn is_alone(&self) {
+        let closing = async {
+            while self.log.open.load(Ordering::SeqCst) > 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon("the end of all connections", closing).await;
+    }
+
+    /// HTTPS for the name `localhost`, HTTP/1.1 or HTTP/2 as the client chooses.
     pub(crate) async fn start_tls(
         config: ServerConfig,
+        script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        Self::start_tls_with(config, Manner::default(), script).await
+    }
+
+    /// The same with a manner of speaking HTTP/2.
+    pub(crate) async fn start_tls_with(
+        config: ServerConfig,
+        manner: Manner,
         script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
         let url = format!("https://localhost:{port}/mcp");
+        let unprocessed = Arc::new(AtomicUsize::new(manner.unprocessed));
         Self::accept(listener, url, Arc::new(script), move |stream| {
-            let acceptor = acceptor.clone();
-            async move { acceptor.accept(stream).await.ok() }
+            let (acceptor, unprocessed) = (acceptor.clone(), Arc::clone(&unprocessed));
+            async move {
+                let stream = acceptor.accept(stream).await.ok()?;
+                if unprocessed.load(Ordering::SeqCst) > 0 {
+                    unprocessed.fetch_sub(1, Ordering::SeqCst);
+                    http2::go_away(stream).await;
+                    return None;
+                }
+                Some((stream, manner))
+            }
         })
     }
 
@@ -119,7 +153,7 @@ impl Server {
                     let Some(stream) = opening.await else { return };
                     log.open.fetch_add(1, Ordering::SeqCst);
                     tokio::select! {
-                        () = converse(stream, &log, script) => {}
+                        () = stream.converse(&log, script) => {}
                         () = log.stop.notified() => {}
                     }
                     log.open.fetch_sub(1, Ordering::SeqCst);
@@ -182,32 +216,54 @@ impl Server {
 }
 
 impl Log {
-    fn change<T>(&self, change: impl FnOnce(&mut Seen) -> T) -> T {
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut Seen) -> T) -> T {
         let result = change(&mut self.seen.lock().expect("no panic under the lock"));
         self.changed.notify_waiters();
         result
     }
 }
 
+/// A connection on which the script is played.
+trait Connection: Send + 'static {
+    fn converse(self, log: &Arc<Log>, script: Script) -> impl Future<Output = ()> + Send;
+}
+
 /// A byte stream that can be reset.
-pub(crate) trait Connection: AsyncRead + AsyncWrite + Send + Unpin + 'static {
+pub(crate) trait Resettable: AsyncRead + AsyncWrite + Send + Unpin + 'static {
     fn reset(self);
 }
 
-impl Connection for TcpStream {
+pub(super) type Tls = tokio_rustls::server::TlsStream<TcpStream>;
+
+impl Resettable for TcpStream {
     fn reset(self) {
         // Closing with a linger of zero sends a reset.
         let _ = self.set_zero_linger();
     }
 }
 
-impl Connection for tokio_rustls::server::TlsStream<TcpStream> {
+impl Resettable for Tls {
     fn reset(self) {
         let _ = self.get_ref().0.set_zero_linger();
     }
 }
 
-async fn converse(mut stream: impl Connection, log: &Log, script: Script) {
+impl Connection for TcpStream {
+    async fn converse(self, log: &Arc<Log>, script: Script) {
+        converse(self, log, script).await;
+    }
+}
+
+impl Connection for (Tls, Manner) {
+    async fn converse(self, log: &Arc<Log>, script: Script) {
+        match self.0.get_ref().1.alpn_protocol() {
+            Some(b"h2") => http2::converse(self.0, self.1, log, script).await,
+            _ => converse(self.0, log, script).await,
+        }
+    }
+}
+
+async fn converse(mut stream: impl Resettable, log: &Log, script: Script) {
     while let Some(request) = Request::read(&mut stream).await {
         let what = request.what();
         let reply = script(&request);

@@ -236,6 +236,7 @@ impl Driver {
             endpoint: Arc::clone(&stream.endpoint),
             headers: self.session.post_headers(&outgoing),
             body: message.bytes().clone(),
+            urgent: !holds_place,
             progress: progress.clone(),
         };
         let limit = self.context.settings.timeouts.of(message.method());

@@ -1,0 +1,146 @@
+//! The pools of connections: one for each version of HTTP, and one for what is urgent.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use hyper_util::client::legacy::{Builder, Client};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tracing::debug;
+
+use super::body::Outbound;
+use super::connect::Connector;
+use super::protocol::{Known, Protocol};
+use super::tls::LazyTls;
+use crate::limits;
+
+pub(super) type Pool = Arc<Client<Connector, Outbound>>;
+
+/// When an HTTP/2 connection has to show that it lives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pings {
+    /// After so much silence it is asked.
+    pub(super) interval: Duration,
+    /// So long it has for an answer.
+    pub(super) timeout: Duration,
+}
+
+impl Default for Pings {
+    fn default() -> Self {
+        Self { interval: limits::HTTP2_PING, timeout: limits::HTTP2_PONG }
+    }
+}
+
+/// All connections of a client.
+#[derive(Debug)]
+pub(super) struct Pools {
+    connector: Connector,
+    pings: Pings,
+    current: Mutex<Current>,
+}
+
+/// Connections, and when they were last used by two clocks, of which one stops while the machine
+/// sleeps.
+#[derive(Debug)]
+struct Current {
+    http1: Pool,
+    http2: Pool,
+    /// HTTP/2 as well. A server takes only so many requests at once on a connection, and long calls
+    /// may hold them all; what must not wait behind them needs another.
+    express: Pool,
+    running: Instant,
+    wall: SystemTime,
+}
+
+impl Pools {
+    pub(super) fn new(connect_timeout: Duration, tls: LazyTls, pings: Pings) -> Self {
+        let connector = Connector::new(connect_timeout, tls);
+        let current = Mutex::new(Current::new(&connector, pings));
+        Self { connector, pings, current }
+    }
+
+    /// What is known of servers.
+    pub(super) fn known(&self) -> &Known {
+        &self.connector.known
+    }
+
+    pub(super) fn connect_timeout(&self) -> Duration {
+        self.connector.timeout()
+    }
+
+    /// For one request at a time on a connection; what is urgent has its own here anyway.
+    pub(super) fn http1(&self) -> Pool {
+        self.pool(|current| &current.http1)
+    }
+
+    /// For many requests on one connection.
+    pub(super) fn http2(&self, urgent: bool) -> Pool {
+        self.pool(|current| if urgent { &current.express } else { &current.http2 })
+    }
+
+    /// A pool; a new one after a sleep. What slept along is dead, or soon will be, and a request
+    /// that is written to it is lost in a way that nobody can tell from having been carried out.
+    fn pool(&self, which: impl Fn(&Current) -> &Pool) -> Pool {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let (running, wall) = (Instant::now(), SystemTime::now());
+        let passed = wall.duration_since(current.wall).unwrap_or_default();
+        if slept(running - current.running, passed) {
+            debug!("the machine has slept: all connections are given up");
+            *current = Current::new(&self.connector, self.pings);
+        }
+        (current.running, current.wall) = (running, wall);
+        Arc::clone(which(&current))
+    }
+}
+
+impl Current {
+    fn new(connector: &Connector, pings: Pings) -> Self {
+        Self {
+            http1: Arc::new(builder(limits::POOL_IDLE).build(connector.wanting(Protocol::Http1))),
+            http2: http2(connector, pings),
+            express: http2(connector, pings),
+            running: Instant::now(),
+            wall: SystemTime::now(),
+        }
+    }
+}
+
+fn builder(idle: Duration) -> Builder {
+    let mut builder = Client::builder(TokioExecutor::new());
+    builder.pool_timer(TokioTimer::new()).pool_idle_timeout(idle);
+    builder
+}
+
+fn http2(connector: &Connector, pings: Pings) -> Pool {
+    let pool = builder(limits::HTTP2_IDLE)
+        .http2_only(true)
+        .timer(TokioTimer::new())
+        .http2_keep_alive_interval(pings.interval)
+        .http2_keep_alive_timeout(pings.timeout)
+        // An idle one that died must not be found out by the next call.
+        .http2_keep_alive_while_idle(true)
+        .http2_initial_max_send_streams(limits::HTTP2_FIRST_STREAMS)
+        .http2_initial_stream_window_size(limits::HTTP2_STREAM_WINDOW)
+        .http2_initial_connection_window_size(limits::HTTP2_CONNECTION_WINDOW)
+        .http2_max_header_list_size(limits::HTTP2_HEAD)
+        .build(connector.wanting(Protocol::Http2));
+    Arc::new(pool)
+}
+
+/// Whether much more time has passed on the wall than for the process. A clock that was set does no
+/// harm here: it costs a new connection.
+fn slept(running: Duration, wall: Duration) -> bool {
+    wall.saturating_sub(running) > limits::POOL_IDLE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleep_is_seen_by_the_clocks_drifting_apart() {
+        let seconds = Duration::from_secs;
+        assert!(slept(seconds(2), seconds(8 * 3600)));
+        assert!(!slept(seconds(8 * 3600), seconds(8 * 3600 + 1)), "a night awake");
+        assert!(!slept(seconds(10), seconds(0)), "a clock that was set back");
+    }
+}
