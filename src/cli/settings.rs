@@ -12,7 +12,7 @@ use super::report::Usage;
 use super::{args, credentials, headers, hub};
 use crate::bridge::Policy;
 use crate::limits::Timeouts;
-use crate::net::is_localhost;
+use crate::net::{self, is_localhost};
 use crate::secret::{Scrubber, Secret, is_key, shown};
 use crate::transport::http::{self, basic_authorization};
 
@@ -88,7 +88,7 @@ pub(super) fn link(typed: &args::Link, url: Url) -> Result<Settings, Usage> {
     let http = http::Settings {
         protocol_version,
         timeouts,
-        connect_timeout: typed.connect_timeout,
+        net: net::Options { connect_timeout: typed.connect_timeout },
         away_wait: typed.away_wait,
         max_message: typed.max_message_size,
         parallel: usize::try_from(typed.max_parallel).unwrap_or(usize::MAX),

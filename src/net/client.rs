@@ -16,7 +16,7 @@ use super::fault::Remedy;
 use super::pools::{Pings, Pools};
 use super::protocol::Protocol;
 use super::tls::LazyTls;
-use super::{Endpoint, fault, redirect};
+use super::{Endpoint, Options, fault, redirect};
 use crate::error::{Error, Kind};
 use crate::limits;
 
@@ -62,10 +62,10 @@ impl fmt::Debug for Call {
 }
 
 impl HttpClient {
-    /// A client that takes at most `connect_timeout` for a connection.
+    /// A client that connects as `options` say, on first use.
     #[must_use]
-    pub fn new(connect_timeout: Duration) -> Self {
-        Self::with(connect_timeout, LazyTls::default(), Pings::default())
+    pub fn new(options: &Options) -> Self {
+        Self::with(options.connect_timeout, LazyTls::default(), Pings::default())
     }
 
     pub(super) fn with(connect_timeout: Duration, tls: LazyTls, pings: Pings) -> Self {

@@ -17,7 +17,7 @@ use crate::auth::Credentials;
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
 use crate::message::Message;
-use crate::net::{Call, Content, Endpoint, HttpClient, Jar, Progress};
+use crate::net::{self, Call, Content, Endpoint, HttpClient, Jar, Progress};
 use crate::secret::{Scrubber, shown};
 
 mod answer;
@@ -51,8 +51,8 @@ pub struct Settings {
     pub protocol_version: Option<HeaderValue>,
     /// How long requests may be silent.
     pub timeouts: Timeouts,
-    /// How long connecting may take.
-    pub connect_timeout: Duration,
+    /// How connections are made.
+    pub net: net::Options,
     /// How long messages wait for a new session before they come back.
     pub away_wait: Duration,
     /// The largest single message, in bytes.
@@ -89,7 +89,7 @@ impl Settings {
             headers: HeaderMap::new(),
             protocol_version: None,
             timeouts: Timeouts::default(),
-            connect_timeout: limits::CONNECT_TIMEOUT,
+            net: net::Options::default(),
             away_wait: limits::AWAY_WAIT,
             max_message: limits::MESSAGE_SIZE,
             parallel: limits::PARALLEL_POSTS,
@@ -110,7 +110,7 @@ impl Settings {
 pub fn open(settings: Settings) -> Result<Link, Error> {
     let endpoint = Arc::new(Endpoint::new(&settings.url)?);
     Ok(spawn(|Ends { outgoing, incoming, .. }| {
-        let client = HttpClient::new(settings.connect_timeout);
+        let client = HttpClient::new(&settings.net);
         let (is_away, is_decided) = (AtomicBool::new(false), AtomicBool::new(false));
         let cookies = settings.cookies.then(Mutex::default);
         let context =
