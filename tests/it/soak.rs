@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::support::chance::Chance;
 use crate::support::ledger::Ledger;
 use crate::support::relay::{Fault, Relay};
-use crate::support::{Bridge, PATIENCE, Server, request, soon};
+use crate::support::{Bridge, Hub, PATIENCE, Server, request, soon};
 
 /// Calls that are under way at once.
 const IN_FLIGHT: usize = 40;
@@ -102,15 +102,58 @@ impl Book {
     }
 }
 
+/// A server of either transport.
+enum Peer {
+    Streamable(Server),
+    Hub(Hub),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transport {
+    Streamable,
+    Sse,
+}
+
+impl Peer {
+    async fn start(
+        transport: Transport,
+        address: SocketAddr,
+        ledger: &Arc<Ledger>,
+        chance: &Arc<Chance>,
+    ) -> Self {
+        match transport {
+            Transport::Streamable => {
+                Self::Streamable(Server::start_at(address, ledger.script(chance)).await)
+            }
+            Transport::Sse => Self::Hub(Hub::start_at(address, ledger.hub_script(chance)).await),
+        }
+    }
+
+    async fn stop(self) {
+        match self {
+            Self::Streamable(server) => server.stop().await,
+            Self::Hub(hub) => hub.server.stop().await,
+        }
+    }
+
+    fn forget_sessions(&self, ledger: &Ledger) {
+        match self {
+            Self::Streamable(_) => ledger.forget_sessions(),
+            Self::Hub(hub) => hub.streams.forget_all(),
+        }
+    }
+}
+
 /// Stops the server now and then and starts it again at the same address, or lets it forget us.
 async fn restarts(
+    transport: Transport,
     address: SocketAddr,
     ledger: Arc<Ledger>,
     chance: Arc<Chance>,
     over: Arc<AtomicBool>,
 ) -> u64 {
     let mut count = 0;
-    let mut server = Server::start_at(address, ledger.script(&chance)).await;
+    let mut peer = Peer::start(transport, address, &ledger, &chance).await;
     while !over.load(Ordering::SeqCst) {
         // Five new sessions in half a minute are the most that a server is asked for.
         let pause = if count < 4 { 1000 } else { 6500 };
@@ -119,31 +162,41 @@ async fn restarts(
             break;
         }
         if chance.percent(60) {
-            server.stop().await;
+            peer.stop().await;
             tokio::time::sleep(Duration::from_millis(chance.below(400))).await;
-            server = Server::start_at(address, ledger.script(&chance)).await;
+            peer = Peer::start(transport, address, &ledger, &chance).await;
         }
-        ledger.forget_sessions();
+        peer.forget_sessions(&ledger);
         count += 1;
     }
     // It stays until whoever waits for its answers has them.
     tokio::time::sleep(PATIENCE).await;
-    drop(server);
+    drop(peer);
     count
 }
 
 #[tokio::test]
 async fn after_any_number_of_faults_the_books_balance() {
+    soak(Transport::Streamable).await;
+}
+
+#[tokio::test]
+async fn after_any_number_of_faults_the_books_balance_over_http_and_sse() {
+    soak(Transport::Sse).await;
+}
+
+async fn soak(transport: Transport) {
     let seed = setting("MCP_SPAN_SOAK_SEED", 42);
     let duration = Duration::from_secs(setting("MCP_SPAN_SOAK_SECONDS", 8));
-    println!("seed {seed}, {duration:?}");
+    println!("{transport:?}, seed {seed}, {duration:?}");
     let chance = Arc::new(Chance::new(seed));
     let ledger = Arc::new(Ledger::default());
     let over = Arc::new(AtomicBool::new(false));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let life = restarts(address, Arc::clone(&ledger), Arc::clone(&chance), Arc::clone(&over));
+    let life =
+        restarts(transport, address, Arc::clone(&ledger), Arc::clone(&chance), Arc::clone(&over));
     let life = tokio::spawn(life);
     let plan = Arc::clone(&chance);
     let relay =
@@ -153,6 +206,29 @@ async fn after_any_number_of_faults_the_books_balance() {
     bridge.send(request("\"tools\"", "tools/list")).await;
     while bridge.receive().await["id"] != "tools" {}
     let before = memory(&bridge);
+    let (book, tools) = converse(&mut bridge, &chance, duration).await;
+    over.store(true, Ordering::SeqCst);
+    book.balance(&ledger, &tools);
+    let after = memory(&bridge);
+    assert!(after < before + 40, "{before} MiB before, {after} MiB after");
+    let (_, status, _) = bridge.finish().await;
+    assert_eq!(status.code(), Some(0));
+    let closed = async {
+        while relay.open_connections() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    soon("the end of all connections", closed).await;
+    life.abort();
+    report(&book, &ledger, tools.len(), (before, after));
+}
+
+/// Calls and cancels at random until the time is over and everything has ended.
+async fn converse(
+    bridge: &mut Bridge,
+    chance: &Chance,
+    duration: Duration,
+) -> (Book, HashMap<u64, &'static str>) {
     let mut book = Book::default();
     let mut tools = HashMap::new();
     let start = Instant::now();
@@ -174,20 +250,7 @@ async fn after_any_number_of_faults_the_books_balance() {
         book.note(&message);
         book.cancelled.retain(|marker| book.open.contains_key(marker));
     }
-    over.store(true, Ordering::SeqCst);
-    book.balance(&ledger, &tools);
-    let after = memory(&bridge);
-    assert!(after < before + 40, "{before} MiB before, {after} MiB after");
-    let (_, status, _) = bridge.finish().await;
-    assert_eq!(status.code(), Some(0));
-    let closed = async {
-        while relay.open_connections() > 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    soon("the end of all connections", closed).await;
-    life.abort();
-    report(&book, &ledger, tools.len(), (before, after));
+    (book, tools)
 }
 
 fn report(book: &Book, ledger: &Ledger, calls: usize, memory: (usize, usize)) {

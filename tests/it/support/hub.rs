@@ -147,7 +147,8 @@ impl Streams {
         self.of(count)
     }
 
-    fn of(&self, session: usize) -> Feed {
+    /// The stream of a session.
+    pub(crate) fn of(&self, session: usize) -> Feed {
         self.lock().known.get(&session).expect("a session that is known").clone()
     }
 
@@ -156,6 +157,11 @@ impl Streams {
         let mut sessions = self.lock();
         let count = sessions.count;
         sessions.known.remove(&count).expect("a session that is known")
+    }
+
+    /// No session is known any more, as after a restart; the streams stay open.
+    pub(crate) fn forget_all(&self) {
+        self.lock().known.clear();
     }
 
     pub(crate) fn knows(&self, session: usize) -> bool {

@@ -4,7 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use super::chance::Chance;
-use super::{Reply, Request, polite, result};
+use super::hub::{acknowledged, session_of};
+use super::{Feed, Reply, Request, Streams, polite, result};
+
+/// One tool that looks, and one that must not be used twice.
+const TOOLS: &str =
+    r#"{"tools":[{"name":"look","annotations":{"readOnlyHint":true}},{"name":"pay"}]}"#;
 
 /// What happened at the server, across its restarts.
 #[derive(Debug, Default)]
@@ -66,10 +71,7 @@ impl Ledger {
         }
         match &*what {
             "GET" => self.resume(r),
-            "tools/list" => Reply::json(result(
-                r.id(),
-                r#"{"tools":[{"name":"look","annotations":{"readOnlyHint":true}},{"name":"pay"}]}"#,
-            )),
+            "tools/list" => Reply::json(result(r.id(), TOOLS)),
             "tools/call" => self.call(r, chance),
             _ => polite(r),
         }
@@ -105,6 +107,70 @@ impl Ledger {
             95..=96 => Reply::status(200, "text/html", "<p>hello"),
             97 => Reply::nothing().hang(),
             _ => Reply::nothing().raw("HTTP/1.1 200 OK\r\nContent-Type: appl").cut(),
+        }
+    }
+
+    /// The script of an HTTP+SSE server that writes into this ledger.
+    pub(crate) fn hub_script(
+        self: &Arc<Self>,
+        chance: &Arc<Chance>,
+    ) -> impl Fn(&Request, &Streams) -> Option<Reply> + Send + Sync + 'static {
+        let (ledger, chance) = (Arc::clone(self), Arc::clone(chance));
+        move |r: &Request, streams: &Streams| {
+            let session = match session_of(r) {
+                None if chance.percent(5) => return Some(Reply::status(500, "", "not yet")),
+                None => {
+                    ledger.lock().session += 1;
+                    return None;
+                }
+                Some(session) if !streams.knows(session) => return None,
+                Some(session) => session,
+            };
+            match &*r.what() {
+                "tools/list" => {
+                    streams.of(session).event(result(r.id(), TOOLS));
+                    Some(acknowledged())
+                }
+                "tools/call" => Some(ledger.hub_call(r, &streams.of(session), &chance)),
+                _ => None,
+            }
+        }
+    }
+
+    fn hub_call(&self, r: &Request, stream: &Feed, chance: &Chance) -> Reply {
+        let marker = r.json()["params"]["arguments"]["marker"].as_u64().expect("a marker");
+        let fate = chance.below(1000);
+        let mut account = self.lock();
+        account.faults += u64::from(fate >= 700);
+        // These turn the call away.
+        match fate {
+            700..=749 => return Reply::status(413, "text/html", "<p>too large"),
+            750..=799 => return Reply::status(503, "", "").header("Retry-After", "0"),
+            _ => {}
+        }
+        *account.carried_out.entry(marker).or_default() += 1;
+        if let 800..=849 = fate {
+            return Reply::status(500, "text/plain", "after the fact");
+        }
+        if !matches!(fate, 850..=889) {
+            for n in 0..chance.below(4) {
+                stream.event(note(marker, n));
+            }
+            stream.event(result(r.id(), &format!(r#"{{"marker":{marker}}}"#)));
+        }
+        match fate {
+            890..=929 => Reply::nothing().cut(),
+            930..=969 => Reply::nothing().reset(),
+            970..=995 => Reply::nothing().hang(),
+            996 => {
+                stream.end();
+                acknowledged()
+            }
+            997 => {
+                stream.cut();
+                acknowledged()
+            }
+            _ => acknowledged(),
         }
     }
 
