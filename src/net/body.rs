@@ -65,6 +65,17 @@ impl Progress {
         self.0.0.store(WAITING, Ordering::Relaxed);
     }
 
+    /// Holds it back for good, unless it has begun to leave already; then `false`.
+    ///
+    /// Giving up whoever waits for the answer is not enough: that is noticed later, and in between
+    /// the connection may take it.
+    #[must_use]
+    pub fn withdraw(&self) -> bool {
+        let withdrawn =
+            self.0.0.compare_exchange(WAITING, WITHDRAWN, Ordering::Relaxed, Ordering::Relaxed);
+        withdrawn.is_ok() || self.is_withdrawn()
+    }
+
     fn is_withdrawn(&self) -> bool {
         self.0.0.load(Ordering::Relaxed) == WITHDRAWN
     }
@@ -78,8 +89,7 @@ pub(super) struct Withdrawal(pub(super) Progress);
 
 impl Drop for Withdrawal {
     fn drop(&mut self) {
-        let state = &self.0.0.0;
-        let _ = state.compare_exchange(WAITING, WITHDRAWN, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.0.withdraw();
     }
 }
 
@@ -178,8 +188,10 @@ mod tests {
         drop(Withdrawal(progress.clone()));
         assert!(frame(&mut body).await.unwrap().is_err());
         assert!(!progress.is_raised());
+        assert!(progress.withdraw(), "it still holds");
         let begun = Progress::default();
         begun.raise();
+        assert!(!begun.withdraw(), "too late");
         drop(Withdrawal(begun.clone()));
         assert!(begun.is_raised(), "what has begun cannot be withdrawn");
     }

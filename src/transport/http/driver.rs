@@ -365,7 +365,7 @@ impl Driver {
             }
             return;
         };
-        let unsent = !flight.progress.is_raised();
+        let unsent = flight.progress.withdraw();
         let silently =
             unsent || flight.cancel == Cancel::ClosingTheStream || flight.is_request("initialize");
         flight.unwanted.raise();

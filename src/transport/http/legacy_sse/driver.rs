@@ -266,7 +266,7 @@ impl Driver {
         };
         self.land(&flight);
         let is_handshake = flight.outgoing.is_request("initialize");
-        if !flight.progress.is_raised() || is_handshake || flight.is_left {
+        if flight.progress.withdraw() || is_handshake || flight.is_left {
             flight.post.abort();
             return self.ended(&flight.outgoing, None).await;
         }

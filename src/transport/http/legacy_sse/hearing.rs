@@ -203,7 +203,7 @@ impl Driver {
     async fn expired(&mut self, mut flight: Flight) {
         self.land(&flight);
         flight.post.abort();
-        let has_begun = flight.progress.is_raised();
+        let has_begun = !flight.progress.withdraw();
         let what = if flight.request_id().is_some() { "Request" } else { "Notify" };
         let limit = flight.limit().unwrap_or_default();
         let error = match flight.failure.take() {
@@ -247,7 +247,7 @@ impl Driver {
     async fn left_behind(&mut self, flight: Flight, cause: &Error) {
         let is_request = flight.request_id().is_some();
         let is_handshake = flight.outgoing.is_request("initialize");
-        let has_begun = flight.progress.is_raised();
+        let has_begun = !flight.progress.withdraw();
         match flight.request_id() {
             Some(id) if has_begun || is_handshake => {
                 let error = no_response(id, cause);
