@@ -20,6 +20,7 @@ use tower_service::Service;
 
 use super::tls::LazyTls;
 use crate::limits;
+use crate::traffic;
 
 /// What can go wrong before a request is on its way.
 #[derive(Debug, thiserror::Error)]
@@ -84,10 +85,15 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let limit = self.timeout;
+        let told = traffic::Connecting::begin(&uri);
         let connect = self.clone().connect(uri);
         Box::pin(async move {
             let timed = tokio::time::timeout(limit, connect).await;
-            timed.unwrap_or(Err(ConnectFault::Timeout(limit)))
+            let opened = timed.unwrap_or(Err(ConnectFault::Timeout(limit)));
+            if let Some(told) = told {
+                told.end(opened.as_ref().err());
+            }
+            opened
         })
     }
 }

@@ -19,6 +19,7 @@ use crate::limits::{self, Timeouts};
 use crate::message::Message;
 use crate::net::{Call, Endpoint, HttpClient, Progress};
 use crate::secret::{Scrubber, shown};
+use crate::traffic::{self, Recovery};
 
 mod answer;
 mod detect;
@@ -154,11 +155,11 @@ impl Context {
     /// if there are others: it has carried out nothing.
     async fn send(&self, mut call: Call) -> Result<Response<Body_>, Error> {
         let Some(credentials) = &self.settings.credentials else {
-            return self.client.send(call).await;
+            return self.exchange(call).await;
         };
         let granted = credentials.get().await?;
         granted.apply(&mut call.headers);
-        let response = self.client.send(call.clone()).await?;
+        let response = self.exchange(call.clone()).await?;
         let status = response.status();
         if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return Ok(response);
@@ -167,9 +168,10 @@ impl Context {
             Ok(None) => Ok(response),
             Ok(Some(renewed)) => {
                 debug!("the server refused the credentials: tried again with new ones");
+                traffic::recovery(Recovery::CredentialsRenewed, None);
                 renewed.apply(&mut call.headers);
                 call.progress.reset();
-                self.client.send(call).await
+                self.exchange(call).await
             }
             Err(mut error) => {
                 error.message =
@@ -178,6 +180,32 @@ impl Context {
                 Err(error)
             }
         }
+    }
+
+    async fn exchange(&self, call: Call) -> Result<Response<Body_>, Error> {
+        let url = call.endpoint.url();
+        let told = traffic::Exchange::begin(&call.method, url, &call.headers, &call.body);
+        let answer = self.client.send(call).await;
+        if let Some(told) = told {
+            told.end(&answer);
+        }
+        answer
+    }
+
+    /// Notes that the server cannot be reached, if that is what `error` says.
+    fn note_absence(&self, error: &Error) {
+        if error.is_unreachable() && !self.is_away.swap(true, Ordering::Relaxed) {
+            traffic::recovery(Recovery::ServerAway, Some(error));
+        }
+    }
+
+    /// The server is there. Gives back whether it was not.
+    fn note_presence(&self) -> bool {
+        let was_away = self.is_away.swap(false, Ordering::Relaxed);
+        if was_away {
+            traffic::recovery(Recovery::ServerBack, None);
+        }
+        was_away
     }
 
     /// Whether the server may yet turn out to speak the older transport.

@@ -23,6 +23,7 @@ use crate::limits;
 use crate::message::{Head, Id, Message, edit, parse_each, peek, reply};
 use crate::net::{Call, Flag, Progress};
 use crate::revision::{Cancel, Revision};
+use crate::traffic;
 use crate::transport::Incoming;
 use crate::wire::header;
 
@@ -136,8 +137,8 @@ impl Exchange {
                 Err(if begun { error } else { error.not_delivered() })
             }),
         };
-        if answer.as_ref().is_err_and(Error::is_unreachable) {
-            self.context.is_away.store(true, Ordering::Relaxed);
+        if let Err(error) = &answer {
+            self.context.note_absence(error);
         }
         answer
     }
@@ -174,7 +175,7 @@ impl Exchange {
     }
 
     async fn tell_reached(&self) {
-        if self.context.is_away.swap(false, Ordering::Relaxed) {
+        if self.context.note_presence() {
             let _ = self.context.incoming.send(Incoming::Reached).await;
         }
     }
@@ -201,6 +202,7 @@ impl Exchange {
     }
 
     async fn deliver_body(&mut self, body: Bytes) -> Result<(), Error> {
+        traffic::message(traffic::Kind::HttpBody, &body);
         if body.trim_ascii().is_empty() {
             return Err(self.no_response().because("the body of the answer is empty"));
         }
