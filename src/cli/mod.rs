@@ -21,10 +21,14 @@ mod log_writer;
 mod logging;
 mod report;
 mod settings;
+mod trace_file;
+mod trace_layer;
 
 use args::{Cli, Command};
 use config_file::ConfigFile;
 use report::Usage;
+
+use crate::secret::Scrubber;
 
 /// Runs the program and gives its exit code: 0 normal, 1 unexpected, 2 usage or configuration.
 #[must_use]
@@ -86,7 +90,7 @@ impl From<std::io::Error> for Failure {
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Some(Command::Demo(demo)) => {
-            logging::start(&demo.log)?;
+            logging::start(&demo.log, &Scrubber::default())?;
             on_runtime(demo::run(demo.link))
         }
         Some(Command::Connect(connect) | Command::Config(connect)) => connect_to(&connect),
@@ -96,7 +100,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
 
 fn connect_to(typed: &args::Connect) -> Result<ExitCode, Failure> {
     let settings = settings::of(typed)?;
-    logging::start(&typed.log)?;
+    logging::start(&typed.log, &settings.http.scrubber)?;
     on_runtime(connect::run(settings))
 }
 
@@ -109,6 +113,7 @@ fn on_runtime(
     let code = runtime.block_on(runtime.spawn(command));
     // A thread that still waits for a terminal must not hold up the end.
     runtime.shutdown_background();
+    trace_layer::flush();
     log_writer::flush();
     code.unwrap_or_else(|error| Err(Failure::Unexpected(error.into())))
 }
