@@ -89,6 +89,8 @@ pub(super) enum Command {
     Demo(Box<Demo>),
     /// Show every setting, its value, and where it came from
     Config(Box<Connect>),
+    /// Show a file that --trace-file has written, to be read by a person
+    Trace(Trace),
 }
 
 #[derive(Args, Debug)]
@@ -149,6 +151,20 @@ pub(super) struct Demo {
 
     #[command(flatten)]
     pub(super) log: Log,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Trace {
+    /// The trace; what was moved to FILE.1 is shown before it
+    pub(super) file: PathBuf,
+
+    /// Only what belongs to the request with this id
+    #[arg(long)]
+    pub(super) id: Option<String>,
+
+    /// Only what belongs to messages with this method
+    #[arg(long)]
+    pub(super) method: Option<String>,
 }
 
 /// Tokens that need not stand on the command line.

@@ -21,8 +21,13 @@ mod log_writer;
 mod logging;
 mod report;
 mod settings;
+mod timeline;
+mod trace;
 mod trace_file;
 mod trace_layer;
+mod trace_line;
+mod trace_summary;
+mod trace_words;
 
 use args::{Cli, Command};
 use config_file::ConfigFile;
@@ -94,6 +99,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
             on_runtime(demo::run(demo.link))
         }
         Some(Command::Connect(connect) | Command::Config(connect)) => connect_to(&connect),
+        Some(Command::Trace(typed)) => trace::run(&typed),
         None => connect_to(&cli.connect),
     }
 }

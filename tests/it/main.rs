@@ -14,6 +14,7 @@
 //! - `concurrency`: what runs side by side, what waits.
 //! - `going`: how the process ends.
 //! - `seeing`: logs, and what they never hold.
+//! - `trace`: trace files, and what is told of them.
 //! - `usage`: bad input on the command line.
 //! - `secure`: https.
 //! - `demo`: the embedded server.
@@ -50,4 +51,5 @@ mod soak;
 mod stdio;
 mod support;
 mod timeouts;
+mod trace;
 mod usage;
