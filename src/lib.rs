@@ -16,6 +16,7 @@
 //!   change while the program runs.
 //! - [`net`]: HTTP without any MCP: connections, TLS, redirects, backoff. [`revision`]: what differs
 //!   between the revisions of the protocol, in one table. [`os`]: what differs between systems.
+//! - [`traffic`]: what crosses, told to whoever listens.
 //! - [`message`]: one JSON-RPC message as bytes, of which only the head is read. [`wire`]: bytes to
 //!   frames: lines, events, headers.
 //! - [`error`]: what went wrong. [`limits`]: every number, with its reason. [`secret`]: what must
@@ -61,5 +62,6 @@ pub mod net;
 pub mod os;
 pub mod revision;
 pub mod secret;
+pub mod traffic;
 pub mod transport;
 pub mod wire;

@@ -190,6 +190,31 @@ pub const READ_CHUNK: usize = 64 * 1024;
 /// An id longer than this is no id (only met in lines that are over the size limit).
 pub const ID_LENGTH: usize = 1024;
 
+/// What a trace file and the one before it may hold together.
+///
+/// More than a hundred thousand ordinary messages, which is a day of work; packed, it can still be
+/// attached to a report.
+pub const TRACE_SIZE: usize = 64 * 1024 * 1024;
+
+/// The least that makes sense for it: a handshake fits.
+pub const TRACE_SIZE_LEAST: usize = 16 * 1024;
+
+/// A larger message stands in a trace with its size and its beginning: a few images would push out
+/// all the rest.
+pub const TRACE_MESSAGE: usize = 64 * 1024;
+
+/// How much such a beginning is: enough to see what it is.
+pub const TRACE_BEGINNING: usize = 2 * 1024;
+
+/// Lines of a trace that may wait for the disk; what comes on top is counted and left out.
+pub const TRACE_QUEUE: usize = 16 * 1024;
+
+/// The same in bytes.
+pub const TRACE_QUEUE_BYTES: usize = 16 * 1024 * 1024;
+
+/// What the end of the program waits for the rest of a trace: a disk takes the whole queue sooner.
+pub const TRACE_FLUSH: Duration = Duration::from_secs(2);
+
 /// How long the server may be silent while a request waits; `None` is for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {

@@ -95,12 +95,86 @@ impl Scrubber {
         }
         clean
     }
+
+    /// The same for a piece of JSON, in which a secret may be written with escapes, even those of
+    /// JSON inside a string of JSON.
+    #[must_use]
+    pub fn clean_json(&self, json: &str) -> String {
+        let mut clean = self.clean(json);
+        if clean.contains('\\') {
+            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            for secret in known.secrets.iter().chain(known.passing.iter().rev()) {
+                clean = without_escaped(&clean, secret.reveal());
+            }
+        }
+        clean
+    }
+}
+
+/// What separates the parts of a credential.
+const SEPARATORS: [char; 8] = [' ', '\t', ';', ',', '=', '"', '\'', ':'];
+
+/// The beginning of `text`, at most `limit` bytes. It ends between two parts: half a secret is one,
+/// too, and scrubbing would not find it.
+#[must_use]
+pub fn beginning(text: &str, limit: usize) -> &str {
+    if text.len() <= limit {
+        return text;
+    }
+    let start = &text[..text.floor_char_boundary(limit)];
+    start.rfind(SEPARATORS).map_or("", |end| &start[..end])
+}
+
+/// Names under which credentials travel.
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
+    ["auth", "cookie", "key", "token", "secret", "password", "credential", "signature"]
+        .iter()
+        .any(|word| name.contains(word))
+}
+
+fn without_escaped(text: &str, secret: &str) -> String {
+    let first = secret.bytes().next().unwrap_or(b'\\');
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = memchr::memchr2(first, b'\\', rest.as_bytes()) {
+        clean.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = escaped_length(rest, secret);
+        let next = length.unwrap_or_else(|| rest.chars().next().map_or(1, char::len_utf8));
+        clean.push_str(if length.is_some() { "[secret]" } else { &rest[..next] });
+        rest = &rest[next..];
+    }
+    clean + rest
+}
+
+/// How much of the beginning of `text` is `secret`, with any number of backslashes before any of its
+/// characters, or their numbers in their place.
+fn escaped_length(text: &str, secret: &str) -> Option<usize> {
+    let mut rest = text;
+    for wanted in secret.chars() {
+        let bare = rest.trim_start_matches('\\');
+        let is_escaped = bare.len() < rest.len();
+        rest = match numbered(bare, wanted).filter(|_| is_escaped) {
+            Some(behind) => behind,
+            None if wanted == '\\' => Some(bare).filter(|_| is_escaped)?,
+            None => bare.strip_prefix(wanted)?,
+        };
+    }
+    Some(text.len() - rest.len())
+}
+
+/// What stands behind the `uXXXX` that means `wanted`.
+fn numbered(text: &str, wanted: char) -> Option<&str> {
+    let digits = text.strip_prefix('u')?.get(..4)?;
+    let number = u32::from_str_radix(digits, 16).ok()?;
+    (number == u32::from(wanted)).then(|| &text[5..])
 }
 
 /// The value itself, then the parts of it that are worth hiding.
 fn parts(secret: &Secret) -> impl DoubleEndedIterator<Item = Secret> {
     let value = secret.reveal();
-    let parts = value.split([' ', '\t', ';', ',', '=', '"', '\'', ':']);
+    let parts = value.split(SEPARATORS);
     let all: Vec<Secret> = std::iter::once(value)
         .chain(parts)
         .filter(|part| part.len() >= Scrubber::SHORTEST && !COMMON.contains(part))
@@ -167,6 +241,35 @@ mod tests {
         scrubber.add(&Secret::new("session=cookie99; path"));
         scrubber.add(&Secret::new(r#"Token token="quoted99""#));
         assert_eq!(scrubber.clean("cookie99, quoted99, Bearer"), "[secret], [secret], Bearer");
+    }
+
+    #[test]
+    fn secrets_are_found_however_json_writes_them() {
+        let scrubber = Scrubber::default();
+        scrubber.add(&Secret::new("ab+cd/ef"));
+        scrubber.add(&Secret::new("one\\two3"));
+        for text in [
+            "ab+cd/ef",
+            r"ab+cd\/ef",
+            r"ab\u002Bcd/ef",
+            r"\u0061b+cd/ef",
+            r"ab\\u002bcd\\\/ef",
+            r"one\\two3",
+            r"one\\\\two3",
+        ] {
+            let json = format!(r#"{{"a":"x {text} y"}}"#);
+            assert_eq!(scrubber.clean_json(&json), r#"{"a":"x [secret] y"}"#, "{text}");
+        }
+        let other = r#"{"a":"ab\u002Ccd/ef \u00e4\n \\ \u00"}"#;
+        assert_eq!(scrubber.clean_json(other), other);
+    }
+
+    #[test]
+    fn a_beginning_ends_where_no_secret_is_cut() {
+        assert_eq!(beginning("abc", 3), "abc");
+        assert_eq!(beginning(r#"{"token":"abcdef123456"}"#, 15), r#"{"token":"#);
+        assert_eq!(beginning("ab cdefgh", 5), "ab");
+        assert_eq!(beginning("äöüabcdef", 5), "");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::core::{Core, Out, Own};
 use super::delivery::{Again, again};
 use crate::error::{Error, Kind};
 use crate::message::{Head, Id, Message, edit, reply};
+use crate::traffic::{self, Recovery};
 
 impl Core {
     pub(super) fn lose_session(&mut self, now: Instant, out: &mut Out) {
@@ -74,6 +75,7 @@ impl Core {
     /// The new session stands: what the old one knew is said again, then what waited goes out.
     fn reopened(&mut self, answer: &Message, now: Instant, out: &mut Out) {
         self.recovery.reopened(now);
+        traffic::recovery(Recovery::SessionOpened, None);
         // Questions of the old session have nobody who waits for their answers.
         self.from_server.close_all();
         let (before, offered) = self.record.reopened(answer);
@@ -103,6 +105,7 @@ impl Core {
     /// No session is to be had: those who wait for one are told, and the next may ask again.
     fn session_refused(&mut self, now: Instant, out: &mut Out) {
         self.recovery.refused(now);
+        traffic::recovery(Recovery::SessionRefused, self.trouble.as_ref());
         while let Some(waiting) = self.waiting.pop() {
             self.end_waiting(&waiting, now, out);
         }

@@ -11,6 +11,7 @@ use super::waiting::Waiting;
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message};
+use crate::traffic::{self, Recovery};
 
 impl Core {
     pub(super) fn failed(&mut self, message: Message, error: Error, now: Instant, out: &mut Out) {
@@ -55,6 +56,7 @@ impl Core {
         match verdict {
             Again::Now => {
                 asked.was_repeated = true;
+                traffic::recovery(Recovery::SentAgain, Some(&error));
                 self.send_or_hold(message, now, out);
             }
             Again::WhenBack => {
@@ -77,6 +79,7 @@ impl Core {
                 if at > asked.since + limit {
                     return self.end(id, &error, now, out);
                 }
+                traffic::recovery(Recovery::AskedToWait, Some(&error));
                 let until = at + policy.away_wait;
                 self.waiting.push(Waiting { message, not_before: Some(at), until, order });
             }

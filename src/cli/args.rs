@@ -9,6 +9,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use super::config_file::ConfigFile;
+use crate::limits;
 
 /// What was typed, and where each value came from.
 pub(super) struct Parsed {
@@ -96,9 +97,11 @@ pub(super) enum Command {
     /// Connect a stdio client to the MCP server at URL (the same as just URL)
     Connect(Box<Connect>),
     /// Do the same against a small MCP server inside this program
-    Demo(Demo),
+    Demo(Box<Demo>),
     /// Show every setting, its value, and where it came from
     Config(Box<Connect>),
+    /// Show a file that --trace-file has written, to be read by a person
+    Trace(Trace),
 }
 
 #[derive(Args, Debug)]
@@ -159,6 +162,20 @@ pub(super) struct Demo {
 
     #[command(flatten)]
     pub(super) log: Log,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Trace {
+    /// The trace; what was moved to FILE.1 is shown before it
+    pub(super) file: PathBuf,
+
+    /// Only what belongs to the request with this id
+    #[arg(long)]
+    pub(super) id: Option<String>,
+
+    /// Only what belongs to messages with this method
+    #[arg(long)]
+    pub(super) method: Option<String>,
 }
 
 /// Tokens that need not stand on the command line.
@@ -327,6 +344,20 @@ pub(super) struct Log {
     /// Append log lines to a file in place of stderr
     #[arg(long, value_name = "FILE", env = "MCP_SPAN_LOG_FILE")]
     pub(super) log_file: Option<PathBuf>,
+
+    /// Write every message and HTTP exchange to a file, as JSON lines without credentials
+    #[arg(long, value_name = "FILE", env = "MCP_SPAN_TRACE_FILE")]
+    pub(super) trace_file: Option<PathBuf>,
+
+    /// What the trace may take on disk, in bytes; the older half is dropped
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "MCP_SPAN_TRACE_LIMIT",
+        default_value = "64M",
+        value_parser = trace_limit
+    )]
+    pub(super) trace_limit: usize,
 }
 
 impl Credentials {
@@ -406,11 +437,25 @@ fn bytes(text: &str) -> Result<usize, String> {
     number.checked_mul(unit).filter(|size| *size > 0).ok_or_else(wrong)
 }
 
+fn trace_limit(text: &str) -> Result<usize, String> {
+    let least = limits::TRACE_SIZE_LEAST;
+    match bytes(text)? {
+        size if size < least => Err(format!("it must be at least {}K", least / 1024)),
+        size => Ok(size),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    #[test]
+    fn the_built_in_limit_of_a_trace_is_the_one_of_the_limits() {
+        assert_eq!(trace_limit("64M"), Ok(limits::TRACE_SIZE));
+        assert!(trace_limit("1K").is_err());
+    }
 
     #[test]
     fn the_definition_is_sound() {

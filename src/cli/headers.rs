@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::expand::expand;
 use super::report::Usage;
-use crate::secret::{Scrubber, Secret};
+use crate::secret::{Scrubber, Secret, is_secret_name};
 use crate::wire::header;
 
 /// Reads all headers; their values are never part of an error. What was typed wins over the file.
@@ -46,7 +46,7 @@ fn read_line(
     let (value, values) = expand(&value, lookup).map_err(|usage| wrong(usage.0))?;
     let mut checked = header::parse_value(&name, &value).map_err(wrong)?;
     checked.set_sensitive(true);
-    if !values.is_empty() || is_secret(&name) {
+    if !values.is_empty() || is_secret_name(name.as_str()) {
         scrubber.add(&Secret::new(value));
     }
     values.into_iter().for_each(|value| scrubber.add(&Secret::new(value)));
@@ -66,14 +66,6 @@ fn read_file(path: &Path) -> Result<Vec<(String, String)>, Usage> {
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         .map(|(n, line)| (format!("{shown}, line {}", n + 1), line.to_owned()))
         .collect())
-}
-
-/// Names under which credentials travel.
-fn is_secret(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    ["auth", "cookie", "key", "token", "secret", "password", "credential", "signature"]
-        .iter()
-        .any(|word| name.contains(word))
 }
 
 #[cfg(test)]

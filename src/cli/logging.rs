@@ -4,23 +4,48 @@ use std::fs::{File, OpenOptions};
 
 use clap::ValueEnum;
 use tracing::level_filters::LevelFilter;
+use tracing::warn;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, fmt, registry};
+use tracing_subscriber::{Layer, Registry, fmt, registry};
 
 use super::args::{Format, Level, Log};
 use super::log_writer::{self, Lines};
 use super::report::Usage;
+use super::trace_file::TraceFile;
+use super::trace_layer;
+use crate::secret::Scrubber;
+use crate::traffic;
 
 const OURS: &str = env!("CARGO_CRATE_NAME");
 
 /// Starts logging. Without any word of the user's, only warnings are written.
-pub(super) fn start(typed: &Log) -> Result<(), Usage> {
+pub(super) fn start(typed: &Log, scrubber: &Scrubber) -> Result<(), Usage> {
     let filter = filter(typed, |name| std::env::var(name).ok());
-    if !filter.would_enable(OURS, &tracing::Level::ERROR) {
-        return Ok(());
+    let mut layers = Vec::new();
+    if filter.would_enable(OURS, &tracing::Level::ERROR) {
+        layers.push(log(typed)?.with_filter(filter).boxed());
     }
+    let trace = typed.trace_file.as_deref().map(|path| TraceFile::open(path, typed.trace_limit));
+    let trace = trace.transpose()?;
+    let is_busy = matches!(trace, Some(None));
+    if let Some(file) = trace.flatten() {
+        let only = Targets::new().with_target(traffic::TARGET, LevelFilter::TRACE);
+        layers.push(trace_layer::start(file, scrubber.clone())?.with_filter(only).boxed());
+    }
+    if !layers.is_empty() {
+        // Fails only if somebody has started it already.
+        let _ = registry().with(layers).try_init();
+    }
+    if is_busy {
+        warn!("another process writes to the trace file: this one writes none");
+    }
+    trace_layer::begin();
+    Ok(())
+}
+
+fn log(typed: &Log) -> Result<Box<dyn Layer<Registry> + Send + Sync>, Usage> {
     let writer = Lines(log_writer::install(match &typed.log_file {
         Some(path) => Box::new(open(path)?),
         None => Box::new(std::io::stderr()),
@@ -31,17 +56,19 @@ pub(super) fn start(typed: &Log) -> Result<(), Usage> {
         .with_target(false)
         .log_internal_errors(false)
         .with_writer(writer);
-    let layer = match typed.log_format {
+    Ok(match typed.log_format {
         Format::Text => lines.boxed(),
         Format::Json => lines.json().flatten_event(true).boxed(),
-    };
-    // Fails only if somebody has started it already.
-    let _ = registry().with(layer.with_filter(filter)).try_init();
-    Ok(())
+    })
+}
+
+/// What is logged: never the traffic, which has bodies, whatever the environment asks for.
+fn filter(typed: &Log, lookup: impl Fn(&str) -> Option<String>) -> Targets {
+    wanted(typed, lookup).with_target(traffic::TARGET, LevelFilter::OFF)
 }
 
 /// `-v` beats `--log-level`, which beats `MCP_SPAN_LOG_LEVEL`, which beats the names of others.
-fn filter(typed: &Log, lookup: impl Fn(&str) -> Option<String>) -> Targets {
+fn wanted(typed: &Log, lookup: impl Fn(&str) -> Option<String>) -> Targets {
     // The HTTP library below us logs, too; only who asks for it by name gets that.
     let only = |level| Targets::new().with_target(OURS, level);
     if typed.verbose {
@@ -89,7 +116,14 @@ mod tests {
     use super::*;
 
     fn log(verbose: bool, log_level: Option<Level>) -> Log {
-        Log { verbose, log_level, log_format: Format::Text, log_file: None }
+        Log {
+            verbose,
+            log_level,
+            log_format: Format::Text,
+            log_file: None,
+            trace_file: None,
+            trace_limit: 1,
+        }
     }
 
     /// The most talkative level that is written.
@@ -118,6 +152,10 @@ mod tests {
         assert_eq!(level(&plain, &[("LOG_LEVEL", "verbose")]), Some(Is::WARN));
         assert_eq!(level(&log(false, Some(Level::Off)), &[("DEBUG", "1")]), None);
         assert_eq!(level(&plain, &[("RUST_LOG", "mcp_span=debug,other=off")]), Some(Is::DEBUG));
+        for text in ["trace", "trace,a=trace", "mcp-span traffic=trace", "mcp-span=trace"] {
+            let filter = filter(&plain, |_| Some(text.to_owned()));
+            assert!(!filter.would_enable(traffic::TARGET, &Is::ERROR), "{text}: bodies");
+        }
         let debug = filter(&log(true, None), |_| None);
         assert!(!debug.would_enable("hyper_util::client", &Is::ERROR), "only our own lines");
     }

@@ -24,11 +24,20 @@ mod log_writer;
 mod logging;
 mod report;
 mod settings;
+mod timeline;
+mod trace;
+mod trace_file;
+mod trace_layer;
+mod trace_line;
+mod trace_summary;
+mod trace_words;
 
 use args::{Cli, Command};
 use compat::Translated;
 use config_file::ConfigFile;
 use report::Usage;
+
+use crate::secret::Scrubber;
 
 /// Runs the program and gives its exit code: 0 normal, 1 unexpected, 2 usage or configuration.
 #[must_use]
@@ -94,17 +103,18 @@ impl From<std::io::Error> for Failure {
 fn run(cli: Cli, ignored: &[String]) -> Result<ExitCode, Failure> {
     match cli.command {
         Some(Command::Demo(demo)) => {
-            logging::start(&demo.log)?;
+            logging::start(&demo.log, &Scrubber::default())?;
             on_runtime(demo::run(demo.link))
         }
         Some(Command::Connect(connect) | Command::Config(connect)) => connect_to(&connect, ignored),
+        Some(Command::Trace(typed)) => trace::run(&typed),
         None => connect_to(&cli.connect, ignored),
     }
 }
 
 fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Failure> {
     let settings = settings::of(typed)?;
-    logging::start(&typed.log)?;
+    logging::start(&typed.log, &settings.http.scrubber)?;
     if ignored.iter().any(|name| name == "--ignore-tool") {
         // Not silently: somebody may rely on it for protection.
         tracing::warn!("--ignore-tool has no effect here: all tools can be seen and called");
@@ -124,6 +134,7 @@ fn on_runtime(
     let code = runtime.block_on(runtime.spawn(command));
     // A thread that still waits for a terminal must not hold up the end.
     runtime.shutdown_background();
+    trace_layer::flush();
     log_writer::flush();
     code.unwrap_or_else(|error| Err(Failure::Unexpected(error.into())))
 }

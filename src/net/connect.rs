@@ -20,6 +20,7 @@ use tower_service::Service;
 use super::protocol::{Known, Protocol, Stream};
 use super::tls::LazyTls;
 use crate::limits;
+use crate::traffic;
 
 /// What can go wrong before a request is on its way.
 #[derive(Debug, thiserror::Error)]
@@ -112,10 +113,17 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let limit = self.timeout;
+        let told = traffic::Connecting::begin(&uri);
         let connect = self.clone().connect(uri);
         Box::pin(async move {
             let timed = tokio::time::timeout(limit, connect).await;
-            timed.unwrap_or(Err(ConnectFault::Timeout(limit)))
+            let opened = timed.unwrap_or(Err(ConnectFault::Timeout(limit)));
+            if let Some(told) = told {
+                // One that is kept for another pool is open all the same.
+                let fault = opened.as_ref().err();
+                told.end(fault.filter(|fault| !matches!(fault, ConnectFault::OtherProtocol)));
+            }
+            opened
         })
     }
 }

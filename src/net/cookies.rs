@@ -41,6 +41,11 @@ impl Jar {
         }
     }
 
+    /// The values of all of them.
+    pub fn values(&self) -> impl Iterator<Item = &str> {
+        self.cookies.iter().map(|cookie| cookie.value.as_str())
+    }
+
     fn note_at(&mut self, url: &Url, headers: &HeaderMap, now: SystemTime) {
         for header in headers.get_all(SET_COOKIE).iter().filter(|h| h.len() <= LONGEST) {
             let Some(cookie) = header.to_str().ok().and_then(|text| parse(text, url, now)) else {

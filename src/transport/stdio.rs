@@ -8,6 +8,7 @@ use super::{Ends, Incoming, Link, Written, channel, spawn};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Malformed, Message, Outliner, edit, parse_each, reply};
+use crate::traffic;
 use crate::wire::lines::{Line, Lines};
 
 /// Below this, queued messages are copied together and leave in one write.
@@ -72,7 +73,10 @@ struct Reader {
 impl Reader {
     fn look_at(&mut self, line: Line) -> impl Iterator<Item = Incoming> {
         let (whole, excess) = match line {
-            Line::Whole(bytes) => (Some(bytes), None),
+            Line::Whole(bytes) => {
+                traffic::message(traffic::Kind::Stdin, &bytes);
+                (Some(bytes), None)
+            }
             Line::Excess(piece) => {
                 self.outliner.feed(&piece);
                 (None, None)
@@ -126,6 +130,7 @@ async fn write(
         // What is queued goes out in one write.
         let rest = std::iter::from_fn(|| outgoing.try_recv());
         let lines = std::iter::once(first).chain(rest).map(|m| edit::one_line(m.bytes()));
+        let lines = lines.inspect(|line| traffic::message(traffic::Kind::Stdout, line));
         if let Err(error) = write_lines(&mut output, &mut buffer, lines).await {
             return debug!(%error, "writing ended");
         }

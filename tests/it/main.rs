@@ -14,6 +14,7 @@
 //! - `concurrency`: what runs side by side, what waits.
 //! - `going`: how the process ends.
 //! - `seeing`: logs, and what they never hold.
+//! - `trace`: trace files, and what is told of them.
 //! - `legacy_sse`: servers of the older transport. `legacy_calls`: how calls to them end.
 //!   `legacy_lost`: their streams end. `legacy_away`: they are not there.
 //! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
@@ -64,4 +65,5 @@ mod soak;
 mod stdio;
 mod support;
 mod timeouts;
+mod trace;
 mod usage;

@@ -13,6 +13,7 @@ use crate::limits;
 use crate::message::{Message, edit, peek};
 use crate::net::Content;
 use crate::secret::{Scrubber, shown};
+use crate::traffic;
 use crate::wire::{header, media};
 
 /// What the server's answer is, by its status and media type.
@@ -143,10 +144,14 @@ impl Refusal {
             }
         };
         let _ = tokio::time::timeout(limits::ERROR_BODY_WAIT, reading).await;
+        let body = collected.finish();
+        if !body.is_empty() {
+            traffic::message(traffic::Kind::HttpBody, &body);
+        }
         Self {
             status: parts.status,
             headers: parts.headers,
-            body: collected.finish(),
+            body,
             scrubber: context.settings.scrubber.clone(),
         }
     }

@@ -10,6 +10,7 @@ use tracing::{debug, warn};
 use crate::error::{Error, Kind};
 use crate::message::{Malformed, Message, Outline, Outliner, parse_each};
 use crate::net::{Content, Endpoint};
+use crate::traffic;
 use crate::wire::sse::{Decoder, TooLarge};
 
 /// How far a stream has been read, across the connections that carry it.
@@ -108,6 +109,7 @@ impl Events {
             }
             match self.decoder.next_event() {
                 Ok(Some(event)) => {
+                    traffic::event(&event, self.endpoint.url());
                     position.note(event.id.as_ref(), event.retry);
                     // Empty data primes a stream or keeps it alive.
                     if let Some(data) = event.data.filter(|data| !data.is_empty()) {

@@ -10,6 +10,7 @@ use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Message};
 use crate::revision::Envelope;
+use crate::traffic::{self, Recovery};
 use crate::transport::Incoming;
 
 /// The gate, and the way back for what cannot pass it.
@@ -99,6 +100,7 @@ impl Line {
     pub(super) async fn lose(&mut self, error: &Error) {
         self.lost.get_or_insert_with(|| (Instant::now(), error.clone()));
         if self.gate.lost() {
+            traffic::recovery(Recovery::SessionLost, Some(error));
             let _ = self.context.incoming.send(Incoming::SessionLost).await;
         }
     }

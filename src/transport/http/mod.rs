@@ -18,7 +18,8 @@ use crate::error::Error;
 use crate::limits::{self, Timeouts};
 use crate::message::Message;
 use crate::net::{self, Call, Content, Endpoint, HttpClient, Jar, Progress};
-use crate::secret::{Scrubber, shown};
+use crate::secret::{Scrubber, Secret, shown};
+use crate::traffic::{self, Recovery};
 
 mod answer;
 mod detect;
@@ -174,6 +175,7 @@ impl Context {
             Ok(None) => Ok(response),
             Ok(Some(renewed)) => {
                 debug!("the server refused the credentials: tried again with new ones");
+                traffic::recovery(Recovery::CredentialsRenewed, None);
                 renewed.apply(&mut call.headers);
                 call.progress.lower();
                 self.exchange(call).await
@@ -189,17 +191,45 @@ impl Context {
 
     /// One request and its answer, with the cookies that the server wants to see again.
     async fn exchange(&self, mut call: Call) -> Result<Response<Content>, Error> {
-        let Some(cookies) = &self.cookies else {
-            return Content::of(self.client.send(call).await?, self.endpoint.url());
-        };
         let endpoint = Arc::clone(&call.endpoint);
-        let jar = || cookies.lock().unwrap_or_else(PoisonError::into_inner);
-        jar().apply(endpoint.url(), &mut call.headers);
-        let response = self.client.send(call).await?;
-        if response.headers().contains_key(SET_COOKIE) {
-            jar().note(endpoint.url(), response.headers());
+        let url = endpoint.url();
+        let jar = || {
+            let cookies = self.cookies.as_ref();
+            cookies.map(|cookies| cookies.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        if let Some(jar) = jar() {
+            jar.apply(url, &mut call.headers);
         }
-        Content::of(response, endpoint.url())
+        let told = traffic::Exchange::begin(&call.method, url, &call.headers, &call.body);
+        let answer = self.client.send(call).await;
+        if let Some(told) = told {
+            told.end(&answer);
+        }
+        let response = answer?;
+        if response.headers().contains_key(SET_COOKIE)
+            && let Some(mut jar) = jar()
+        {
+            jar.note(url, response.headers());
+            // They go back with every request, and a server may show them to us in an error.
+            jar.values().for_each(|value| self.settings.scrubber.add_passing(&Secret::new(value)));
+        }
+        Content::of(response, url)
+    }
+
+    /// Notes that the server cannot be reached, if that is what `error` says.
+    fn note_absence(&self, error: &Error) {
+        if error.is_unreachable() && !self.is_away.swap(true, Ordering::Relaxed) {
+            traffic::recovery(Recovery::ServerAway, Some(error));
+        }
+    }
+
+    /// The server is there. Gives back whether it was not.
+    fn note_presence(&self) -> bool {
+        let was_away = self.is_away.swap(false, Ordering::Relaxed);
+        if was_away {
+            traffic::recovery(Recovery::ServerBack, None);
+        }
+        was_away
     }
 
     /// Whether the server may yet turn out to speak the older transport.

@@ -21,6 +21,7 @@ use crate::limits;
 use crate::message::{Head, Id, Message, edit, parse_each, peek, reply};
 use crate::net::{Call, Content, Flag, Progress};
 use crate::revision::{Cancel, Revision};
+use crate::traffic;
 use crate::transport::Incoming;
 use crate::wire::header;
 
@@ -134,8 +135,8 @@ impl Exchange {
                 Err(if begun { error } else { error.not_delivered() })
             }),
         };
-        if answer.as_ref().is_err_and(Error::is_unreachable) {
-            self.context.is_away.store(true, Ordering::Relaxed);
+        if let Err(error) = &answer {
+            self.context.note_absence(error);
         }
         answer
     }
@@ -172,7 +173,7 @@ impl Exchange {
     }
 
     async fn tell_reached(&self) {
-        if self.context.is_away.swap(false, Ordering::Relaxed) {
+        if self.context.note_presence() {
             let _ = self.context.incoming.send(Incoming::Reached).await;
         }
     }
@@ -199,6 +200,7 @@ impl Exchange {
     }
 
     async fn deliver_body(&mut self, body: Bytes) -> Result<(), Error> {
+        traffic::message(traffic::Kind::HttpBody, &body);
         if body.trim_ascii().is_empty() {
             return Err(self.no_response().because("the body of the answer is empty"));
         }

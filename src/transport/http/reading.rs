@@ -13,6 +13,7 @@ use crate::error::{Error, Kind};
 use crate::limits;
 use crate::net::Content;
 use crate::net::backoff::Backoff;
+use crate::traffic::{self, Recovery};
 use crate::wire::header;
 
 impl Exchange {
@@ -54,7 +55,10 @@ impl Exchange {
             }
             tokio::time::sleep(pause).await;
             match self.resume(last_id).await {
-                Ok(Resumed::Stream(resumed)) => body = Some(resumed),
+                Ok(Resumed::Stream(resumed)) => {
+                    traffic::recovery(Recovery::StreamResumed, None);
+                    body = Some(resumed);
+                }
                 Ok(Resumed::Busy) => away = None,
                 // Nobody is there to go on with it: the answer is lost with its server.
                 Ok(Resumed::Unreachable) => {

@@ -19,6 +19,7 @@ use crate::limits;
 use crate::message::{Head, Id, reply};
 use crate::net::Content;
 use crate::net::backoff::{Backoff, entropy};
+use crate::traffic::{self, Recovery};
 use crate::transport::Incoming;
 use crate::wire::header;
 
@@ -47,12 +48,16 @@ pub(super) async fn keep_open(
     let mut position = Position::default();
     let mut backoff = Backoff::default();
     let mut hasty = 0;
+    let mut was_open = false;
     let session = headers.get(header::SESSION_ID).cloned();
     loop {
         let since = Instant::now();
         position.moved = false;
         match open(&context, resuming(&headers, &position), session.is_some()).await {
             Opened::Stream(body) => {
+                if std::mem::replace(&mut was_open, true) {
+                    traffic::recovery(Recovery::StreamReopened, None);
+                }
                 read(&context, &reports, body, &mut position, session.as_ref()).await;
                 if since.elapsed() > limits::STREAM_STEADY {
                     backoff.reset();

@@ -1,7 +1,6 @@
 //! The one task that owns the stream: it opens it, lets messages leave, and matches the answers.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use http::Method;
 use tokio::sync::mpsc;
@@ -326,14 +325,12 @@ impl Driver {
     }
 
     pub(super) fn note_absence(&self, error: &Error) {
-        if error.is_unreachable() {
-            self.context.is_away.store(true, Ordering::Relaxed);
-        }
+        self.context.note_absence(error);
     }
 
     /// The server is there, if it was not.
     pub(super) async fn reached(&mut self) {
-        if self.context.is_away.swap(false, Ordering::Relaxed) {
+        if self.context.note_presence() {
             self.pass_on(Incoming::Reached).await;
         }
     }

@@ -1,0 +1,346 @@
+//! Tells a trace to a person: one line an event, and what all of them come to. Pure.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+use super::trace_line::{Entry, Sort, Told, canonical, plain};
+use super::trace_summary::Summary;
+use super::trace_words::{Chunk, Exchange, Incident, duration, label, seconds};
+
+/// What is to be shown; nothing in it means everything.
+#[derive(Debug, Default)]
+pub(super) struct Filter {
+    pub(super) id: Option<String>,
+    pub(super) method: Option<String>,
+}
+
+impl Filter {
+    fn is_empty(&self) -> bool {
+        self.id.is_none() && self.method.is_none()
+    }
+
+    fn wants(&self, id: Option<&str>, method: Option<&str>) -> bool {
+        // An id is typed as it is written in JSON, or without the quotes of a string.
+        let is_it = |wanted: &str, id: &str| {
+            id.trim_matches('"') == wanted || canonical(wanted).as_deref() == Some(id)
+        };
+        self.id.as_deref().is_none_or(|wanted| id.is_some_and(|id| is_it(wanted, id)))
+            && self.method.as_deref().is_none_or(|wanted| method == Some(wanted))
+    }
+}
+
+/// Who says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Client,
+    Server,
+}
+
+/// A request without an answer so far.
+#[derive(Debug)]
+struct Asked {
+    method: String,
+    at: i64,
+    is_wanted: bool,
+    is_cancelled: bool,
+}
+
+/// What has been told so far.
+#[derive(Debug, Default)]
+pub(super) struct Timeline {
+    filter: Filter,
+    start: Option<i64>,
+    readable: usize,
+    unreadable: usize,
+    by_client: HashMap<String, Asked>,
+    by_server: HashMap<String, Asked>,
+    summary: Summary,
+}
+
+impl Timeline {
+    pub(super) fn new(filter: Filter) -> Self {
+        Self { filter, ..Self::default() }
+    }
+
+    /// Whether there were more than `many` lines, and none of them of a trace.
+    pub(super) fn is_nonsense(&self, many: usize) -> bool {
+        self.readable == 0 && self.unreadable >= many
+    }
+
+    /// What a line of the trace says; nothing if that is of no interest.
+    pub(super) fn line(&mut self, line: &str) -> String {
+        if line.trim().is_empty() {
+            return String::new();
+        }
+        let Some(entry) = Entry::read(line) else {
+            self.unreadable += 1;
+            return String::new();
+        };
+        self.readable += 1;
+        let since = *self.start.get_or_insert(entry.at);
+        let time = format!("{:+.3}", seconds(entry.at - since));
+        let direction = plain(&entry.direction).replace("->", " → ");
+        let all = self.tell(&entry);
+        let lines = all.into_iter().map(|what| format!("{time:>9}  {direction:<15}  {what}\n"));
+        lines.collect()
+    }
+
+    /// What all of it comes to.
+    pub(super) fn summary(mut self) -> String {
+        self.end_run();
+        self.summary.text(self.unreadable)
+    }
+
+    fn tell(&mut self, entry: &Entry<'_>) -> Vec<String> {
+        match &*entry.kind {
+            "STDIN" => self.crossing(entry, Side::Client),
+            "STDOUT" => self.crossing(entry, Side::Server),
+            "HTTP_REQ" => {
+                let exchange: Exchange = entry.data();
+                self.exchange(&exchange, exchange.request())
+            }
+            "HTTP_RES" => {
+                let exchange: Exchange = entry.data();
+                self.exchange(&exchange, exchange.answer())
+            }
+            "HTTP_BODY" => self.seen(entry.data),
+            "SSE_CHUNK" => self.event(&entry.data()),
+            kind => {
+                let is_shown = self.concerns();
+                let incident: Incident = entry.data();
+                match kind {
+                    "START" => self.end_run(),
+                    "RECOVERY" if is_shown => self.summary.recovery(&incident.name()),
+                    _ => {}
+                }
+                if is_shown { vec![incident.words(kind)] } else { Vec::new() }
+            }
+        }
+    }
+
+    /// Whether what befalls all is to be shown: it befalls somebody who is.
+    fn concerns(&self) -> bool {
+        self.filter.is_empty() || self.by_client.values().any(|asked| asked.is_wanted)
+    }
+
+    /// A message of `from` that has reached the other side, or is about to.
+    fn crossing(&mut self, entry: &Entry<'_>, from: Side) -> Vec<String> {
+        let all = Told::all(entry.data);
+        all.iter().filter_map(|told| self.message(told, from, entry.at)).collect()
+    }
+
+    fn message(&mut self, told: &Told, from: Side, at: i64) -> Option<String> {
+        let what = self.describe(told);
+        let (asks, answers) = match from {
+            Side::Client => (&mut self.by_client, &mut self.by_server),
+            Side::Server => (&mut self.by_server, &mut self.by_client),
+        };
+        if let (Sort::Request, Some(id), Some(method)) = (told.sort, &told.id, &told.method) {
+            let is_wanted = self.filter.wants(Some(id), Some(method));
+            let asked = Asked { method: method.clone(), at, is_wanted, is_cancelled: false };
+            asks.entry(id.clone()).or_insert(asked);
+            if is_wanted && from == Side::Client {
+                self.summary.requests += 1;
+            }
+            return what.filter(|_| is_wanted);
+        }
+        if let Some(asked) = told.cancels.as_ref().and_then(|id| asks.get_mut(id)) {
+            asked.is_cancelled = true;
+        }
+        let is_answer = matches!(told.sort, Sort::Answer | Sort::Error);
+        let asked = told.id.as_ref().filter(|_| is_answer).and_then(|id| answers.remove(id));
+        let Some(asked) = asked else { return what };
+        let took = at - asked.at;
+        if asked.is_wanted && from == Side::Server {
+            let label = label(told.id.as_deref(), Some(&asked.method));
+            self.summary.answered(told.sort == Sort::Error, took, label);
+        }
+        what.map(|what| format!("{what}, after {}", duration(took)))
+    }
+
+    /// The same on its way: it is shown, and changes nothing.
+    fn seen(&self, data: &RawValue) -> Vec<String> {
+        Told::all(data).iter().filter_map(|told| self.describe(told)).collect()
+    }
+
+    fn describe(&self, told: &Told) -> Option<String> {
+        let id = told.id.as_deref().or(told.cancels.as_deref());
+        let asked = id.and_then(|id| self.by_client.get(id).or_else(|| self.by_server.get(id)));
+        let is_answer = matches!(told.sort, Sort::Answer | Sort::Error);
+        let related = asked.filter(|_| is_answer || told.cancels.is_some());
+        let method = told.method.as_deref();
+        let of = related.map(|asked| asked.method.as_str());
+        if !self.filter.wants(id, of.or(method)) {
+            return None;
+        }
+        let size = told.size.map_or(String::new(), |size| format!(" ({size} bytes)"));
+        let what = match told.sort {
+            Sort::Request => label(id, method),
+            Sort::Notification if told.cancels.is_some() => {
+                format!("{} of {}", method.unwrap_or_default(), label(id, of))
+            }
+            Sort::Notification => method.unwrap_or_default().to_owned(),
+            Sort::Answer => format!("answer to {}", label(id, of)),
+            Sort::Error => {
+                let error = told.error.as_deref().unwrap_or("an error");
+                format!("error to {}: {error}", label(id, of))
+            }
+            Sort::Other => {
+                format!("no message: {}", told.text.as_deref().unwrap_or("something else"))
+            }
+        };
+        Some(what + &size)
+    }
+
+    fn exchange(&self, exchange: &Exchange, what: String) -> Vec<String> {
+        let (id, rpc) = (exchange.id(), exchange.rpc_method());
+        let asked = id.as_ref().and_then(|id| self.by_client.get(id));
+        let method = rpc.or(asked.map(|asked| asked.method.clone()));
+        let is_wanted = self.filter.wants(id.as_deref(), method.as_deref());
+        if is_wanted { vec![what] } else { Vec::new() }
+    }
+
+    fn event(&self, data: &Chunk) -> Vec<String> {
+        let name = data.event.as_deref().filter(|name| *name != "message").map(plain);
+        let Some(content) = &data.data else {
+            let what = "an event without data".to_owned();
+            return if self.filter.is_empty() { vec![what] } else { Vec::new() };
+        };
+        if let (Some("endpoint"), Ok(url)) = (name.as_deref(), serde_json::from_str(content.get()))
+        {
+            let what = format!("the address for messages: {}", plain(url));
+            return if self.filter.is_empty() { vec![what] } else { Vec::new() };
+        }
+        let name = name.map_or("event".to_owned(), |name| format!("event '{name}'"));
+        self.seen(content).into_iter().map(|what| format!("{name}: {what}")).collect()
+    }
+
+    /// What a run has left open stays so.
+    fn end_run(&mut self) {
+        self.by_server.clear();
+        let mut open: Vec<(String, Asked)> = self.by_client.drain().collect();
+        open.sort_by_key(|(_, asked)| asked.at);
+        for (id, asked) in open.into_iter().filter(|(_, asked)| asked.is_wanted) {
+            let at = seconds(asked.at - self.start.unwrap_or_default());
+            let note = if asked.is_cancelled { ", cancelled by the client" } else { "" };
+            let label = label(Some(&id), Some(&asked.method));
+            self.summary.open(asked.is_cancelled, format!("{label}, asked at {at:+.3}{note}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A trace of lines `second type data`.
+    fn tell(filter: Filter, lines: &[&str]) -> (String, String) {
+        let mut timeline = Timeline::new(filter);
+        let mut told = String::new();
+        for line in lines {
+            let mut parts = line.splitn(3, ' ');
+            let (at, kind, data) = (parts.next().unwrap(), parts.next().unwrap(), parts.next());
+            told += &timeline.line(&format!(
+                r#"{{"timestamp":"2026-11-15T14:05:{at}Z","direction":"a->b","type":"{kind}","data":{}}}"#,
+                data.unwrap()
+            ));
+        }
+        (told, timeline.summary())
+    }
+
+    const TALK: [&str; 13] = [
+        r#"00.000 START {"version":"1.2.3","system":"linux"}"#,
+        r#"00.001 STDIN {"id":1,"method":"initialize"}"#,
+        r#"00.002 HTTP_REQ {"method":"POST","url":"http://h/mcp","size":9,"id":1,"rpcMethod":"initialize"}"#,
+        r#"00.100 HTTP_RES {"status":200,"headers":{"content-type":"application/json"},"ms":98.5,"id":1,"rpcMethod":"initialize"}"#,
+        r#"00.101 HTTP_BODY {"id":1,"result":{}}"#,
+        r#"00.102 STDOUT {"id":1,"result":{}}"#,
+        r#"01.000 STDIN {"id":"x","method":"tools/call"}"#,
+        r#"01.100 RECOVERY {"what":"session-lost","why":"HTTP 404"}"#,
+        r#"02.000 STDIN {"id":2,"method":"tools/list"}"#,
+        r#"02.100 SSE_CHUNK {"data":{"id":"x","error":{"code":-32601,"message":"no"}}}"#,
+        r#"02.500 STDOUT {"id":"x","error":{"code":-32601,"message":"no"}}"#,
+        r#"03.000 STDOUT {"id":"s","method":"roots/list"}"#,
+        r#"03.250 STDIN {"id":"s","result":{}}"#,
+    ];
+
+    #[test]
+    fn a_conversation_is_told_in_words() {
+        let (told, summary) = tell(Filter::default(), &TALK);
+        let lines: Vec<&str> = told.lines().collect();
+        assert_eq!(lines[0], "   +0.000  a → b            mcp-span 1.2.3 starts (linux)");
+        assert!(lines[2].ends_with("POST http://h/mcp initialize #1, 9 bytes"), "{told}");
+        assert!(
+            lines[3].ends_with("200 application/json to initialize #1, after 98.5 ms"),
+            "{told}"
+        );
+        assert!(
+            lines[5].ends_with("+0.102  a → b            answer to initialize #1, after 101.0 ms")
+        );
+        assert!(lines[7].ends_with("** the server has lost the session: HTTP 404"), "{told}");
+        assert!(lines[9].ends_with("event: error to tools/call #\"x\": -32601 no"), "{told}");
+        assert!(
+            lines[10].ends_with("error to tools/call #\"x\": -32601 no, after 1.50 s"),
+            "{told}"
+        );
+        assert!(lines[12].ends_with("answer to roots/list #\"s\", after 250.0 ms"), "{told}");
+        assert_eq!(
+            summary,
+            "\nNever answered:\n  tools/list #2, asked at +2.000\n\n\
+             3 requests: 1 answered, 1 with an error, 1 never answered\n\
+             Slowest: tools/call #\"x\" 1.50 s, initialize #1 101.0 ms\n\
+             Recoveries: session lost 1\n"
+        );
+    }
+
+    #[test]
+    fn filters_show_what_belongs_to_a_request_and_what_befell_it() {
+        let filter = |id: Option<&str>, method: Option<&str>| Filter {
+            id: id.map(str::to_owned),
+            method: method.map(str::to_owned),
+        };
+        for filter in [filter(Some("x"), None), filter(None, Some("tools/call"))] {
+            let (told, summary) = tell(filter, &TALK);
+            assert_eq!(told.lines().count(), 4, "{told}");
+            assert!(told.contains("lost the session") && !told.contains("initialize"), "{told}");
+            assert!(summary.contains("1 request: 0 answered, 1 with an error\n"), "{summary}");
+        }
+        let (told, _) = tell(filter(Some("1"), None), &TALK);
+        assert_eq!(told.lines().count(), 5, "{told}");
+        let (told, summary) = tell(filter(Some("nobody"), None), &TALK);
+        assert!(told.is_empty() && summary.contains("0 requests"), "{told}{summary}");
+    }
+
+    #[test]
+    fn an_id_may_be_used_again_by_a_later_run_and_cancelled_is_not_unanswered() {
+        let (_, summary) = tell(
+            Filter::default(),
+            &[
+                r#"00.0 STDIN {"id":1,"method":"a"}"#,
+                r#"01.0 START {}"#,
+                r#"02.0 STDIN {"id":1,"method":"b"}"#,
+                r#"03.0 STDIN {"method":"notifications/cancelled","params":{"requestId":1}}"#,
+            ],
+        );
+        assert!(summary.contains("a #1, asked at +0.000\n"), "{summary}");
+        assert!(summary.contains("b #1, asked at +2.000, cancelled by the client"), "{summary}");
+        assert!(
+            summary.contains("2 requests: 0 answered, 1 cancelled, 1 never answered"),
+            "{summary}"
+        );
+    }
+
+    #[test]
+    fn lines_that_are_none_are_counted() {
+        let mut timeline = Timeline::default();
+        assert!(timeline.is_nonsense(0));
+        for line in ["garbage", "{}", "", "{\"timestamp\":\"x\"}"] {
+            assert_eq!(timeline.line(line), "");
+        }
+        assert!(timeline.is_nonsense(3) && !timeline.is_nonsense(4));
+        timeline.line(r#"{"timestamp":"2026-11-15T14:05:00Z","direction":"","type":"","data":7}"#);
+        assert!(!timeline.is_nonsense(0));
+        assert!(timeline.summary().ends_with("3 lines could not be read\n"));
+    }
+}

@@ -1,0 +1,82 @@
+//! `mcp-span trace`: a trace file, told to a person.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::Failure;
+use super::args::Trace;
+use super::report::Usage;
+use super::timeline::{Filter, Timeline};
+use super::trace_file::older;
+
+/// No line of a trace is longer: its messages are cut long before.
+const LONGEST_LINE: u64 = 4 * 1024 * 1024;
+
+/// After so many lines without a single one of a trace, it is none.
+const PATIENCE: usize = 1000;
+
+/// Prints the timeline and its summary.
+pub(super) fn run(typed: &Trace) -> Result<ExitCode, Failure> {
+    let filter = Filter { id: typed.id.clone(), method: typed.method.clone() };
+    let mut out = BufWriter::new(io::stdout().lock());
+    match show(&typed.file, Timeline::new(filter), &mut out)? {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        // Whoever closes the pipe has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The outer error is about the file, the inner one about the output.
+fn show(
+    path: &Path,
+    mut timeline: Timeline,
+    out: &mut impl Write,
+) -> Result<io::Result<()>, Usage> {
+    let older = older(path);
+    let has_older = older.is_file();
+    let mut files = Vec::new();
+    if has_older {
+        files.push(open(&older)?);
+    }
+    if !has_older || path.exists() {
+        files.push(open(path)?);
+    }
+    for mut file in files {
+        let mut line = Vec::new();
+        while read_line(&mut file, &mut line, path)? {
+            let told = timeline.line(&String::from_utf8_lossy(&line));
+            if timeline.is_nonsense(PATIENCE) {
+                return Err(no_trace(path));
+            }
+            if let Err(error) = out.write_all(told.as_bytes()) {
+                return Ok(Err(error));
+            }
+        }
+    }
+    if timeline.is_nonsense(0) {
+        return Err(no_trace(path));
+    }
+    Ok(out.write_all(timeline.summary().as_bytes()).and_then(|()| out.flush()))
+}
+
+fn open(path: &Path) -> Result<BufReader<File>, Usage> {
+    File::open(path).map(BufReader::new).map_err(|error| unreadable(path, &error))
+}
+
+fn read_line(file: &mut impl BufRead, line: &mut Vec<u8>, path: &Path) -> Result<bool, Usage> {
+    line.clear();
+    let read = file.take(LONGEST_LINE).read_until(b'\n', line);
+    read.map(|read| read > 0).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Usage {
+    Usage::new(format!("the trace {} cannot be read: {error}", path.display()))
+}
+
+fn no_trace(path: &Path) -> Usage {
+    let path = path.display();
+    Usage::new(format!("{path} is not a trace: give a file that --trace-file has written"))
+}

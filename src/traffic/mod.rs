@@ -1,0 +1,309 @@
+//! What crosses the bridge, told to whoever listens: events of a target of their own, which cost
+//! one comparison where nobody does.
+//!
+//! They hold bodies, so no log may take them. Known credentials are left out here, by the type or
+//! the name of what carries them; whoever writes the rest down must still scrub it.
+
+use std::fmt::Display;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::Uri;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use tracing::Level;
+use url::Url;
+
+use crate::error::Error;
+use crate::limits;
+use crate::message::{Message, edit};
+use crate::secret::{beginning, shown};
+use crate::wire::sse::Event;
+
+mod exchange;
+mod headers;
+
+pub use exchange::Exchange;
+
+/// The target of all these events. No module path looks like it.
+pub const TARGET: &str = "mcp-span traffic";
+
+/// What sort of thing happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A line of the client's.
+    Stdin,
+    /// A line for the client.
+    Stdout,
+    /// A request leaves.
+    HttpReq,
+    /// The head of its answer, or the reason that there is none.
+    HttpRes,
+    /// The body of an answer that is no stream.
+    HttpBody,
+    /// One event of a stream.
+    SseChunk,
+    /// A connection was opened, or was not.
+    Connection,
+    /// Something was lost, or found again.
+    Recovery,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stdin => "STDIN",
+            Self::Stdout => "STDOUT",
+            Self::HttpReq => "HTTP_REQ",
+            Self::HttpRes => "HTTP_RES",
+            Self::HttpBody => "HTTP_BODY",
+            Self::SseChunk => "SSE_CHUNK",
+            Self::Connection => "CONNECTION",
+            Self::Recovery => "RECOVERY",
+        }
+    }
+
+    fn direction(self) -> &'static str {
+        match self {
+            Self::Stdin => "client->bridge",
+            Self::Stdout => "bridge->client",
+            Self::HttpReq | Self::Connection | Self::Recovery => "bridge->server",
+            Self::HttpRes | Self::HttpBody | Self::SseChunk => "server->bridge",
+        }
+    }
+}
+
+/// What was lost, or found again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recovery {
+    /// The server no longer knows the session.
+    SessionLost,
+    /// Another one stands in its place.
+    SessionOpened,
+    /// The server wants no other.
+    SessionRefused,
+    /// The server cannot be reached.
+    ServerAway,
+    /// It can be reached again.
+    ServerBack,
+    /// The server's own stream was opened again.
+    StreamReopened,
+    /// The stream of an answer goes on where it was cut.
+    StreamResumed,
+    /// The server refused the credentials, and there are new ones.
+    CredentialsRenewed,
+    /// A request that did no harm is sent once more.
+    SentAgain,
+    /// A request waits, since the server asked for a pause.
+    AskedToWait,
+}
+
+/// Whether anybody listens.
+#[inline]
+#[must_use]
+pub fn is_on() -> bool {
+    tracing::enabled!(target: TARGET, Level::TRACE)
+}
+
+fn tell(kind: Kind, data: &impl Serialize) {
+    if let Ok(data) = serde_json::to_string(data) {
+        let (direction, kind) = (kind.direction(), kind.name());
+        tracing::trace!(target: TARGET, direction, kind, data);
+    }
+}
+
+/// A message, or what stands where one should be.
+pub fn message(kind: Kind, bytes: &Bytes) {
+    if is_on() {
+        tell(kind, &content(bytes));
+    }
+}
+
+/// An event of a stream that came from `url`.
+pub fn event(event: &Event, url: &Url) {
+    if is_on() {
+        tell(Kind::SseChunk, &chunk(event, url));
+    }
+}
+
+/// Something was lost, or found again.
+pub fn recovery(what: Recovery, why: Option<&Error>) {
+    #[derive(Serialize)]
+    struct Data {
+        what: Recovery,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    }
+    if is_on() {
+        tell(Kind::Recovery, &Data { what, why: why.map(in_words) });
+    }
+}
+
+/// An error with its cause.
+fn in_words(error: &Error) -> String {
+    match &error.reason {
+        Some(reason) => format!("{error}: {reason}"),
+        None => error.to_string(),
+    }
+}
+
+/// A connection that is being opened.
+#[derive(Debug)]
+pub struct Connecting {
+    to: String,
+    since: Instant,
+}
+
+impl Connecting {
+    /// Begins; `None` if nobody listens.
+    #[must_use]
+    pub fn begin(to: &Uri) -> Option<Self> {
+        let place = |to: &Uri| to.authority().map(ToString::to_string).unwrap_or_default();
+        is_on().then(|| Self { to: place(to), since: Instant::now() })
+    }
+
+    /// It is open, or has failed.
+    pub fn end(self, failure: Option<&impl Display>) {
+        #[derive(Serialize)]
+        struct Data {
+            to: String,
+            opened: bool,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            why: Option<String>,
+            ms: f64,
+        }
+        let (opened, why) = (failure.is_none(), failure.map(ToString::to_string));
+        let ms = milliseconds(self.since.elapsed());
+        tell(Kind::Connection, &Data { to: self.to, opened, why, ms });
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// JSON as it is, on one line; large messages by their beginning; anything else as a text.
+fn content(bytes: &Bytes) -> Box<RawValue> {
+    if bytes.len() > limits::TRACE_MESSAGE {
+        return raw(&Large::of(bytes));
+    }
+    let line = edit::one_line(&bytes.slice_ref(bytes.trim_ascii()));
+    serde_json::from_slice(&line).unwrap_or_else(|_| raw(&String::from_utf8_lossy(&line)))
+}
+
+fn raw(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).unwrap_or_default()
+}
+
+/// A message that is too large for a trace.
+#[derive(Serialize)]
+struct Large {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<String>,
+    size: usize,
+    beginning: String,
+}
+
+impl Large {
+    fn of(bytes: &Bytes) -> Self {
+        let (r#type, id, method) = match Message::parse(bytes.clone()) {
+            Ok(message) => {
+                let (id, method) = head(&message);
+                (Some(message.type_name()), id, method)
+            }
+            Err(_) => (None, None, None),
+        };
+        // A cut character becomes a mark, and the cut moves before it.
+        let start = String::from_utf8_lossy(&bytes[..limits::TRACE_BEGINNING + 4]);
+        let beginning = beginning(&start, limits::TRACE_BEGINNING).to_owned();
+        Self { r#type, id, method, size: bytes.len(), beginning }
+    }
+}
+
+fn head(message: &Message) -> (Option<Box<RawValue>>, Option<String>) {
+    let id = message.id().and_then(|id| RawValue::from_string(id.as_json().to_owned()).ok());
+    (id, message.method().map(str::to_owned))
+}
+
+fn chunk(event: &Event, url: &Url) -> impl Serialize {
+    #[derive(Serialize)]
+    struct Chunk {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        event: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        retry: Option<u128>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<Box<RawValue>>,
+    }
+    let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+    let is_address = event.name.as_deref() == Some(b"endpoint");
+    Chunk {
+        event: event.name.as_ref().map(text),
+        id: event.id.as_ref().map(text),
+        retry: event.retry.map(|retry| retry.as_millis()),
+        data: event.data.as_ref().map(|data| match is_address {
+            // It names the session, and whoever knows that is in it.
+            true => raw(&url.join(text(data).trim()).map(|url| shown(&url)).unwrap_or_default()),
+            false => content(data),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(bytes: impl Into<Bytes>) -> String {
+        content(&bytes.into()).get().to_owned()
+    }
+
+    #[test]
+    fn json_stays_as_it_is_and_anything_else_becomes_a_text() {
+        assert_eq!(told(r#" {"a": 1.00000000000000000001} "#), r#"{"a": 1.00000000000000000001}"#);
+        assert_eq!(told("{\n\"a\":1\r\n}"), "{ \"a\":1  }");
+        assert_eq!(told("[1,2]"), "[1,2]");
+        assert_eq!(told("garbage \"x\""), r#""garbage \"x\"""#);
+        assert_eq!(told(&b"{\"a\":\"\xff\"}"[..]), "\"{\\\"a\\\":\\\"\u{fffd}\\\"}\"");
+        assert_eq!(told(""), "\"\"");
+    }
+
+    #[test]
+    fn large_messages_are_told_by_size_head_and_beginning() {
+        let filler = "ä".repeat(limits::TRACE_MESSAGE);
+        let told = told(format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"a b":"{filler}"}}}}"#));
+        let value: serde_json::Value = serde_json::from_str(&told).unwrap();
+        assert_eq!((&value["id"], &value["type"]), (&7.into(), &"response".into()));
+        assert!(value["size"].as_u64().unwrap() > 2 * 64 * 1024);
+        assert_eq!(value["beginning"], r#"{"jsonrpc":"2.0","id":7,"result":{"a b":"#);
+    }
+
+    #[test]
+    fn events_keep_their_fields_and_an_address_keeps_its_session_to_itself() {
+        let url = Url::parse("http://h/sse").unwrap();
+        let text = |event: &Event| serde_json::to_string(&chunk(event, &url)).unwrap();
+        let event = Event {
+            name: Some("endpoint".into()),
+            data: Some("/messages?sessionId=abc".into()),
+            ..Event::default()
+        };
+        assert_eq!(
+            text(&event),
+            r#"{"event":"endpoint","data":"http://h/messages?sessionId=[secret]"}"#
+        );
+        let event = Event {
+            id: Some("7".into()),
+            retry: Some(Duration::from_secs(1)),
+            data: Some(r#"{"b":1}"#.into()),
+            ..Event::default()
+        };
+        assert_eq!(text(&event), r#"{"id":"7","retry":1000,"data":{"b":1}}"#);
+        assert_eq!(text(&Event::default()), "{}");
+    }
+}
