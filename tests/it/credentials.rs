@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use crate::support::{Bridge, Reply, Request, Server, polite, request, run};
+use crate::support::{Bridge, Hub, Reply, Request, Server, polite, request, run};
 
 /// A token that the server takes, until the test changes it.
 #[derive(Clone)]
@@ -273,6 +273,27 @@ async fn the_servers_own_stream_gets_a_new_token_first() {
     assert_eq!(tokens[2].as_deref(), Some("Bearer second-token"));
     let (_, _, stderr) = bridge.finish().await;
     assert_eq!(stderr, "");
+}
+
+#[tokio::test]
+async fn a_server_of_the_older_transport_gets_new_tokens_on_get_and_post_alike() {
+    let taken = Taken::new("first-token");
+    let guard = taken.clone();
+    let hub = Hub::start(move |r, _| (!guard.allows(r)).then(|| Reply::status(401, "", ""))).await;
+    let printer = Printer::new("first-token");
+    let command = printer.command();
+    let mut bridge = hub.ready(&["--bearer-command", &command]).await;
+    printer.set("second-token");
+    taken.set("second-token");
+    assert!(bridge.ask(request(1, "a")).await["result"].is_object(), "a POST");
+    printer.set("third-token");
+    taken.set("third-token");
+    hub.streams.newest().end();
+    assert!(bridge.receive().await["method"].as_str().unwrap().ends_with("list_changed"));
+    assert!(bridge.ask(request(2, "a")).await["result"].is_object(), "a GET, and all after it");
+    let (_, _, stderr) = bridge.finish().await;
+    assert_eq!(stderr, "");
+    assert_eq!(printer.runs(), 3);
 }
 
 #[tokio::test]

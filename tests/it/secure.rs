@@ -1,6 +1,6 @@
 //! https: real TLS, with a certificate authority of the test's own in the platform's place.
 
-use crate::support::{Authority, Bridge, Server, Store, polite, request};
+use crate::support::{Authority, Bridge, Hub, Server, Store, polite, request};
 
 #[tokio::test]
 async fn a_server_whose_authority_is_in_the_platforms_store_is_trusted() {
@@ -29,5 +29,22 @@ async fn any_other_server_is_not_and_sees_no_request() {
         assert!(error["message"].as_str().unwrap().contains("localhost"), "{error}");
         assert!(error["data"]["reason"].as_str().unwrap().contains("certificate"), "{error}");
         assert!(server.requests().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn the_older_transport_goes_over_https_as_well() {
+    let authority = Authority::new("localhost");
+    let store = Store::with(&authority);
+    for protocol in ["http/1.1", "h2"] {
+        let hub = Hub::start_tls(authority.config(&[protocol]), |_, _| None).await;
+        let mut bridge = Bridge::start_with(&[&hub.url], &store.env());
+        bridge.handshake().await;
+        for id in 1..20 {
+            assert!(bridge.ask(request(id, "a")).await["result"].is_object(), "{protocol}");
+        }
+        let (rest, status, stderr) = bridge.finish().await;
+        assert_eq!((rest.len(), status.code(), stderr.as_str()), (0, Some(0), ""), "{protocol}");
+        assert_eq!(hub.streams.count(), 1);
     }
 }

@@ -1,5 +1,6 @@
 //! The scripted server's HTTP/2: each request a stream, each reply played on it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -59,7 +60,7 @@ async fn serve(
     let text = |value: &HeaderValue| value.to_str().expect("a header in ASCII").to_owned();
     let request = Request {
         http_method: head.method.to_string(),
-        path: head.uri.path().to_owned(),
+        path: head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
         headers: head.headers.iter().map(|(n, v)| (n.to_string(), text(v))).collect(),
         body,
     };
@@ -73,14 +74,25 @@ async fn serve(
 
 /// `None` if the peer has given the stream up.
 async fn play(reply: Reply, mut respond: SendResponse<Bytes>) -> Option<()> {
-    let ends_by_itself = !reply.steps.iter().any(|s| matches!(s, Step::Chunk(_) | Step::End));
+    let is_open = |s: &Step| matches!(s, Step::Chunk(_) | Step::End | Step::Feed(_));
+    let ends_by_itself = !reply.steps.iter().any(is_open);
     let mut stream = match reply.head {
         Some(head) => Some(respond.send_response(response(&head), false).ok()?),
         None => None,
     };
-    let steps = reply.steps.len();
-    for (number, step) in reply.steps.into_iter().enumerate() {
-        let is_last = ends_by_itself && number + 1 == steps;
+    let mut steps = VecDeque::from(reply.steps);
+    while let Some(mut step) = steps.pop_front() {
+        if let Step::Feed(feed) = &step {
+            let next = tokio::select! {
+                next = feed.next() => next,
+                () = reset(&mut respond, &mut stream) => return None,
+            };
+            if !matches!(next, Step::End) {
+                steps.push_front(step);
+            }
+            step = next;
+        }
+        let is_last = ends_by_itself && steps.is_empty();
         match step {
             Step::Raw(bytes) | Step::Chunk(bytes) => {
                 stream.as_mut()?.send_data(Bytes::from(bytes), is_last).ok()?;
@@ -105,7 +117,7 @@ async fn play(reply: Reply, mut respond: SendResponse<Bytes>) -> Option<()> {
                 return None;
             }
             Step::Close | Step::Reset => panic!("a stream is stopped, not closed"),
-            Step::Feed(_) => panic!("nobody feeds a stream of HTTP/2 yet"),
+            Step::Feed(_) => panic!("a feed holds no other"),
         }
     }
     Some(())

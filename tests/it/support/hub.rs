@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
+use tokio_rustls::rustls::ServerConfig;
+
 use super::{Bridge, Feed, Reply, Request, Server, result};
 
 /// The server, and the streams that it has opened.
@@ -50,6 +52,16 @@ impl Hub {
         let sessions = Sessions { count: 100, known: BTreeMap::new() };
         let streams = Arc::new(Streams(Mutex::new(sessions)));
         let server = Server::start_at(address, streams.script(script)).await;
+        Self { server, streams }
+    }
+
+    /// The same behind TLS, for the name `localhost`.
+    pub(crate) async fn start_tls(
+        config: ServerConfig,
+        script: impl Fn(&Request, &Streams) -> Option<Reply> + Send + Sync + 'static,
+    ) -> Self {
+        let streams = Arc::new(Streams::default());
+        let server = Server::start_tls(config, streams.script(script)).await;
         Self { server, streams }
     }
 

@@ -73,7 +73,7 @@ impl Feed {
         self.to.send(step).expect("the other end is ours, too");
     }
 
-    async fn next(&self) -> Step {
+    pub(super) async fn next(&self) -> Step {
         self.from.lock().await.recv().await.expect("the other end is ours, too")
     }
 }
