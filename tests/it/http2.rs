@@ -1,9 +1,11 @@
 //! HTTP/2: many requests on one connection, and what that changes.
 
+#![expect(clippy::print_stdout, reason = "a time that is worth a look, with --nocapture")]
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use h2::Reason;
 
@@ -131,6 +133,30 @@ async fn what_is_urgent_does_not_wait_behind_calls_that_hold_every_stream() {
     }
     assert_eq!(answered, (1..50).collect());
     assert_eq!(running.load(Ordering::SeqCst), 50);
+}
+
+#[tokio::test]
+async fn a_hundred_calls_that_hang_hold_up_neither_pings_nor_cancellations() {
+    // C1
+    let manner = Manner { streams: 100, ..Manner::default() };
+    let (server, store) = server(manner, |r| match &*r.what() {
+        "tools/call" => Reply::nothing().hang(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = ready(&server, &store, &["--no-server-stream"]).await;
+    for id in 0..100 {
+        bridge.send(request(id, "tools/call")).await;
+    }
+    server.saw_count("tools/call", 100).await;
+    let start = Instant::now();
+    assert_eq!(bridge.ask(request(900, "ping")).await["id"], 900);
+    bridge.send(cancel(50)).await;
+    server.saw("notifications/cancelled").await;
+    let took = start.elapsed();
+    println!("ping and cancellation past a hundred calls: {took:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert_eq!(server.connections(), 2);
 }
 
 #[tokio::test]
