@@ -1,7 +1,5 @@
 //! HTTP/2: many requests on one connection, and what that changes.
 
-#![expect(clippy::print_stdout, reason = "a time that is worth a look, with --nocapture")]
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
