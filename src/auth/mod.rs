@@ -17,6 +17,7 @@ use crate::secret::{Scrubber, Secret};
 mod command;
 mod file;
 mod grant;
+pub mod oauth;
 
 pub use command::{Command, Prints};
 pub use file::TokenFile;

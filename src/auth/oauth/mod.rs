@@ -1,0 +1,5 @@
+//! OAuth 2.1 as MCP has it.
+
+mod address;
+pub mod challenge;
+mod metadata;
