@@ -24,6 +24,7 @@ mod log_writer;
 mod logging;
 mod report;
 mod settings;
+mod tls;
 
 use args::{Cli, Command};
 use compat::Translated;
@@ -105,6 +106,9 @@ fn run(cli: Cli, ignored: &[String]) -> Result<ExitCode, Failure> {
 fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Failure> {
     let settings = settings::of(typed)?;
     logging::start(&typed.log)?;
+    if typed.tls.insecure && settings.http.url.scheme() == "https" {
+        tls::warn();
+    }
     if ignored.iter().any(|name| name == "--ignore-tool") {
         // Not silently: somebody may rely on it for protection.
         tracing::warn!("--ignore-tool has no effect here: all tools can be seen and called");

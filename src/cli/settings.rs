@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
 use super::report::Usage;
-use super::{args, credentials, headers, hub};
+use super::{args, credentials, headers, hub, tls};
 use crate::bridge::Policy;
 use crate::limits::Timeouts;
 use crate::net::{self, is_localhost};
@@ -44,6 +44,7 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     settings.http.headers = headers;
     settings.http.credentials = sources.map(Arc::new);
     settings.http.scrubber = scrubber;
+    settings.http.net.tls = tls::of(&typed.tls, |name| std::env::var_os(name))?;
     Ok(settings)
 }
 
