@@ -111,10 +111,10 @@ pub const CERTIFICATE_NAME: usize = 64;
 /// Names of a certificate that an error lists; some have a hundred.
 pub const CERTIFICATE_NAMES: usize = 4;
 
-/// How long a server that has asked for a client certificate has to refuse it before a request is
-/// written. Those that agree mostly say so at once, by a session ticket or the first frame of
-/// HTTP/2; from those that say nothing, a refusal takes one round trip.
-pub const CLIENT_CERTIFICATE_VERDICT: Duration = Duration::from_millis(250);
+/// How long, at least, a server that has asked for a client certificate has to refuse it before a
+/// request is written; twice what the handshake took, if that is more. Those that agree mostly say
+/// so at once, by a session ticket or the first frame of HTTP/2; a refusal takes one round trip.
+pub const CLIENT_CERTIFICATE_VERDICT: Duration = Duration::from_millis(500);
 
 /// TCP keepalive: a half-open connection is noticed within about a minute and a half.
 pub const TCP_KEEPALIVE: Duration = Duration::from_secs(45);

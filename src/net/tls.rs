@@ -5,6 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use rustls::client::ResolvesClientCert;
 use rustls::crypto::ring;
@@ -49,9 +50,9 @@ impl LazyTls {
     {
         let config = self.config(protocols).map_err(TlsFault::NoStore)?;
         let name = ServerName::try_from(host.to_owned()).map_err(TlsFault::Name)?;
-        let connecting = TlsConnector::from(config).connect(name.clone(), stream);
-        let secured = match connecting.await {
-            Ok(stream) => self.await_verdict(stream).await,
+        let begun = Instant::now();
+        let secured = match TlsConnector::from(config).connect(name.clone(), stream).await {
+            Ok(stream) => self.await_verdict(stream, begun.elapsed()).await,
             Err(error) => Err(error),
         };
         secured.map_err(|cause| TlsFault::Handshake {
@@ -64,7 +65,11 @@ impl LazyTls {
     /// In TLS 1.3 a server looks at a client certificate when the handshake is over for the client.
     /// Its refusal would meet a request that is already written, and that nobody could tell from one
     /// that was carried out.
-    async fn await_verdict<S>(&self, mut stream: TlsStream<S>) -> io::Result<TlsStream<S>>
+    async fn await_verdict<S>(
+        &self,
+        mut stream: TlsStream<S>,
+        handshake: Duration,
+    ) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -84,7 +89,8 @@ impl LazyTls {
                 Poll::Ready(Err(refused)) => Poll::Ready(Err(refused)),
             }
         });
-        match tokio::time::timeout(limits::CLIENT_CERTIFICATE_VERDICT, verdict).await {
+        let limit = limits::CLIENT_CERTIFICATE_VERDICT.max(handshake * 2);
+        match tokio::time::timeout(limit, verdict).await {
             Ok(Err(refused)) => Err(refused),
             _ => Ok(stream),
         }

@@ -89,7 +89,7 @@ async fn who_has_nothing_to_show_or_the_wrong_thing_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_server_that_only_asks_is_not_kept_waiting() {
+async fn silence_after_the_certificate_counts_as_consent() {
     // No tickets, and HTTP/1.1: it says nothing before the first request.
     let guarded = Guarded::new();
     let client = guarded.clients.client(KeyPair::generate().unwrap());
