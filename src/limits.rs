@@ -102,6 +102,20 @@ pub const HTTP2_FIRST_STREAMS: usize = 1;
 /// looked at it: it said so, or the connection was of the wrong version of HTTP.
 pub const UNTOUCHED_TRIES: usize = 3;
 
+/// The largest file of certificates or keys: the bundle of a whole operating system has 300 KiB.
+pub const PEM_FILE: u64 = 4 * 1024 * 1024;
+
+/// Characters of a name out of a certificate that an error repeats: the standard allows 64.
+pub const CERTIFICATE_NAME: usize = 64;
+
+/// Names of a certificate that an error lists; some have a hundred.
+pub const CERTIFICATE_NAMES: usize = 4;
+
+/// How long, at least, a server that has asked for a client certificate has to refuse it before a
+/// request is written; twice what the handshake took, if that is more. Those that agree mostly say
+/// so at once, by a session ticket or the first frame of HTTP/2; a refusal takes one round trip.
+pub const CLIENT_CERTIFICATE_VERDICT: Duration = Duration::from_millis(500);
+
 /// TCP keepalive: a half-open connection is noticed within about a minute and a half.
 pub const TCP_KEEPALIVE: Duration = Duration::from_secs(45);
 

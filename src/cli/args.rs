@@ -9,6 +9,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use super::config_file::ConfigFile;
+use super::tls::Tls;
 use crate::limits;
 
 /// What was typed, and where each value came from.
@@ -35,6 +36,7 @@ pub(super) fn parse(
         _ => &mut cli.connect,
     };
     connect.credentials.keep_explicit(deepest);
+    connect.tls.keep_explicit(deepest);
     // The variable is read elsewhere: it holds many headers in one.
     let has_variable = lookup(OsStr::new("MCP_SPAN_HEADER")).is_some_and(|v| !v.is_empty());
     if has_variable && !is_explicit(deepest, "headers") {
@@ -56,7 +58,7 @@ fn source(matches: &ArgMatches, id: &str) -> Option<ValueSource> {
 }
 
 /// Whether it was typed or is in the environment, rather than in the file or built in.
-fn is_explicit(matches: &ArgMatches, id: &str) -> bool {
+pub(super) fn is_explicit(matches: &ArgMatches, id: &str) -> bool {
     matches!(source(matches, id), Some(ValueSource::CommandLine | ValueSource::EnvVariable))
 }
 
@@ -141,6 +143,9 @@ pub(super) struct Connect {
     /// Allow plain http to a host that is not this machine
     #[arg(long, env = "MCP_SPAN_ALLOW_HTTP", value_parser = FalseyValueParser::new())]
     pub(super) allow_http: bool,
+
+    #[command(flatten)]
+    pub(super) tls: Tls,
 
     #[command(flatten)]
     pub(super) link: Link,

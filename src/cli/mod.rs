@@ -25,6 +25,7 @@ mod logging;
 mod report;
 mod settings;
 mod timeline;
+mod tls;
 mod trace;
 mod trace_file;
 mod trace_layer;
@@ -115,6 +116,9 @@ fn run(cli: Cli, ignored: &[String]) -> Result<ExitCode, Failure> {
 fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Failure> {
     let settings = settings::of(typed)?;
     logging::start(&typed.log, &settings.http.scrubber)?;
+    if typed.tls.insecure && settings.http.url.scheme() == "https" {
+        tls::warn();
+    }
     if ignored.iter().any(|name| name == "--ignore-tool") {
         // Not silently: somebody may rely on it for protection.
         tracing::warn!("--ignore-tool has no effect here: all tools can be seen and called");

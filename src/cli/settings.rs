@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
 use super::report::Usage;
-use super::{args, credentials, headers, hub};
+use super::{args, credentials, headers, hub, tls};
 use crate::bridge::Policy;
 use crate::limits::Timeouts;
 use crate::net::{self, is_localhost};
@@ -44,6 +44,7 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     settings.http.headers = headers;
     settings.http.credentials = sources.map(Arc::new);
     settings.http.scrubber = scrubber;
+    settings.http.net.tls = tls::of(&typed.tls, |name| std::env::var_os(name))?;
     Ok(settings)
 }
 
@@ -88,7 +89,7 @@ pub(super) fn link(typed: &args::Link, url: Url) -> Result<Settings, Usage> {
     let http = http::Settings {
         protocol_version,
         timeouts,
-        net: net::Options { connect_timeout: typed.connect_timeout },
+        net: net::Options { connect_timeout: typed.connect_timeout, ..net::Options::default() },
         away_wait: typed.away_wait,
         max_message: typed.max_message_size,
         parallel: usize::try_from(typed.max_parallel).unwrap_or(usize::MAX),

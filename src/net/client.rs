@@ -65,7 +65,7 @@ impl HttpClient {
     /// A client that connects as `options` say, on first use.
     #[must_use]
     pub fn new(options: &Options) -> Self {
-        Self::with(options.connect_timeout, LazyTls::default(), Pings::default())
+        Self::with(options.connect_timeout, LazyTls::new(options.tls.clone()), Pings::default())
     }
 
     pub(super) fn with(connect_timeout: Duration, tls: LazyTls, pings: Pings) -> Self {
@@ -163,29 +163,23 @@ fn request(call: &Call) -> Request<Outbound> {
 mod tests {
     use bytes::Bytes;
     use h2::server;
-    use rustls::pki_types::CertificateDer;
-    use rustls::pki_types::pem::PemObject;
-    use rustls::{ClientConfig, RootCertStore};
     use tokio::net::TcpListener;
     use tokio_rustls::TlsAcceptor;
 
     use super::super::authority::Authority;
+    use super::super::{Roots, TlsOptions, Trust};
     use super::*;
     use crate::error::Delivery;
 
     /// A client that trusts `authority` and loses patience soon.
     fn client(authority: &Authority) -> HttpClient {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(authority.root.as_bytes()).unwrap()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let mut roots = Roots::default();
+        roots.add_pem(authority.root.as_bytes()).unwrap();
+        let trust = Trust::Platform { roots, files: Vec::new() };
+        let tls = LazyTls::new(TlsOptions { trust, identity: None });
         let short = Duration::from_millis(200);
         let pings = Pings { interval: short, timeout: short };
-        HttpClient::with(Duration::from_secs(5), LazyTls::ready(config), pings)
+        HttpClient::with(Duration::from_secs(5), tls, pings)
     }
 
     fn call(port: u16) -> Call {

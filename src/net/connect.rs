@@ -14,11 +14,11 @@ use hyper_rustls::MaybeHttpsStream;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
 use tower_service::Service;
 
 use super::protocol::{Known, Protocol, Stream};
 use super::tls::LazyTls;
+use super::tls_fault::TlsFault;
 use crate::limits;
 use crate::traffic;
 
@@ -30,7 +30,7 @@ pub(super) enum ConnectFault {
     #[error("{0}")]
     Tcp(Box<dyn std::error::Error + Send + Sync>),
     #[error("{0}")]
-    Tls(Box<dyn std::error::Error + Send + Sync>),
+    Tls(TlsFault),
     #[error("no connection within {} ms", .0.as_millis())]
     Timeout(Duration),
     /// Not a failure: the connection is parked for the pool of the other protocol.
@@ -92,13 +92,8 @@ impl Connector {
     async fn secure(&mut self, uri: Uri, offer: &[Protocol]) -> Result<Stream, ConnectFault> {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let tcp = self.tcp.call(uri).await.map_err(tcp_fault)?;
-        let config = self.tls.config(offer).map_err(|error| ConnectFault::Tls(error.into()))?;
-        let name = ServerName::try_from(host).map_err(|error| ConnectFault::Tls(error.into()))?;
-        let stream = tokio_rustls::TlsConnector::from(config)
-            .connect(name, TokioIo::new(tcp))
-            .await
-            .map_err(|error| ConnectFault::Tls(error.into()))?;
-        Ok(MaybeHttpsStream::Https(TokioIo::new(stream)))
+        let secured = self.tls.handshake(&host, offer, TokioIo::new(tcp)).await;
+        Ok(MaybeHttpsStream::Https(TokioIo::new(secured.map_err(ConnectFault::Tls)?)))
     }
 }
 

@@ -11,6 +11,7 @@ use url::Url;
 use super::Progress;
 use super::connect::ConnectFault;
 use super::protocol::Protocol;
+use super::tls_fault;
 use crate::error::{Error, Kind};
 use crate::secret::shown;
 
@@ -18,6 +19,9 @@ use crate::secret::shown;
 pub(super) fn explain(error: &legacy::Error, url: &Url, progress: &Progress) -> Error {
     if let Some(fault) = find::<ConnectFault>(error) {
         return unconnected(fault, url);
+    }
+    if let Some(refusal) = find(error).and_then(|e| tls_fault::late_refusal(e, &place(url))) {
+        return refusal;
     }
     let explained = Error::new(Kind::Closed, format!("The connection to {} broke", place(url)))
         .because(innermost(error));
@@ -96,8 +100,7 @@ fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
             Error::new(Kind::Connect, format!("{place} {what}"))
                 .hint(format!("Check that the server runs and that {} is its URL", shown(url)))
         }
-        ConnectFault::Tls(_) => Error::new(Kind::Tls, format!("No secure connection to {place}"))
-            .hint("Check the server's certificate, and that the URL should begin with https"),
+        ConnectFault::Tls(fault) => tls_fault::explain(fault, &place),
         ConnectFault::Timeout(limit) => Error::new(
             Kind::Connect,
             format!("No connection to {place} within {} ms", limit.as_millis()),

@@ -1,43 +1,150 @@
-//! The TLS configuration, built on the first https connection: http:// pays nothing for it.
+//! TLS on a connection. Its configuration is built by the first one: http:// pays nothing for it.
 
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
-use rustls::ClientConfig;
+use rustls::client::ResolvesClientCert;
 use rustls::crypto::ring;
-use rustls_platform_verifier::BuilderVerifierExt;
+use rustls::pki_types::ServerName;
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, SignatureScheme};
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
+use super::body::Flag;
 use super::protocol::Protocol;
+use super::tls_fault::{Introduction, TlsFault};
+use super::tls_options::{Identity, TlsOptions};
+use super::trust::{Refused, with_trust};
+use crate::limits;
 
 /// Reading the system's certificates takes milliseconds, so nobody does it before the first need.
 #[derive(Debug, Default)]
-pub(super) struct LazyTls(OnceLock<Result<Arc<ClientConfig>, rustls::Error>>);
+pub(super) struct LazyTls {
+    options: TlsOptions,
+    config: OnceLock<Arc<ClientConfig>>,
+    refused: Refused,
+    /// Some server has asked for a client certificate.
+    asked: Flag,
+}
 
 impl LazyTls {
-    /// A configuration of the test's own in place of the platform's.
-    #[cfg(test)]
-    pub(super) fn ready(config: ClientConfig) -> Self {
-        Self(OnceLock::from(Ok(Arc::new(config))))
+    pub(super) fn new(options: TlsOptions) -> Self {
+        Self { options, ..Self::default() }
     }
 
-    /// The configuration that offers `protocols`, the most wanted first.
-    pub(super) fn config(
+    /// Secures `stream` to `host` and offers `protocols`, the most wanted first.
+    pub(super) async fn handshake<S>(
         &self,
+        host: &str,
         protocols: &[Protocol],
-    ) -> Result<Arc<ClientConfig>, rustls::Error> {
-        let mut config = self.0.get_or_init(build).clone()?;
+        stream: S,
+    ) -> Result<TlsStream<S>, TlsFault>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let config = self.config(protocols).map_err(TlsFault::NoStore)?;
+        let name = ServerName::try_from(host.to_owned()).map_err(TlsFault::Name)?;
+        let begun = Instant::now();
+        let secured = match TlsConnector::from(config).connect(name.clone(), stream).await {
+            Ok(stream) => self.await_verdict(stream, begun.elapsed()).await,
+            Err(error) => Err(error),
+        };
+        secured.map_err(|cause| TlsFault::Handshake {
+            cause,
+            peer: self.refused.take(&name),
+            introduction: self.introduction(),
+        })
+    }
+
+    /// In TLS 1.3 a server looks at a client certificate when the handshake is over for the client.
+    /// Its refusal would meet a request that is already written, and that nobody could tell from one
+    /// that was carried out.
+    async fn await_verdict<S>(
+        &self,
+        mut stream: TlsStream<S>,
+        handshake: Duration,
+    ) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let tls = stream.get_ref().1;
+        if !self.asked.is_raised()
+            || tls.protocol_version() != Some(ProtocolVersion::TLSv1_3)
+            || tls.handshake_kind() == Some(HandshakeKind::Resumed)
+        {
+            return Ok(stream);
+        }
+        let verdict = poll_fn(|context| {
+            let heard = Pin::new(&mut stream).poll_fill_buf(context).map_ok(<[u8]>::is_empty);
+            match heard {
+                Poll::Ready(Ok(true)) => Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                Poll::Pending if stream.get_ref().1.tls13_tickets_received() == 0 => Poll::Pending,
+                Poll::Pending | Poll::Ready(Ok(false)) => Poll::Ready(Ok(())),
+                Poll::Ready(Err(refused)) => Poll::Ready(Err(refused)),
+            }
+        });
+        let limit = limits::CLIENT_CERTIFICATE_VERDICT.max(handshake * 2);
+        match tokio::time::timeout(limit, verdict).await {
+            Ok(Err(refused)) => Err(refused),
+            _ => Ok(stream),
+        }
+    }
+
+    /// How far the server and we have come with who we are.
+    fn introduction(&self) -> Introduction {
+        match (self.asked.is_raised(), &self.options.identity) {
+            (false, _) => Introduction::NotAsked,
+            (true, None) => Introduction::Nothing,
+            (true, Some(_)) => Introduction::Certificate,
+        }
+    }
+
+    fn config(&self, protocols: &[Protocol]) -> Result<Arc<ClientConfig>, rustls::Error> {
+        let mut config = match self.config.get() {
+            Some(config) => Arc::clone(config),
+            None => {
+                let built = Arc::new(self.build()?);
+                Arc::clone(self.config.get_or_init(|| built))
+            }
+        };
         let offer: Vec<Vec<u8>> = protocols.iter().map(|p| p.alpn().to_vec()).collect();
         if config.alpn_protocols != offer {
             Arc::make_mut(&mut config).alpn_protocols = offer;
         }
         Ok(config)
     }
+
+    fn build(&self) -> Result<ClientConfig, rustls::Error> {
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?;
+        let (identity, asked) = (self.options.identity.clone(), self.asked.clone());
+        let mut config = with_trust(builder, &self.options.trust, &self.refused)?
+            .with_client_cert_resolver(Arc::new(Introducer { identity, asked }));
+        config.alpn_protocols = Protocol::ALL.iter().map(|p| p.alpn().to_vec()).collect();
+        Ok(config)
+    }
 }
 
-fn build() -> Result<Arc<ClientConfig>, rustls::Error> {
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_platform_verifier()?
-        .with_no_client_auth();
-    config.alpn_protocols = Protocol::ALL.iter().map(|p| p.alpn().to_vec()).collect();
-    Ok(Arc::new(config))
+/// Shows who we are to those who ask, and notes that somebody did.
+#[derive(Debug)]
+struct Introducer {
+    identity: Option<Identity>,
+    asked: Flag,
+}
+
+impl ResolvesClientCert for Introducer {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.asked.raise();
+        self.identity.as_ref().map(|identity| Arc::clone(identity.certified_key()))
+    }
+
+    fn has_certs(&self) -> bool {
+        self.identity.is_some()
+    }
 }

@@ -21,7 +21,8 @@
 //! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file.
-//! - `secure`: https. `http2`: many requests on one connection.
+//! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
+//!   `http2`: many requests on one connection.
 //! - `demo`: the embedded server.
 #![expect(
     clippy::unwrap_used,
@@ -47,6 +48,7 @@ mod flows;
 mod going;
 mod handshake;
 mod http2;
+mod identity;
 mod legacy_away;
 mod legacy_calls;
 mod legacy_lost;

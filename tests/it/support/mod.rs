@@ -1,6 +1,7 @@
 //! The other ends of the bridge: a scripted HTTP server, a relay that damages the wire between them,
 //! and the process under test.
 
+pub(crate) mod certificates;
 pub(crate) mod chance;
 pub(crate) mod http2;
 pub(crate) mod hub;

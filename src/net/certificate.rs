@@ -1,0 +1,246 @@
+//! Reads out of a certificate what an error has to tell of it: who issued it, and when it is valid.
+//!
+//! Nothing is trusted because of what is read here. The crates that read whole certificates weigh
+//! more than all of this file's callers; four fields need a walk over a dozen lengths.
+
+use std::time::Duration;
+
+use rustls::pki_types::UnixTime;
+
+use crate::limits;
+
+/// What a certificate says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Certificate {
+    /// Who signed it, in words; `None` if it does not say.
+    pub(super) issuer: Option<String>,
+    /// It names itself as its issuer.
+    pub(super) is_self_issued: bool,
+    pub(super) not_before: UnixTime,
+    pub(super) not_after: UnixTime,
+}
+
+const SEQUENCE: u8 = 0x30;
+const SET: u8 = 0x31;
+const INTEGER: u8 = 0x02;
+const OBJECT_IDENTIFIER: u8 = 0x06;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
+/// The version, which the oldest certificates leave out.
+const VERSION: u8 = 0xa0;
+
+const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
+const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
+
+impl Certificate {
+    /// Reads DER; `None` if it is not a certificate.
+    pub(super) fn read(der: &[u8]) -> Option<Self> {
+        let certificate = Der(der).expect_tag(SEQUENCE)?;
+        let mut fields = Der(Der(certificate).expect_tag(SEQUENCE)?);
+        if fields.0.first() == Some(&VERSION) {
+            fields.expect_tag(VERSION)?;
+        }
+        fields.expect_tag(INTEGER)?;
+        fields.expect_tag(SEQUENCE)?;
+        let issuer = fields.expect_tag(SEQUENCE)?;
+        let mut validity = Der(fields.expect_tag(SEQUENCE)?);
+        let subject = fields.expect_tag(SEQUENCE)?;
+        Some(Self {
+            issuer: name(issuer),
+            is_self_issued: issuer == subject,
+            not_before: time(validity.next()?)?,
+            not_after: time(validity.next()?)?,
+        })
+    }
+}
+
+/// What is left of a run of DER values.
+struct Der<'a>(&'a [u8]);
+
+impl<'a> Der<'a> {
+    /// The content of the next value, which must have this tag.
+    fn expect_tag(&mut self, tag: u8) -> Option<&'a [u8]> {
+        self.next().filter(|(found, _)| *found == tag).map(|(_, content)| content)
+    }
+}
+
+/// Tags and contents, as long as they are sound.
+impl<'a> Iterator for Der<'a> {
+    type Item = (u8, &'a [u8]);
+
+    fn next(&mut self) -> Option<(u8, &'a [u8])> {
+        let (&[tag, first], rest) = self.0.split_first_chunk()?;
+        let (length, rest) = match first {
+            0..=0x7f => (usize::from(first), rest),
+            // No certificate has more than 16 MiB.
+            0x81..=0x83 => {
+                let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+                (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)
+            }
+            _ => return None,
+        };
+        let (content, rest) = rest.split_at_checked(length)?;
+        self.0 = rest;
+        Some((tag, content))
+    }
+}
+
+/// A distinguished name in words: the common name, and the organization where that says more.
+fn name(content: &[u8]) -> Option<String> {
+    let part = |wanted: &[u8]| {
+        let sets = Der(content).filter(|(tag, _)| *tag == SET);
+        let mut pairs = sets.flat_map(|(_, set)| Der(set)).filter_map(|(_, pair)| {
+            let mut pair = Der(pair);
+            Some((pair.expect_tag(OBJECT_IDENTIFIER)?, pair.next()?))
+        });
+        pairs.find(|(id, _)| *id == wanted).map(|(_, (tag, text))| words(tag, text))
+    };
+    match (part(COMMON_NAME), part(ORGANIZATION)) {
+        (Some(common), Some(company)) if !common.contains(&company) => {
+            Some(format!("{common}, {company}"))
+        }
+        (common, company) => common.or(company),
+    }
+    .filter(|name| !name.is_empty())
+}
+
+/// A text of any of the types that names have, short and without anything that moves a cursor.
+fn words(tag: u8, text: &[u8]) -> String {
+    const BMP: u8 = 0x1e;
+    const TELETEX: u8 = 0x14;
+    let text = match tag {
+        BMP => {
+            let units = text.as_chunks::<2>().0.iter().map(|pair| u16::from_be_bytes(*pair));
+            char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+        }
+        TELETEX => text.iter().map(|byte| char::from(*byte)).collect(),
+        _ => String::from_utf8_lossy(text).into_owned(),
+    };
+    let shown = text.chars().map(|c| if is_plain(c) { c } else { '?' });
+    shown.take(limits::CERTIFICATE_NAME).collect()
+}
+
+/// Not a control character, and none of those that turn the direction of what follows.
+fn is_plain(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// `YYMMDDhhmmssZ` or `YYYYMMDDhhmmssZ`, which is all that certificates may have.
+fn time((tag, text): (u8, &[u8])) -> Option<UnixTime> {
+    let digits = text.strip_suffix(b"Z").filter(|text| text.iter().all(u8::is_ascii_digit))?;
+    let number = |digits: &[u8]| digits.iter().fold(0, |n, digit| n * 10 + i64::from(digit - b'0'));
+    let (year, rest) = match tag {
+        UTC_TIME => {
+            let (year, rest) = digits.split_at_checked(2)?;
+            let year = number(year);
+            (if year < 50 { 2000 + year } else { 1900 + year }, rest)
+        }
+        GENERALIZED_TIME => {
+            let (year, rest) = digits.split_at_checked(4)?;
+            (number(year), rest)
+        }
+        _ => return None,
+    };
+    let [month, day, hour, minute, second] = *rest.as_chunks::<2>().0 else { return None };
+    let (month, day) = (number(&month), number(&day));
+    if rest.len() != 10 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let seconds = number(&hour) * 3600 + number(&minute) * 60 + number(&second);
+    let since = days(year, month, day) * 86_400 + seconds;
+    Some(UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(since).unwrap_or_default())))
+}
+
+/// Days since 1970. Years begin in March here, so that the leap day is the last one.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    year * 365 + leaps + (month * 153 + 2) / 5 + day - 719_469
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rcgen::{CertificateParams, DistinguishedName, DnType, DnValue, KeyPair};
+
+    use super::*;
+
+    fn certificate(names: &[(DnType, DnValue)]) -> Vec<u8> {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.distinguished_name = DistinguishedName::new();
+        for (kind, value) in names {
+            params.distinguished_name.push(kind.clone(), value.clone());
+        }
+        params.not_before = rcgen::date_time_ymd(2020, 2, 29);
+        params.not_after = rcgen::date_time_ymd(2051, 12, 31);
+        params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec()
+    }
+
+    fn issuer(names: &[(DnType, &str)]) -> Option<String> {
+        let names: Vec<_> =
+            names.iter().map(|(kind, text)| (kind.clone(), DnValue::from(*text))).collect();
+        Certificate::read(&certificate(&names)).unwrap().issuer
+    }
+
+    #[test]
+    fn issuers_are_named_in_words() {
+        let (common, company) = (DnType::CommonName, DnType::OrganizationName);
+        let named = |names: &[(DnType, &str)]| issuer(names).unwrap();
+        assert_eq!(named(&[(common.clone(), "Root R1")]), "Root R1");
+        assert_eq!(
+            named(&[(company.clone(), "Ex"), (common.clone(), "R1"), (DnType::CountryName, "DE")]),
+            "R1, Ex"
+        );
+        assert_eq!(named(&[(company.clone(), "Ex"), (common.clone(), "Ex Root")]), "Ex Root");
+        assert_eq!(named(&[(company, "Größe")]), "Größe");
+        assert_eq!(named(&[(common.clone(), "a\r\n\u{202e}b\u{1b}[2J")]), "a???b?[2J");
+        assert_eq!(named(&[(common, &"x".repeat(500))]).len(), limits::CERTIFICATE_NAME);
+        assert_eq!(issuer(&[]), None);
+    }
+
+    #[test]
+    fn old_types_of_text_are_read_as_well() {
+        for value in [
+            DnValue::BmpString("Größe".try_into().unwrap()),
+            DnValue::PrintableString("Size".try_into().unwrap()),
+            DnValue::TeletexString("Size".try_into().unwrap()),
+        ] {
+            let der = certificate(&[(DnType::CommonName, value)]);
+            let issuer = Certificate::read(&der).unwrap().issuer.unwrap();
+            assert!(["Größe", "Size"].contains(&&*issuer), "{issuer}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_in_both_forms() {
+        let read = Certificate::read(&certificate(&[])).unwrap();
+        assert!(read.is_self_issued);
+        assert_eq!(read.not_before.as_secs(), 1_582_934_400);
+        assert_eq!(read.not_after.as_secs(), 2_587_593_600, "the long form, from 2050 on");
+        let seconds = |tag, text: &str| time((tag, text.as_bytes())).map(|time| time.as_secs());
+        assert_eq!(seconds(UTC_TIME, "700101000001Z"), Some(1));
+        assert_eq!(seconds(UTC_TIME, "991231235959Z"), Some(946_684_799));
+        assert_eq!(seconds(GENERALIZED_TIME, "99991231235959Z"), Some(253_402_300_799));
+        assert_eq!(seconds(UTC_TIME, "500101000000Z"), Some(0), "before there were certificates");
+        for text in ["", "Z", "7001010000Z", "701301000000Z", "700100000000Z", "70010100000-Z"] {
+            assert_eq!(seconds(UTC_TIME, text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_are_too_strange(bytes: Vec<u8>) {
+            let _ = Certificate::read(&bytes);
+            let _ = name(&bytes);
+        }
+
+        #[test]
+        fn damaged_certificates_do_no_harm(at in 0..200_usize, byte: u8, end in 0..400_usize) {
+            let mut der = certificate(&[(DnType::CommonName, DnValue::from("R"))]);
+            der[at] = byte;
+            der.truncate(end);
+            let _ = Certificate::read(&der);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What TLS is told: whom to trust, and who we are. All of it was checked when it was read.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::sign::CertifiedKey;
+
+use super::pem::{self, PemFault};
+
+/// How https connections are secured. By default the platform decides whom to trust.
+#[derive(Clone, Debug, Default)]
+pub struct TlsOptions {
+    /// Whose certificates are taken.
+    pub trust: Trust,
+    /// What is shown to a server that asks who we are.
+    pub identity: Option<Identity>,
+}
+
+/// Whose certificates are taken.
+#[derive(Clone, Debug)]
+pub enum Trust {
+    /// Those that the platform's store vouches for, and these.
+    Platform {
+        /// In addition to the store.
+        roots: Roots,
+        /// The same in files that are read with the store, on the first https connection; one that
+        /// cannot be used is a warning.
+        files: Vec<PathBuf>,
+    },
+    /// Everybody's. Whoever sits between us and the server can read and change everything.
+    Anybody,
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Self::Platform { roots: Roots::default(), files: Vec::new() }
+    }
+}
+
+/// Certificates of authorities, or of single servers, that are trusted.
+#[derive(Clone, Default)]
+pub struct Roots(Vec<CertificateDer<'static>>);
+
+impl Roots {
+    /// Adds all certificates of a PEM text. Of many, some may be of a sort that cannot be used:
+    /// bundles hold what has gathered over decades.
+    ///
+    /// # Errors
+    ///
+    /// When there is no usable one.
+    pub fn add_pem(&mut self, pem: &[u8]) -> Result<(), PemFault> {
+        let found = pem::certificates(pem)?;
+        let is_usable = |root: &CertificateDer<'static>| {
+            RootCertStore::empty().add(root.clone()).is_ok() && !self.0.contains(root)
+        };
+        let usable: Vec<_> = found.iter().filter(|root| is_usable(root)).cloned().collect();
+        if usable.is_empty() && !found.iter().any(|root| self.0.contains(root)) {
+            return Err(PemFault::UnusableCertificate);
+        }
+        self.0.extend(usable);
+        Ok(())
+    }
+
+    /// The same for a file.
+    ///
+    /// # Errors
+    ///
+    /// When there is no usable certificate in it.
+    pub fn add_file(&mut self, path: &Path) -> Result<(), PemFault> {
+        self.add_pem(&pem::read_file(path)?)
+    }
+
+    pub(super) fn certificates(&self) -> &[CertificateDer<'static>] {
+        &self.0
+    }
+}
+
+/// Their number: their bytes tell nobody anything.
+impl fmt::Debug for Roots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Roots({})", self.0.len())
+    }
+}
+
+/// A certificate and its key, by which a server knows us.
+#[derive(Clone)]
+pub struct Identity(Arc<CertifiedKey>);
+
+impl Identity {
+    /// Takes the certificate (with those between it and its authority behind it) and the key out of
+    /// two PEM texts, which may be the same.
+    ///
+    /// # Errors
+    ///
+    /// When one of them is missing or cannot be used, or they do not belong together.
+    pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, PemFault> {
+        let chain = pem::certificates(certificates)?;
+        let provider = ring::default_provider();
+        let key = provider.key_provider.load_private_key(pem::key(key)?);
+        let certified = CertifiedKey::new(chain, key.map_err(|_| PemFault::UnusableKey)?);
+        match certified.keys_match() {
+            Ok(()) => Ok(Self(Arc::new(certified))),
+            Err(rustls::Error::InconsistentKeys(_)) => Err(PemFault::OtherKey),
+            Err(_) => Err(PemFault::UnusableCertificate),
+        }
+    }
+
+    pub(super) fn certified_key(&self) -> &Arc<CertifiedKey> {
+        &self.0
+    }
+}
+
+/// The key must not be printed, by nobody.
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity({} certificates, [secret])", self.0.cert.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P384_SHA384, PKCS_ED25519};
+
+    use super::*;
+
+    fn certificate(key: &KeyPair) -> String {
+        CertificateParams::new(vec!["me".to_owned()]).unwrap().self_signed(key).unwrap().pem()
+    }
+
+    #[test]
+    fn a_certificate_and_its_key_are_an_identity_that_shows_nothing() {
+        for algorithm in [&rcgen::PKCS_ECDSA_P256_SHA256, &PKCS_ECDSA_P384_SHA384, &PKCS_ED25519] {
+            let key = KeyPair::generate_for(algorithm).unwrap();
+            let (certificate, key) = (certificate(&key), key.serialize_pem());
+            let both = format!("{key}{certificate}");
+            Identity::from_pem(both.as_bytes(), both.as_bytes()).unwrap();
+            let identity = Identity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
+            let options = TlsOptions { identity: Some(identity), ..TlsOptions::default() };
+            let shown = format!("{options:?}");
+            assert!(shown.contains("Identity(1 certificates, [secret])"), "{shown}");
+            assert!(shown.len() < 120, "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_belong_together_is_refused() {
+        let (mine, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let certificate = certificate(&mine);
+        let fault = |certificate: &str, key: &str| {
+            Identity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap_err()
+        };
+        assert!(matches!(fault(&certificate, &other.serialize_pem()), PemFault::OtherKey));
+        assert!(matches!(fault(&certificate, &certificate), PemFault::NoKey));
+        assert!(matches!(
+            fault(&mine.serialize_pem(), &mine.serialize_pem()),
+            PemFault::NoCertificate
+        ));
+        let nonsense = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+        assert!(matches!(fault(&certificate, nonsense), PemFault::UnusableKey));
+        let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        assert!(matches!(fault(nonsense, &mine.serialize_pem()), PemFault::UnusableCertificate));
+    }
+
+    #[test]
+    fn of_a_bundle_the_usable_certificates_are_taken_once() {
+        let root = certificate(&KeyPair::generate().unwrap());
+        let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        let mut roots = Roots::default();
+        let refused = roots.add_pem(nonsense.as_bytes()).unwrap_err();
+        assert!(matches!(refused, PemFault::UnusableCertificate));
+        roots.add_pem(format!("{nonsense}{root}").as_bytes()).unwrap();
+        roots.add_pem(root.as_bytes()).unwrap();
+        assert_eq!(format!("{roots:?}"), "Roots(1)");
+    }
+}
