@@ -9,6 +9,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use super::config_file::ConfigFile;
+use super::oauth::OAuth;
 use super::tls::Tls;
 use crate::limits;
 
@@ -139,6 +140,9 @@ pub(super) struct Connect {
 
     #[command(flatten)]
     pub(super) credentials: Credentials,
+
+    #[command(flatten)]
+    pub(super) oauth: OAuth,
 
     /// Allow plain http to a host that is not this machine
     #[arg(long, env = "MCP_SPAN_ALLOW_HTTP", value_parser = FalseyValueParser::new())]

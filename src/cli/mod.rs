@@ -22,6 +22,7 @@ mod headers;
 mod hub;
 mod log_writer;
 mod logging;
+mod oauth;
 mod report;
 mod settings;
 mod timeline;

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::HeaderValue;
+use ::http::header::AUTHORIZATION;
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
 use super::report::Usage;
-use super::{args, credentials, headers, hub, tls};
+use super::{args, credentials, headers, hub, oauth, tls};
+use crate::auth::oauth::OAuth;
+use crate::auth::{self, Credentials, Source};
 use crate::bridge::Policy;
-use crate::limits::Timeouts;
-use crate::net::{self, is_localhost};
+use crate::limits::{self, Timeouts};
+use crate::net::{self, HttpClient, is_localhost};
 use crate::secret::{Scrubber, Secret, is_key, shown};
 use crate::transport::http::{self, basic_authorization};
 
@@ -42,10 +45,21 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let mut settings = link(&typed.link, url)?;
     settings.http.transport = transport;
     settings.http.headers = headers;
-    settings.http.credentials = sources.map(Arc::new);
     settings.http.scrubber = scrubber;
     settings.http.net.tls = tls::of(&typed.tls, |name| std::env::var_os(name))?;
+    let login = oauth::of(&typed.oauth, &settings.http.scrubber, lookup)?;
+    settings.http.credentials = sources.or_else(|| logins(login?, &settings.http)).map(Arc::new);
     Ok(settings)
+}
+
+/// Logins, unless the user has given credentials: then nothing is done behind the user's back (C5).
+fn logins(login: auth::oauth::Settings, http: &http::Settings) -> Option<Credentials> {
+    if http.headers.contains_key(AUTHORIZATION) || basic_authorization(&http.url).is_some() {
+        return None;
+    }
+    let oauth = OAuth::new(&http.url, login, HttpClient::new(&http.net));
+    let source = Source::OAuth(Arc::new(oauth));
+    Some(Credentials::new(source, limits::CREDENTIAL_TTL, http.scrubber.clone()))
 }
 
 /// Which server is meant, and how it is spoken to (C10).

@@ -32,8 +32,13 @@ impl OAuth {
             return Ok(false);
         };
         let issuer = kept.issuer.clone().unwrap_or_default();
-        let request =
-            self.request(&endpoint, identity, &issuer, kept.resource.as_deref(), token.scope.as_deref());
+        let request = self.request(
+            &endpoint,
+            identity,
+            &issuer,
+            kept.resource.as_deref(),
+            token.scope.as_deref(),
+        );
         let form = vec![
             ("grant_type", "refresh_token".to_owned()),
             ("refresh_token", refresh.reveal().to_owned()),
@@ -83,8 +88,7 @@ impl OAuth {
             _ => kept,
         };
         let before = kept.token.as_ref().and_then(|token| token.scope.as_deref());
-        let scopes =
-            Scopes::choose(self.settings.scope.as_deref(), before, challenge, &authority);
+        let scopes = Scopes::choose(self.settings.scope.as_deref(), before, challenge, &authority);
         let scope = scopes.text();
         let endpoint =
             Issuer::endpoint(authority.metadata.token_endpoint.as_ref(), "tokens", &self.server)?;
@@ -115,7 +119,8 @@ impl OAuth {
             let hint = "Give it with --oauth-client-id, and its secret or key";
             return Err(Error::new(Kind::Login, message).hint(hint).not_delivered());
         };
-        let request = self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
+        let request =
+            self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
         let mut form = vec![("grant_type", "client_credentials".to_owned())];
         form.extend(scope.map(|scope| ("scope", scope.to_owned())));
         let token = request.send(form).await.map_err(Refusal::into_error)?;
@@ -137,7 +142,8 @@ impl OAuth {
             Some(identity) => identity,
             None => {
                 let (settings, server) = (&self.settings, &self.server);
-                identity::choose(settings, &authority.metadata, &self.web, server, &redirect).await?
+                identity::choose(settings, &authority.metadata, &self.web, server, &redirect)
+                    .await?
             }
         };
         let (state, verifier) = (pkce::random()?, pkce::random()?);
@@ -173,7 +179,8 @@ impl OAuth {
             return Err(Error::new(Kind::Login, message).not_delivered());
         };
         let code = self.code(authority, callback)?;
-        let request = self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
+        let request =
+            self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
         let form = vec![
             ("grant_type", "authorization_code".to_owned()),
             ("code", code),

@@ -123,7 +123,8 @@ fn rejects_resource(status: StatusCode, answer: &Value) -> bool {
 
 /// RFC 6749, 2.3.1: both parts are coded like a form before they are joined.
 fn basic_header(id: &str, secret: &str) -> Result<HeaderValue, Error> {
-    let coded = |text: &str| -> String { url::form_urlencoded::byte_serialize(text.as_bytes()).collect() };
+    let coded =
+        |text: &str| -> String { url::form_urlencoded::byte_serialize(text.as_bytes()).collect() };
     let pair = STANDARD.encode(format!("{}:{}", coded(id), coded(secret)));
     let mut value = HeaderValue::from_str(&format!("Basic {pair}")).map_err(|_| {
         Error::new(Kind::Login, "The client id cannot be sent in a header").not_delivered()
@@ -143,7 +144,10 @@ mod tests {
         let bad = StatusCode::BAD_REQUEST;
         let described = json!({"error": "invalid_request", "error_description": "AADSTS9010010: The resource parameter …"});
         assert!(rejects_resource(bad, &described));
-        assert!(!rejects_resource(bad, &json!({"error": "invalid_target", "error_description": "unknown resource"})));
+        assert!(!rejects_resource(
+            bad,
+            &json!({"error": "invalid_target", "error_description": "unknown resource"})
+        ));
         assert!(!rejects_resource(bad, &json!({"error": "invalid_grant"})));
         assert!(!rejects_resource(StatusCode::OK, &described));
     }

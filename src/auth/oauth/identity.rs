@@ -40,13 +40,16 @@ impl Proof {
     }
 
     pub(super) fn of(name: &str) -> Option<Self> {
-        [Self::Nothing, Self::Basic, Self::Post, Self::Signed].into_iter().find(|p| p.name() == name)
+        [Self::Nothing, Self::Basic, Self::Post, Self::Signed]
+            .into_iter()
+            .find(|p| p.name() == name)
     }
 
     /// For a client with a secret: what the server offers, and the header where it says nothing.
     fn with_secret(issuer: &Issuer) -> Self {
         let offered = issuer.token_endpoint_auth_methods_supported.as_deref();
-        let offers = |proof: Self| offered.is_none_or(|names| names.iter().any(|n| n == proof.name()));
+        let offers =
+            |proof: Self| offered.is_none_or(|names| names.iter().any(|n| n == proof.name()));
         if offers(Self::Basic) || !offers(Self::Post) { Self::Basic } else { Self::Post }
     }
 }
@@ -81,7 +84,8 @@ pub(super) async fn choose(
         return Ok(Identity { id, secret: None, proof: Proof::Nothing });
     }
     if issuer.registration_endpoint.is_some() {
-        let place = Issuer::endpoint(issuer.registration_endpoint.as_ref(), "registration", server)?;
+        let place =
+            Issuer::endpoint(issuer.registration_endpoint.as_ref(), "registration", server)?;
         return register(issuer, web, &place, redirect).await;
     }
     let name = issuer.issuer.as_deref().unwrap_or("its authorization server");
@@ -154,7 +158,8 @@ mod tests {
         let read = |answer: Value| identity("i", &answer, Proof::Nothing, &Issuer::default()).proof;
         assert_eq!(read(json!({})), Proof::Nothing);
         assert_eq!(read(json!({"client_secret": "s"})), Proof::Basic);
-        let named = json!({"client_secret": "s", "token_endpoint_auth_method": "client_secret_post"});
+        let named =
+            json!({"client_secret": "s", "token_endpoint_auth_method": "client_secret_post"});
         assert_eq!(read(named), Proof::Post);
     }
 }

@@ -123,7 +123,9 @@ mod tests {
 
     #[test]
     fn what_is_no_key_is_said_to_be_none() {
-        for text in ["", "nonsense", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"] {
+        for text in
+            ["", "nonsense", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"]
+        {
             assert!(PrivateKey::from_pem(text.as_bytes()).is_err(), "{text}");
         }
     }

@@ -172,7 +172,8 @@ impl OAuth {
     /// Takes over what another process has stored. `true` if that is another token than before.
     fn reread(&self, before: &Kept) -> bool {
         let stored = self.store.read();
-        let is_other = stored.token.is_some() && stored.token != before.token;
+        let access = |kept: &Kept| kept.token.as_ref().map(|token| token.access.clone());
+        let is_other = stored.token.is_some() && access(&stored) != access(before);
         if is_other {
             self.state(|state| state.kept = Some(stored));
         }

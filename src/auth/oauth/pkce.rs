@@ -10,9 +10,9 @@ use crate::error::{Error, Kind};
 /// A text of 256 random bits.
 pub(super) fn random() -> Result<String, Error> {
     let mut bytes = [0; 32];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| {
-        Error::new(Kind::Login, "The system has no random numbers").not_delivered()
-    })?;
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| Error::new(Kind::Login, "The system has no random numbers").not_delivered())?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 

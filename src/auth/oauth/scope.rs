@@ -80,7 +80,8 @@ mod tests {
         assert_eq!(choose(&challenge(None, None), &authority(None, &["x"])), None);
         let offline = authority(None, &["offline_access"]);
         assert_eq!(choose(&challenge(Some("c"), None), &offline).unwrap(), "c offline_access");
-        let configured = Scopes::choose(Some("mine"), Some("b"), &challenge(Some("c"), None), &offline);
+        let configured =
+            Scopes::choose(Some("mine"), Some("b"), &challenge(Some("c"), None), &offline);
         assert_eq!(configured.text().unwrap(), "mine");
     }
 

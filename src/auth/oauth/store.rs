@@ -48,7 +48,9 @@ struct OnDisk {
 
 /// Held by one process at a time.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "closing the file is what unlocks it")] Option<File>);
+pub(super) struct Lock(
+    #[expect(dead_code, reason = "closing the file is what unlocks it")] Option<File>,
+);
 
 /// How often a lock that another process holds is tried for.
 const TRIES: Duration = Duration::from_millis(50);

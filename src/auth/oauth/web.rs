@@ -33,7 +33,8 @@ impl Web {
 
     /// A document, if there is one at `url` that can be read.
     pub(super) async fn document<T: DeserializeOwned>(&self, url: &Url) -> Option<T> {
-        let (status, body) = match self.ask(Method::GET, url, HeaderMap::new(), Bytes::new()).await {
+        let (status, body) = match self.ask(Method::GET, url, HeaderMap::new(), Bytes::new()).await
+        {
             Ok(answer) => answer,
             Err(error) => {
                 debug!("no metadata at {}: {error}", shown(url));
@@ -55,13 +56,13 @@ impl Web {
         form: &Form,
         basic: Option<HeaderValue>,
     ) -> Result<(StatusCode, Value), Error> {
-        let mut coded = url::form_urlencoded::Serializer::new(String::new());
-        coded.extend_pairs(form);
+        let coded =
+            url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
         let mut headers = HeaderMap::new();
         let media = HeaderValue::from_static("application/x-www-form-urlencoded");
         headers.insert(CONTENT_TYPE, media);
         headers.extend(basic.map(|basic| (AUTHORIZATION, basic)));
-        self.value(url, headers, coded.finish().into()).await
+        self.value(url, headers, coded.into()).await
     }
 
     /// Posts JSON.

@@ -159,33 +159,35 @@ impl Context {
     }
 
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
-    /// if there are others: it has carried out nothing.
+    /// if there are others: it has carried out nothing. More scope (403) may be wanted after that.
     async fn send(&self, mut call: Call) -> Result<Response<Content>, Error> {
         let Some(credentials) = &self.settings.credentials else {
             return self.exchange(call).await;
         };
-        let granted = credentials.get().await?;
-        granted.apply(&mut call.headers);
-        let response = self.exchange(call.clone()).await?;
-        let status = response.status();
-        if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Ok(response);
-        }
-        match credentials.after_refusal(&granted).await {
-            Ok(None) => Ok(response),
-            Ok(Some(renewed)) => {
-                debug!("the server refused the credentials: tried again with new ones");
-                traffic::recovery(Recovery::CredentialsRenewed, None);
-                renewed.apply(&mut call.headers);
-                call.progress.lower();
-                self.exchange(call).await
+        let mut granted = credentials.get().await?;
+        let mut refusals = Vec::new();
+        loop {
+            granted.apply(&mut call.headers);
+            let response = self.exchange(call.clone()).await?;
+            let status = response.status();
+            let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+            if !is_refusal || refusals.contains(&status) {
+                return Ok(response);
             }
-            Err(mut error) => {
-                error.message =
-                    format!("HTTP {}, and no new credentials: {error}", status.as_u16());
-                error.status = Some(status.as_u16());
-                Err(error)
+            refusals.push(status);
+            match credentials.after_refusal(&granted, status, response.headers()).await {
+                Ok(None) => return Ok(response),
+                Ok(Some(renewed)) => granted = renewed,
+                Err(mut error) => {
+                    let code = status.as_u16();
+                    error.message = format!("HTTP {code}, and no new credentials: {error}");
+                    error.status = Some(code);
+                    return Err(error);
+                }
             }
+            debug!("the server refused the credentials: tried again with new ones");
+            traffic::recovery(Recovery::CredentialsRenewed, None);
+            call.progress.lower();
         }
     }
 

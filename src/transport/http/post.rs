@@ -126,7 +126,12 @@ impl Exchange {
 
     async fn send(&self, call: Call) -> Result<Response<Content>, Error> {
         let sending = self.attempt(call);
-        let answer = match self.limit {
+        let credentials = self.context.settings.credentials.as_ref();
+        let limit = match credentials.filter(|credentials| credentials.may_ask_a_person()) {
+            Some(_) => self.limit.map(|limit| limit.max(limits::LOGIN_WAIT)),
+            None => self.limit,
+        };
+        let answer = match limit {
             None => sending.await,
             Some(limit) => tokio::time::timeout(limit, sending).await.unwrap_or_else(|_| {
                 let what = if self.request_id().is_some() { "Request" } else { "Notify" };
