@@ -17,6 +17,7 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tower_service::Service;
 
+use super::loopback::is_localhost;
 use super::protocol::{Known, Protocol, Stream};
 use super::tls::LazyTls;
 use crate::limits;
@@ -133,13 +134,6 @@ fn tcp_fault(error: impl std::error::Error + Send + Sync + 'static) -> ConnectFa
         source = cause.source();
     }
     ConnectFault::Tcp(Box::new(error))
-}
-
-/// `localhost` and all names below it mean this machine, whatever a name server says (RFC 6761).
-#[must_use]
-pub fn is_localhost(name: &str) -> bool {
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    name == "localhost" || name.ends_with(".localhost")
 }
 
 /// The system's name resolution, except for `localhost`, which needs none.

@@ -11,6 +11,7 @@ mod content;
 mod cookies;
 mod endpoint;
 mod fault;
+mod loopback;
 mod options;
 mod pools;
 mod protocol;
@@ -19,8 +20,8 @@ mod tls;
 
 pub use body::{Flag, Progress};
 pub use client::{Call, HttpClient, final_endpoint};
-pub use connect::is_localhost;
 pub use content::Content;
 pub use cookies::Jar;
 pub use endpoint::Endpoint;
+pub use loopback::{is_localhost, is_loopback};
 pub use options::Options;
