@@ -87,7 +87,7 @@ pub(super) fn link(typed: &args::Link, url: Url) -> Result<Settings, Usage> {
     let http = http::Settings {
         protocol_version,
         timeouts,
-        net: net::Options { connect_timeout: typed.connect_timeout },
+        net: net::Options { connect_timeout: typed.connect_timeout, ..net::Options::default() },
         away_wait: typed.away_wait,
         max_message: typed.max_message_size,
         parallel: usize::try_from(typed.max_parallel).unwrap_or(usize::MAX),
