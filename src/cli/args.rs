@@ -9,6 +9,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use super::config_file::ConfigFile;
+use super::proxy::Proxy;
 
 /// What was typed, and where each value came from.
 pub(super) struct Parsed {
@@ -34,6 +35,7 @@ pub(super) fn parse(
         _ => &mut cli.connect,
     };
     connect.credentials.keep_explicit(deepest);
+    connect.proxy.note_places(deepest);
     // The variable is read elsewhere: it holds many headers in one.
     let has_variable = lookup(OsStr::new("MCP_SPAN_HEADER")).is_some_and(|v| !v.is_empty());
     if has_variable && !is_explicit(deepest, "headers") {
@@ -50,7 +52,8 @@ fn from_environment(matches: &ArgMatches, id: &str) -> bool {
     source(matches, id) == Some(ValueSource::EnvVariable)
 }
 
-fn source(matches: &ArgMatches, id: &str) -> Option<ValueSource> {
+/// Where a value came from; `None` if there is none.
+pub(super) fn source(matches: &ArgMatches, id: &str) -> Option<ValueSource> {
     matches.try_contains_id(id).is_ok().then(|| matches.value_source(id)).flatten()
 }
 
@@ -138,6 +141,9 @@ pub(super) struct Connect {
     /// Allow plain http to a host that is not this machine
     #[arg(long, env = "MCP_SPAN_ALLOW_HTTP", value_parser = FalseyValueParser::new())]
     pub(super) allow_http: bool,
+
+    #[command(flatten)]
+    pub(super) proxy: Proxy,
 
     #[command(flatten)]
     pub(super) link: Link,

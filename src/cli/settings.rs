@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::report::Usage;
-use super::{args, credentials, headers, hub};
+use super::{args, credentials, headers, hub, proxy};
 use crate::bridge::Policy;
 use crate::limits::Timeouts;
 use crate::net::{self, is_loopback};
@@ -38,7 +38,9 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let (mut headers, scrubber) = headers::read(&lines, file, lookup)?;
     hide_parts(&url, &scrubber);
     let sources = credentials::of(&typed.credentials, &mut headers, &scrubber, lookup)?;
+    let proxies = proxy::of(&typed.proxy, &url, &scrubber, lookup)?;
     let mut settings = link(&typed.link, url)?;
+    settings.http.net.proxies = proxies;
     settings.http.transport = transport;
     settings.http.headers = headers;
     settings.http.credentials = sources.map(Arc::new);
