@@ -18,6 +18,7 @@
 //!   `legacy_lost`: their streams end. `legacy_away`: they are not there.
 //! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
 //! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
+//! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file.
 //! - `secure`: https. `http2`: many requests on one connection.
@@ -54,6 +55,8 @@ mod load;
 mod modern;
 mod passthrough;
 mod proxied;
+mod proxies;
+mod proxy_faults;
 mod redirects;
 mod resuming;
 mod secure;

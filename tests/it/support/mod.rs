@@ -1,11 +1,12 @@
-//! The other ends of the bridge: a scripted HTTP server, a relay that damages the wire between them,
-//! and the process under test.
+//! The other ends of the bridge: a scripted HTTP server, proxies and a relay that damages the wire
+//! between them, and the process under test.
 
 pub(crate) mod chance;
 pub(crate) mod http2;
 pub(crate) mod hub;
 pub(crate) mod ledger;
 pub(crate) mod process;
+pub(crate) mod proxy;
 pub(crate) mod relay;
 pub(crate) mod reply;
 pub(crate) mod request;
