@@ -22,6 +22,7 @@ mod headers;
 mod hub;
 mod log_writer;
 mod logging;
+mod proxy;
 mod report;
 mod settings;
 mod timeline;
