@@ -37,6 +37,10 @@ pub enum Kind {
     Dns,
     /// The TLS handshake failed: certificate, version or protocol.
     Tls,
+    /// The proxy cannot be reached, or does not connect us.
+    Proxy,
+    /// The proxy wants credentials, or others.
+    ProxyAuth,
     /// The server was silent for too long.
     Timeout,
     /// The connection broke before the answer was complete.
@@ -116,7 +120,8 @@ impl Error {
     /// somebody who turns everything away because the server is not ready.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
-        let is_absent = matches!(self.kind, Kind::Connect | Kind::Dns | Kind::Tls | Kind::Closed);
+        let is_absent =
+            matches!(self.kind, Kind::Connect | Kind::Dns | Kind::Tls | Kind::Proxy | Kind::Closed);
         let is_unready = self.kind == Kind::Status
             && self.retry_after.is_none()
             && self.status.is_some_and(|status| status >= 500);
@@ -142,6 +147,8 @@ impl Kind {
             Self::Connect => "connect",
             Self::Dns => "dns",
             Self::Tls => "tls",
+            Self::Proxy => "proxy",
+            Self::ProxyAuth => "proxy-auth",
             Self::Timeout => "timeout",
             Self::Closed => "closed",
             Self::NoResponse => "no-response",

@@ -14,8 +14,17 @@ pub const QUICK_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a request that does work (`tools/call` and its like) may be silent.
 pub const WORK_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How long name resolution, TCP and TLS may take together.
+/// How long name resolution, TCP, a proxy and TLS may take together.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest head of a proxy's answer to CONNECT: they have a few lines.
+pub const PROXY_HEAD: usize = 16 * 1024;
+
+/// How much is read of what a proxy says when it refuses; more than people are shown of it.
+pub const PROXY_BODY: usize = 4 * 1024;
+
+/// How long that is waited for: the status, which says most, is there already.
+pub const PROXY_BODY_WAIT: Duration = Duration::from_millis(500);
 
 /// What is in flight when stdin ends may take this long where timeouts are switched off.
 pub const DRAIN_WITHOUT_TIMEOUT: Duration = Duration::from_secs(30);

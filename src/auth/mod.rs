@@ -113,6 +113,15 @@ impl Credentials {
         }
     }
 
+    /// The logins, if that is where they come from.
+    #[must_use]
+    pub fn oauth(&self) -> Option<&OAuth> {
+        match &self.source {
+            Source::OAuth(oauth) => Some(oauth),
+            Source::File(_) | Source::Command(_) => None,
+        }
+    }
+
     /// Whether somebody may have to be asked, who takes minutes.
     #[must_use]
     pub fn may_ask_a_person(&self) -> bool {

@@ -70,10 +70,12 @@ mod tests {
 
     #[test]
     fn what_never_reached_the_server_is_sent_again_whatever_it_is() {
-        for kind in [Kind::Connect, Kind::Dns, Kind::Tls, Kind::Closed] {
+        for kind in [Kind::Connect, Kind::Dns, Kind::Tls, Kind::Proxy, Kind::Closed] {
             let error = error(kind).not_delivered();
             assert_eq!(again(Some("tools/call"), &error, false, true), Again::WhenBack, "{kind}");
         }
+        let login = error(Kind::ProxyAuth).not_delivered();
+        assert_eq!(again(Some("initialize"), &login, true, false), Again::No, "nobody mends that");
         let lost = error(Kind::SessionLost).not_delivered();
         assert_eq!(again(Some("tools/call"), &lost, false, false), Again::No, "the link tried");
     }

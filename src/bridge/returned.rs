@@ -134,6 +134,7 @@ fn shows_life(message: &Message, error: &Error) -> bool {
     match error.kind {
         _ if error.is_unreachable() => false,
         Kind::Connect | Kind::Dns | Kind::Tls | Kind::Shutdown => false,
+        Kind::Proxy | Kind::ProxyAuth => false,
         Kind::Closed | Kind::Timeout => {
             error.delivery == Delivery::Unknown && error.status.is_some()
         }

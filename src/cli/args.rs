@@ -10,6 +10,7 @@ use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use super::config_file::ConfigFile;
 use super::oauth::OAuth;
+use super::proxy::Proxy;
 use super::tls::Tls;
 use crate::limits;
 
@@ -38,6 +39,7 @@ pub(super) fn parse(
     };
     connect.credentials.keep_explicit(deepest);
     connect.tls.keep_explicit(deepest);
+    connect.proxy.note_places(deepest);
     // The variable is read elsewhere: it holds many headers in one.
     let has_variable = lookup(OsStr::new("MCP_SPAN_HEADER")).is_some_and(|v| !v.is_empty());
     if has_variable && !is_explicit(deepest, "headers") {
@@ -54,7 +56,8 @@ fn from_environment(matches: &ArgMatches, id: &str) -> bool {
     source(matches, id) == Some(ValueSource::EnvVariable)
 }
 
-fn source(matches: &ArgMatches, id: &str) -> Option<ValueSource> {
+/// Where a value came from; `None` if there is none.
+pub(super) fn source(matches: &ArgMatches, id: &str) -> Option<ValueSource> {
     matches.try_contains_id(id).is_ok().then(|| matches.value_source(id)).flatten()
 }
 
@@ -150,6 +153,9 @@ pub(super) struct Connect {
 
     #[command(flatten)]
     pub(super) tls: Tls,
+
+    #[command(flatten)]
+    pub(super) proxy: Proxy,
 
     #[command(flatten)]
     pub(super) link: Link,

@@ -57,8 +57,9 @@ const MCP_REMOTE: &[(&str, Meaning)] = &[
 
 /// What we do anyway, do not do yet, or never will.
 const NOT_NEEDED: &[(&str, Meaning)] = &[
-    // Proxies and cookies: a flag of our own by one of these names takes its place by itself.
+    // The usual variables are read anyway; `--no-proxy` is for those who do not want it.
     ("enable-proxy", Meaning::Nothing),
+    // A flag of our own by this name takes its place by itself.
     ("disable-cookies", Meaning::Nothing),
     ("ipv4", Meaning::Nothing),
     ("protocol", Meaning::NothingWithValue),

@@ -130,7 +130,7 @@ impl Flags {
 }
 
 fn value(arg: &Arg) -> Value {
-    if !arg.get_action().takes_values() {
+    if !arg.get_action().takes_values() || arg.is_require_equals_set() {
         return Value::None;
     }
     match arg.get_num_args() {
@@ -193,6 +193,7 @@ mod tests {
             let takes_value = arg.get_action().takes_values();
             let word = if long == "keep-alive" { "5" } else { word };
             match arg.get_short() {
+                _ if takes_value && arg.is_require_equals_set() => vec![format!("--{long}")],
                 _ if is_glued && takes_value => vec![format!("--{long}={word}")],
                 Some(short) if is_glued => vec![format!("-{short}")],
                 Some(short) if takes_value => vec![format!("-{short}"), format!("A: {word}")],

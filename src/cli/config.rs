@@ -8,6 +8,7 @@ use clap::{Arg, ArgMatches, Command};
 use url::Url;
 
 use super::config_file::ConfigFile;
+use super::proxy;
 use crate::secret::shown;
 
 /// Flags whose values are, or may hold, secrets: their names are enough.
@@ -27,6 +28,9 @@ pub(super) fn run(
     for arg in command.get_arguments().filter(|arg| is_setting(arg)) {
         let (name, value, from) = line(arg, matches, file);
         println!("{name:<20} {value:<32} {from}");
+    }
+    for (name, value) in proxy::usual_variables(|name| std::env::var(name).ok()) {
+        println!("{name:<20} {value:<32} environment");
     }
     if !ignored.is_empty() {
         println!("accepted without any effect: {}", ignored.join(" "));
@@ -50,6 +54,7 @@ fn line(arg: &Arg, matches: &ArgMatches, file: &ConfigFile) -> (String, String, 
     let value = match &texts[..] {
         [] => "-".to_owned(),
         texts if HIDDEN.contains(&&*name) => hidden(&name, texts),
+        texts if name == "proxy" => texts.iter().map(|t| proxy::shown(t)).collect(),
         texts if name == "url" || name == "mcp-hub" => texts.iter().map(|t| place(t)).collect(),
         texts => texts.join(" "),
     };

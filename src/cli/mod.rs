@@ -23,6 +23,7 @@ mod hub;
 mod log_writer;
 mod logging;
 mod oauth;
+mod proxy;
 mod report;
 mod settings;
 mod timeline;

@@ -1,21 +1,20 @@
 //! What the arguments mean: checked, with the environment looked up, ready to be used.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::HeaderValue;
 use ::http::header::AUTHORIZATION;
 use percent_encoding::percent_decode_str;
-use url::{Host, Url};
+use url::Url;
 
 use super::report::Usage;
-use super::{args, credentials, headers, hub, oauth, tls};
+use super::{args, credentials, headers, hub, oauth, proxy, tls};
 use crate::auth::oauth::OAuth;
 use crate::auth::{self, Credentials, Source};
 use crate::bridge::Policy;
 use crate::limits::{self, Timeouts};
-use crate::net::{self, HttpClient, is_localhost};
+use crate::net::{self, HttpClient, is_loopback};
 use crate::secret::{Scrubber, Secret, is_key, shown};
 use crate::transport::http::{self, basic_authorization};
 
@@ -42,7 +41,9 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let (mut headers, scrubber) = headers::read(&lines, file, lookup)?;
     hide_parts(&url, &scrubber);
     let sources = credentials::of(&typed.credentials, &mut headers, &scrubber, lookup)?;
+    let proxies = proxy::of(&typed.proxy, &url, &scrubber, lookup)?;
     let mut settings = link(&typed.link, url)?;
+    settings.http.net.proxies = proxies;
     settings.http.transport = transport;
     settings.http.headers = headers;
     settings.http.scrubber = scrubber;
@@ -153,7 +154,7 @@ fn url(typed: Option<&str>, allow_http: bool) -> Result<Url, Usage> {
         )));
     }
     url.set_fragment(None);
-    if url.scheme() == "http" && !is_loopback(&url) && !allow_http {
+    if url.scheme() == "http" && !url.host_str().is_some_and(is_loopback) && !allow_http {
         return Err(Usage::new(format!(
             "{} is plain http to another machine, where anybody on the way can read it: use https, \
              or --allow-http if you trust the way",
@@ -161,19 +162,6 @@ fn url(typed: Option<&str>, allow_http: bool) -> Result<Url, Usage> {
         )));
     }
     Ok(url)
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => is_localhost(name),
-        Some(Host::Ipv4(ip)) => ip.is_loopback() || ip == Ipv4Addr::UNSPECIFIED,
-        Some(Host::Ipv6(ip)) => {
-            ip.is_loopback()
-                || ip == Ipv6Addr::UNSPECIFIED
-                || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback())
-        }
-        None => false,
-    }
 }
 
 /// What stands in a URL may be a token as well as not.

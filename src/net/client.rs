@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
@@ -15,6 +16,7 @@ use super::body::{Outbound, Progress, Withdrawal};
 use super::fault::Remedy;
 use super::pools::{Pings, Pools};
 use super::protocol::Protocol;
+use super::proxy::Proxy;
 use super::tls::LazyTls;
 use super::{Endpoint, Options, fault, redirect};
 use crate::error::{Error, Kind};
@@ -65,11 +67,11 @@ impl HttpClient {
     /// A client that connects as `options` say, on first use.
     #[must_use]
     pub fn new(options: &Options) -> Self {
-        Self::with(options.connect_timeout, LazyTls::new(options.tls.clone()), Pings::default())
+        Self::with(options, LazyTls::new(options.tls.clone()), Pings::default())
     }
 
-    pub(super) fn with(connect_timeout: Duration, tls: LazyTls, pings: Pings) -> Self {
-        Self { pools: Arc::new(Pools::new(connect_timeout, tls, pings)) }
+    pub(super) fn with(options: &Options, tls: LazyTls, pings: Pings) -> Self {
+        Self { pools: Arc::new(Pools::new(options, tls, pings)) }
     }
 
     /// Sends `call`.
@@ -104,19 +106,21 @@ impl HttpClient {
     /// One request and its answer. What the server has certainly not looked at goes out again.
     async fn exchange(&self, call: &Call) -> Result<Response<Incoming>, Error> {
         let (url, uri) = (call.endpoint.url(), call.endpoint.uri());
+        let proxies = self.pools.proxies();
+        let forwarder = proxies.forwarder(uri);
         let mut tries = 0;
         loop {
             let known = self.pools.known();
             let protocol = known.of(uri);
             let sending = match protocol {
-                Protocol::Http1 => Ok(self.pools.http1().request(request(call)).await),
+                Protocol::Http1 => Ok(self.pools.http1().request(request(call, forwarder)).await),
                 // Boxed, so that HTTP/1.1 does not pay for its size.
                 Protocol::Http2 => Box::pin(self.over_http2(call)).await,
             };
             let error = match sending {
-                Ok(Ok(response)) => return Ok(response),
+                Ok(Ok(response)) => return fault::unless_proxy_refused(response, forwarder),
                 Ok(Err(error)) => error,
-                Err(limit) => return Err(fault::too_slow(limit, url)),
+                Err(limit) => return Err(fault::too_slow(limit, url, proxies.of(uri))),
             };
             let remedy = fault::remedy(&error, protocol, &call.progress);
             tries += 1;
@@ -134,7 +138,7 @@ impl HttpClient {
     /// The limit that was passed, if there was no connection in time. The pool lets only one
     /// request at a time connect; the others would wait for each of those before them.
     async fn over_http2(&self, call: &Call) -> Result<Sent, Duration> {
-        let mut request = request(call);
+        let mut request = request(call, None);
         let mut connection = capture_connection(&mut request);
         let (pool, limit) = (self.pools.http2(call.urgent), self.pools.connect_timeout());
         let sending = pool.request(request);
@@ -151,11 +155,14 @@ impl HttpClient {
 
 type Sent = Result<Response<Incoming>, legacy::Error>;
 
-fn request(call: &Call) -> Request<Outbound> {
+fn request(call: &Call, forwarder: Option<&Arc<Proxy>>) -> Request<Outbound> {
     let mut request = Request::new(Outbound::new(call.body.clone(), call.progress.clone()));
     *request.method_mut() = call.method.clone();
     *request.uri_mut() = call.endpoint.uri().clone();
     *request.headers_mut() = call.headers.clone();
+    if let Some(login) = forwarder.and_then(|proxy| proxy.login.as_ref()) {
+        request.headers_mut().insert(PROXY_AUTHORIZATION, login.basic.clone());
+    }
     request
 }
 
@@ -179,7 +186,8 @@ mod tests {
         let tls = LazyTls::new(TlsOptions { trust, identity: None });
         let short = Duration::from_millis(200);
         let pings = Pings { interval: short, timeout: short };
-        HttpClient::with(Duration::from_secs(5), tls, pings)
+        let options = Options { connect_timeout: Duration::from_secs(5), ..Options::default() };
+        HttpClient::with(&options, tls, pings)
     }
 
     fn call(port: u16) -> Call {

@@ -1,4 +1,4 @@
-//! Opens connections: name resolution, TCP and TLS, each with an error of its own.
+//! Opens connections: name resolution, TCP, proxies and TLS, each with an error of its own.
 
 use std::future::Future;
 use std::io;
@@ -14,9 +14,15 @@ use hyper_rustls::MaybeHttpsStream;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::rt::TokioIo;
+use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
+use super::Options;
+use super::carrier::Carrier;
+use super::loopback::is_localhost;
 use super::protocol::{Known, Protocol, Stream};
+use super::proxy::{Proxies, Proxy};
+use super::proxy_fault::{ProxyFault, Trouble};
 use super::tls::LazyTls;
 use super::tls_fault::TlsFault;
 use crate::limits;
@@ -31,6 +37,8 @@ pub(super) enum ConnectFault {
     Tcp(Box<dyn std::error::Error + Send + Sync>),
     #[error("{0}")]
     Tls(TlsFault),
+    #[error("{0}")]
+    Proxy(ProxyFault),
     #[error("no connection within {} ms", .0.as_millis())]
     Timeout(Duration),
     /// Not a failure: the connection is parked for the pool of the other protocol.
@@ -38,11 +46,22 @@ pub(super) enum ConnectFault {
     OtherProtocol,
 }
 
+impl ConnectFault {
+    /// There is no connection in time.
+    pub(super) fn too_slow(limit: Duration, proxy: Option<&Arc<Proxy>>) -> Self {
+        match proxy {
+            None => Self::Timeout(limit),
+            Some(proxy) => Self::Proxy(ProxyFault::new(proxy, Trouble::Timeout(limit))),
+        }
+    }
+}
+
 /// Makes connections for a pool.
 #[derive(Clone, Debug)]
 pub(super) struct Connector {
-    tcp: HttpConnector<Resolver>,
-    tls: Arc<LazyTls>,
+    pub(super) tcp: HttpConnector<Resolver>,
+    pub(super) tls: Arc<LazyTls>,
+    pub(super) proxies: Proxies,
     timeout: Duration,
     /// What the pool can use.
     wanted: Protocol,
@@ -50,7 +69,7 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    pub(super) fn new(timeout: Duration, tls: LazyTls) -> Self {
+    pub(super) fn new(options: &Options, tls: LazyTls) -> Self {
         let mut tcp = HttpConnector::new_with_resolver(Resolver(GaiResolver::new()));
         tcp.enforce_http(false);
         // Small messages that wait for an answer: Nagle and delayed ACK would add 40 ms each.
@@ -59,7 +78,8 @@ impl Connector {
         tcp.set_keepalive_interval(Some(limits::TCP_KEEPALIVE / 3));
         tcp.set_keepalive_retries(Some(3));
         let (tls, known) = (Arc::new(tls), Known::default());
-        Self { tcp, tls, timeout, wanted: Protocol::Http1, known }
+        let (timeout, proxies) = (options.connect_timeout, options.proxies.clone());
+        Self { tcp, tls, proxies, timeout, wanted: Protocol::Http1, known }
     }
 
     /// The same for another sort of pool.
@@ -72,16 +92,19 @@ impl Connector {
         self.timeout
     }
 
-    async fn connect(mut self, uri: Uri) -> Result<Stream, ConnectFault> {
+    async fn connect(
+        mut self,
+        uri: Uri,
+        proxy: Option<Arc<Proxy>>,
+    ) -> Result<Stream, ConnectFault> {
         let secure = uri.scheme() == Some(&Scheme::HTTPS);
         let Some(authority) = uri.authority().filter(|_| secure).cloned() else {
-            let tcp = self.tcp.call(uri).await.map_err(tcp_fault)?;
-            return Ok(MaybeHttpsStream::Http(tcp));
+            return Ok(MaybeHttpsStream::Http(self.carrier(uri, proxy.as_ref()).await?));
         };
         if let Some(stream) = self.known.take(&authority, self.wanted) {
             return Ok(stream);
         }
-        let stream = self.secure(uri, self.known.offer(&authority)).await?;
+        let stream = self.secure(uri, proxy.as_ref(), self.known.offer(&authority)).await?;
         if Protocol::of(&stream) == self.wanted {
             return Ok(stream);
         }
@@ -89,12 +112,58 @@ impl Connector {
         Err(ConnectFault::OtherProtocol)
     }
 
-    async fn secure(&mut self, uri: Uri, offer: &[Protocol]) -> Result<Stream, ConnectFault> {
-        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let tcp = self.tcp.call(uri).await.map_err(tcp_fault)?;
-        let secured = self.tls.handshake(&host, offer, TokioIo::new(tcp)).await;
-        Ok(MaybeHttpsStream::Https(TokioIo::new(secured.map_err(ConnectFault::Tls)?)))
+    async fn secure(
+        &mut self,
+        uri: Uri,
+        proxy: Option<&Arc<Proxy>>,
+        offer: &[Protocol],
+    ) -> Result<Stream, ConnectFault> {
+        let carrier = self.carrier(uri.clone(), proxy).await?;
+        let stream = handshake(&self.tls, offer, &uri, carrier).await;
+        let stream = stream.map_err(|error| match proxy {
+            None => ConnectFault::Tls(error),
+            Some(proxy) => ConnectFault::Proxy(ProxyFault::new(proxy, Trouble::ServerTls(error))),
+        })?;
+        Ok(MaybeHttpsStream::Https(TokioIo::new(stream)))
     }
+
+    async fn carrier(
+        &mut self,
+        uri: Uri,
+        proxy: Option<&Arc<Proxy>>,
+    ) -> Result<Carrier, ConnectFault> {
+        match proxy {
+            None => Ok(Carrier::Direct(self.tcp.call(uri).await.map_err(tcp_fault)?)),
+            // Boxed, so that the usual way does not pay for its size.
+            Some(proxy) => Box::pin(self.detour(proxy, &uri)).await,
+        }
+    }
+
+    /// The addresses of `host`, for those who do not connect to them themselves.
+    pub(super) async fn resolve(
+        &self,
+        host: &str,
+    ) -> Result<impl Iterator<Item = IpAddr> + use<>, ConnectFault> {
+        let invalid = |error| ConnectFault::Dns(io::Error::new(io::ErrorKind::InvalidInput, error));
+        let name = host.parse::<Name>().map_err(invalid)?;
+        let addresses = Resolver(GaiResolver::new()).call(name).await;
+        let addresses = addresses.map_err(|Unresolved(error)| ConnectFault::Dns(error))?;
+        Ok(addresses.map(|address| address.ip()))
+    }
+}
+
+/// Speaks TLS with the host of `uri`.
+pub(super) async fn handshake<T>(
+    tls: &LazyTls,
+    offer: &[Protocol],
+    uri: &Uri,
+    stream: T,
+) -> Result<TlsStream<TokioIo<T>>, TlsFault>
+where
+    T: hyper::rt::Read + hyper::rt::Write + Unpin,
+{
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    tls.handshake(host, offer, TokioIo::new(stream)).await
 }
 
 impl Service<Uri> for Connector {
@@ -109,10 +178,12 @@ impl Service<Uri> for Connector {
     fn call(&mut self, uri: Uri) -> Self::Future {
         let limit = self.timeout;
         let told = traffic::Connecting::begin(&uri);
-        let connect = self.clone().connect(uri);
+        let proxy = self.proxies.of(&uri).cloned();
+        let connect = self.clone().connect(uri, proxy.clone());
         Box::pin(async move {
             let timed = tokio::time::timeout(limit, connect).await;
-            let opened = timed.unwrap_or(Err(ConnectFault::Timeout(limit)));
+            let opened =
+                timed.unwrap_or_else(|_| Err(ConnectFault::too_slow(limit, proxy.as_ref())));
             if let Some(told) = told {
                 // One that is kept for another pool is open all the same.
                 let fault = opened.as_ref().err();
@@ -123,7 +194,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-fn tcp_fault(error: impl std::error::Error + Send + Sync + 'static) -> ConnectFault {
+pub(super) fn tcp_fault(error: impl std::error::Error + Send + Sync + 'static) -> ConnectFault {
     let mut source: Option<&dyn std::error::Error> = Some(&error);
     while let Some(cause) = source {
         if let Some(Unresolved(reason)) = cause.downcast_ref() {
@@ -138,20 +209,13 @@ fn tcp_fault(error: impl std::error::Error + Send + Sync + 'static) -> ConnectFa
     ConnectFault::Tcp(Box::new(error))
 }
 
-/// `localhost` and all names below it mean this machine, whatever a name server says (RFC 6761).
-#[must_use]
-pub fn is_localhost(name: &str) -> bool {
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    name == "localhost" || name.ends_with(".localhost")
-}
-
 /// The system's name resolution, except for `localhost`, which needs none.
 #[derive(Clone, Debug)]
-struct Resolver(GaiResolver);
+pub(super) struct Resolver(GaiResolver);
 
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Unresolved(io::Error);
+pub(super) struct Unresolved(io::Error);
 
 impl Service<Name> for Resolver {
     type Response = std::vec::IntoIter<SocketAddr>;

@@ -2,16 +2,22 @@
 
 use std::error::Error as StdError;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use h2::Reason;
+use http::header::PROXY_AUTHENTICATE;
+use http::{Response, StatusCode};
 use hyper_util::client::legacy;
 use url::Url;
 
 use super::Progress;
 use super::connect::ConnectFault;
 use super::protocol::Protocol;
+use super::proxy::Proxy;
+use super::proxy_fault::{ProxyFault, Refused, Trouble};
 use super::tls_fault;
+use super::tunnel::scheme;
 use crate::error::{Error, Kind};
 use crate::secret::shown;
 
@@ -75,8 +81,25 @@ fn named_remedy(error: &legacy::Error) -> Remedy {
 }
 
 /// Explains why there is no connection to `url` even though others may still wait for it.
-pub(super) fn too_slow(limit: Duration, url: &Url) -> Error {
-    unconnected(&ConnectFault::Timeout(limit), url)
+pub(super) fn too_slow(limit: Duration, url: &Url, proxy: Option<&Arc<Proxy>>) -> Error {
+    unconnected(&ConnectFault::too_slow(limit, proxy), url)
+}
+
+/// The answer, unless it is one of the proxy's own that passes requests on for us.
+pub(super) fn unless_proxy_refused<B>(
+    response: Response<B>,
+    forwarder: Option<&Arc<Proxy>>,
+) -> Result<Response<B>, Error> {
+    let Some(proxy) =
+        forwarder.filter(|_| response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED)
+    else {
+        return Ok(response);
+    };
+    let challenges = response.headers().get_all(PROXY_AUTHENTICATE);
+    let offers = challenges.iter().filter_map(|value| scheme(value.to_str().ok()?)).collect();
+    let (status, text) = (Some(response.status().as_u16()), response.status().to_string());
+    let said = Refused { status, text, offers, body: None };
+    Err(ProxyFault::new(proxy, Trouble::Login(said)).explain(""))
 }
 
 /// Explains why the body of an answer from `url` broke off.
@@ -88,6 +111,7 @@ pub(super) fn explain_body(error: &hyper::Error, url: &Url) -> Error {
 fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
     let place = place(url);
     let error = match fault {
+        ConnectFault::Proxy(fault) => return fault.explain(&place),
         ConnectFault::Dns(_) => {
             let host = url.host_str().unwrap_or_default();
             Error::new(Kind::Dns, format!("The host name {host} could not be resolved"))

@@ -3,19 +3,23 @@
 use std::time::Duration;
 
 use super::TlsOptions;
+use super::proxy::Proxies;
 use crate::limits;
 
 /// What is asked of every connection.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long name resolution, TCP and TLS may take together.
+    /// How long name resolution, TCP, a proxy and TLS may take together.
     pub connect_timeout: Duration,
     /// Whom https trusts, and who we are to it.
     pub tls: TlsOptions,
+    /// What connections go through.
+    pub proxies: Proxies,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { connect_timeout: limits::CONNECT_TIMEOUT, tls: TlsOptions::default() }
+        let (tls, proxies) = (TlsOptions::default(), Proxies::default());
+        Self { connect_timeout: limits::CONNECT_TIMEOUT, tls, proxies }
     }
 }

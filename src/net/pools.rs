@@ -7,9 +7,11 @@ use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tracing::debug;
 
+use super::Options;
 use super::body::Outbound;
 use super::connect::Connector;
 use super::protocol::{Known, Protocol};
+use super::proxy::Proxies;
 use super::tls::LazyTls;
 use crate::limits;
 
@@ -52,8 +54,8 @@ struct Current {
 }
 
 impl Pools {
-    pub(super) fn new(connect_timeout: Duration, tls: LazyTls, pings: Pings) -> Self {
-        let connector = Connector::new(connect_timeout, tls);
+    pub(super) fn new(options: &Options, tls: LazyTls, pings: Pings) -> Self {
+        let connector = Connector::new(options, tls);
         let current = Mutex::new(Current::new(&connector, pings));
         Self { connector, pings, current }
     }
@@ -61,6 +63,11 @@ impl Pools {
     /// What is known of servers.
     pub(super) fn known(&self) -> &Known {
         &self.connector.known
+    }
+
+    /// What stands between us and servers.
+    pub(super) fn proxies(&self) -> &Proxies {
+        &self.connector.proxies
     }
 
     pub(super) fn connect_timeout(&self) -> Duration {

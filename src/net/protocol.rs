@@ -7,13 +7,12 @@ use std::time::Instant;
 use http::Uri;
 use http::uri::{Authority, Scheme};
 use hyper_rustls::MaybeHttpsStream;
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 
+use super::carrier::Carrier;
 use crate::limits;
 
 /// A connection, ready for its first request.
-pub(super) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+pub(super) type Stream = MaybeHttpsStream<Carrier>;
 
 /// A version of HTTP, as far as it makes a difference to a pool of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

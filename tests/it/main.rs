@@ -19,6 +19,7 @@
 //!   `legacy_lost`: their streams end. `legacy_away`: they are not there.
 //! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
 //! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
+//! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
@@ -57,6 +58,8 @@ mod load;
 mod modern;
 mod passthrough;
 mod proxied;
+mod proxies;
+mod proxy_faults;
 mod redirects;
 mod resuming;
 mod secure;

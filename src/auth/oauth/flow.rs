@@ -103,6 +103,7 @@ impl OAuth {
             identity: Some(identity),
             token: Some(token),
             token_endpoint: Some(endpoint.to_string()),
+            revocation_endpoint: authority.metadata.revocation_endpoint.clone(),
             resource: self.resource(&authority).map(str::to_owned),
         });
         Ok(())
@@ -219,7 +220,7 @@ impl OAuth {
         authority.resource.as_deref().filter(|_| self.settings.send_resource)
     }
 
-    fn request<'a>(
+    pub(super) fn request<'a>(
         &'a self,
         endpoint: &'a Url,
         identity: &'a Identity,

@@ -15,6 +15,7 @@ use super::token::Token;
 use super::web::{Form, Web};
 use super::{pkce, refused};
 use crate::error::{Error, Kind};
+use crate::secret::Secret;
 
 /// What the token endpoint is asked with.
 pub(super) struct TokenRequest<'a> {
@@ -27,6 +28,13 @@ pub(super) struct TokenRequest<'a> {
     /// The resource that the token is for (RFC 8707), if the server is to be told.
     pub(super) resource: Option<&'a str>,
     pub(super) scope: Option<&'a str>,
+}
+
+/// What became of a token that was to be revoked.
+#[derive(Debug)]
+pub(super) enum Revocation {
+    Done,
+    Failed(Error),
 }
 
 /// Why there is no token.
@@ -57,6 +65,16 @@ impl TokenRequest<'_> {
             return self.read(status, &answer);
         }
         self.read(status, &answer)
+    }
+
+    /// Tells the server that `token` is to be used no more (RFC 7009).
+    pub(super) async fn revoke(&self, token: &Secret) -> Revocation {
+        let form = vec![("token", token.reveal().to_owned())];
+        match self.attempt(&form, None).await {
+            Ok((status, _)) if status.is_success() => Revocation::Done,
+            Ok((status, answer)) => Revocation::Failed(refused("The revocation", status, &answer)),
+            Err(error) => Revocation::Failed(error),
+        }
     }
 
     async fn attempt(

@@ -14,7 +14,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use url::Url;
 
 use crate::error::{Error, Kind};
 
@@ -141,14 +140,6 @@ fn read(query: &str) -> Callback {
     }
 }
 
-impl Callback {
-    /// The same from an address that a person has pasted.
-    pub(super) fn pasted(text: &str) -> Option<Self> {
-        let url = Url::parse(text.trim()).ok()?;
-        Some(read(url.query()?)).filter(|callback| callback.state.is_some())
-    }
-}
-
 fn page(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
     let body = format!(
         "<!doctype html><meta charset=utf-8><title>mcp-span</title>\
@@ -201,13 +192,5 @@ mod tests {
         let first = Loopback::open(None).await.unwrap();
         let error = Loopback::open(Some(first.port)).await.unwrap_err();
         assert!(error.message.contains(&first.port.to_string()), "{error}");
-    }
-
-    #[test]
-    fn an_address_can_be_pasted() {
-        let pasted = Callback::pasted(" http://127.0.0.1:1/callback?code=c&state=s \n").unwrap();
-        assert_eq!(pasted.code.as_deref(), Some("c"));
-        assert_eq!(Callback::pasted("nonsense"), None);
-        assert_eq!(Callback::pasted("http://h/?code=c"), None);
     }
 }

@@ -19,6 +19,7 @@ use crate::message::edit;
 use crate::net::HttpClient;
 use crate::secret::Secret;
 
+mod account;
 mod address;
 pub mod challenge;
 mod discovery;
@@ -34,6 +35,7 @@ mod store;
 mod token;
 mod web;
 
+pub use account::Account;
 use challenge::Challenge;
 pub use key::PrivateKey;
 use store::{Kept, Store};

@@ -30,6 +30,7 @@ pub(super) struct Kept {
     pub(super) identity: Option<Identity>,
     pub(super) token: Option<Token>,
     pub(super) token_endpoint: Option<String>,
+    pub(super) revocation_endpoint: Option<String>,
     pub(super) resource: Option<String>,
 }
 
@@ -42,15 +43,17 @@ struct OnDisk {
     client_secret: Option<String>,
     client_proof: Option<String>,
     token_endpoint: Option<String>,
+    revocation_endpoint: Option<String>,
     resource: Option<String>,
     token: Option<Stored>,
 }
 
 /// Held by one process at a time.
 #[derive(Debug)]
-pub(super) struct Lock(
-    #[expect(dead_code, reason = "closing the file is what unlocks it")] Option<File>,
-);
+pub(super) struct Lock {
+    /// Closing it is what unlocks it.
+    _file: Option<File>,
+}
 
 /// How often a lock that another process holds is tried for.
 const TRIES: Duration = Duration::from_millis(50);
@@ -68,7 +71,7 @@ impl Store {
 
     /// Waits until no other process has it.
     pub(super) async fn lock(&self, patience: Duration) -> Lock {
-        let Some(file) = &self.file else { return Lock(None) };
+        let Some(file) = &self.file else { return Lock { _file: None } };
         let locking = async {
             loop {
                 let opened = private(file).and_then(|()| open(&file.with_extension("lock"), false));
@@ -82,7 +85,7 @@ impl Store {
                 }
             }
         };
-        Lock(tokio::time::timeout(patience, locking).await.ok().flatten())
+        Lock { _file: tokio::time::timeout(patience, locking).await.ok().flatten() }
     }
 
     /// What is kept; a damaged file is as good as none.
@@ -170,6 +173,7 @@ impl OnDisk {
                 .map(|secret| secret.reveal().to_owned()),
             client_proof: identity.map(|identity| identity.proof.name().to_owned()),
             token_endpoint: kept.token_endpoint.clone(),
+            revocation_endpoint: kept.revocation_endpoint.clone(),
             resource: kept.resource.clone(),
             token: kept.token.as_ref().map(Stored::from),
         }
@@ -185,6 +189,7 @@ impl From<OnDisk> for Kept {
             identity: disk.client_id.map(|id| Identity { id, secret, proof }),
             token: disk.token.map(Token::from),
             token_endpoint: disk.token_endpoint,
+            revocation_endpoint: disk.revocation_endpoint,
             resource: disk.resource,
         }
     }
@@ -250,8 +255,8 @@ mod tests {
         let store = Store::new(Some(folder.path()), &server(), "");
         let first = store.lock(Duration::from_secs(5)).await;
         let soon = Duration::from_millis(120);
-        assert!(store.lock(soon).await.0.is_none());
+        assert!(store.lock(soon).await._file.is_none());
         drop(first);
-        assert!(store.lock(soon).await.0.is_some());
+        assert!(store.lock(soon).await._file.is_some());
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::edit;
+use crate::message::{Id, edit, reply};
 use crate::net::{Call, Content, Endpoint, HttpClient, Progress};
 use crate::secret::shown;
 use crate::wire::header;
@@ -47,6 +47,23 @@ impl Web {
         serde_json::from_slice(&body)
             .inspect_err(|error| debug!("the metadata at {} is none: {error}", shown(url)))
             .ok()
+    }
+
+    /// Says something harmless to an MCP server, to hear what it wants first.
+    pub(super) async fn knock(&self, server: &Url) -> Result<(StatusCode, HeaderMap), Error> {
+        let id = Id::string("mcp-span-login");
+        let body = reply::request(&id, "ping").bytes().clone();
+        let headers = HeaderMap::from_iter([
+            (CONTENT_TYPE, header::JSON),
+            (ACCEPT, header::ACCEPT_BOTH),
+            (USER_AGENT, header::AGENT),
+        ]);
+        let (endpoint, progress) = (Arc::new(Endpoint::new(server)?), Progress::default());
+        let method = Method::POST;
+        let call = Call { method, endpoint, headers, body, urgent: false, progress };
+        let response = tokio::time::timeout(limits::LOGIN_QUESTION, self.client.send(call)).await;
+        let response = response.map_err(|_| late(server))??;
+        Ok((response.status(), response.headers().clone()))
     }
 
     /// Posts a form; `basic` are credentials for the header.
@@ -94,7 +111,7 @@ impl Web {
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), Error> {
         headers.insert(ACCEPT, header::JSON);
-        headers.insert(http::header::USER_AGENT, header::AGENT);
+        headers.insert(USER_AGENT, header::AGENT);
         let endpoint = Arc::new(Endpoint::new(url)?);
         let progress = Progress::default();
         let call = Call { method, endpoint, headers, body, urgent: false, progress };
@@ -113,10 +130,12 @@ impl Web {
         };
         match tokio::time::timeout(limits::LOGIN_QUESTION, asking).await {
             Ok(answer) => answer.map_err(Error::not_delivered),
-            Err(_) => {
-                let message = format!("{} did not answer in time", shown(url));
-                Err(Error::new(Kind::Login, message).not_delivered())
-            }
+            Err(_) => Err(late(url)),
         }
     }
+}
+
+fn late(url: &Url) -> Error {
+    let message = format!("{} did not answer in time", shown(url));
+    Error::new(Kind::Login, message).not_delivered()
 }

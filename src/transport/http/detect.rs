@@ -7,7 +7,7 @@ use super::answer::Refusal;
 use super::driver::Report;
 use super::legacy_sse::{self, First};
 use super::post::Exchange;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 
 /// Which transport to speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,5 +57,6 @@ fn says_more(error: &Error) -> bool {
     let is_about_else = status.is_some_and(|status| {
         status.is_server_error() || matches!(status.as_u16(), 401 | 403 | 408 | 429)
     });
-    error.is_unreachable() || is_about_else || error.kind == crate::error::Kind::Redirect
+    let is_on_the_way = matches!(error.kind, Kind::Redirect | Kind::ProxyAuth);
+    error.is_unreachable() || is_about_else || is_on_the_way
 }

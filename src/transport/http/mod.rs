@@ -245,6 +245,7 @@ impl Context {
         error.message = scrubber.clean(&error.message);
         error.body = error.body.map(|body| scrubber.clean(&body));
         error.reason = error.reason.map(|reason| scrubber.clean(&reason));
+        error.hint = error.hint.map(|hint| scrubber.clean(&hint));
         error
     }
 }

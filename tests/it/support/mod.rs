@@ -1,5 +1,5 @@
-//! The other ends of the bridge: a scripted HTTP server, a relay that damages the wire between them,
-//! and the process under test.
+//! The other ends of the bridge: a scripted HTTP server, proxies and a relay that damages the wire
+//! between them, and the process under test.
 
 pub(crate) mod certificates;
 pub(crate) mod chance;
@@ -7,6 +7,7 @@ pub(crate) mod http2;
 pub(crate) mod hub;
 pub(crate) mod ledger;
 pub(crate) mod process;
+pub(crate) mod proxy;
 pub(crate) mod relay;
 pub(crate) mod reply;
 pub(crate) mod request;
