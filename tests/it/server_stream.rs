@@ -148,6 +148,23 @@ async fn a_silent_stream_has_no_idle_limit() {
 }
 
 #[tokio::test]
+async fn a_priming_event_that_is_repeated_is_no_message() {
+    // C3: the everything server repeats those of its other streams as empty objects.
+    let server = Server::start(|r| match &*r.what() {
+        "GET" => Reply::sse()
+            .chunk("event: message\nid: e1\ndata: {}\n\n")
+            .event(r#"{"jsonrpc":"2.0","method":"n"}"#)
+            .hang(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    assert_eq!(bridge.receive().await["method"], "n");
+    let (rest, _, stderr) = bridge.finish().await;
+    assert_eq!((rest.len(), stderr.as_str()), (0, ""));
+}
+
+#[tokio::test]
 async fn an_answer_that_comes_on_it_finds_its_request() {
     // A server that accepts a call and answers it elsewhere gets away with it if it is quick.
     let gate = Gate::new();
