@@ -148,6 +148,46 @@ async fn a_silent_stream_has_no_idle_limit() {
 }
 
 #[tokio::test]
+async fn one_whose_head_is_held_back_is_asked_for_as_often_as_before() {
+    // C2, C8: a proxy that buffers sends the head along with the first event.
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |r| match &*r.what() {
+        "GET" => Reply::nothing()
+            .wait(&held)
+            .raw("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+            .raw("data: {\"jsonrpc\":\"2.0\",\"method\":\"first\"}\n\n")
+            .hang(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--timeout", "0.5"]).await;
+    // With pauses that double, this would take half a minute.
+    server.saw_count("GET", 8).await;
+    gate.open();
+    assert_eq!(bridge.receive().await["method"], "first");
+    let (rest, _, stderr) = bridge.finish().await;
+    assert_eq!((rest.len(), stderr.as_str()), (0, ""));
+}
+
+#[tokio::test]
+async fn a_priming_event_that_is_repeated_is_no_message() {
+    // C3: the everything server repeats those of its other streams as empty objects.
+    let server = Server::start(|r| match &*r.what() {
+        "GET" => Reply::sse()
+            .chunk("event: message\nid: e1\ndata: {}\n\n")
+            .event(r#"{"jsonrpc":"2.0","method":"n"}"#)
+            .hang(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    assert_eq!(bridge.receive().await["method"], "n");
+    let (rest, _, stderr) = bridge.finish().await;
+    assert_eq!((rest.len(), stderr.as_str()), (0, ""));
+}
+
+#[tokio::test]
 async fn an_answer_that_comes_on_it_finds_its_request() {
     // A server that accepts a call and answers it elsewhere gets away with it if it is quick.
     let gate = Gate::new();

@@ -7,11 +7,14 @@
     reason = "a test that panics has failed, and says where"
 )]
 
+mod behind_nginx;
 mod compare;
 mod conformance;
 mod hub;
 mod hub_restart;
 mod mcp_hub;
+mod nginx;
+mod nginx_cuts;
 mod peers;
 mod process;
 mod raw_client;

@@ -53,6 +53,11 @@ impl Peers {
         command
     }
 
+    /// The machine's nginx, or the one that was fetched.
+    pub(crate) fn nginx(&self) -> Command {
+        Command::new(self.installed.join("nginx/nginx"))
+    }
+
     /// A `PATH` on which `node` is the installed Node 22.
     pub(crate) fn path_with_node(&self) -> OsString {
         let machine = std::env::var_os("PATH").unwrap_or_default();

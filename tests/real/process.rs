@@ -77,7 +77,12 @@ impl Process {
 
     /// Asks the process to end, as a service manager does; its children are not asked.
     pub(crate) fn terminate(&self) {
-        kill_process(Pid::from_child(&self.child), Signal::TERM)
+        self.signal(Signal::TERM);
+    }
+
+    /// Signals the process alone, without its children.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal)
             .expect("a child that was not waited for can be signalled");
     }
 

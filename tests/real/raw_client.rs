@@ -127,6 +127,13 @@ impl RawClient {
         self.aside.drain(..).map(name).collect()
     }
 
+    /// The steps of all progress that came without having been waited for.
+    pub(crate) fn take_progress(&mut self) -> Vec<Value> {
+        let is_progress = |message: &mut Value| message["method"] == "notifications/progress";
+        let taken = self.aside.extract_if(.., is_progress);
+        taken.map(|mut message| message["params"]["progress"].take()).collect()
+    }
+
     /// Closes stdin: the bridge must end well, and must not have complained about anything.
     pub(crate) fn leave(self) {
         self.leave_within(PATIENCE);

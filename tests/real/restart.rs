@@ -21,7 +21,7 @@ const UPDATES: Duration = Duration::from_secs(15);
 const REVISION: &str = "2025-11-25";
 /// The one before: a stream has no event id until it brings a message.
 const OLDER_REVISION: &str = "2025-06-18";
-const RESOURCE: &str = "demo://resource/dynamic/text/1";
+pub(crate) const RESOURCE: &str = "demo://resource/dynamic/text/1";
 
 /// A server that can be killed and started again at the same URL.
 struct Restartable {
@@ -172,12 +172,12 @@ fn a_subscription_outlives_its_session() {
 
 /// The server invents updates only for sessions that ask for them by this tool. It forgets that
 /// with the session, and no bridge can know that this call is to be repeated: the client does it.
-fn switch_updates_on(client: &mut RawClient) {
+pub(crate) fn switch_updates_on(client: &mut RawClient) {
     let text = client.call_tool("toggle-subscriber-updates", json!({}));
     assert!(text.starts_with("Started simulated resource updated notifications"), "{text}");
 }
 
-fn assert_update_comes(client: &mut RawClient) {
+pub(crate) fn assert_update_comes(client: &mut RawClient) {
     let update = client.notification("notifications/resources/updated", UPDATES);
     assert_eq!(update["params"]["uri"], RESOURCE, "{update}");
 }

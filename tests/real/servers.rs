@@ -7,11 +7,13 @@ use std::path::PathBuf;
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use crate::peers::Peers;
 use crate::process::Process;
 
 const START: Duration = Duration::from_secs(20);
-const REACTION: Duration = Duration::from_secs(5);
+const REACTION: Duration = Duration::from_secs(15);
 
 pub(crate) struct Server {
     process: Process,
@@ -23,11 +25,25 @@ impl Server {
         &self.url
     }
 
+    /// The URL without its path, for a proxy.
+    pub(crate) fn origin(&self) -> &str {
+        self.url.rsplit_once('/').map_or(&self.url, |(origin, _)| origin)
+    }
+
     /// Fails unless the server prints such a line now or soon.
     pub(crate) fn expect_line(&mut self, part: &str) {
         if self.process.wait_for_line(REACTION, |line| line.contains(part)).is_none() {
             panic!("the server did not print {part:?} but:\n{}", self.process.output());
         }
+    }
+
+    /// Lets it hang: connections are made, and nothing is answered until it is woken.
+    pub(crate) fn freeze(&self) {
+        self.process.signal(Signal::STOP);
+    }
+
+    pub(crate) fn wake(&self) {
+        self.process.signal(Signal::CONT);
     }
 
     /// Ends it with SIGKILL, as dropping it does; its port is free when this returns.

@@ -111,8 +111,7 @@ impl Events {
                 Ok(Some(event)) => {
                     traffic::event(&event, self.endpoint.url());
                     position.note(event.id.as_ref(), event.retry);
-                    // Empty data primes a stream or keeps it alive.
-                    if let Some(data) = event.data.filter(|data| !data.is_empty()) {
+                    if let Some(data) = event.data.filter(|data| !is_priming(data)) {
                         return Ok(Some(Payload::of(event.name, data)));
                     }
                 }
@@ -161,6 +160,12 @@ impl Payload {
             parsed.map_err(|malformed| skipped(&malformed, is_message)).ok()
         })
     }
+}
+
+/// Empty data primes a stream or keeps it alive. The TypeScript SDK stores it as `{}`, and its
+/// servers repeat that where a stream is resumed behind it.
+fn is_priming(data: &Bytes) -> bool {
+    data.is_empty() || data[..] == b"{}"[..]
 }
 
 /// One bad event does not end the stream (S0-21, C3, C18).

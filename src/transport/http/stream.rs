@@ -34,6 +34,9 @@ enum Opened {
     Later,
     /// Not now; soon, perhaps.
     Soon,
+    /// Somebody is there and says nothing. So does a proxy that keeps the head of an answer back
+    /// until there is something to send with it: nginx, if it buffers.
+    Silent,
     /// There is nobody.
     Unreachable,
 }
@@ -79,6 +82,8 @@ pub(super) async fn keep_open(
                 None => {}
             },
             Opened::Later => backoff.slow_down(),
+            // It may have been open all the time: nothing grows that delays the next one.
+            Opened::Silent => backoff.reset(),
             Opened::Soon | Opened::Unreachable => {}
         }
         tokio::time::sleep(pause(&position, &mut backoff)).await;
@@ -120,7 +125,7 @@ pub(super) async fn reopen(
     };
     match opened {
         Opened::Stream(body) => Ok(Resumed::Stream(body)),
-        Opened::Soon => Ok(Resumed::Busy),
+        Opened::Soon | Opened::Silent => Ok(Resumed::Busy),
         Opened::Unreachable => Ok(Resumed::Unreachable),
         Opened::Never | Opened::Suspicious | Opened::Later => Err(Error::new(
             crate::error::Kind::NoResponse,
@@ -142,9 +147,13 @@ async fn open(context: &Context, headers: HeaderMap, in_session: bool) -> Opened
     let sending = context.send(context.call(Method::GET, headers, Bytes::new()));
     let answer = match context.settings.timeouts.quick {
         None => sending.await,
-        Some(limit) => tokio::time::timeout(limit, sending)
-            .await
-            .unwrap_or_else(|_| Err(timeout("Stream timeout", limit))),
+        Some(limit) => match tokio::time::timeout(limit, sending).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                debug!("no stream: {}", timeout("Stream timeout", limit));
+                return Opened::Silent;
+            }
+        },
     };
     let response = match answer {
         Ok(response) => response,
