@@ -88,8 +88,15 @@ mod tests {
             file: Some("/s/t.json".into()),
         };
         let text: String = lines(&account, now).iter().map(|(n, v)| format!("{n}={v};")).collect();
-        assert_eq!(text, "issuer=https://as;client=-;scopes=a b;expires=in 10 minutes, is renewed by itself;kept in=/s/t.json;");
-        let old = Account { expires: Some(now - Duration::from_secs(1)), can_be_renewed: false, ..account };
+        assert_eq!(
+            text,
+            "issuer=https://as;client=-;scopes=a b;expires=in 10 minutes, is renewed by itself;kept in=/s/t.json;"
+        );
+        let old = Account {
+            expires: Some(now - Duration::from_secs(1)),
+            can_be_renewed: false,
+            ..account
+        };
         assert!(lines(&old, now)[3].1.starts_with("over, is not renewed"));
     }
 }

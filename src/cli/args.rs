@@ -34,7 +34,13 @@ pub(super) fn parse(
     let mut cli = Cli::from_arg_matches(&matches)?;
     let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
     let connect = match &mut cli.command {
-        Some(Command::Connect(connect) | Command::Config(connect)) => connect,
+        Some(
+            Command::Connect(connect)
+            | Command::Config(connect)
+            | Command::Login(connect)
+            | Command::Logout(connect)
+            | Command::Status(connect),
+        ) => connect,
         _ => &mut cli.connect,
     };
     connect.credentials.keep_explicit(deepest);
@@ -106,6 +112,12 @@ pub(super) enum Command {
     Demo(Box<Demo>),
     /// Show every setting, its value, and where it came from
     Config(Box<Connect>),
+    /// Log in to the server at URL, and keep the tokens
+    Login(Box<Connect>),
+    /// Forget the tokens of the server at URL, and have them revoked where that can be done
+    Logout(Box<Connect>),
+    /// Show who is logged in to the server at URL, and until when
+    Status(Box<Connect>),
     /// Show a file that --trace-file has written, to be read by a person
     Trace(Trace),
 }

@@ -45,7 +45,12 @@ impl OAuth {
             return Err(Error::new(Kind::Login, message).not_delivered());
         }
         let _lock = self.store.lock(limits::LOGIN_WAIT).await;
-        self.login(&Challenge::of(&said).unwrap_or_default()).await
+        if self.login(Challenge::of(&said).as_ref()).await? {
+            return Ok(());
+        }
+        let message = format!("{} wants credentials, but knows of no login", shown(&self.server));
+        let hint = "Give them with --header 'Authorization: …', --bearer-file or --bearer-command";
+        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
     }
 
     /// What is kept; `None` if nobody is logged in.

@@ -22,15 +22,16 @@ pub(super) struct Authority {
     pub(super) scopes: Option<Vec<String>>,
 }
 
-/// Finds the authority for `server`; `known` is the one that was used before.
+/// Finds the authority for `server`; `known` is the one that was used before. `None`: nothing shows
+/// that the server knows of logins at all.
 pub(super) async fn find(
     web: &Web,
     server: &Url,
-    challenge: &Challenge,
+    challenge: Option<&Challenge>,
     known: Option<&str>,
-) -> Result<Authority, Error> {
+) -> Result<Option<Authority>, Error> {
     let Some(resource) = describe(web, server, challenge).await? else {
-        return Ok(of_its_own(web, server).await);
+        return Ok(of_its_own(web, server, challenge.is_some()).await);
     };
     resource.check(server)?;
     let named = resource.authorization_servers.iter();
@@ -46,12 +47,12 @@ pub(super) async fn find(
     for url in issuer_places(&place) {
         if let Some(metadata) = web.document::<Issuer>(&url).await {
             metadata.check(issuer)?;
-            return Ok(Authority {
+            return Ok(Some(Authority {
                 metadata,
                 issuer: issuer.clone(),
                 resource: Some(resource.resource.unwrap_or_else(|| canonical(server))),
                 scopes: resource.scopes_supported,
-            });
+            }));
         }
     }
     let message = format!("The authorization server {} says nothing of itself", shown(&place));
@@ -62,10 +63,10 @@ pub(super) async fn find(
 async fn describe(
     web: &Web,
     server: &Url,
-    challenge: &Challenge,
+    challenge: Option<&Challenge>,
 ) -> Result<Option<Resource>, Error> {
     let mut places = resource_places(server);
-    if let Some(named) = &challenge.resource_metadata {
+    if let Some(named) = challenge.and_then(|challenge| challenge.resource_metadata.as_ref()) {
         places.insert(0, address::checked(named, "what it is", server)?);
     }
     for place in places {
@@ -77,8 +78,9 @@ async fn describe(
     Ok(None)
 }
 
-/// 2025-03-26: the server is its own authorization server.
-async fn of_its_own(web: &Web, server: &Url) -> Authority {
+/// 2025-03-26: the server is its own authorization server. Where not even metadata says so, only a
+/// server that `asks` for a token is believed to be one.
+async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Option<Authority> {
     let mut root = server.clone();
     root.set_path("/");
     root.set_query(None);
@@ -90,11 +92,11 @@ async fn of_its_own(web: &Web, server: &Url) -> Authority {
             break;
         }
     }
-    if metadata.is_none() {
+    if metadata.is_none() && asks {
         debug!("no metadata at all: the endpoints of 2025-03-26 are tried");
+        metadata = Some(Issuer::by_default(&root));
     }
-    let metadata = metadata.unwrap_or_else(|| Issuer::by_default(&root));
-    Authority { metadata, issuer, resource: None, scopes: None }
+    Some(Authority { metadata: metadata?, issuer, resource: None, scopes: None })
 }
 
 /// The name of the resource, as RFC 8707 wants it.

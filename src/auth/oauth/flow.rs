@@ -64,8 +64,9 @@ impl OAuth {
         }
     }
 
-    /// Gets a token from the beginning. After one that came to nothing there is a pause.
-    pub(super) async fn login(&self, challenge: &Challenge) -> Result<(), Error> {
+    /// Gets a token from the beginning. After one that came to nothing there is a pause. `false`: the
+    /// server knows of no logins.
+    pub(super) async fn login(&self, challenge: Option<&Challenge>) -> Result<bool, Error> {
         let failed = self.state(|state| state.failed.clone());
         if let Some((at, error)) = failed
             && at.elapsed() < limits::LOGIN_PAUSE
@@ -78,17 +79,19 @@ impl OAuth {
         outcome
     }
 
-    async fn try_login(&self, challenge: &Challenge) -> Result<(), Error> {
+    async fn try_login(&self, challenge: Option<&Challenge>) -> Result<bool, Error> {
         let kept = self.kept();
-        let authority =
-            discovery::find(&self.web, &self.server, challenge, kept.issuer.as_deref()).await?;
+        let known = kept.issuer.as_deref();
+        let found = discovery::find(&self.web, &self.server, challenge, known).await?;
+        let Some(authority) = found else { return Ok(false) };
+        let challenge = challenge.cloned().unwrap_or_default();
         // What another authorization server gave us is nobody else's business.
         let kept = match &kept.issuer {
             Some(issuer) if *issuer != authority.issuer => Kept::default(),
             _ => kept,
         };
         let before = kept.token.as_ref().and_then(|token| token.scope.as_deref());
-        let scopes = Scopes::choose(self.settings.scope.as_deref(), before, challenge, &authority);
+        let scopes = Scopes::choose(self.settings.scope.as_deref(), before, &challenge, &authority);
         let scope = scopes.text();
         let endpoint =
             Issuer::endpoint(authority.metadata.token_endpoint.as_ref(), "tokens", &self.server)?;
@@ -106,7 +109,7 @@ impl OAuth {
             revocation_endpoint: authority.metadata.revocation_endpoint.clone(),
             resource: self.resource(&authority).map(str::to_owned),
         });
-        Ok(())
+        Ok(true)
     }
 
     async fn as_client(

@@ -143,8 +143,8 @@ impl OAuth {
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Result<HeaderMap, Error> {
-        let challenge = Challenge::of(headers).unwrap_or_default();
-        let is_step_up = challenge.wants_more_scope();
+        let challenge = Challenge::of(headers);
+        let is_step_up = challenge.as_ref().is_some_and(Challenge::wants_more_scope);
         if status == StatusCode::FORBIDDEN && !is_step_up {
             return self.current().await;
         }
@@ -167,7 +167,7 @@ impl OAuth {
         {
             return self.current().await;
         }
-        self.login(&challenge).await?;
+        self.login(challenge.as_ref()).await?;
         self.current().await
     }
 

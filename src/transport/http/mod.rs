@@ -35,6 +35,7 @@ mod reading;
 mod session;
 mod stream;
 
+use answer::Refusal;
 pub use detect::Transport;
 use driver::Driver;
 pub use session::basic_authorization;
@@ -178,17 +179,21 @@ impl Context {
             match credentials.after_refusal(&granted, status, response.headers()).await {
                 Ok(None) => return Ok(response),
                 Ok(Some(renewed)) => granted = renewed,
-                Err(mut error) => {
-                    let code = status.as_u16();
-                    error.message = format!("HTTP {code}, and no new credentials: {error}");
-                    error.status = Some(code);
-                    return Err(error);
-                }
+                Err(error) => return Err(self.refused_for_good(response, error).await),
             }
             debug!("the server refused the credentials: tried again with new ones");
             traffic::recovery(Recovery::CredentialsRenewed, None);
             call.progress.lower();
         }
+    }
+
+    /// The server refused us, and `error` is why nothing could be done about it. What the server
+    /// said is not lost for that (C5).
+    async fn refused_for_good(&self, response: Response<Content>, error: Error) -> Error {
+        let refusal = Refusal::read(response, self).await.error();
+        let message = format!("{}; {}", refusal.message, error.message);
+        let hint = error.hint.or(refusal.hint);
+        Error { kind: error.kind, message, reason: error.reason, hint, ..refusal }
     }
 
     /// One request and its answer, with the cookies that the server wants to see again.
