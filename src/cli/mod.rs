@@ -21,6 +21,7 @@ mod demo;
 mod expand;
 mod headers;
 mod hub;
+mod link;
 mod log_writer;
 mod logging;
 mod oauth;
@@ -35,6 +36,7 @@ mod trace_layer;
 mod trace_line;
 mod trace_summary;
 mod trace_words;
+mod values;
 
 use args::{Cli, Command};
 use compat::Translated;

@@ -8,6 +8,7 @@ use ::http::header::AUTHORIZATION;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+use super::link::Link;
 use super::report::Usage;
 use super::{args, credentials, headers, hub, oauth, proxy, tls};
 use crate::auth::oauth::OAuth;
@@ -88,7 +89,7 @@ fn target(typed: &args::Connect) -> Result<(Option<String>, http::Transport), Us
 }
 
 /// The settings that do not depend on who the server is.
-pub(super) fn link(typed: &args::Link, url: Url) -> Result<Settings, Usage> {
+pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
     let version = typed.protocol_version.as_deref();
     let protocol_version = version
         .map(HeaderValue::from_str)
