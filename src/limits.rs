@@ -148,6 +148,10 @@ pub const FRUITLESS_PAUSE: Duration = Duration::from_secs(10);
 /// How long an authorization server may take for one question.
 pub const LOGIN_QUESTION: Duration = Duration::from_secs(15);
 
+/// How long `initialize` waits for a person to log in: clients give up after some seconds more, and
+/// with them the login would end.
+pub const LOGIN_PATIENCE: Duration = Duration::from_secs(8);
+
 /// How long a person may take for a login.
 pub const LOGIN_WAIT: Duration = Duration::from_secs(300);
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -120,6 +120,12 @@ impl Credentials {
             Source::OAuth(oauth) => Some(oauth),
             Source::File(_) | Source::Command(_) => None,
         }
+    }
+
+    /// Tells of logins that wait for a person, if there can be any.
+    #[must_use]
+    pub fn pending(&self) -> Option<watch::Receiver<Option<String>>> {
+        self.oauth().map(|oauth| oauth.pending.subscribe())
     }
 
     /// Whether somebody may have to be asked, who takes minutes.

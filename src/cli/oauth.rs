@@ -4,12 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use url::Url;
 
 use super::report::Usage;
+use super::values::seconds;
 use crate::auth::oauth::{Grant, PrivateKey, Settings};
 use crate::secret::{Scrubber, Secret};
 
@@ -48,6 +50,16 @@ pub(super) struct OAuth {
     /// The port of this machine to which the browser comes back [default: any]
     #[arg(long, value_name = "PORT", env = "MCP_SPAN_OAUTH_CALLBACK_PORT")]
     pub(super) oauth_callback_port: Option<u16>,
+
+    /// Seconds that `initialize` waits for a login before it is answered without the server
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_OAUTH_WAIT",
+        default_value = "8",
+        value_parser = seconds
+    )]
+    pub(super) oauth_wait: Duration,
 
     /// How a token is come by
     #[arg(long, value_name = "GRANT", env = "MCP_SPAN_OAUTH_GRANT", default_value = "code")]

@@ -49,6 +49,7 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     settings.http.headers = headers;
     settings.http.scrubber = scrubber;
     settings.http.net.tls = tls::of(&typed.tls, |name| std::env::var_os(name))?;
+    settings.policy.login_wait = typed.oauth.oauth_wait;
     let login = oauth::of(&typed.oauth, &settings.http.scrubber, lookup)?;
     settings.http.credentials = sources.or_else(|| logins(login?, &settings.http)).map(Arc::new);
     Ok(settings)
@@ -101,6 +102,7 @@ pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
         connect_wait: typed.connect_wait,
         away_wait: typed.away_wait,
         keep_alive: typed.keep_alive,
+        ..Policy::default()
     };
     let http = http::Settings {
         protocol_version,

@@ -1,5 +1,6 @@
 //! The login itself: who gives out tokens, who we are, a person's consent, and the token.
 
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 use url::Url;
@@ -18,6 +19,15 @@ use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::edit;
 use crate::secret::shown;
+
+/// However a login ends, it is no longer waited for.
+struct Over<'a>(&'a watch::Sender<Option<String>>);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(None);
+    }
+}
 
 impl OAuth {
     /// Renews the token. `false`: the provider does not renew it, and a login is needed.
@@ -178,6 +188,8 @@ impl OAuth {
             }
         }
         (self.settings.show)(&page);
+        self.pending.send_replace(Some(page.to_string()));
+        let _over = Over(&self.pending);
         let Ok(callback) = timeout(limits::LOGIN_WAIT, loopback.wait(&state)).await else {
             let message = format!("Nobody has logged in to {} in time", shown(&self.server));
             return Err(Error::new(Kind::Login, message).not_delivered());

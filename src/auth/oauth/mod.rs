@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::debug;
 use url::Url;
@@ -95,6 +96,8 @@ pub struct OAuth {
     web: Web,
     store: Store,
     state: Mutex<State>,
+    /// The page of a login that waits for a person.
+    pub(super) pending: watch::Sender<Option<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -113,8 +116,8 @@ impl OAuth {
         let mut server = server.clone();
         server.set_fragment(None);
         let store = Store::new(settings.folder.as_deref(), &server, &settings.profile);
-        let (web, state) = (Web::new(client), Mutex::default());
-        Self { server, settings, web, store, state }
+        let (web, state, pending) = (Web::new(client), Mutex::default(), watch::Sender::default());
+        Self { server, settings, web, store, state, pending }
     }
 
     /// The header to send now: none before there was a login.

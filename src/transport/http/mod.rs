@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use tokio::sync::watch;
 use tracing::debug;
 use url::Url;
 
@@ -118,8 +119,26 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
         let context =
             Context { client, endpoint, settings, incoming, is_away, cookies, is_decided };
         let context = Arc::new(context);
-        drive(context, outgoing)
+        async move {
+            let logins = context.settings.credentials.as_ref().and_then(|c| c.pending());
+            let Some(logins) = logins else { return drive(context, outgoing).await };
+            let telling = tell_of_logins(Arc::clone(&context), logins);
+            tokio::select! {
+                () = drive(context, outgoing) => {}
+                () = telling => {}
+            }
+        }
     }))
+}
+
+/// Whoever holds the link may have something better to do than to wait for a person.
+async fn tell_of_logins(context: Arc<Context>, mut logins: watch::Receiver<Option<String>>) {
+    while logins.changed().await.is_ok() {
+        let page = logins.borrow_and_update().clone();
+        let _ = context.incoming.send(Incoming::LoginPending(page)).await;
+    }
+    // The link ends with its driver, not with the logins.
+    std::future::pending::<()>().await;
 }
 
 /// Speaks the transport that was chosen, or the one that turns out to be the server's.
