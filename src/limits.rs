@@ -148,6 +148,12 @@ pub const FRUITLESS_PAUSE: Duration = Duration::from_secs(10);
 /// How long an authorization server may take for one question.
 pub const LOGIN_QUESTION: Duration = Duration::from_secs(15);
 
+/// How long it may take to find out who gives out tokens: a client waits for its 401 meanwhile.
+pub const DISCOVERY_WAIT: Duration = Duration::from_secs(8);
+
+/// How long one document of metadata is waited for: there are several places where it may be.
+pub const METADATA_WAIT: Duration = Duration::from_secs(4);
+
 /// How long `initialize` waits for a person to log in: clients give up after some seconds more, and
 /// with them the login would end.
 pub const LOGIN_PATIENCE: Duration = Duration::from_secs(8);

@@ -92,7 +92,12 @@ impl OAuth {
     async fn try_login(&self, challenge: Option<&Challenge>) -> Result<bool, Error> {
         let kept = self.kept();
         let known = kept.issuer.as_deref();
-        let found = discovery::find(&self.web, &self.server, challenge, known).await?;
+        let finding = discovery::find(&self.web, &self.server, challenge, known);
+        let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
+            let message =
+                format!("{} does not say in time who gives out tokens", shown(&self.server));
+            Err(Error::new(Kind::Login, message).not_delivered())
+        })?;
         let Some(authority) = found else { return Ok(false) };
         let challenge = challenge.cloned().unwrap_or_default();
         // What another authorization server gave us is nobody else's business.

@@ -33,8 +33,9 @@ impl Web {
 
     /// A document, if there is one at `url` that can be read.
     pub(super) async fn document<T: DeserializeOwned>(&self, url: &Url) -> Option<T> {
-        let (status, body) = match self.ask(Method::GET, url, HeaderMap::new(), Bytes::new()).await
-        {
+        let asking = self.ask(Method::GET, url, HeaderMap::new(), Bytes::new());
+        let answer = tokio::time::timeout(limits::METADATA_WAIT, asking).await;
+        let (status, body) = match answer.unwrap_or_else(|_| Err(late(url))) {
             Ok(answer) => answer,
             Err(error) => {
                 debug!("no metadata at {}: {error}", shown(url));

@@ -39,6 +39,7 @@ mod stream;
 use answer::Refusal;
 pub use detect::Transport;
 use driver::Driver;
+use events::timeout;
 pub use session::basic_authorization;
 
 /// All that a link to a server needs to know.
@@ -155,6 +156,29 @@ async fn drive(context: Arc<Context>, mut outgoing: channel::Receiver<Message>) 
     older.run(outgoing).await;
 }
 
+/// How a request is sent.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    /// How long the server may take for the head of its answer. A login takes its own time.
+    limit: Option<Duration>,
+    /// What it is, for the error when that is over.
+    what: &'static str,
+    /// Whether a person may be asked to log in for it.
+    may_log_in: bool,
+}
+
+impl Manner {
+    /// Within `limit`.
+    fn within(limit: Option<Duration>, what: &'static str) -> Self {
+        Self { limit, what, may_log_in: true }
+    }
+
+    /// Nobody is bothered for it.
+    fn aside() -> Self {
+        Self { limit: None, what: "Request", may_log_in: false }
+    }
+}
+
 /// What every task of the link shares.
 #[derive(Debug)]
 struct Context {
@@ -180,18 +204,19 @@ impl Context {
 
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
     /// if there are others: it has carried out nothing. More scope (403) may be wanted after that.
-    async fn send(&self, mut call: Call) -> Result<Response<Content>, Error> {
+    async fn send(&self, mut call: Call, manner: Manner) -> Result<Response<Content>, Error> {
         let Some(credentials) = &self.settings.credentials else {
-            return self.exchange(call).await;
+            return self.exchange(call, manner).await;
         };
         let mut granted = credentials.get().await?;
         let mut refusals = Vec::new();
         loop {
             granted.apply(&mut call.headers);
-            let response = self.exchange(call.clone()).await?;
+            let response = self.exchange(call.clone(), manner).await?;
             let status = response.status();
             let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            if !is_refusal || refusals.contains(&status) {
+            let is_hopeless = !manner.may_log_in && credentials.may_ask_a_person();
+            if !is_refusal || is_hopeless || refusals.contains(&status) {
                 return Ok(response);
             }
             refusals.push(status);
@@ -212,11 +237,11 @@ impl Context {
         let refusal = Refusal::read(response, self).await.error();
         let message = format!("{}; {}", refusal.message, error.message);
         let hint = error.hint.or(refusal.hint);
-        Error { kind: error.kind, message, reason: error.reason, hint, ..refusal }
+        Error { message, reason: error.reason, hint, ..refusal }
     }
 
     /// One request and its answer, with the cookies that the server wants to see again.
-    async fn exchange(&self, mut call: Call) -> Result<Response<Content>, Error> {
+    async fn exchange(&self, mut call: Call, manner: Manner) -> Result<Response<Content>, Error> {
         let endpoint = Arc::clone(&call.endpoint);
         let url = endpoint.url();
         let jar = || {
@@ -227,7 +252,15 @@ impl Context {
             jar.apply(url, &mut call.headers);
         }
         let told = traffic::Exchange::begin(&call.method, url, &call.headers, &call.body);
-        let answer = self.client.send(call).await;
+        let progress = call.progress.clone();
+        let sending = self.client.send(call);
+        let answer = match manner.limit {
+            None => sending.await,
+            Some(limit) => tokio::time::timeout(limit, sending).await.unwrap_or_else(|_| {
+                let error = timeout(&format!("{} timeout", manner.what), limit);
+                Err(if progress.is_raised() { error } else { error.not_delivered() })
+            }),
+        };
         if let Some(told) = told {
             told.end(&answer);
         }
