@@ -136,6 +136,14 @@ async fn drive(context: Arc<Context>, mut outgoing: channel::Receiver<Message>) 
     older.run(outgoing).await;
 }
 
+/// Whether a person may be asked to log in for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Login {
+    IfNeeded,
+    /// A probe wants a quick answer, and is no reason to open a browser (C5, C22).
+    Never,
+}
+
 /// What every task of the link shares.
 #[derive(Debug)]
 struct Context {
@@ -161,10 +169,15 @@ impl Context {
 
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
     /// if there are others: it has carried out nothing. More scope (403) may be wanted after that.
-    async fn send(&self, mut call: Call) -> Result<Response<Content>, Error> {
+    async fn send(&self, call: Call) -> Result<Response<Content>, Error> {
+        self.send_with(call, Login::IfNeeded).await
+    }
+
+    async fn send_with(&self, mut call: Call, login: Login) -> Result<Response<Content>, Error> {
         let Some(credentials) = &self.settings.credentials else {
             return self.exchange(call).await;
         };
+        let may_renew = login == Login::IfNeeded || !credentials.may_ask_a_person();
         let mut granted = credentials.get().await?;
         let mut refusals = Vec::new();
         loop {
@@ -172,7 +185,7 @@ impl Context {
             let response = self.exchange(call.clone()).await?;
             let status = response.status();
             let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            if !is_refusal || refusals.contains(&status) {
+            if !is_refusal || !may_renew || refusals.contains(&status) {
                 return Ok(response);
             }
             refusals.push(status);

@@ -9,13 +9,13 @@ use http::{HeaderValue, Response};
 use tokio::sync::mpsc;
 use tracing::debug;
 
-use super::Context;
 use super::answer::{Answer, Collected, Refusal, drain};
 use super::detect::allows_older_transport;
 use super::driver::Report;
 use super::events::{timeout, too_large};
 use super::log::Direction;
 use super::session::Session;
+use super::{Context, Login};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, edit, parse_each, peek, reply};
@@ -148,7 +148,8 @@ impl Exchange {
 
     /// Sends it; the first that gets through to a server that was away tells so.
     async fn attempt(&self, call: Call) -> Result<Response<Content>, Error> {
-        let sending = self.context.send(call);
+        let login = if self.is("server/discover") { Login::Never } else { Login::IfNeeded };
+        let sending = self.context.send_with(call, login);
         if !self.context.is_away.load(Ordering::Relaxed) {
             return sending.await;
         }
