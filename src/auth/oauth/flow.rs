@@ -75,7 +75,10 @@ impl OAuth {
         }
         let outcome = self.try_login(challenge).await;
         let failed = outcome.as_ref().err().map(|error| (Instant::now(), error.clone()));
-        self.state(|state| state.failed = failed);
+        self.state(|state| {
+            state.failed = failed;
+            state.logins.push(Instant::now());
+        });
         outcome
     }
 

@@ -102,6 +102,8 @@ struct State {
     kept: Option<Kept>,
     /// How many times more scope was asked for.
     step_ups: u32,
+    /// When there were logins, as far as it matters.
+    logins: Vec<Instant>,
     /// The last login that came to nothing.
     failed: Option<(Instant, Error)>,
 }
@@ -166,9 +168,19 @@ impl OAuth {
             && self.refresh().await?
         {
             return self.current().await;
+        } else if self.has_tried_enough() {
+            debug!("the server refuses what logins bring: no other is begun");
+            return self.current().await;
         }
         self.login(challenge.as_ref()).await?;
         self.current().await
+    }
+
+    fn has_tried_enough(&self) -> bool {
+        self.state(|state| {
+            state.logins.retain(|at| at.elapsed() < limits::LOGIN_PAUSE);
+            state.logins.len() >= limits::LOGINS_IN_A_ROW
+        })
     }
 
     /// Takes over what another process has stored. `true` if that is another token than before.
