@@ -164,6 +164,10 @@ pub const LOGIN_WAIT: Duration = Duration::from_secs(300);
 /// After a login that failed or was given up, the next is not begun before this: no loop of tabs.
 pub const LOGIN_PAUSE: Duration = Duration::from_secs(60);
 
+/// How many logins there are within that time for a server that refuses what they bring: its tokens
+/// may have been withdrawn, or its provider replaced, but not again and again.
+pub const LOGINS_IN_A_ROW: usize = 2;
+
 /// How many times more scope is asked for, for one request and its like.
 pub const STEP_UPS: u32 = 2;
 

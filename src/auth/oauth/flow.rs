@@ -85,7 +85,10 @@ impl OAuth {
         }
         let outcome = self.try_login(challenge).await;
         let failed = outcome.as_ref().err().map(|error| (Instant::now(), error.clone()));
-        self.state(|state| state.failed = failed);
+        self.state(|state| {
+            state.failed = failed;
+            state.logins.push(Instant::now());
+        });
         outcome
     }
 
@@ -154,44 +157,16 @@ impl OAuth {
         scope: Option<&str>,
     ) -> Result<(Identity, Token), Error> {
         authority.metadata.check_pkce()?;
-        let loopback = Loopback::open(self.settings.callback_port).await?;
+        let (loopback, identity) = self.introduce(authority, kept).await?;
         let redirect = loopback.redirect();
-        let configured = identity::configured(&self.settings, &authority.metadata);
-        let identity = match configured.or_else(|| kept.identity.clone()) {
-            Some(identity) => identity,
-            None => {
-                let (settings, server) = (&self.settings, &self.server);
-                identity::choose(settings, &authority.metadata, &self.web, server, &redirect)
-                    .await?
-            }
-        };
         let (state, verifier) = (pkce::random()?, pkce::random()?);
-        let place = Issuer::endpoint(
-            authority.metadata.authorization_endpoint.as_ref(),
-            "a login",
-            &self.server,
+        let page = self.page(
+            authority,
+            &identity,
+            &redirect,
+            scope,
+            (&state, &pkce::challenge(&verifier)),
         )?;
-        let mut page = place;
-        {
-            let mut query = page.query_pairs_mut();
-            query
-                .append_pair("response_type", "code")
-                .append_pair("client_id", &identity.id)
-                .append_pair("redirect_uri", &redirect)
-                .append_pair("state", &state)
-                .append_pair("code_challenge", &pkce::challenge(&verifier))
-                .append_pair("code_challenge_method", "S256");
-            if let Some(scope) = scope {
-                query.append_pair("scope", scope);
-            }
-            if scope.is_some_and(|scope| scope.split(' ').any(|scope| scope == "offline_access")) {
-                // OpenID wants it for a refresh token.
-                query.append_pair("prompt", "consent");
-            }
-            if let Some(resource) = self.resource(authority) {
-                query.append_pair("resource", resource);
-            }
-        }
         (self.settings.show)(&page);
         self.pending.send_replace(Some(page.to_string()));
         let _over = Over(&self.pending);
@@ -208,8 +183,79 @@ impl OAuth {
             ("redirect_uri", redirect),
             ("code_verifier", verifier),
         ];
-        let token = request.send(form).await.map_err(Refusal::into_error)?;
-        Ok((identity, token))
+        match request.send(form).await {
+            Ok(token) => Ok((identity, token)),
+            Err(Refusal::Client(error)) => {
+                // The next login begins with another registration.
+                self.keep(Kept { identity: None, ..self.kept() });
+                Err(error)
+            }
+            Err(refusal) => Err(refusal.into_error()),
+        }
+    }
+
+    /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
+    /// many a provider compares redirect addresses to the letter.
+    async fn introduce(
+        &self,
+        authority: &Authority,
+        kept: &Kept,
+    ) -> Result<(Loopback, Identity), Error> {
+        let (settings, metadata) = (&self.settings, &authority.metadata);
+        let wanted = settings.callback_port;
+        if let Some(identity) = identity::configured(settings, metadata) {
+            return Ok((Loopback::open(wanted).await?, identity));
+        }
+        let registered = kept.identity.as_ref();
+        let fits = |identity: &&Identity| {
+            wanted.is_none() || identity.port.is_none() || identity.port == wanted
+        };
+        if let Some(identity) = registered.filter(fits) {
+            match Loopback::open(wanted.or(identity.port)).await {
+                Ok(loopback) => return Ok((loopback, identity.clone())),
+                Err(error) if wanted.is_some() => return Err(error),
+                Err(error) => debug!("the client has to be registered anew: {error}"),
+            }
+        }
+        let loopback = Loopback::open(wanted).await?;
+        let redirect = loopback.redirect();
+        let identity =
+            identity::choose(settings, metadata, &self.web, &self.server, &redirect).await?;
+        Ok((loopback, identity))
+    }
+
+    /// The page for the person.
+    fn page(
+        &self,
+        authority: &Authority,
+        identity: &Identity,
+        redirect: &str,
+        scope: Option<&str>,
+        (state, challenge): (&str, &str),
+    ) -> Result<Url, Error> {
+        let place = authority.metadata.authorization_endpoint.as_ref();
+        let mut page = Issuer::endpoint(place, "a login", &self.server)?;
+        {
+            let mut query = page.query_pairs_mut();
+            query
+                .append_pair("response_type", "code")
+                .append_pair("client_id", &identity.id)
+                .append_pair("redirect_uri", redirect)
+                .append_pair("state", state)
+                .append_pair("code_challenge", challenge)
+                .append_pair("code_challenge_method", "S256");
+            if let Some(scope) = scope {
+                query.append_pair("scope", scope);
+            }
+            if scope.is_some_and(|scope| scope.split(' ').any(|scope| scope == "offline_access")) {
+                // OpenID wants it for a refresh token.
+                query.append_pair("prompt", "consent");
+            }
+            if let Some(resource) = self.resource(authority) {
+                query.append_pair("resource", resource);
+            }
+        }
+        Ok(page)
     }
 
     /// The code, if the browser comes from where we sent it (RFC 9207).

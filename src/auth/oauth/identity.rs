@@ -15,6 +15,8 @@ pub(super) struct Identity {
     pub(super) id: String,
     pub(super) secret: Option<Secret>,
     pub(super) proof: Proof,
+    /// The port of the redirect address that it was registered with on the spot.
+    pub(super) port: Option<u16>,
 }
 
 /// How it proves at the token endpoint who it is.
@@ -63,7 +65,7 @@ pub(super) fn configured(settings: &Settings, issuer: &Issuer) -> Option<Identit
         (None, Some(_)) => Proof::with_secret(issuer),
         (None, None) => Proof::Nothing,
     };
-    Some(Identity { id, secret, proof })
+    Some(Identity { id, secret, proof, port: None })
 }
 
 /// The identity to use with `issuer`, in the order of the specification.
@@ -81,7 +83,7 @@ pub(super) async fn choose(
         && issuer.client_id_metadata_document_supported
     {
         let id = document.to_string();
-        return Ok(Identity { id, secret: None, proof: Proof::Nothing });
+        return Ok(Identity { id, secret: None, proof: Proof::Nothing, port: None });
     }
     if issuer.registration_endpoint.is_some() {
         let place =
@@ -121,7 +123,8 @@ async fn register(
     let Some(id) = text("client_id").filter(|_| status.is_success()) else {
         return Err(refused("The registration", status, &answer));
     };
-    Ok(identity(id, &answer, wanted, issuer))
+    let port = Url::parse(redirect).ok().and_then(|url| url.port());
+    Ok(Identity { port, ..identity(id, &answer, wanted, issuer) })
 }
 
 fn identity(id: &str, answer: &Value, wanted: Proof, issuer: &Issuer) -> Identity {
@@ -132,7 +135,7 @@ fn identity(id: &str, answer: &Value, wanted: Proof, issuer: &Issuer) -> Identit
         (None, Some(_)) if wanted == Proof::Nothing => Proof::with_secret(issuer),
         (None, _) => wanted,
     };
-    Identity { id: id.to_owned(), secret, proof }
+    Identity { id: id.to_owned(), secret, proof, port: None }
 }
 
 #[cfg(test)]

@@ -105,6 +105,8 @@ struct State {
     kept: Option<Kept>,
     /// How many times more scope was asked for.
     step_ups: u32,
+    /// When there were logins, as far as it matters.
+    logins: Vec<Instant>,
     /// The last login that came to nothing.
     failed: Option<(Instant, Error)>,
 }
@@ -136,8 +138,13 @@ impl OAuth {
                 }
             }
         }
+        Ok(self.header())
+    }
+
+    /// What there is, however old. Whoever holds the lock must not wait for it again.
+    fn header(&self) -> HeaderMap {
         let header = self.kept().token.as_ref().and_then(token::Token::header);
-        Ok(header.map(|value| (AUTHORIZATION, value)).into_iter().collect())
+        header.map(|value| (AUTHORIZATION, value)).into_iter().collect()
     }
 
     /// The server has refused what `current` gave: another token, if there is a way to one.
@@ -149,13 +156,13 @@ impl OAuth {
         let challenge = Challenge::of(headers);
         let is_step_up = challenge.as_ref().is_some_and(Challenge::wants_more_scope);
         if status == StatusCode::FORBIDDEN && !is_step_up {
-            return self.current().await;
+            return Ok(self.header());
         }
         let before = self.kept();
         let _lock = self.store.lock(limits::LOGIN_WAIT).await;
         if self.reread(&before) {
             debug!("another process has a new token");
-            return self.current().await;
+            return Ok(self.header());
         }
         if is_step_up {
             let step_ups = self.state(|state| {
@@ -163,15 +170,25 @@ impl OAuth {
                 state.step_ups
             });
             if step_ups > limits::STEP_UPS {
-                return self.current().await;
+                return Ok(self.header());
             }
         } else if before.token.as_ref().is_some_and(|token| token.refresh.is_some())
             && self.refresh().await?
         {
-            return self.current().await;
+            return Ok(self.header());
+        } else if self.has_tried_enough() {
+            debug!("the server refuses what logins bring: no other is begun");
+            return Ok(self.header());
         }
         self.login(challenge.as_ref()).await?;
-        self.current().await
+        Ok(self.header())
+    }
+
+    fn has_tried_enough(&self) -> bool {
+        self.state(|state| {
+            state.logins.retain(|at| at.elapsed() < limits::LOGIN_PAUSE);
+            state.logins.len() >= limits::LOGINS_IN_A_ROW
+        })
     }
 
     /// Takes over what another process has stored. `true` if that is another token than before.

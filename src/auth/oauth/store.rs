@@ -42,6 +42,7 @@ struct OnDisk {
     client_id: Option<String>,
     client_secret: Option<String>,
     client_proof: Option<String>,
+    client_port: Option<u16>,
     token_endpoint: Option<String>,
     revocation_endpoint: Option<String>,
     resource: Option<String>,
@@ -172,6 +173,7 @@ impl OnDisk {
                 .and_then(|identity| identity.secret.as_ref())
                 .map(|secret| secret.reveal().to_owned()),
             client_proof: identity.map(|identity| identity.proof.name().to_owned()),
+            client_port: identity.and_then(|identity| identity.port),
             token_endpoint: kept.token_endpoint.clone(),
             revocation_endpoint: kept.revocation_endpoint.clone(),
             resource: kept.resource.clone(),
@@ -186,7 +188,12 @@ impl From<OnDisk> for Kept {
         let secret = disk.client_secret.map(Secret::new);
         Self {
             issuer: disk.issuer,
-            identity: disk.client_id.map(|id| Identity { id, secret, proof }),
+            identity: disk.client_id.map(|id| Identity {
+                id,
+                secret,
+                proof,
+                port: disk.client_port,
+            }),
             token: disk.token.map(Token::from),
             token_endpoint: disk.token_endpoint,
             revocation_endpoint: disk.revocation_endpoint,
@@ -209,8 +216,8 @@ mod tests {
 
     fn kept() -> Kept {
         let answer = json!({"access_token": "a", "refresh_token": "r"});
-        let identity =
-            Identity { id: "i".into(), secret: Some(Secret::new("s")), proof: Proof::Post };
+        let secret = Some(Secret::new("s"));
+        let identity = Identity { id: "i".into(), secret, proof: Proof::Post, port: Some(4000) };
         Kept {
             issuer: Some("https://as".into()),
             identity: Some(identity),
