@@ -61,6 +61,8 @@ pub enum Kind {
     Overloaded,
     /// There are no credentials to be had.
     Credentials,
+    /// No token could be had by logging in.
+    Login,
     /// A redirect that must not, or cannot, be followed.
     Redirect,
     /// The client sent something that is not JSON-RPC.
@@ -157,6 +159,7 @@ impl Kind {
             Self::BadUrl => "bad-url",
             Self::Overloaded => "overloaded",
             Self::Credentials => "credentials",
+            Self::Login => "login",
             Self::Redirect => "redirect",
             Self::InvalidRequest => "invalid-request",
             Self::Shutdown => "shutdown",

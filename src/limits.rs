@@ -145,6 +145,41 @@ pub const TOKEN_FILE_CHECK: Duration = Duration::from_secs(1);
 /// A command that has nothing new for refused credentials is left alone for this long.
 pub const FRUITLESS_PAUSE: Duration = Duration::from_secs(10);
 
+/// How long an authorization server may take for one question.
+pub const LOGIN_QUESTION: Duration = Duration::from_secs(15);
+
+/// How long it may take to find out who gives out tokens: a client waits for its 401 meanwhile.
+pub const DISCOVERY_WAIT: Duration = Duration::from_secs(8);
+
+/// How long one document of metadata is waited for: there are several places where it may be.
+pub const METADATA_WAIT: Duration = Duration::from_secs(4);
+
+/// How long `initialize` waits for a person to log in: clients give up after some seconds more, and
+/// with them the login would end.
+pub const LOGIN_PATIENCE: Duration = Duration::from_secs(8);
+
+/// How long a person may take for a login.
+pub const LOGIN_WAIT: Duration = Duration::from_secs(300);
+
+/// After a login that failed or was given up, the next is not begun before this: no loop of tabs.
+pub const LOGIN_PAUSE: Duration = Duration::from_secs(60);
+
+/// How many logins there are within that time for a server that refuses what they bring: its tokens
+/// may have been withdrawn, or its provider replaced, but not again and again.
+pub const LOGINS_IN_A_ROW: usize = 2;
+
+/// How many times more scope is asked for, for one request and its like.
+pub const STEP_UPS: u32 = 2;
+
+/// The largest document that an authorization server is listened to for.
+pub const METADATA_SIZE: usize = 1024 * 1024;
+
+/// How much of an authorization server's own words is shown.
+pub const LOGIN_TEXT: usize = 200;
+
+/// A token is renewed so long before it expires: requests take their time, and clocks differ.
+pub const TOKEN_SKEW: Duration = Duration::from_secs(30);
+
 /// Same-origin redirects that are followed for one request.
 pub const REDIRECTS: usize = 5;
 

@@ -2,11 +2,11 @@
 //! all who need them.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::HeaderMap;
-use tokio::sync::Semaphore;
+use http::{HeaderMap, StatusCode};
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -17,9 +17,11 @@ use crate::secret::{Scrubber, Secret};
 mod command;
 mod file;
 mod grant;
+pub mod oauth;
 
 pub use command::{Command, Prints};
 pub use file::TokenFile;
+use oauth::OAuth;
 
 /// Where credentials come from.
 #[derive(Clone, Debug)]
@@ -28,6 +30,8 @@ pub enum Source {
     File(TokenFile),
     /// A program that prints them.
     Command(Command),
+    /// A login, once the server wants one.
+    OAuth(Arc<OAuth>),
 }
 
 /// The headers that authorize requests, from a source that has new ones when they grow old.
@@ -84,7 +88,10 @@ impl Credentials {
     #[must_use]
     pub fn new(source: Source, ttl: Duration, scrubber: Scrubber) -> Self {
         // A look at a file costs little: what a rotation brings should be used at once.
-        let ttl = if matches!(source, Source::File(_)) { limits::TOKEN_FILE_CHECK } else { ttl };
+        let ttl = match source {
+            Source::Command(_) => ttl,
+            Source::File(_) | Source::OAuth(_) => limits::TOKEN_FILE_CHECK,
+        };
         let held = Mutex::new(Held::default());
         Self { source, ttl, scrubber, held, asking: Semaphore::new(1) }
     }
@@ -106,12 +113,38 @@ impl Credentials {
         }
     }
 
-    /// The server refused `refused`: others, if there are any to be had.
+    /// The logins, if that is where they come from.
+    #[must_use]
+    pub fn oauth(&self) -> Option<&OAuth> {
+        match &self.source {
+            Source::OAuth(oauth) => Some(oauth),
+            Source::File(_) | Source::Command(_) => None,
+        }
+    }
+
+    /// Tells of logins that wait for a person, if there can be any.
+    #[must_use]
+    pub fn pending(&self) -> Option<watch::Receiver<Option<String>>> {
+        self.oauth().map(|oauth| oauth.pending.subscribe())
+    }
+
+    /// Whether somebody may have to be asked, who takes minutes.
+    #[must_use]
+    pub fn may_ask_a_person(&self) -> bool {
+        matches!(self.source, Source::OAuth(_))
+    }
+
+    /// The server refused `refused`, and said so: others, if there are any to be had.
     ///
     /// # Errors
     ///
     /// When the source failed.
-    pub async fn after_refusal(&self, refused: &Granted) -> Result<Option<Granted>, Error> {
+    pub async fn after_refusal(
+        &self,
+        refused: &Granted,
+        status: StatusCode,
+        said: &HeaderMap,
+    ) -> Result<Option<Granted>, Error> {
         let _permit = self.asking.acquire().await;
         if let Some(newer) = self.newer_than(refused) {
             return Ok(Some(newer));
@@ -119,7 +152,10 @@ impl Credentials {
         if self.is_fruitless() {
             return Ok(None);
         }
-        let granted = self.ask().await?;
+        let granted = match &self.source {
+            Source::OAuth(oauth) => self.take(oauth.after_refusal(status, said).await?),
+            Source::File(_) | Source::Command(_) => self.ask().await?,
+        };
         if granted.generation != refused.generation {
             return Ok(Some(granted));
         }
@@ -148,6 +184,7 @@ impl Credentials {
         let asked = match &self.source {
             Source::File(file) => file.read().await,
             Source::Command(command) => command.run(&self.scrubber).await,
+            Source::OAuth(oauth) => oauth.current().await,
         };
         let headers = match (asked, self.hold(|held| held.granted.clone())) {
             (Ok(headers), _) => headers,
@@ -158,10 +195,15 @@ impl Credentials {
             }
             (Err(error), _) => return Err(error),
         };
+        Ok(self.take(headers))
+    }
+
+    /// Uses these from now on.
+    fn take(&self, headers: HeaderMap) -> Granted {
         for value in headers.values().filter_map(|value| value.to_str().ok()) {
             self.scrubber.add_passing(&Secret::new(value));
         }
-        Ok(self.hold(|held| {
+        self.hold(|held| {
             held.good_until = Some(Instant::now() + self.ttl);
             let generation = match &held.granted {
                 Some(old) if old.headers == headers => old.generation,
@@ -169,7 +211,7 @@ impl Credentials {
                 None => 0,
             };
             held.granted.insert(Granted { headers, generation }).clone()
-        }))
+        })
     }
 
     fn hold<T>(&self, look: impl FnOnce(&mut Held) -> T) -> T {
@@ -207,11 +249,26 @@ mod tests {
         let credentials = of_file(file.path());
         let first = credentials.get().await.unwrap();
         assert_eq!(authorization(&first), "Bearer first-token");
-        assert!(credentials.after_refusal(&first).await.unwrap().is_none(), "nothing new");
+        assert!(
+            credentials
+                .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new())
+                .await
+                .unwrap()
+                .is_none(),
+            "nothing new"
+        );
         std::fs::write(file.path(), "second-token").unwrap();
-        let second = credentials.after_refusal(&first).await.unwrap().expect("a new one");
+        let second = credentials
+            .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new())
+            .await
+            .unwrap()
+            .expect("a new one");
         assert_eq!(authorization(&second), "Bearer second-token");
-        let again = credentials.after_refusal(&first).await.unwrap().expect("the same for all");
+        let again = credentials
+            .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new())
+            .await
+            .unwrap()
+            .expect("the same for all");
         assert_eq!(authorization(&again), "Bearer second-token");
         std::fs::remove_file(file.path()).unwrap();
         assert_eq!(authorization(&credentials.ask().await.unwrap()), "Bearer second-token");
@@ -231,7 +288,10 @@ mod tests {
             granted.push(one.unwrap());
         }
         assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 1);
-        let renewed = granted.iter().map(|old| credentials.after_refusal(old));
+        let said = HeaderMap::new();
+        let renewed = granted
+            .iter()
+            .map(|old| credentials.after_refusal(old, StatusCode::UNAUTHORIZED, &said));
         for one in futures_in_order(renewed).await {
             assert_eq!(authorization(&one.unwrap().unwrap()), "Bearer t-2");
         }
@@ -267,7 +327,13 @@ mod tests {
         let credentials = of_command(&["sh", "-c", &script], 300);
         let granted = credentials.get().await.unwrap();
         for _ in 0..3 {
-            assert!(credentials.after_refusal(&granted).await.unwrap().is_none());
+            assert!(
+                credentials
+                    .after_refusal(&granted, StatusCode::UNAUTHORIZED, &HeaderMap::new())
+                    .await
+                    .unwrap()
+                    .is_none()
+            );
         }
         assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 2);
     }

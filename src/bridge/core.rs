@@ -10,6 +10,7 @@ use super::Policy;
 
 use super::record::Record;
 use super::recover::Recovery;
+use super::stand_in::Login;
 use super::waiting::{Queue, Waiting};
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -64,6 +65,12 @@ pub(super) struct Core {
     pub(super) leaving: Option<Instant>,
     /// When something was last sent, for the keep-alive.
     pub(super) active: Instant,
+    /// The client's `initialize`, while it has no answer.
+    pub(super) opening: Option<Message>,
+    /// A login that somebody has to finish.
+    pub(super) login: Option<Login>,
+    /// The client was answered in the server's place, and the server has not answered yet.
+    pub(super) stands_in: bool,
 }
 
 /// A request of the client's.
@@ -99,6 +106,8 @@ pub(super) enum Own {
     Session,
     Restoring,
     KeepAlive,
+    /// The client's `initialize`, which was answered in the server's place.
+    StoodIn,
 }
 
 impl Core {
@@ -121,6 +130,9 @@ impl Core {
             trial: None,
             leaving: None,
             active: now,
+            opening: None,
+            login: None,
+            stands_in: false,
         }
     }
 
@@ -144,11 +156,14 @@ impl Core {
                     self.answer_for_client(id, &error, now, out);
                 }
             }
-            Incoming::SessionLost | Incoming::Reached => {}
+            Incoming::SessionLost | Incoming::Reached | Incoming::LoginPending(_) => {}
         }
     }
 
     fn client_message(&mut self, message: Message, now: Instant, out: &mut Out) {
+        if self.says_to_stand_in(&message, out) {
+            return;
+        }
         match message.head() {
             Head::Request { id, method } => {
                 self.orders += 1;
@@ -171,6 +186,7 @@ impl Core {
                 self.unanswered += message.bytes().len();
                 if &**method == "initialize" {
                     self.record.client_says(&message);
+                    self.opening = Some(message.clone());
                     self.own.retain(|_, own| *own == Own::KeepAlive);
                     self.recovery.client_opens();
                 }
@@ -237,6 +253,7 @@ impl Core {
             Incoming::Failed { message, error } => self.failed(message, error, now, out),
             Incoming::SessionLost => self.lose_session(now, out),
             Incoming::Reached => self.server_is_there(now, out),
+            Incoming::LoginPending(page) => self.login_pending(page, now),
             Incoming::Refused { error, .. } => debug!("the server sent no message: {error}"),
         }
     }
@@ -288,6 +305,9 @@ impl Core {
     pub(super) fn close(&mut self, id: &Id, now: Instant) -> Option<(Id, Asked)> {
         let (id, asked) = self.from_client.close(id)?;
         self.unanswered -= asked.bytes;
+        if &*asked.method == "initialize" {
+            self.opening = None;
+        }
         self.trial_ended(&id, now);
         Some((id, asked))
     }

@@ -16,7 +16,9 @@ impl Core {
         let recovery = self.recovery.wake_at(!self.waiting.is_empty());
         let keep_alive =
             self.policy.keep_alive.filter(|_| self.may_ping()).map(|k| self.active + k);
-        [recovery, self.waiting.wake_at(), self.leaving, keep_alive].into_iter().flatten().min()
+        let stand_in = self.stand_in_at();
+        let all = [recovery, self.waiting.wake_at(), self.leaving, keep_alive, stand_in];
+        all.into_iter().flatten().min()
     }
 
     pub(super) fn tick(&mut self, now: Instant, out: &mut Out) {
@@ -29,6 +31,7 @@ impl Core {
             }
         }
         self.try_again(now, out);
+        self.stand_in(now, out);
         if let Some(pause) = self.policy.keep_alive
             && self.may_ping()
             && self.active + pause <= now

@@ -23,6 +23,7 @@ mod record;
 mod recover;
 mod reopen;
 mod returned;
+mod stand_in;
 mod waiting;
 
 use core::{Core, Out};
@@ -49,6 +50,8 @@ pub struct Policy {
     pub connect_wait: Duration,
     /// How long any later message does.
     pub away_wait: Duration,
+    /// How long `initialize` waits for a person to log in before it is answered without the server.
+    pub login_wait: Duration,
     /// How long a session may be silent before the bridge pings; `None` for ever.
     pub keep_alive: Option<Duration>,
 }
@@ -59,6 +62,7 @@ impl Default for Policy {
             timeouts: Timeouts::default(),
             connect_wait: limits::CONNECT_WAIT,
             away_wait: limits::AWAY_WAIT,
+            login_wait: limits::LOGIN_PATIENCE,
             keep_alive: None,
         }
     }

@@ -32,6 +32,7 @@ impl Core {
 
     pub(super) fn own_answered(&mut self, own: Own, answer: &Message, now: Instant, out: &mut Out) {
         match (own, answer.head()) {
+            (Own::StoodIn, _) => self.stood_in_answered(answer, now, out),
             (Own::Session, Head::Response { is_error: false, .. }) => {
                 self.reopened(answer, now, out);
             }
@@ -48,6 +49,9 @@ impl Core {
     }
 
     pub(super) fn own_failed(&mut self, own: Own, error: &Error, now: Instant, out: &mut Out) {
+        if own == Own::StoodIn {
+            return self.stood_in_failed(error);
+        }
         if own != Own::Session {
             if error.kind == Kind::SessionLost {
                 self.lose_session(now, out);
@@ -73,8 +77,9 @@ impl Core {
     }
 
     /// The new session stands: what the old one knew is said again, then what waited goes out.
-    fn reopened(&mut self, answer: &Message, now: Instant, out: &mut Out) {
+    pub(super) fn reopened(&mut self, answer: &Message, now: Instant, out: &mut Out) {
         self.recovery.reopened(now);
+        self.stands_in = false;
         traffic::recovery(Recovery::SessionOpened, None);
         // Questions of the old session have nobody who waits for their answers.
         self.from_server.close_all();

@@ -2,16 +2,18 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::builder::{FalseyValueParser, Resettable};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use super::config_file::ConfigFile;
+use super::config_file::{ConfigFile, File};
+use super::credentials;
+use super::link::Link;
+use super::logging::Log;
+use super::oauth::OAuth;
 use super::proxy::Proxy;
 use super::tls::Tls;
-use crate::limits;
 
 /// What was typed, and where each value came from.
 pub(super) struct Parsed {
@@ -33,7 +35,13 @@ pub(super) fn parse(
     let mut cli = Cli::from_arg_matches(&matches)?;
     let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
     let connect = match &mut cli.command {
-        Some(Command::Connect(connect) | Command::Config(connect)) => connect,
+        Some(
+            Command::Connect(connect)
+            | Command::Config(connect)
+            | Command::Login(connect)
+            | Command::Logout(connect)
+            | Command::Status(connect),
+        ) => connect,
         _ => &mut cli.connect,
     };
     connect.credentials.keep_explicit(deepest);
@@ -105,6 +113,12 @@ pub(super) enum Command {
     Demo(Box<Demo>),
     /// Show every setting, its value, and where it came from
     Config(Box<Connect>),
+    /// Log in to the server at URL, and keep the tokens
+    Login(Box<Connect>),
+    /// Forget the tokens of the server at URL, and have them revoked where that can be done
+    Logout(Box<Connect>),
+    /// Show who is logged in to the server at URL, and until when
+    Status(Box<Connect>),
     /// Show a file that --trace-file has written, to be read by a person
     Trace(Trace),
 }
@@ -141,7 +155,10 @@ pub(super) struct Connect {
     pub(super) header_file: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(super) credentials: Credentials,
+    pub(super) credentials: credentials::Flags,
+
+    #[command(flatten)]
+    pub(super) oauth: OAuth,
 
     /// Allow plain http to a host that is not this machine
     #[arg(long, env = "MCP_SPAN_ALLOW_HTTP", value_parser = FalseyValueParser::new())]
@@ -189,203 +206,6 @@ pub(super) struct Trace {
     pub(super) method: Option<String>,
 }
 
-/// Tokens that need not stand on the command line.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Credentials")]
-pub(super) struct Credentials {
-    /// Send the value of this variable as a bearer token
-    #[arg(long, value_name = "VAR", env = "MCP_SPAN_BEARER_ENV", group = "credential")]
-    pub(super) bearer_env: Option<String>,
-
-    /// Send what is in this file as a bearer token; it is read again when it changes
-    #[arg(long, value_name = "FILE", env = "MCP_SPAN_BEARER_FILE", group = "credential")]
-    pub(super) bearer_file: Option<PathBuf>,
-
-    /// Send what this command prints as a bearer token; it is run again on 401 and 403
-    #[arg(long, value_name = "CMD", env = "MCP_SPAN_BEARER_COMMAND", group = "credential")]
-    pub(super) bearer_command: Option<String>,
-
-    /// Send the headers that this command prints, as lines or as a JSON object
-    #[arg(long, value_name = "CMD", env = "MCP_SPAN_HEADER_COMMAND", group = "credential")]
-    pub(super) header_command: Option<String>,
-
-    /// Give the command to the shell, in place of splitting it into words
-    #[arg(long, env = "MCP_SPAN_CREDENTIAL_SHELL", value_parser = FalseyValueParser::new())]
-    pub(super) credential_shell: bool,
-
-    /// Seconds for which the output of the command is used
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        env = "MCP_SPAN_CREDENTIAL_TTL",
-        default_value = "300",
-        value_parser = some_seconds
-    )]
-    pub(super) credential_ttl: Duration,
-}
-
-/// How to speak to the server.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Connection")]
-pub(super) struct Link {
-    /// Seconds of silence after which a request fails; 0 for no limit [default: 30, and 300 for
-    /// tool calls and their like]
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        env = "MCP_SPAN_TIMEOUT",
-        allow_negative_numbers = true,
-        value_parser = seconds
-    )]
-    pub(super) timeout: Option<Duration>,
-
-    /// Seconds that connecting may take
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        env = "MCP_SPAN_CONNECT_TIMEOUT",
-        default_value = "10",
-        value_parser = some_seconds
-    )]
-    pub(super) connect_timeout: Duration,
-
-    /// Seconds that `initialize` waits for a server that cannot be reached
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        env = "MCP_SPAN_CONNECT_WAIT",
-        default_value = "25",
-        allow_negative_numbers = true,
-        value_parser = seconds
-    )]
-    pub(super) connect_wait: Duration,
-
-    /// Seconds that any later message waits for a server that cannot be reached
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        env = "MCP_SPAN_AWAY_WAIT",
-        default_value = "5",
-        allow_negative_numbers = true,
-        value_parser = seconds
-    )]
-    pub(super) away_wait: Duration,
-
-    /// Ping inside the session after so many silent seconds [default: never]
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        env = "MCP_SPAN_KEEP_ALIVE",
-        allow_negative_numbers = true,
-        value_parser = some_seconds
-    )]
-    pub(super) keep_alive: Option<Duration>,
-
-    /// The largest single message, in bytes; K, M and G count in 1024s
-    #[arg(
-        long,
-        value_name = "BYTES",
-        env = "MCP_SPAN_MAX_MESSAGE_SIZE",
-        default_value = "64M",
-        value_parser = bytes
-    )]
-    pub(super) max_message_size: usize,
-
-    /// How many requests run at once; more wait for their turn
-    #[arg(
-        long,
-        value_name = "N",
-        env = "MCP_SPAN_MAX_PARALLEL",
-        default_value = "128",
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
-    pub(super) max_parallel: u32,
-
-    /// Forward one request or notification at a time, in strict order
-    #[arg(long, env = "MCP_SPAN_SERIAL", value_parser = FalseyValueParser::new())]
-    pub(super) serial: bool,
-
-    /// Do not open the stream for messages that the server sends on its own account
-    #[arg(long, env = "MCP_SPAN_NO_SERVER_STREAM", value_parser = FalseyValueParser::new())]
-    pub(super) no_server_stream: bool,
-
-    /// Do not keep and send back the server's cookies
-    #[arg(
-        long,
-        visible_alias = "disable-cookies",
-        env = "MCP_SPAN_NO_COOKIES",
-        value_parser = FalseyValueParser::new()
-    )]
-    pub(super) no_cookies: bool,
-
-    /// Send this MCP-Protocol-Version in place of the negotiated one
-    #[arg(long, value_name = "REVISION", env = "MCP_SPAN_PROTOCOL_VERSION")]
-    pub(super) protocol_version: Option<String>,
-}
-
-/// Read before all others; see `config_file`.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Configuration")]
-pub(super) struct File {
-    /// Read defaults from this file, in place of mcp-span/config.json in the configuration folder
-    #[arg(long, value_name = "FILE", env = "MCP_SPAN_CONFIG")]
-    pub(super) config: Option<PathBuf>,
-
-    /// Read no configuration file
-    #[arg(long, conflicts_with = "config")]
-    pub(super) no_config: bool,
-}
-
-/// What to write down about it.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Logging")]
-pub(super) struct Log {
-    /// Log every message that passes, on stderr (the same as --log-level debug, or DEBUG=1)
-    #[arg(short = 'v', long, visible_aliases = ["debug"])]
-    pub(super) verbose: bool,
-
-    /// What to log: off, error, warn, info, debug or trace [default: warn]
-    #[arg(long, value_name = "LEVEL", env = "MCP_SPAN_LOG_LEVEL", ignore_case = true)]
-    pub(super) log_level: Option<Level>,
-
-    /// How to write log lines
-    #[arg(long, value_name = "FORMAT", env = "MCP_SPAN_LOG_FORMAT", default_value = "text")]
-    pub(super) log_format: Format,
-
-    /// Append log lines to a file in place of stderr
-    #[arg(long, value_name = "FILE", env = "MCP_SPAN_LOG_FILE")]
-    pub(super) log_file: Option<PathBuf>,
-
-    /// Write every message and HTTP exchange to a file, as JSON lines without credentials
-    #[arg(long, value_name = "FILE", env = "MCP_SPAN_TRACE_FILE")]
-    pub(super) trace_file: Option<PathBuf>,
-
-    /// What the trace may take on disk, in bytes; the older half is dropped
-    #[arg(
-        long,
-        value_name = "BYTES",
-        env = "MCP_SPAN_TRACE_LIMIT",
-        default_value = "64M",
-        value_parser = trace_limit
-    )]
-    pub(super) trace_limit: usize,
-}
-
-impl Credentials {
-    /// Where one source was typed or is in the environment, those from the file do not count.
-    fn keep_explicit(&mut self, matches: &ArgMatches) {
-        let is_explicit = |id: &str| is_explicit(matches, id);
-        let ids = ["bearer_env", "bearer_file", "bearer_command", "header_command"];
-        if !ids.iter().any(|id| is_explicit(id)) {
-            return;
-        }
-        self.bearer_env.take_if(|_| !is_explicit("bearer_env"));
-        self.bearer_file.take_if(|_| !is_explicit("bearer_file"));
-        self.bearer_command.take_if(|_| !is_explicit("bearer_command"));
-        self.header_command.take_if(|_| !is_explicit("header_command"));
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Transport {
     /// Streamable HTTP, or HTTP+SSE where the server refuses that
@@ -399,63 +219,6 @@ pub(super) enum Transport {
     Sse,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Level {
-    #[value(alias = "none")]
-    Off,
-    #[value(alias = "critical")]
-    Error,
-    #[value(alias = "warning")]
-    Warn,
-    Info,
-    Debug,
-    Trace,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
-    Text,
-    Json,
-}
-
-pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    let number: f64 =
-        text.parse().map_err(|_| "it must be a number of seconds, such as 30 or 0.5".to_owned())?;
-    // Longer than anybody waits, and far from where adding to a point in time would overflow.
-    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-    Duration::try_from_secs_f64(number)
-        .ok()
-        .filter(|limit| *limit <= YEAR)
-        .ok_or_else(|| "it must be a number of seconds from 0 up to a year".to_owned())
-}
-
-pub(super) fn some_seconds(text: &str) -> Result<Duration, String> {
-    match seconds(text)? {
-        Duration::ZERO => Err("it must be more than 0 seconds".to_owned()),
-        duration => Ok(duration),
-    }
-}
-
-fn bytes(text: &str) -> Result<usize, String> {
-    let wrong = || "it must be a number of bytes from 1 up, such as 1000000 or 64M".to_owned();
-    let (digits, unit) = match text.trim_end_matches(['b', 'B', 'i']) {
-        text if text.ends_with(['k', 'K']) => (&text[..text.len() - 1], 1 << 10),
-        text if text.ends_with(['m', 'M']) => (&text[..text.len() - 1], 1 << 20),
-        text if text.ends_with(['g', 'G']) => (&text[..text.len() - 1], 1 << 30),
-        text => (text, 1),
-    };
-    let number: usize = digits.parse().map_err(|_| wrong())?;
-    number.checked_mul(unit).filter(|size| *size > 0).ok_or_else(wrong)
-}
-
-fn trace_limit(text: &str) -> Result<usize, String> {
-    let least = limits::TRACE_SIZE_LEAST;
-    match bytes(text)? {
-        size if size < least => Err(format!("it must be at least {}K", least / 1024)),
-        size => Ok(size),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -463,29 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_limit_of_a_trace_is_the_one_of_the_limits() {
-        assert_eq!(trace_limit("64M"), Ok(limits::TRACE_SIZE));
-        assert!(trace_limit("1K").is_err());
-    }
-
-    #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn sizes_and_times_are_read_and_nonsense_is_not() {
-        assert_eq!(bytes("1000"), Ok(1000));
-        assert_eq!(bytes("64M"), Ok(64 << 20));
-        assert_eq!(bytes("1KiB"), Ok(1024));
-        for text in ["", "0", "-1", "M", "1.5M", "99999999999G", "ü"] {
-            assert!(bytes(text).is_err(), "{text}");
-        }
-        assert_eq!(seconds("0"), Ok(Duration::ZERO));
-        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
-        for text in ["", "x", "-1", "NaN", "1e19", "1e400"] {
-            assert!(seconds(text).is_err(), "{text}");
-        }
-        assert!(some_seconds("0").is_err());
     }
 }

@@ -7,10 +7,10 @@ use std::ffi::OsString;
 
 use clap::Command;
 
-use super::args::{seconds, some_seconds};
 use super::compat_flags::{Meaning, Program, SILENCE, is_runner, program};
 use super::compat_words::{Flags, Item};
 use super::report::Usage;
+use super::values::{seconds, some_seconds};
 
 /// A command line of ours, with what was left out of it.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -5,10 +5,23 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, Args, Command};
 use serde_json::Value;
 
 use super::report::Usage;
+
+/// Read before all others; see `config_file`.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Configuration")]
+pub(super) struct File {
+    /// Read defaults from this file, in place of mcp-span/config.json in the configuration folder
+    #[arg(long, value_name = "FILE", env = "MCP_SPAN_CONFIG")]
+    pub(super) config: Option<PathBuf>,
+
+    /// Read no configuration file
+    #[arg(long, conflicts_with = "config")]
+    pub(super) no_config: bool,
+}
 
 /// What the file says: for each flag, by its long name, the texts that could have been typed.
 #[derive(Clone, Debug, Default)]

@@ -1,18 +1,73 @@
 //! Which source of credentials was asked for, checked as far as that is possible before it is used.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::builder::FalseyValueParser;
+use clap::{ArgMatches, Args};
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 
-use super::args;
+use super::args::is_explicit;
 use super::report::Usage;
+use super::values::some_seconds;
 use crate::auth::{Command, Credentials, Prints, Source, TokenFile};
 use crate::secret::{Scrubber, Secret};
 
+/// Tokens that need not stand on the command line.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Credentials")]
+pub(super) struct Flags {
+    /// Send the value of this variable as a bearer token
+    #[arg(long, value_name = "VAR", env = "MCP_SPAN_BEARER_ENV", group = "credential")]
+    pub(super) bearer_env: Option<String>,
+
+    /// Send what is in this file as a bearer token; it is read again when it changes
+    #[arg(long, value_name = "FILE", env = "MCP_SPAN_BEARER_FILE", group = "credential")]
+    pub(super) bearer_file: Option<PathBuf>,
+
+    /// Send what this command prints as a bearer token; it is run again on 401 and 403
+    #[arg(long, value_name = "CMD", env = "MCP_SPAN_BEARER_COMMAND", group = "credential")]
+    pub(super) bearer_command: Option<String>,
+
+    /// Send the headers that this command prints, as lines or as a JSON object
+    #[arg(long, value_name = "CMD", env = "MCP_SPAN_HEADER_COMMAND", group = "credential")]
+    pub(super) header_command: Option<String>,
+
+    /// Give the command to the shell, in place of splitting it into words
+    #[arg(long, env = "MCP_SPAN_CREDENTIAL_SHELL", value_parser = FalseyValueParser::new())]
+    pub(super) credential_shell: bool,
+
+    /// Seconds for which the output of the command is used
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_CREDENTIAL_TTL",
+        default_value = "300",
+        value_parser = some_seconds
+    )]
+    pub(super) credential_ttl: Duration,
+}
+
+impl Flags {
+    /// Where one source was typed or is in the environment, those from the file do not count.
+    pub(super) fn keep_explicit(&mut self, matches: &ArgMatches) {
+        let is_explicit = |id: &str| is_explicit(matches, id);
+        let ids = ["bearer_env", "bearer_file", "bearer_command", "header_command"];
+        if !ids.iter().any(|id| is_explicit(id)) {
+            return;
+        }
+        self.bearer_env.take_if(|_| !is_explicit("bearer_env"));
+        self.bearer_file.take_if(|_| !is_explicit("bearer_file"));
+        self.bearer_command.take_if(|_| !is_explicit("bearer_command"));
+        self.header_command.take_if(|_| !is_explicit("header_command"));
+    }
+}
+
 /// The source for what changes; what does not change goes into `headers`.
 pub(super) fn of(
-    typed: &args::Credentials,
+    typed: &Flags,
     headers: &mut HeaderMap,
     scrubber: &Scrubber,
     lookup: impl Fn(&str) -> Option<String>,
@@ -48,7 +103,7 @@ fn bearer(name: &str, value: Option<String>) -> Result<HeaderValue, Usage> {
     Ok(value)
 }
 
-fn source(typed: &args::Credentials, path: Option<&str>) -> Result<Option<Source>, Usage> {
+fn source(typed: &Flags, path: Option<&str>) -> Result<Option<Source>, Usage> {
     if let Some(file) = &typed.bearer_file {
         let file = TokenFile::new(file.clone());
         file.read_now().map_err(|error| {

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use super::report::Usage;
 use super::settings::Settings;
-use super::{Failure, args, connect, settings};
+use super::{Failure, connect, link, settings};
 use crate::demo::Demo;
 use crate::message::Message;
 use crate::transport::{Incoming, Link, http, memory};
 use crate::{bridge, os};
 
 /// A stdio server for whoever started us; a guided tour for a person.
-pub(super) async fn run(typed: args::Link) -> Result<ExitCode, Failure> {
+pub(super) async fn run(typed: link::Link) -> Result<ExitCode, Failure> {
     let demo = Demo::start().await?;
     let settings = settings::link(&typed, demo.url().clone())?;
     if os::is_nobodys_stdin() {

@@ -1,8 +1,9 @@
 //! Where log lines go, in which form, and from which level on.
 
 use std::fs::{File, OpenOptions};
+use std::path::PathBuf;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use tracing::level_filters::LevelFilter;
 use tracing::warn;
 use tracing_subscriber::filter::Targets;
@@ -10,13 +11,67 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, registry};
 
-use super::args::{Format, Level, Log};
 use super::log_writer::{self, Lines};
 use super::report::Usage;
 use super::trace_file::TraceFile;
 use super::trace_layer;
+use super::values::trace_limit;
 use crate::secret::Scrubber;
 use crate::traffic;
+
+/// What to write down about it.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Logging")]
+pub(super) struct Log {
+    /// Log every message that passes, on stderr (the same as --log-level debug, or DEBUG=1)
+    #[arg(short = 'v', long, visible_aliases = ["debug"])]
+    pub(super) verbose: bool,
+
+    /// What to log: off, error, warn, info, debug or trace [default: warn]
+    #[arg(long, value_name = "LEVEL", env = "MCP_SPAN_LOG_LEVEL", ignore_case = true)]
+    pub(super) log_level: Option<Level>,
+
+    /// How to write log lines
+    #[arg(long, value_name = "FORMAT", env = "MCP_SPAN_LOG_FORMAT", default_value = "text")]
+    pub(super) log_format: Format,
+
+    /// Append log lines to a file in place of stderr
+    #[arg(long, value_name = "FILE", env = "MCP_SPAN_LOG_FILE")]
+    pub(super) log_file: Option<PathBuf>,
+
+    /// Write every message and HTTP exchange to a file, as JSON lines without credentials
+    #[arg(long, value_name = "FILE", env = "MCP_SPAN_TRACE_FILE")]
+    pub(super) trace_file: Option<PathBuf>,
+
+    /// What the trace may take on disk, in bytes; the older half is dropped
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "MCP_SPAN_TRACE_LIMIT",
+        default_value = "64M",
+        value_parser = trace_limit
+    )]
+    pub(super) trace_limit: usize,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Level {
+    #[value(alias = "none")]
+    Off,
+    #[value(alias = "critical")]
+    Error,
+    #[value(alias = "warning")]
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    Text,
+    Json,
+}
 
 const OURS: &str = env!("CARGO_CRATE_NAME");
 

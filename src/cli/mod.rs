@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
+mod account;
 mod args;
 mod compat;
 mod compat_flags;
@@ -20,8 +21,10 @@ mod demo;
 mod expand;
 mod headers;
 mod hub;
+mod link;
 mod log_writer;
 mod logging;
+mod oauth;
 mod proxy;
 mod report;
 mod settings;
@@ -33,11 +36,13 @@ mod trace_layer;
 mod trace_line;
 mod trace_summary;
 mod trace_words;
+mod values;
 
 use args::{Cli, Command};
 use compat::Translated;
 use config_file::ConfigFile;
 use report::Usage;
+use settings::Settings;
 
 use crate::secret::Scrubber;
 
@@ -109,6 +114,9 @@ fn run(cli: Cli, ignored: &[String]) -> Result<ExitCode, Failure> {
             on_runtime(demo::run(demo.link))
         }
         Some(Command::Connect(connect) | Command::Config(connect)) => connect_to(&connect, ignored),
+        Some(Command::Login(connect)) => on_account(&connect, account::login),
+        Some(Command::Logout(connect)) => on_account(&connect, account::logout),
+        Some(Command::Status(connect)) => on_account(&connect, account::status),
         Some(Command::Trace(typed)) => trace::run(&typed),
         None => connect_to(&cli.connect, ignored),
     }
@@ -128,6 +136,19 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
         tracing::debug!(arguments = ignored.join(" "), "accepted without any effect");
     }
     on_runtime(connect::run(settings))
+}
+
+/// Does something about the account at a server.
+fn on_account<F>(
+    typed: &args::Connect,
+    command: impl FnOnce(Settings) -> F,
+) -> Result<ExitCode, Failure>
+where
+    F: Future<Output = Result<ExitCode, Failure>> + Send + 'static,
+{
+    let settings = settings::of(typed)?;
+    logging::start(&typed.log, &settings.http.scrubber)?;
+    on_runtime(command(settings))
 }
 
 /// One thread: a bridge waits most of the time, and starts sooner this way.

@@ -46,6 +46,18 @@ pub(super) fn usage(usage: &Usage) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// What could not be done, why, and what to do next; exit code 1.
+pub(super) fn failed(error: &crate::error::Error) -> ExitCode {
+    eprintln!("mcp-span: {error}");
+    if let Some(reason) = &error.reason {
+        eprintln!("  {reason}");
+    }
+    if let Some(hint) = &error.hint {
+        eprintln!("  {hint}");
+    }
+    ExitCode::FAILURE
+}
+
 /// What nobody expected, and exit code 1.
 pub(super) fn unexpected(error: &std::io::Error) -> ExitCode {
     eprintln!("mcp-span: unexpected failure: {error}");

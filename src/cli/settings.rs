@@ -4,14 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::HeaderValue;
+use ::http::header::AUTHORIZATION;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+use super::link::Link;
 use super::report::Usage;
-use super::{args, credentials, headers, hub, proxy, tls};
+use super::{args, credentials, headers, hub, oauth, proxy, tls};
+use crate::auth::oauth::OAuth;
+use crate::auth::{self, Credentials, Source};
 use crate::bridge::Policy;
-use crate::limits::Timeouts;
-use crate::net::{self, is_loopback};
+use crate::limits::{self, Timeouts};
+use crate::net::{self, HttpClient, is_loopback};
 use crate::secret::{Scrubber, Secret, is_key, shown};
 use crate::transport::http::{self, basic_authorization};
 
@@ -43,10 +47,22 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     settings.http.net.proxies = proxies;
     settings.http.transport = transport;
     settings.http.headers = headers;
-    settings.http.credentials = sources.map(Arc::new);
     settings.http.scrubber = scrubber;
     settings.http.net.tls = tls::of(&typed.tls, |name| std::env::var_os(name))?;
+    settings.policy.login_wait = typed.oauth.oauth_wait;
+    let login = oauth::of(&typed.oauth, &settings.http.scrubber, lookup)?;
+    settings.http.credentials = sources.or_else(|| logins(login?, &settings.http)).map(Arc::new);
     Ok(settings)
+}
+
+/// Logins, unless the user has given credentials: then nothing is done behind the user's back (C5).
+fn logins(login: auth::oauth::Settings, http: &http::Settings) -> Option<Credentials> {
+    if http.headers.contains_key(AUTHORIZATION) || basic_authorization(&http.url).is_some() {
+        return None;
+    }
+    let oauth = OAuth::new(&http.url, login, HttpClient::new(&http.net));
+    let source = Source::OAuth(Arc::new(oauth));
+    Some(Credentials::new(source, limits::CREDENTIAL_TTL, http.scrubber.clone()))
 }
 
 /// Which server is meant, and how it is spoken to (C10).
@@ -74,7 +90,7 @@ fn target(typed: &args::Connect) -> Result<(Option<String>, http::Transport), Us
 }
 
 /// The settings that do not depend on who the server is.
-pub(super) fn link(typed: &args::Link, url: Url) -> Result<Settings, Usage> {
+pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
     let version = typed.protocol_version.as_deref();
     let protocol_version = version
         .map(HeaderValue::from_str)
@@ -86,6 +102,7 @@ pub(super) fn link(typed: &args::Link, url: Url) -> Result<Settings, Usage> {
         connect_wait: typed.connect_wait,
         away_wait: typed.away_wait,
         keep_alive: typed.keep_alive,
+        ..Policy::default()
     };
     let http = http::Settings {
         protocol_version,

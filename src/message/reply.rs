@@ -29,6 +29,22 @@ pub fn method_not_found(id: &Id, method: &str) -> Message {
     failure(Some(id), -32601, &format!("Method not found: {method}"), None)
 }
 
+/// A result of the bridge's own.
+#[must_use]
+pub fn result(id: &Id, result: &serde_json::Value) -> Message {
+    #[derive(Serialize)]
+    struct Answer<'a> {
+        jsonrpc: &'static str,
+        id: &'a RawValue,
+        result: &'a serde_json::Value,
+    }
+    let raw = raw(Some(id));
+    write(
+        &Answer { jsonrpc: "2.0", id: &raw, result },
+        Head::Response { id: Some(id.clone()), is_error: false },
+    )
+}
+
 /// Tells the server that nobody waits for `id` any more.
 #[must_use]
 pub fn cancelled(id: &Id, reason: &str) -> Message {

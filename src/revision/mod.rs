@@ -80,6 +80,15 @@ impl Revision {
         of_era.clone().find(|row| row.name == name).or(of_era.next_back()).unwrap_or(&LEGACY)
     }
 
+    /// The newest of the legacy era.
+    pub const LATEST_LEGACY: &str = LEGACY.name;
+
+    /// Whether `name` is a revision of the legacy era that we know.
+    #[must_use]
+    pub fn is_legacy(name: &str) -> bool {
+        TABLE.iter().any(|row| row.name == name && row.era == Era::Legacy)
+    }
+
     /// Whether `name` is a revision of the modern era that we know.
     #[must_use]
     pub fn is_modern(name: &str) -> bool {

@@ -36,7 +36,7 @@ impl Weighed for Incoming {
     fn size(&self) -> usize {
         match self {
             Self::Message(message) | Self::Failed { message, .. } => message.size(),
-            Self::Refused { .. } | Self::SessionLost | Self::Reached => 0,
+            Self::Refused { .. } | Self::SessionLost | Self::Reached | Self::LoginPending(_) => 0,
         }
     }
 }

@@ -71,6 +71,8 @@ pub enum Incoming {
     SessionLost,
     /// A peer that could not be reached can be reached again.
     Reached,
+    /// Somebody has to log in on this page before the peer answers; `None`: that is over.
+    LoginPending(Option<String>),
 }
 
 /// The two ends of a link's channels that its own tasks hold.

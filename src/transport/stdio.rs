@@ -201,7 +201,10 @@ mod tests {
                     let id = id.as_ref().map_or("null".into(), ToString::to_string);
                     format!("!{id} {}", error.code())
                 }
-                Incoming::Failed { .. } | Incoming::SessionLost | Incoming::Reached => {
+                Incoming::Failed { .. }
+                | Incoming::SessionLost
+                | Incoming::Reached
+                | Incoming::LoginPending(_) => {
                     unreachable!("nothing was sent")
                 }
             })

@@ -17,6 +17,10 @@ pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// Where to get a token, as some servers say it.
 pub const AUTH_SERVER: HeaderName = HeaderName::from_static("mcp-auth-server");
 
+/// Who we are.
+pub const AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("mcp-span/", env!("CARGO_PKG_VERSION")));
+
 /// What an MCP client accepts; both types, in this spelling (S0-06).
 pub const ACCEPT_BOTH: HeaderValue =
     HeaderValue::from_static("application/json, text/event-stream");

@@ -1,6 +1,9 @@
 // The client that the conformance suite starts: plain JSON-RPC on the bridge's stdin and stdout.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 const REQUEST_MS = 25_000;
@@ -14,7 +17,27 @@ if (!process.env.BRIDGE || !scenario) {
   process.exit(2);
 }
 
-const bridge = spawn(process.env.BRIDGE, [url], { stdio: ["pipe", "pipe", "inherit"] });
+const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}");
+const env = { ...process.env };
+const flags = [];
+if (scenario.startsWith("auth/")) {
+  // Registered clients have their id from the suite; all others may point to a document.
+  if (context.client_id) flags.push("--oauth-client-id", context.client_id);
+  if (context.client_secret) {
+    env.CLIENT_SECRET = context.client_secret;
+    flags.push("--oauth-client-secret-env", "CLIENT_SECRET");
+  }
+  if (context.private_key_pem) {
+    const file = join(mkdtempSync(join(tmpdir(), "key-")), "key.pem");
+    writeFileSync(file, context.private_key_pem, { mode: 0o600 });
+    flags.push("--oauth-private-key", file);
+  }
+  if (scenario.startsWith("auth/client-credentials")) flags.push("--oauth-grant", "client-credentials");
+  if (scenario === "auth/basic-cimd") {
+    flags.push("--oauth-client-metadata-url", "https://conformance-test.local/client-metadata.json");
+  }
+}
+const bridge = spawn(process.env.BRIDGE, [url, ...flags], { env, stdio: ["pipe", "pipe", "inherit"] });
 const exited = once(bridge, "exit");
 const pending = new Map();
 let nextId = 0;
@@ -75,6 +98,21 @@ async function listAndCallEach(argumentsOf = () => ({})) {
   }
 }
 
+const isModern = protocolVersion >= "2026";
+const envelope = {
+  "io.modelcontextprotocol/protocolVersion": protocolVersion,
+  "io.modelcontextprotocol/clientInfo": { name: "conformance-client", version: "1.0.0" },
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+const params = (given = {}) => (isModern ? { ...given, _meta: envelope } : given);
+
+// Whatever the authorization is like, the client only wants to list and to call.
+async function listAndCallOnce() {
+  if (!isModern) await initialize();
+  const { tools } = await request("tools/list", params());
+  for (const { name } of tools) await request("tools/call", params({ name, arguments: {} }));
+}
+
 // One entry for each scenario that the suite may ask for.
 const scenarios = {
   initialize: async () => {
@@ -111,7 +149,7 @@ bridge.on("error", fail);
 createInterface({ input: bridge.stdout }).on("line", receive);
 exited.then(() => pending.size > 0 && fail(`the bridge ended with ${pending.size} open requests`));
 
-const play = scenarios[scenario];
+const play = scenarios[scenario] ?? (scenario.startsWith("auth/") && listAndCallOnce);
 if (!play) fail(`there is no such scenario here; known are: ${Object.keys(scenarios).join(", ")}`);
 await play();
 await reapBridge();

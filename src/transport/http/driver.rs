@@ -16,7 +16,7 @@ use super::legacy_sse::Takeover;
 use super::line::Line;
 use super::post::{self, Post};
 use super::session::Session;
-use super::{Context, legacy_sse, stream};
+use super::{Context, Manner, legacy_sse, stream};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, peek};
@@ -262,7 +262,7 @@ impl Driver {
                     let call = self.delete(&old);
                     let context = Arc::clone(&self.context);
                     self.tasks.spawn(async move {
-                        let _ = timeout(limits::GOODBYE, context.send(call)).await;
+                        let _ = timeout(limits::GOODBYE, context.send(call, Manner::aside())).await;
                     });
                 }
                 self.line.gate.answered(order, true);
@@ -414,7 +414,7 @@ impl Driver {
 
     async fn goodbye(&self, id: &HeaderValue, limit: Duration) {
         let call = self.delete(id);
-        match timeout(limit, self.context.send(call)).await {
+        match timeout(limit, self.context.send(call, Manner::aside())).await {
             Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
             Ok(Err(error)) => {
                 debug!("the session was not deleted: {}", self.context.scrubbed(error));

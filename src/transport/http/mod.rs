@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use tokio::sync::watch;
 use tracing::debug;
 use url::Url;
 
@@ -35,8 +36,10 @@ mod reading;
 mod session;
 mod stream;
 
+use answer::Refusal;
 pub use detect::Transport;
 use driver::Driver;
+use events::timeout;
 pub use session::basic_authorization;
 
 /// All that a link to a server needs to know.
@@ -117,8 +120,26 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
         let context =
             Context { client, endpoint, settings, incoming, is_away, cookies, is_decided };
         let context = Arc::new(context);
-        drive(context, outgoing)
+        async move {
+            let logins = context.settings.credentials.as_ref().and_then(|c| c.pending());
+            let Some(logins) = logins else { return drive(context, outgoing).await };
+            let telling = tell_of_logins(Arc::clone(&context), logins);
+            tokio::select! {
+                () = drive(context, outgoing) => {}
+                () = telling => {}
+            }
+        }
     }))
+}
+
+/// Whoever holds the link may have something better to do than to wait for a person.
+async fn tell_of_logins(context: Arc<Context>, mut logins: watch::Receiver<Option<String>>) {
+    while logins.changed().await.is_ok() {
+        let page = logins.borrow_and_update().clone();
+        let _ = context.incoming.send(Incoming::LoginPending(page)).await;
+    }
+    // The link ends with its driver, not with the logins.
+    std::future::pending::<()>().await;
 }
 
 /// Speaks the transport that was chosen, or the one that turns out to be the server's.
@@ -133,6 +154,29 @@ async fn drive(context: Arc<Context>, mut outgoing: channel::Receiver<Message>) 
         }
     };
     older.run(outgoing).await;
+}
+
+/// How a request is sent.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    /// How long the server may take for the head of its answer. A login takes its own time.
+    limit: Option<Duration>,
+    /// What it is, for the error when that is over.
+    what: &'static str,
+    /// Whether a person may be asked to log in for it.
+    may_log_in: bool,
+}
+
+impl Manner {
+    /// Within `limit`.
+    fn within(limit: Option<Duration>, what: &'static str) -> Self {
+        Self { limit, what, may_log_in: true }
+    }
+
+    /// Nobody is bothered for it.
+    fn aside() -> Self {
+        Self { limit: None, what: "Request", may_log_in: false }
+    }
 }
 
 /// What every task of the link shares.
@@ -159,38 +203,45 @@ impl Context {
     }
 
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
-    /// if there are others: it has carried out nothing.
-    async fn send(&self, mut call: Call) -> Result<Response<Content>, Error> {
+    /// if there are others: it has carried out nothing. More scope (403) may be wanted after that.
+    async fn send(&self, mut call: Call, manner: Manner) -> Result<Response<Content>, Error> {
         let Some(credentials) = &self.settings.credentials else {
-            return self.exchange(call).await;
+            return self.exchange(call, manner).await;
         };
-        let granted = credentials.get().await?;
-        granted.apply(&mut call.headers);
-        let response = self.exchange(call.clone()).await?;
-        let status = response.status();
-        if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Ok(response);
-        }
-        match credentials.after_refusal(&granted).await {
-            Ok(None) => Ok(response),
-            Ok(Some(renewed)) => {
-                debug!("the server refused the credentials: tried again with new ones");
-                traffic::recovery(Recovery::CredentialsRenewed, None);
-                renewed.apply(&mut call.headers);
-                call.progress.lower();
-                self.exchange(call).await
+        let mut granted = credentials.get().await?;
+        let mut refusals = Vec::new();
+        loop {
+            granted.apply(&mut call.headers);
+            let response = self.exchange(call.clone(), manner).await?;
+            let status = response.status();
+            let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+            let is_hopeless = !manner.may_log_in && credentials.may_ask_a_person();
+            if !is_refusal || is_hopeless || refusals.contains(&status) {
+                return Ok(response);
             }
-            Err(mut error) => {
-                error.message =
-                    format!("HTTP {}, and no new credentials: {error}", status.as_u16());
-                error.status = Some(status.as_u16());
-                Err(error)
+            refusals.push(status);
+            match credentials.after_refusal(&granted, status, response.headers()).await {
+                Ok(None) => return Ok(response),
+                Ok(Some(renewed)) => granted = renewed,
+                Err(error) => return Err(self.refused_for_good(response, error).await),
             }
+            debug!("the server refused the credentials: tried again with new ones");
+            traffic::recovery(Recovery::CredentialsRenewed, None);
+            call.progress.lower();
         }
     }
 
+    /// The server refused us, and `error` is why nothing could be done about it. What the server
+    /// said is not lost for that (C5).
+    async fn refused_for_good(&self, response: Response<Content>, error: Error) -> Error {
+        let refusal = Refusal::read(response, self).await.error();
+        let message = format!("{}; {}", refusal.message, error.message);
+        let hint = error.hint.or(refusal.hint);
+        Error { message, reason: error.reason, hint, ..refusal }
+    }
+
     /// One request and its answer, with the cookies that the server wants to see again.
-    async fn exchange(&self, mut call: Call) -> Result<Response<Content>, Error> {
+    async fn exchange(&self, mut call: Call, manner: Manner) -> Result<Response<Content>, Error> {
         let endpoint = Arc::clone(&call.endpoint);
         let url = endpoint.url();
         let jar = || {
@@ -201,7 +252,15 @@ impl Context {
             jar.apply(url, &mut call.headers);
         }
         let told = traffic::Exchange::begin(&call.method, url, &call.headers, &call.body);
-        let answer = self.client.send(call).await;
+        let progress = call.progress.clone();
+        let sending = self.client.send(call);
+        let answer = match manner.limit {
+            None => sending.await,
+            Some(limit) => tokio::time::timeout(limit, sending).await.unwrap_or_else(|_| {
+                let error = timeout(&format!("{} timeout", manner.what), limit);
+                Err(if progress.is_raised() { error } else { error.not_delivered() })
+            }),
+        };
         if let Some(told) = told {
             told.end(&answer);
         }

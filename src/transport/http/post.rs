@@ -9,13 +9,13 @@ use http::{HeaderValue, Response};
 use tokio::sync::mpsc;
 use tracing::debug;
 
-use super::Context;
 use super::answer::{Answer, Collected, Refusal, drain};
 use super::detect::allows_older_transport;
 use super::driver::Report;
 use super::events::{timeout, too_large};
 use super::log::Direction;
 use super::session::Session;
+use super::{Context, Manner};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, edit, parse_each, peek, reply};
@@ -125,16 +125,7 @@ impl Exchange {
     }
 
     async fn send(&self, call: Call) -> Result<Response<Content>, Error> {
-        let sending = self.attempt(call);
-        let answer = match self.limit {
-            None => sending.await,
-            Some(limit) => tokio::time::timeout(limit, sending).await.unwrap_or_else(|_| {
-                let what = if self.request_id().is_some() { "Request" } else { "Notify" };
-                let error = timeout(&format!("{what} timeout"), limit);
-                let begun = self.post.progress.is_raised();
-                Err(if begun { error } else { error.not_delivered() })
-            }),
-        };
+        let answer = self.attempt(call).await;
         if let Err(error) = &answer {
             self.context.note_absence(error);
         }
@@ -143,7 +134,11 @@ impl Exchange {
 
     /// Sends it; the first that gets through to a server that was away tells so.
     async fn attempt(&self, call: Call) -> Result<Response<Content>, Error> {
-        let sending = self.context.send(call);
+        let what = if self.request_id().is_some() { "Request" } else { "Notify" };
+        let manner = Manner::within(self.limit, what);
+        // A probe opens no browser (C5, C22).
+        let manner = Manner { may_log_in: !self.is("server/discover"), ..manner };
+        let sending = self.context.send(call, manner);
         if !self.context.is_away.load(Ordering::Relaxed) {
             return sending.await;
         }

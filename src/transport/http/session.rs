@@ -9,9 +9,6 @@ use super::gate::Outgoing;
 use crate::revision::{Era, Revision};
 use crate::wire::header;
 
-const AGENT: HeaderValue =
-    HeaderValue::from_static(concat!("mcp-span/", env!("CARGO_PKG_VERSION")));
-
 /// What has been learned from the answer to `initialize`.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
@@ -30,7 +27,7 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(settings: &Settings) -> Self {
         let mut base = settings.headers.clone();
-        base.entry(USER_AGENT).or_insert(AGENT);
+        base.entry(USER_AGENT).or_insert(header::AGENT);
         if let Some(basic) = basic_authorization(&settings.url) {
             base.entry(AUTHORIZATION).or_insert(basic);
         }

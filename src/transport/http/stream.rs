@@ -9,11 +9,11 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::Context;
 use super::answer::{Answer, Refusal};
 use super::driver::Report;
 use super::events::{Events, Position, timeout};
 use super::log::Direction;
+use super::{Context, Manner};
 use crate::error::Error;
 use crate::limits;
 use crate::message::{Head, Id, reply};
@@ -144,7 +144,8 @@ fn resuming(headers: &HeaderMap, position: &Position) -> HeaderMap {
 
 async fn open(context: &Context, headers: HeaderMap, in_session: bool) -> Opened {
     let url = context.endpoint.url();
-    let sending = context.send(context.call(Method::GET, headers, Bytes::new()));
+    let call = context.call(Method::GET, headers, Bytes::new());
+    let sending = context.send(call, Manner::within(None, "Stream"));
     let answer = match context.settings.timeouts.quick {
         None => sending.await,
         Some(limit) => match tokio::time::timeout(limit, sending).await {
@@ -216,7 +217,7 @@ async fn read(
 async fn ask_for_session(context: &Context, headers: &HeaderMap) -> Option<bool> {
     let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
     let body = reply::request(&id, "ping").bytes().clone();
-    let asking = context.send(context.call(Method::POST, headers.clone(), body));
+    let asking = context.send(context.call(Method::POST, headers.clone(), body), Manner::aside());
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
     let status = tokio::time::timeout(limit, asking).await.ok()?.ok()?.status();
     match status.as_u16() {

@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use super::driver::Report;
 use crate::error::Error;
 use crate::net::Call;
-use crate::transport::http::Context;
 use crate::transport::http::answer::{Refusal, drain};
+use crate::transport::http::{Context, Manner};
 
 /// What became of a POST.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) async fn run(
     ticket: u64,
     reports: mpsc::Sender<Report>,
 ) {
-    let (posted, body) = match context.send(call).await {
+    let (posted, body) = match context.send(call, Manner::within(None, "Request")).await {
         Ok(response) if response.status().is_success() => {
             (Posted::Accepted, Some(response.into_body()))
         }

@@ -11,9 +11,9 @@ use crate::error::{Error, Kind};
 use crate::limits;
 use crate::net::{Content, Endpoint, final_endpoint};
 use crate::secret::shown;
-use crate::transport::http::Context;
 use crate::transport::http::answer::{Answer, Refusal};
 use crate::transport::http::events::{Events, Payload, Position, timeout};
+use crate::transport::http::{Context, Manner};
 
 /// A stream whose address is known.
 #[derive(Debug)]
@@ -57,19 +57,24 @@ pub(in super::super) async fn open(
     first: First,
 ) -> Result<Box<Stream>, Error> {
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
-    let opened = match tokio::time::timeout(limit, try_open(context, headers, first)).await {
-        Ok(opened) => opened,
-        Err(_) => Err(timeout("No address for messages came on the stream: timeout", limit)),
+    let call = context.call(Method::GET, headers, Bytes::new());
+    // A login on the way takes its own time.
+    let opened = match context.send(call, Manner::within(Some(limit), "Stream")).await {
+        Ok(response) => match tokio::time::timeout(limit, read(context, response, first)).await {
+            Ok(opened) => opened,
+            Err(_) => Err(timeout("No address for messages came on the stream: timeout", limit)),
+        },
+        Err(error) => Err(error),
     };
     opened.map_err(|error| context.scrubbed(error.not_delivered()))
 }
 
-async fn try_open(
+/// Reads the head of the stream.
+async fn read(
     context: &Context,
-    headers: HeaderMap,
+    response: Response<Content>,
     first: First,
 ) -> Result<Box<Stream>, Error> {
-    let response = context.send(context.call(Method::GET, headers, Bytes::new())).await?;
     let place = final_endpoint(&response).unwrap_or_else(|| Arc::clone(&context.endpoint));
     let body = match Answer::sort(response, false, place.url()) {
         Answer::Events(body) => body,

@@ -1,0 +1,180 @@
+//! Asks the token endpoint: for a code, a refresh token, or just as the client that we are.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderValue, StatusCode};
+use serde_json::Value;
+use tracing::debug;
+use url::Url;
+
+use super::identity::{Identity, Proof};
+use super::key::PrivateKey;
+use super::token::Token;
+use super::web::{Form, Web};
+use super::{pkce, refused};
+use crate::error::{Error, Kind};
+use crate::secret::Secret;
+
+/// What the token endpoint is asked with.
+pub(super) struct TokenRequest<'a> {
+    pub(super) web: &'a Web,
+    pub(super) endpoint: &'a Url,
+    pub(super) identity: &'a Identity,
+    pub(super) key: Option<&'a PrivateKey>,
+    /// The audience of what we sign.
+    pub(super) issuer: &'a str,
+    /// The resource that the token is for (RFC 8707), if the server is to be told.
+    pub(super) resource: Option<&'a str>,
+    pub(super) scope: Option<&'a str>,
+}
+
+/// What became of a token that was to be revoked.
+#[derive(Debug)]
+pub(super) enum Revocation {
+    Done,
+    Failed(Error),
+}
+
+/// Why there is no token.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The code or the refresh token is no good (any more).
+    Grant(Error),
+    /// The client is not known (any more).
+    Client(Error),
+    Other(Error),
+}
+
+impl Refusal {
+    pub(super) fn into_error(self) -> Error {
+        match self {
+            Self::Grant(error) | Self::Client(error) | Self::Other(error) => error,
+        }
+    }
+}
+
+impl TokenRequest<'_> {
+    /// Sends `form`, with who we are added.
+    pub(super) async fn send(&self, form: Form) -> Result<Token, Refusal> {
+        let (status, answer) = self.attempt(&form, self.resource).await.map_err(Refusal::Other)?;
+        if self.resource.is_some() && rejects_resource(status, &answer) {
+            debug!("the provider does not know the parameter resource: asked without it");
+            let (status, answer) = self.attempt(&form, None).await.map_err(Refusal::Other)?;
+            return self.read(status, &answer);
+        }
+        self.read(status, &answer)
+    }
+
+    /// Tells the server that `token` is to be used no more (RFC 7009).
+    pub(super) async fn revoke(&self, token: &Secret) -> Revocation {
+        let form = vec![("token", token.reveal().to_owned())];
+        match self.attempt(&form, None).await {
+            Ok((status, _)) if status.is_success() => Revocation::Done,
+            Ok((status, answer)) => Revocation::Failed(refused("The revocation", status, &answer)),
+            Err(error) => Revocation::Failed(error),
+        }
+    }
+
+    async fn attempt(
+        &self,
+        form: &Form,
+        resource: Option<&str>,
+    ) -> Result<(StatusCode, Value), Error> {
+        let mut form = form.clone();
+        form.extend(resource.map(|resource| ("resource", resource.to_owned())));
+        let mut basic = None;
+        match (self.identity.proof, &self.identity.secret) {
+            (Proof::Basic, Some(secret)) => {
+                basic = Some(basic_header(&self.identity.id, secret.reveal())?);
+            }
+            (Proof::Post, Some(secret)) => {
+                form.push(("client_id", self.identity.id.clone()));
+                form.push(("client_secret", secret.reveal().to_owned()));
+            }
+            (Proof::Signed, _) => form.extend(self.signed()?),
+            _ => form.push(("client_id", self.identity.id.clone())),
+        }
+        self.web.form(self.endpoint, &form, basic).await
+    }
+
+    fn signed(&self) -> Result<Form, Error> {
+        let Some(key) = self.key else {
+            let message = "The client is registered with a key, and there is none";
+            let hint = "Give it with --oauth-private-key";
+            return Err(Error::new(Kind::Login, message).hint(hint).not_delivered());
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let assertion = key.sign(&self.identity.id, self.issuer, &pkce::random()?, now)?;
+        let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+        Ok(vec![
+            ("client_id", self.identity.id.clone()),
+            ("client_assertion_type", kind.to_owned()),
+            ("client_assertion", assertion),
+        ])
+    }
+
+    fn read(&self, status: StatusCode, answer: &Value) -> Result<Token, Refusal> {
+        if status.is_success()
+            && let Some(token) = Token::read(answer, self.scope, SystemTime::now())
+        {
+            return Ok(token);
+        }
+        let error = refused("The request for a token", status, answer);
+        Err(match answer["error"].as_str() {
+            Some("invalid_grant") => Refusal::Grant(error),
+            Some("invalid_client" | "unauthorized_client") => Refusal::Client(error),
+            _ => Refusal::Other(error),
+        })
+    }
+}
+
+/// Some providers refuse what they do not know, by name.
+fn rejects_resource(status: StatusCode, answer: &Value) -> bool {
+    let says = |name: &str| answer[name].as_str().unwrap_or_default().to_ascii_lowercase();
+    let is_target = says("error") == "invalid_target";
+    let description = says("error_description");
+    let is_named = description.contains("resource") || description.contains("aadsts9010010");
+    status.is_client_error() && !is_target && is_named && says("error") != "invalid_grant"
+}
+
+/// RFC 6749, 2.3.1: both parts are coded like a form before they are joined.
+fn basic_header(id: &str, secret: &str) -> Result<HeaderValue, Error> {
+    let coded =
+        |text: &str| -> String { url::form_urlencoded::byte_serialize(text.as_bytes()).collect() };
+    let pair = STANDARD.encode(format!("{}:{}", coded(id), coded(secret)));
+    let mut value = HeaderValue::from_str(&format!("Basic {pair}")).map_err(|_| {
+        Error::new(Kind::Login, "The client id cannot be sent in a header").not_delivered()
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_provider_that_names_the_parameter_is_asked_without_it() {
+        let bad = StatusCode::BAD_REQUEST;
+        let described = json!({"error": "invalid_request", "error_description": "AADSTS9010010: The resource parameter …"});
+        assert!(rejects_resource(bad, &described));
+        assert!(!rejects_resource(
+            bad,
+            &json!({"error": "invalid_target", "error_description": "unknown resource"})
+        ));
+        assert!(!rejects_resource(bad, &json!({"error": "invalid_grant"})));
+        assert!(!rejects_resource(StatusCode::OK, &described));
+    }
+
+    #[test]
+    fn ids_and_secrets_are_coded_before_they_are_joined() {
+        let value = basic_header("a b", "c:d").unwrap();
+        let coded = value.to_str().unwrap().strip_prefix("Basic ").unwrap();
+        assert_eq!(STANDARD.decode(coded).unwrap(), b"a+b:c%3Ad");
+        assert!(value.is_sensitive());
+    }
+}

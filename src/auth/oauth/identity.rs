@@ -1,0 +1,168 @@
+//! Who we are to an authorization server: configured, a document of ours, or registered on the spot.
+
+use serde_json::{Value, json};
+use url::Url;
+
+use super::metadata::Issuer;
+use super::web::Web;
+use super::{Settings, refused};
+use crate::error::{Error, Kind};
+use crate::secret::{Secret, shown};
+
+/// A client in the sense of OAuth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) id: String,
+    pub(super) secret: Option<Secret>,
+    pub(super) proof: Proof,
+    /// The port of the redirect address that it was registered with on the spot.
+    pub(super) port: Option<u16>,
+}
+
+/// How it proves at the token endpoint who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proof {
+    Nothing,
+    /// Id and secret in the header.
+    Basic,
+    /// Id and secret in the form.
+    Post,
+    /// A token that is signed with our key.
+    Signed,
+}
+
+impl Proof {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "none",
+            Self::Basic => "client_secret_basic",
+            Self::Post => "client_secret_post",
+            Self::Signed => "private_key_jwt",
+        }
+    }
+
+    pub(super) fn of(name: &str) -> Option<Self> {
+        [Self::Nothing, Self::Basic, Self::Post, Self::Signed]
+            .into_iter()
+            .find(|p| p.name() == name)
+    }
+
+    /// For a client with a secret: what the server offers, and the header where it says nothing.
+    fn with_secret(issuer: &Issuer) -> Self {
+        let offered = issuer.token_endpoint_auth_methods_supported.as_deref();
+        let offers =
+            |proof: Self| offered.is_none_or(|names| names.iter().any(|n| n == proof.name()));
+        if offers(Self::Basic) || !offers(Self::Post) { Self::Basic } else { Self::Post }
+    }
+}
+
+/// The identity that was configured, if any.
+pub(super) fn configured(settings: &Settings, issuer: &Issuer) -> Option<Identity> {
+    let id = settings.client_id.clone()?;
+    let secret = settings.client_secret.clone();
+    let proof = match (&settings.private_key, &secret) {
+        (Some(_), _) => Proof::Signed,
+        (None, Some(_)) => Proof::with_secret(issuer),
+        (None, None) => Proof::Nothing,
+    };
+    Some(Identity { id, secret, proof, port: None })
+}
+
+/// The identity to use with `issuer`, in the order of the specification.
+pub(super) async fn choose(
+    settings: &Settings,
+    issuer: &Issuer,
+    web: &Web,
+    server: &Url,
+    redirect: &str,
+) -> Result<Identity, Error> {
+    if let Some(identity) = configured(settings, issuer) {
+        return Ok(identity);
+    }
+    if let Some(document) = &settings.client_metadata_url
+        && issuer.client_id_metadata_document_supported
+    {
+        let id = document.to_string();
+        return Ok(Identity { id, secret: None, proof: Proof::Nothing, port: None });
+    }
+    if issuer.registration_endpoint.is_some() {
+        let place =
+            Issuer::endpoint(issuer.registration_endpoint.as_ref(), "registration", server)?;
+        return register(issuer, web, &place, redirect).await;
+    }
+    let name = issuer.issuer.as_deref().unwrap_or("its authorization server");
+    let message = format!("{} wants a login, and {name} knows no client of ours", shown(server));
+    let hint = format!(
+        "Register a native application there, with the redirect address {redirect}, and give its id \
+         with --oauth-client-id"
+    );
+    Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+}
+
+async fn register(
+    issuer: &Issuer,
+    web: &Web,
+    place: &Url,
+    redirect: &str,
+) -> Result<Identity, Error> {
+    let offered = issuer.token_endpoint_auth_methods_supported.as_deref();
+    let wanted = [Proof::Nothing, Proof::Basic, Proof::Post]
+        .into_iter()
+        .find(|proof| offered.is_none_or(|names| names.iter().any(|name| name == proof.name())))
+        .unwrap_or(Proof::Nothing);
+    let request = json!({
+        "client_name": "mcp-span",
+        "application_type": "native",
+        "redirect_uris": [redirect],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": wanted.name(),
+    });
+    let (status, answer) = web.json(place, &request).await?;
+    let text = |name: &str| answer[name].as_str().filter(|text| !text.is_empty());
+    let Some(id) = text("client_id").filter(|_| status.is_success()) else {
+        return Err(refused("The registration", status, &answer));
+    };
+    let port = Url::parse(redirect).ok().and_then(|url| url.port());
+    Ok(Identity { port, ..identity(id, &answer, wanted, issuer) })
+}
+
+fn identity(id: &str, answer: &Value, wanted: Proof, issuer: &Issuer) -> Identity {
+    let secret = answer["client_secret"].as_str().filter(|text| !text.is_empty()).map(Secret::new);
+    let named = answer["token_endpoint_auth_method"].as_str().and_then(Proof::of);
+    let proof = match (named, &secret) {
+        (Some(proof), _) => proof,
+        (None, Some(_)) if wanted == Proof::Nothing => Proof::with_secret(issuer),
+        (None, _) => wanted,
+    };
+    Identity { id: id.to_owned(), secret, proof, port: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offering(names: &[&str]) -> Issuer {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        Issuer { token_endpoint_auth_methods_supported: Some(names), ..Issuer::default() }
+    }
+
+    #[test]
+    fn a_secret_goes_the_way_that_the_server_offers() {
+        assert_eq!(Proof::with_secret(&Issuer::default()), Proof::Basic);
+        assert_eq!(Proof::with_secret(&offering(&["client_secret_post"])), Proof::Post);
+        let both = offering(&["client_secret_post", "client_secret_basic"]);
+        assert_eq!(Proof::with_secret(&both), Proof::Basic);
+        assert_eq!(Proof::with_secret(&offering(&["private_key_jwt"])), Proof::Basic);
+    }
+
+    #[test]
+    fn a_registration_says_how_to_prove_it() {
+        let read = |answer: Value| identity("i", &answer, Proof::Nothing, &Issuer::default()).proof;
+        assert_eq!(read(json!({})), Proof::Nothing);
+        assert_eq!(read(json!({"client_secret": "s"})), Proof::Basic);
+        let named =
+            json!({"client_secret": "s", "token_endpoint_auth_method": "client_secret_post"});
+        assert_eq!(read(named), Proof::Post);
+    }
+}

@@ -1,0 +1,196 @@
+//! Listens on this machine for the browser that comes back from a login.
+
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_TYPE, HOST};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+use crate::error::{Error, Kind};
+
+/// A listener that is up: the browser may be started.
+#[derive(Debug)]
+pub(super) struct Loopback {
+    listener: TcpListener,
+    port: u16,
+}
+
+/// What the browser brought back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Callback {
+    pub(super) code: Option<String>,
+    pub(super) state: Option<String>,
+    pub(super) issuer: Option<String>,
+    pub(super) error: Option<String>,
+    pub(super) description: Option<String>,
+}
+
+const PATH: &str = "/callback";
+
+impl Loopback {
+    /// Listens, on any free port or on the one that was asked for.
+    pub(super) async fn open(port: Option<u16>) -> Result<Self, Error> {
+        let listening = TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or(0))).await;
+        let listener = listening.map_err(|error| {
+            let message = match port {
+                Some(port) => format!("Port {port} of this machine, for the login, cannot be had"),
+                None => "No port of this machine can be had for the login".to_owned(),
+            };
+            let hint = "End the program that holds it, or leave --oauth-callback-port out";
+            Error::new(Kind::Login, message).because(error).hint(hint).not_delivered()
+        })?;
+        let port = listener.local_addr().map_or(0, |address| address.port());
+        Ok(Self { listener, port })
+    }
+
+    /// Where the browser is sent back to.
+    pub(super) fn redirect(&self) -> String {
+        format!("http://127.0.0.1:{}{PATH}", self.port)
+    }
+
+    /// Waits for the browser with this state; others are turned away.
+    pub(super) async fn wait(self, state: &str) -> Callback {
+        let (found, mut callbacks) = mpsc::channel(1);
+        let desk = Arc::new(Desk { state: state.to_owned(), port: self.port, found });
+        loop {
+            tokio::select! {
+                Some((callback, shown)) = callbacks.recv() => {
+                    // The browser gets its page before we stop listening.
+                    let _ = tokio::time::timeout(crate::limits::GOODBYE, shown).await;
+                    return callback;
+                }
+                Ok((stream, _)) = self.listener.accept() => {
+                    let desk = Arc::clone(&desk);
+                    let service = service_fn(move |request| {
+                        let desk = Arc::clone(&desk);
+                        async move { Ok::<_, Infallible>(desk.receive(&request).await) }
+                    });
+                    let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+                    tokio::spawn(async move {
+                        let _ = tokio::time::timeout(crate::limits::LOGIN_QUESTION, served).await;
+                    });
+                }
+            }
+        }
+    }
+}
+
+type Shown = tokio::sync::oneshot::Receiver<()>;
+
+struct Desk {
+    state: String,
+    port: u16,
+    found: mpsc::Sender<(Callback, Shown)>,
+}
+
+impl Desk {
+    async fn receive(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+        // A page elsewhere must not reach us under a name of its own.
+        if !host.is_some_and(|host| is_ours(host, self.port)) {
+            return page(StatusCode::FORBIDDEN, "This address is not for you.");
+        }
+        if request.uri().path() != PATH {
+            return page(StatusCode::NOT_FOUND, "There is nothing here.");
+        }
+        let callback = read(request.uri().query().unwrap_or_default());
+        if callback.state.as_deref() != Some(&self.state) {
+            return page(StatusCode::BAD_REQUEST, "This login was not begun here.");
+        }
+        let (status, text) = match (&callback.error, &callback.code) {
+            (None, Some(_)) => (StatusCode::OK, "You are logged in. You can close this page."),
+            _ => (StatusCode::OK, "The login was refused. You can close this page."),
+        };
+        let (sender, shown) = tokio::sync::oneshot::channel::<()>();
+        let _ = self.found.send((callback, shown)).await;
+        // Dropped some time after the answer is on its way.
+        tokio::spawn(async move {
+            tokio::time::sleep(crate::limits::RETRY_FLOOR).await;
+            drop(sender);
+        });
+        page(status, text)
+    }
+}
+
+fn is_ours(host: &str, port: u16) -> bool {
+    let (name, given) = host.rsplit_once(':').unwrap_or((host, "80"));
+    matches!(name, "127.0.0.1" | "localhost") && given == port.to_string()
+}
+
+fn read(query: &str) -> Callback {
+    let value = |wanted: &str| {
+        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+        pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
+    };
+    Callback {
+        code: value("code"),
+        state: value("state"),
+        issuer: value("iss"),
+        error: value("error"),
+        description: value("error_description"),
+    }
+}
+
+fn page(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
+    let body = format!(
+        "<!doctype html><meta charset=utf-8><title>mcp-span</title>\
+         <p style=\"font:1.2em sans-serif;margin:3em\">{text}</p>"
+    );
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    async fn get(port: u16, path: &str, host: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        text
+    }
+
+    #[tokio::test]
+    async fn only_the_browser_that_we_sent_is_listened_to() {
+        let loopback = Loopback::open(None).await.unwrap();
+        let port = loopback.port;
+        assert_eq!(loopback.redirect(), format!("http://127.0.0.1:{port}/callback"));
+        let waiting = tokio::spawn(async move { loopback.wait("s").await });
+        let host = format!("127.0.0.1:{port}");
+        assert!(get(port, "/callback?state=s&code=c", "evil.example").await.contains(" 403 "));
+        assert!(get(port, "/callback?state=other&code=c", &host).await.contains(" 400 "));
+        assert!(get(port, "/favicon.ico", &host).await.contains(" 404 "));
+        assert!(!waiting.is_finished());
+        let page = get(port, "/callback?state=s&code=c%20d&iss=https%3A%2F%2Fas", &host).await;
+        assert!(page.contains(" 200 ") && page.contains("logged in"), "{page}");
+        let callback = waiting.await.unwrap();
+        assert_eq!(callback.code.as_deref(), Some("c d"));
+        assert_eq!(callback.issuer.as_deref(), Some("https://as"));
+    }
+
+    #[tokio::test]
+    async fn a_port_that_is_taken_is_named() {
+        let first = Loopback::open(None).await.unwrap();
+        let error = Loopback::open(Some(first.port)).await.unwrap_err();
+        assert!(error.message.contains(&first.port.to_string()), "{error}");
+    }
+}

@@ -1,0 +1,254 @@
+//! What servers say of themselves: where it stands, and what in it counts. Pure.
+
+use serde::Deserialize;
+use url::Url;
+
+use super::address;
+use crate::error::{Error, Kind};
+use crate::secret::shown;
+
+/// A protected resource about itself (RFC 9728).
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub(super) struct Resource {
+    pub(super) resource: Option<String>,
+    pub(super) authorization_servers: Vec<String>,
+    pub(super) scopes_supported: Option<Vec<String>>,
+}
+
+/// An authorization server about itself (RFC 8414, OpenID Connect).
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub(super) struct Issuer {
+    pub(super) issuer: Option<String>,
+    pub(super) authorization_endpoint: Option<String>,
+    pub(super) token_endpoint: Option<String>,
+    pub(super) registration_endpoint: Option<String>,
+    pub(super) device_authorization_endpoint: Option<String>,
+    pub(super) revocation_endpoint: Option<String>,
+    pub(super) scopes_supported: Option<Vec<String>>,
+    pub(super) grant_types_supported: Option<Vec<String>>,
+    pub(super) code_challenge_methods_supported: Option<Vec<String>>,
+    pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    pub(super) client_id_metadata_document_supported: bool,
+    pub(super) authorization_response_iss_parameter_supported: bool,
+}
+
+/// Where the resource at `server` may describe itself, in the order in which it is looked for.
+pub(super) fn resource_places(server: &Url) -> Vec<Url> {
+    let path = server.path().trim_end_matches('/');
+    let mut places = vec![well_known(server, "oauth-protected-resource", path)];
+    if !path.is_empty() {
+        places.push(well_known(server, "oauth-protected-resource", ""));
+    }
+    places
+}
+
+/// Where the authorization server `issuer` may describe itself, in the order of the specification.
+pub(super) fn issuer_places(issuer: &Url) -> Vec<Url> {
+    let path = issuer.path().trim_end_matches('/');
+    let mut places = vec![
+        well_known(issuer, "oauth-authorization-server", path),
+        well_known(issuer, "openid-configuration", path),
+    ];
+    if !path.is_empty() {
+        let mut appended = issuer.clone();
+        appended.set_query(None);
+        appended.set_path(&format!("{path}/.well-known/openid-configuration"));
+        places.push(appended);
+    }
+    places
+}
+
+fn well_known(base: &Url, name: &str, path: &str) -> Url {
+    let mut url = base.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    // Both fail only for URLs without a host, which have neither.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_path(&format!("/.well-known/{name}{path}"));
+    url
+}
+
+impl Resource {
+    /// The resource must be the one that was asked: others could lure tokens away.
+    pub(super) fn check(&self, server: &Url) -> Result<(), Error> {
+        let Some(named) = &self.resource else { return Ok(()) };
+        let is_it = Url::parse(named).is_ok_and(|named| covers(&named, server));
+        if is_it {
+            return Ok(());
+        }
+        let named =
+            Url::parse(named).map_or_else(|_| "something else".to_owned(), |url| shown(&url));
+        let message = format!("{} says that it is {named}: no token is asked for", shown(server));
+        Err(Error::new(Kind::Login, message).not_delivered())
+    }
+}
+
+/// Whether a token for `resource` is one for `server`: the same origin, and a path at or above.
+fn covers(resource: &Url, server: &Url) -> bool {
+    let above = resource.path().trim_end_matches('/');
+    let rest = server.path().trim_end_matches('/').strip_prefix(above);
+    resource.origin() == server.origin()
+        && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+impl Issuer {
+    /// What an authorization server of 2025-03-26 has if it says nothing of itself.
+    pub(super) fn by_default(origin: &Url) -> Self {
+        let at = |path: &str| {
+            let mut url = origin.clone();
+            url.set_query(None);
+            url.set_path(path);
+            Some(url.to_string())
+        };
+        Self {
+            authorization_endpoint: at("/authorize"),
+            token_endpoint: at("/token"),
+            registration_endpoint: at("/register"),
+            code_challenge_methods_supported: Some(vec!["S256".to_owned()]),
+            ..Self::default()
+        }
+    }
+
+    /// The issuer must be the one that was asked, to the letter (RFC 8414, 3.3).
+    pub(super) fn check(&self, asked: &str) -> Result<(), Error> {
+        match &self.issuer {
+            Some(issuer) if issuer == asked => Ok(()),
+            // A root has a slash or not; as a URL it is the same.
+            Some(issuer) if is_same_root(issuer, asked) => Ok(()),
+            issuer => {
+                let said = issuer.as_deref().unwrap_or("nothing");
+                let message = format!(
+                    "The authorization server {asked} calls itself {}: it is not trusted",
+                    said.escape_debug()
+                );
+                Err(Error::new(Kind::Login, message).not_delivered())
+            }
+        }
+    }
+
+    /// An endpoint that must be there, checked.
+    pub(super) fn endpoint(
+        endpoint: Option<&String>,
+        what: &str,
+        server: &Url,
+    ) -> Result<Url, Error> {
+        let Some(text) = endpoint else {
+            let message = format!("The authorization server of {} has no {what}", shown(server));
+            return Err(Error::new(Kind::Login, message).not_delivered());
+        };
+        address::checked(text, what, server)
+    }
+
+    /// PKCE with SHA-256 is a must: without it a stolen code is a token.
+    pub(super) fn check_pkce(&self) -> Result<(), Error> {
+        let methods = self.code_challenge_methods_supported.as_deref().unwrap_or_default();
+        if methods.iter().any(|method| method == "S256") {
+            return Ok(());
+        }
+        let message = "The authorization server does not offer PKCE with S256, without which a login is not safe";
+        Err(Error::new(Kind::Login, message).not_delivered())
+    }
+
+    pub(super) fn offers_scope(&self, scope: &str) -> bool {
+        self.scopes_supported.iter().flatten().any(|offered| offered == scope)
+    }
+}
+
+fn is_same_root(a: &str, b: &str) -> bool {
+    let bare = |text: &str| {
+        Url::parse(text)
+            .ok()
+            .filter(|url| url.path() == "/")
+            .map(|_| text.trim_end_matches('/').to_owned())
+    };
+    bare(a).is_some() && bare(a) == bare(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    fn texts(urls: &[Url]) -> Vec<&str> {
+        urls.iter().map(Url::as_str).collect()
+    }
+
+    #[test]
+    fn metadata_is_looked_for_in_the_order_of_the_specification() {
+        assert_eq!(
+            texts(&resource_places(&url("https://h/a/mcp?x=1"))),
+            [
+                "https://h/.well-known/oauth-protected-resource/a/mcp",
+                "https://h/.well-known/oauth-protected-resource"
+            ]
+        );
+        assert_eq!(
+            texts(&resource_places(&url("https://u:p@h/"))),
+            ["https://h/.well-known/oauth-protected-resource"]
+        );
+        assert_eq!(
+            texts(&issuer_places(&url("https://h/tenant"))),
+            [
+                "https://h/.well-known/oauth-authorization-server/tenant",
+                "https://h/.well-known/openid-configuration/tenant",
+                "https://h/tenant/.well-known/openid-configuration"
+            ]
+        );
+        assert_eq!(
+            texts(&issuer_places(&url("https://h"))),
+            [
+                "https://h/.well-known/oauth-authorization-server",
+                "https://h/.well-known/openid-configuration"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_resource_must_be_the_one_that_was_asked() {
+        let check = |named: &str, server: &str| {
+            Resource { resource: Some(named.into()), ..Resource::default() }
+                .check(&url(server))
+                .is_ok()
+        };
+        assert!(check("https://h/mcp", "https://h/mcp"));
+        assert!(check("https://h/", "https://h/mcp"));
+        assert!(check("https://h/mcp/", "https://h/mcp"));
+        assert!(!check("https://evil/mcp", "https://h/mcp"));
+        assert!(!check("https://h/mcp2", "https://h/mcp"));
+        assert!(!check("https://h/mc", "https://h/mcp"));
+        assert!(!check("nonsense", "https://h/mcp"));
+        assert!(Resource::default().check(&url("https://h/mcp")).is_ok());
+    }
+
+    #[test]
+    fn an_issuer_must_be_who_it_says() {
+        let check = |said: Option<&str>, asked: &str| {
+            Issuer { issuer: said.map(str::to_owned), ..Issuer::default() }.check(asked).is_ok()
+        };
+        assert!(check(Some("https://h/t"), "https://h/t"));
+        assert!(check(Some("https://h"), "https://h/"));
+        assert!(!check(Some("https://h/t/"), "https://h/t"));
+        assert!(!check(Some("https://evil"), "https://h"));
+        assert!(!check(None, "https://h"));
+    }
+
+    #[test]
+    fn pkce_is_a_must() {
+        assert!(Issuer::default().check_pkce().is_err());
+        let plain = Some(vec!["plain".to_owned()]);
+        assert!(
+            Issuer { code_challenge_methods_supported: plain, ..Issuer::default() }
+                .check_pkce()
+                .is_err()
+        );
+        assert!(Issuer::by_default(&url("https://h/mcp")).check_pkce().is_ok());
+        let by_default = Issuer::by_default(&url("https://h/mcp"));
+        assert_eq!(by_default.token_endpoint.unwrap(), "https://h/token");
+    }
+}

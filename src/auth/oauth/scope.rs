@@ -1,0 +1,94 @@
+//! Which scopes are asked for. Pure.
+
+use super::challenge::Challenge;
+use super::discovery::Authority;
+
+/// What was asked for, and may be asked for next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Scopes(Vec<String>);
+
+impl Scopes {
+    pub(super) fn of(text: &str) -> Self {
+        Self::default().with(text.split_whitespace())
+    }
+
+    fn with<'a>(mut self, more: impl IntoIterator<Item = &'a str>) -> Self {
+        for scope in more {
+            if !self.0.iter().any(|known| known == scope) {
+                self.0.push(scope.to_owned());
+            }
+        }
+        self
+    }
+
+    /// The text of the parameter; `None` to leave it out.
+    pub(super) fn text(&self) -> Option<String> {
+        (!self.0.is_empty()).then(|| self.0.join(" "))
+    }
+
+    /// What to ask for: what the user says; else what the challenge names, else the resource; more
+    /// than before if that is what is missing.
+    pub(super) fn choose(
+        configured: Option<&str>,
+        before: Option<&str>,
+        challenge: &Challenge,
+        authority: &Authority,
+    ) -> Self {
+        if let Some(configured) = configured {
+            return Self::of(configured);
+        }
+        let chosen = match (&challenge.scope, &authority.scopes) {
+            (Some(scope), _) => Self::of(scope),
+            (None, Some(scopes)) => Self::default().with(scopes.iter().map(String::as_str)),
+            (None, None) => Self::default(),
+        };
+        let chosen = match before.filter(|_| challenge.wants_more_scope()) {
+            Some(before) => Self::of(before).with(chosen.0.iter().map(String::as_str)),
+            None => chosen,
+        };
+        // Without it, many a provider gives no refresh token.
+        let wants_offline = authority.metadata.offers_scope("offline_access");
+        if wants_offline { chosen.with(["offline_access"]) } else { chosen }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::oauth::metadata::Issuer;
+
+    fn authority(named: Option<&[&str]>, offered: &[&str]) -> Authority {
+        let texts = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+        let metadata = Issuer { scopes_supported: Some(texts(offered)), ..Issuer::default() };
+        Authority { metadata, issuer: String::new(), resource: None, scopes: named.map(texts) }
+    }
+
+    fn challenge(scope: Option<&str>, error: Option<&str>) -> Challenge {
+        Challenge {
+            scope: scope.map(str::to_owned),
+            error: error.map(str::to_owned),
+            ..Challenge::default()
+        }
+    }
+
+    #[test]
+    fn the_challenge_counts_then_the_resource_then_nothing() {
+        let choose = |c: &Challenge, a: &Authority| Scopes::choose(None, None, c, a).text();
+        let both = authority(Some(&["r1", "r2"]), &[]);
+        assert_eq!(choose(&challenge(Some("c"), None), &both).unwrap(), "c");
+        assert_eq!(choose(&challenge(None, None), &both).unwrap(), "r1 r2");
+        assert_eq!(choose(&challenge(None, None), &authority(None, &["x"])), None);
+        let offline = authority(None, &["offline_access"]);
+        assert_eq!(choose(&challenge(Some("c"), None), &offline).unwrap(), "c offline_access");
+        let configured =
+            Scopes::choose(Some("mine"), Some("b"), &challenge(Some("c"), None), &offline);
+        assert_eq!(configured.text().unwrap(), "mine");
+    }
+
+    #[test]
+    fn more_scope_is_asked_for_on_top_of_what_there_was() {
+        let more = challenge(Some("write read"), Some("insufficient_scope"));
+        let chosen = Scopes::choose(None, Some("read profile"), &more, &authority(None, &[]));
+        assert_eq!(chosen.text().unwrap(), "read profile write");
+    }
+}

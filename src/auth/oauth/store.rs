@@ -1,0 +1,269 @@
+//! Where tokens rest: one file for each server and profile, for the owner alone, one process at a
+//! time.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ring::digest;
+use serde::{Deserialize, Serialize};
+use tracing::warn;
+use url::Url;
+
+use super::identity::{Identity, Proof};
+use super::token::{Stored, Token};
+use crate::secret::Secret;
+
+/// The files of one server and profile.
+#[derive(Clone, Debug)]
+pub(super) struct Store {
+    /// `None`: nothing is kept.
+    file: Option<PathBuf>,
+}
+
+/// What is kept between runs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kept {
+    /// Whose client and token they are; those of another authorization server are no good.
+    pub(super) issuer: Option<String>,
+    pub(super) identity: Option<Identity>,
+    pub(super) token: Option<Token>,
+    pub(super) token_endpoint: Option<String>,
+    pub(super) revocation_endpoint: Option<String>,
+    pub(super) resource: Option<String>,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+struct OnDisk {
+    server: String,
+    issuer: Option<String>,
+    client_id: Option<String>,
+    client_secret: Option<String>,
+    client_proof: Option<String>,
+    client_port: Option<u16>,
+    token_endpoint: Option<String>,
+    revocation_endpoint: Option<String>,
+    resource: Option<String>,
+    token: Option<Stored>,
+}
+
+/// Held by one process at a time.
+#[derive(Debug)]
+pub(super) struct Lock {
+    /// Closing it is what unlocks it.
+    _file: Option<File>,
+}
+
+/// How often a lock that another process holds is tried for.
+const TRIES: Duration = Duration::from_millis(50);
+
+impl Store {
+    /// Below `folder`, for `server` under the name `profile`.
+    pub(super) fn new(folder: Option<&Path>, server: &Url, profile: &str) -> Self {
+        let key = format!("{server}\n{profile}");
+        let name: String = digest::digest(&digest::SHA256, key.as_bytes()).as_ref()[..12]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Self { file: folder.map(|folder| folder.join("tokens").join(format!("{name}.json"))) }
+    }
+
+    /// Waits until no other process has it.
+    pub(super) async fn lock(&self, patience: Duration) -> Lock {
+        let Some(file) = &self.file else { return Lock { _file: None } };
+        let locking = async {
+            loop {
+                let opened = private(file).and_then(|()| open(&file.with_extension("lock"), false));
+                match opened {
+                    Ok(lock) if lock.try_lock().is_ok() => return Some(lock),
+                    Ok(_) => tokio::time::sleep(TRIES).await,
+                    Err(error) => {
+                        warn!("tokens cannot be kept in {}: {error}", file.display());
+                        return None;
+                    }
+                }
+            }
+        };
+        Lock { _file: tokio::time::timeout(patience, locking).await.ok().flatten() }
+    }
+
+    /// What is kept; a damaged file is as good as none.
+    pub(super) fn read(&self) -> Kept {
+        let Some(file) = &self.file else { return Kept::default() };
+        let text = match std::fs::read(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Kept::default(),
+            Err(error) => {
+                warn!("the tokens in {} cannot be read: {error}", file.display());
+                return Kept::default();
+            }
+        };
+        match serde_json::from_slice::<OnDisk>(&text) {
+            Ok(kept) => kept.into(),
+            Err(error) => {
+                warn!("the tokens in {} are damaged and not used: {error}", file.display());
+                Kept::default()
+            }
+        }
+    }
+
+    /// Replaces what is kept, at once or not at all.
+    pub(super) fn write(&self, server: &Url, kept: &Kept) {
+        let Some(file) = &self.file else { return };
+        if let Err(error) = replace(file, server, kept) {
+            warn!("tokens cannot be kept in {}: {error}", file.display());
+        }
+    }
+
+    /// Forgets everything.
+    pub(super) fn remove(&self) -> io::Result<bool> {
+        match self.file.as_ref().map(std::fs::remove_file) {
+            None => Ok(false),
+            Some(Ok(())) => Ok(true),
+            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Some(Err(error)) => Err(error),
+        }
+    }
+
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+}
+
+fn replace(file: &Path, server: &Url, kept: &Kept) -> io::Result<()> {
+    private(file)?;
+    let text = serde_json::to_vec_pretty(&OnDisk::of(server, kept))?;
+    let new = file.with_extension(format!("new{}", std::process::id()));
+    let _ = std::fs::remove_file(&new);
+    let mut opened = open(&new, true)?;
+    opened.write_all(&text)?;
+    opened.sync_all()?;
+    std::fs::rename(&new, file)
+}
+
+/// Makes the folder, for the owner alone.
+fn private(file: &Path) -> io::Result<()> {
+    let Some(folder) = file.parent() else { return Ok(()) };
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// A file that nobody else can read from the moment it exists.
+fn open(path: &Path, is_new: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).create_new(is_new).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+impl OnDisk {
+    fn of(server: &Url, kept: &Kept) -> Self {
+        let identity = kept.identity.as_ref();
+        Self {
+            server: crate::secret::shown(server),
+            issuer: kept.issuer.clone(),
+            client_id: identity.map(|identity| identity.id.clone()),
+            client_secret: identity
+                .and_then(|identity| identity.secret.as_ref())
+                .map(|secret| secret.reveal().to_owned()),
+            client_proof: identity.map(|identity| identity.proof.name().to_owned()),
+            client_port: identity.and_then(|identity| identity.port),
+            token_endpoint: kept.token_endpoint.clone(),
+            revocation_endpoint: kept.revocation_endpoint.clone(),
+            resource: kept.resource.clone(),
+            token: kept.token.as_ref().map(Stored::from),
+        }
+    }
+}
+
+impl From<OnDisk> for Kept {
+    fn from(disk: OnDisk) -> Self {
+        let proof = disk.client_proof.as_deref().and_then(Proof::of).unwrap_or(Proof::Nothing);
+        let secret = disk.client_secret.map(Secret::new);
+        Self {
+            issuer: disk.issuer,
+            identity: disk.client_id.map(|id| Identity {
+                id,
+                secret,
+                proof,
+                port: disk.client_port,
+            }),
+            token: disk.token.map(Token::from),
+            token_endpoint: disk.token_endpoint,
+            revocation_endpoint: disk.revocation_endpoint,
+            resource: disk.resource,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn server() -> Url {
+        Url::parse("https://h/mcp").unwrap()
+    }
+
+    fn kept() -> Kept {
+        let answer = json!({"access_token": "a", "refresh_token": "r"});
+        let secret = Some(Secret::new("s"));
+        let identity = Identity { id: "i".into(), secret, proof: Proof::Post, port: Some(4000) };
+        Kept {
+            issuer: Some("https://as".into()),
+            identity: Some(identity),
+            token: Token::read(&answer, Some("x"), SystemTime::now()),
+            ..Kept::default()
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_kept_apart_and_for_the_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(Some(folder.path()), &server(), "");
+        store.write(&server(), &kept());
+        let read = store.read();
+        assert_eq!(read.token, kept().token);
+        assert_eq!(read.identity, kept().identity);
+        let other = Store::new(Some(folder.path()), &server(), "work");
+        assert!(other.read().token.is_none(), "another account");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(store.path().unwrap()), 0o600);
+            assert_eq!(mode(store.path().unwrap().parent().unwrap()), 0o700);
+        }
+        assert!(store.remove().unwrap() && !store.remove().unwrap());
+    }
+
+    #[test]
+    fn a_damaged_file_is_as_good_as_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(Some(folder.path()), &server(), "");
+        store.write(&server(), &kept());
+        std::fs::write(store.path().unwrap(), "{\"token\": 7").unwrap();
+        assert!(store.read().token.is_none());
+        assert!(Store::new(None, &server(), "").read().token.is_none());
+    }
+
+    #[tokio::test]
+    async fn two_do_not_hold_it_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(Some(folder.path()), &server(), "");
+        let first = store.lock(Duration::from_secs(5)).await;
+        let soon = Duration::from_millis(120);
+        assert!(store.lock(soon).await._file.is_none());
+        drop(first);
+        assert!(store.lock(soon).await._file.is_some());
+    }
+}

@@ -1,0 +1,102 @@
+//! `mcp-span login`, `logout` and `status`: a person and the tokens of a server.
+#![expect(clippy::print_stdout, reason = "these commands are there to print")]
+
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use super::report::Usage;
+use super::settings::Settings;
+use super::{Failure, report};
+use crate::auth::oauth::{Account, OAuth};
+use crate::secret::shown;
+
+/// Logs in with a browser, or as a client.
+pub(super) async fn login(settings: Settings) -> Result<ExitCode, Failure> {
+    let oauth = oauth(&settings)?;
+    if let Err(error) = oauth.log_in().await {
+        return Ok(report::failed(&error));
+    }
+    println!("logged in to {}", shown(&settings.http.url));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Forgets the tokens, and has them revoked where that can be done.
+pub(super) async fn logout(settings: Settings) -> Result<ExitCode, Failure> {
+    let oauth = oauth(&settings)?;
+    let place = shown(&settings.http.url);
+    match oauth.log_out().await {
+        Ok(true) => println!("logged out of {place}"),
+        Ok(false) => println!("nobody was logged in to {place}"),
+        Err(error) => return Ok(report::failed(&error)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows what there is, but for the tokens themselves. Exit code 1 if there is nothing.
+pub(super) async fn status(settings: Settings) -> Result<ExitCode, Failure> {
+    let oauth = oauth(&settings)?;
+    let Some(account) = oauth.account() else {
+        println!("nobody is logged in to {}", shown(&settings.http.url));
+        return Ok(ExitCode::FAILURE);
+    };
+    for (name, value) in lines(&account, SystemTime::now()) {
+        println!("{name:<10} {value}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn oauth(settings: &Settings) -> Result<&OAuth, Usage> {
+    let credentials = settings.http.credentials.as_deref();
+    credentials.and_then(|credentials| credentials.oauth()).ok_or_else(|| {
+        Usage::new("there is no login here: the credentials come from somewhere else, or --no-oauth was said")
+    })
+}
+
+fn lines(account: &Account, now: SystemTime) -> Vec<(&'static str, String)> {
+    let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let renewal = if account.can_be_renewed { "is renewed by itself" } else { "is not renewed" };
+    let expiry = match account.expires.map(|at| at.duration_since(now)) {
+        None => format!("not said, {renewal}"),
+        Some(Ok(left)) => format!("in {} minutes, {renewal}", left.as_secs() / 60),
+        Some(Err(_)) => format!("over, {renewal}"),
+    };
+    let file = account.file.as_ref().map_or("-".to_owned(), |file| file.display().to_string());
+    vec![
+        ("issuer", or_none(&account.issuer)),
+        ("client", or_none(&account.client)),
+        ("scopes", or_none(&account.scope)),
+        ("expires", expiry),
+        ("kept in", file),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn an_account_is_shown_without_its_token() {
+        let now = SystemTime::now();
+        let account = Account {
+            issuer: Some("https://as".into()),
+            client: None,
+            scope: Some("a b".into()),
+            expires: Some(now + Duration::from_secs(600)),
+            can_be_renewed: true,
+            file: Some("/s/t.json".into()),
+        };
+        let text: String = lines(&account, now).iter().map(|(n, v)| format!("{n}={v};")).collect();
+        assert_eq!(
+            text,
+            "issuer=https://as;client=-;scopes=a b;expires=in 10 minutes, is renewed by itself;kept in=/s/t.json;"
+        );
+        let old = Account {
+            expires: Some(now - Duration::from_secs(1)),
+            can_be_renewed: false,
+            ..account
+        };
+        assert!(lines(&old, now)[3].1.starts_with("over, is not renewed"));
+    }
+}

@@ -1,0 +1,107 @@
+//! The flags for how a server is spoken to, whoever it is.
+
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::FalseyValueParser;
+
+use super::values::{bytes, seconds, some_seconds};
+
+/// How to speak to the server.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Connection")]
+pub(super) struct Link {
+    /// Seconds of silence after which a request fails; 0 for no limit [default: 30, and 300 for
+    /// tool calls and their like]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_TIMEOUT",
+        allow_negative_numbers = true,
+        value_parser = seconds
+    )]
+    pub(super) timeout: Option<Duration>,
+
+    /// Seconds that connecting may take
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_CONNECT_TIMEOUT",
+        default_value = "10",
+        value_parser = some_seconds
+    )]
+    pub(super) connect_timeout: Duration,
+
+    /// Seconds that `initialize` waits for a server that cannot be reached
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_CONNECT_WAIT",
+        default_value = "25",
+        allow_negative_numbers = true,
+        value_parser = seconds
+    )]
+    pub(super) connect_wait: Duration,
+
+    /// Seconds that any later message waits for a server that cannot be reached
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_AWAY_WAIT",
+        default_value = "5",
+        allow_negative_numbers = true,
+        value_parser = seconds
+    )]
+    pub(super) away_wait: Duration,
+
+    /// Ping inside the session after so many silent seconds [default: never]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_KEEP_ALIVE",
+        allow_negative_numbers = true,
+        value_parser = some_seconds
+    )]
+    pub(super) keep_alive: Option<Duration>,
+
+    /// The largest single message, in bytes; K, M and G count in 1024s
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "MCP_SPAN_MAX_MESSAGE_SIZE",
+        default_value = "64M",
+        value_parser = bytes
+    )]
+    pub(super) max_message_size: usize,
+
+    /// How many requests run at once; more wait for their turn
+    #[arg(
+        long,
+        value_name = "N",
+        env = "MCP_SPAN_MAX_PARALLEL",
+        default_value = "128",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(super) max_parallel: u32,
+
+    /// Forward one request or notification at a time, in strict order
+    #[arg(long, env = "MCP_SPAN_SERIAL", value_parser = FalseyValueParser::new())]
+    pub(super) serial: bool,
+
+    /// Do not open the stream for messages that the server sends on its own account
+    #[arg(long, env = "MCP_SPAN_NO_SERVER_STREAM", value_parser = FalseyValueParser::new())]
+    pub(super) no_server_stream: bool,
+
+    /// Do not keep and send back the server's cookies
+    #[arg(
+        long,
+        visible_alias = "disable-cookies",
+        env = "MCP_SPAN_NO_COOKIES",
+        value_parser = FalseyValueParser::new()
+    )]
+    pub(super) no_cookies: bool,
+
+    /// Send this MCP-Protocol-Version in place of the negotiated one
+    #[arg(long, value_name = "REVISION", env = "MCP_SPAN_PROTOCOL_VERSION")]
+    pub(super) protocol_version: Option<String>,
+}
