@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{FalseyValueParser, Resettable};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use super::config_file::{ConfigFile, File};
 use super::credentials;
@@ -20,6 +20,19 @@ pub(super) struct Parsed {
     pub(super) cli: Cli,
     pub(super) command: clap::Command,
     pub(super) matches: ArgMatches,
+}
+
+/// The parser. All that the subcommands know takes its time to make; who just names a URL, as every
+/// client does, does not pay for it.
+pub(super) fn command(args: &[OsString]) -> clap::Command {
+    let is_special = |arg: &OsString| {
+        matches!(arg.to_str(), Some("-h" | "--help" | "-V" | "--version" | "help"))
+            || Command::has_subcommand(arg.to_str().unwrap_or_default())
+    };
+    if args.len() < 2 || args.iter().skip(1).any(is_special) {
+        return Cli::command();
+    }
+    Connect::augment_args(clap::Command::new("mcp-span"))
 }
 
 /// Reads the command line, with defaults from the configuration file. A variable that is empty
@@ -221,8 +234,6 @@ pub(super) enum Transport {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

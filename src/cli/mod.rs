@@ -6,8 +6,6 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
-
 mod account;
 mod args;
 mod compat;
@@ -65,7 +63,7 @@ fn config_file(args: &[OsString], command: &clap::Command) -> Result<ConfigFile,
 fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     // Made once: it takes a good part of the time until the first message is read.
-    let command = Cli::command();
+    let command = args::command(&typed);
     let Translated { args, ignored } = compat::translate(typed, &command, is_set)?;
     let file = config_file(&args, &command)?;
     let parsed = args::parse(args, command, &file, |name| std::env::var_os(name))

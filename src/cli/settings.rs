@@ -15,7 +15,7 @@ use crate::auth::oauth::OAuth;
 use crate::auth::{self, Credentials, Source};
 use crate::bridge::Policy;
 use crate::limits::{self, Timeouts};
-use crate::net::{self, HttpClient, is_loopback};
+use crate::net::{self, is_loopback};
 use crate::secret::{Scrubber, Secret, is_key, shown};
 use crate::transport::http::{self, basic_authorization};
 
@@ -60,7 +60,7 @@ fn logins(login: auth::oauth::Settings, http: &http::Settings) -> Option<Credent
     if http.headers.contains_key(AUTHORIZATION) || basic_authorization(&http.url).is_some() {
         return None;
     }
-    let oauth = OAuth::new(&http.url, login, HttpClient::new(&http.net));
+    let oauth = OAuth::new(&http.url, login, http.net.clone());
     let source = Source::OAuth(Arc::new(oauth));
     Some(Credentials::new(source, limits::CREDENTIAL_TTL, http.scrubber.clone()))
 }

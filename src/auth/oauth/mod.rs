@@ -17,7 +17,7 @@ use url::Url;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::edit;
-use crate::net::HttpClient;
+use crate::net;
 use crate::secret::Secret;
 
 mod account;
@@ -114,11 +114,11 @@ struct State {
 impl OAuth {
     /// Tokens for `server`; nothing is asked of anybody yet.
     #[must_use]
-    pub fn new(server: &Url, settings: Settings, client: HttpClient) -> Self {
+    pub fn new(server: &Url, settings: Settings, options: net::Options) -> Self {
         let mut server = server.clone();
         server.set_fragment(None);
         let store = Store::new(settings.folder.as_deref(), &server, &settings.profile);
-        let (web, state, pending) = (Web::new(client), Mutex::default(), watch::Sender::default());
+        let (web, state, pending) = (Web::new(options), Mutex::default(), watch::Sender::default());
         Self { server, settings, web, store, state, pending }
     }
 

@@ -1,6 +1,6 @@
 //! Asks authorization servers: short questions, within limits of time and size.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
@@ -13,22 +13,28 @@ use url::Url;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, edit, reply};
-use crate::net::{Call, Content, Endpoint, HttpClient, Progress};
+use crate::net::{Call, Content, Endpoint, HttpClient, Options, Progress};
 use crate::secret::shown;
 use crate::wire::header;
 
 /// What asks. Cookies and credentials of the MCP server are none of its business.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Web {
-    client: HttpClient,
+    options: Options,
+    /// Made when the first question is asked: most servers want no login.
+    client: OnceLock<HttpClient>,
 }
 
 /// A body as a form has it.
 pub(super) type Form = Vec<(&'static str, String)>;
 
 impl Web {
-    pub(super) fn new(client: HttpClient) -> Self {
-        Self { client }
+    pub(super) fn new(options: Options) -> Self {
+        Self { options, client: OnceLock::new() }
+    }
+
+    fn client(&self) -> &HttpClient {
+        self.client.get_or_init(|| HttpClient::new(&self.options))
     }
 
     /// A document, if there is one at `url` that can be read.
@@ -62,7 +68,7 @@ impl Web {
         let (endpoint, progress) = (Arc::new(Endpoint::new(server)?), Progress::default());
         let method = Method::POST;
         let call = Call { method, endpoint, headers, body, urgent: false, progress };
-        let response = tokio::time::timeout(limits::LOGIN_QUESTION, self.client.send(call)).await;
+        let response = tokio::time::timeout(limits::LOGIN_QUESTION, self.client().send(call)).await;
         let response = response.map_err(|_| late(server))??;
         Ok((response.status(), response.headers().clone()))
     }
@@ -117,7 +123,7 @@ impl Web {
         let progress = Progress::default();
         let call = Call { method, endpoint, headers, body, urgent: false, progress };
         let asking = async {
-            let response = Content::of(self.client.send(call).await?, url)?;
+            let response = Content::of(self.client().send(call).await?, url)?;
             let (parts, mut content) = response.into_parts();
             let mut collected = BytesMut::new();
             while let Some(piece) = content.next(url).await? {
