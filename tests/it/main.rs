@@ -19,6 +19,8 @@
 //!   `legacy_lost`: their streams end. `legacy_away`: they are not there.
 //! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
 //! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
+//! - `login`: when and how one happens. `login_faults`: what goes wrong. `tokens`: what comes of it,
+//!   and how it is kept fresh. `clients`: who we are to a provider. `accounts`: what a person sees.
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file.
@@ -32,9 +34,11 @@
     reason = "a test that panics has failed, and says where"
 )]
 
+mod accounts;
 mod answers;
 mod away;
 mod cancelling;
+mod clients;
 mod compat;
 mod concurrency;
 mod configuration;
@@ -55,6 +59,8 @@ mod legacy_calls;
 mod legacy_lost;
 mod legacy_sse;
 mod load;
+mod login;
+mod login_faults;
 mod modern;
 mod passthrough;
 mod proxied;
@@ -70,5 +76,6 @@ mod soak;
 mod stdio;
 mod support;
 mod timeouts;
+mod tokens;
 mod trace;
 mod usage;

@@ -15,7 +15,7 @@ use super::token::Token;
 use super::web::{Form, Web};
 use super::{pkce, refused};
 use crate::error::{Error, Kind};
-use crate::secret::Secret;
+use crate::secret::{Scrubber, Secret};
 
 /// What the token endpoint is asked with.
 pub(super) struct TokenRequest<'a> {
@@ -96,7 +96,23 @@ impl TokenRequest<'_> {
             (Proof::Signed, _) => form.extend(self.signed()?),
             _ => form.push(("client_id", self.identity.id.clone())),
         }
-        self.web.form(self.endpoint, &form, basic).await
+        let (status, answer) = self.web.form(self.endpoint, &form, basic).await?;
+        Ok((status, if status.is_success() { answer } else { self.cleaned(&form, &answer) }))
+    }
+
+    /// A refusal without the secrets that were sent: some servers repeat them, and it may be logged.
+    fn cleaned(&self, form: &Form, answer: &Value) -> Value {
+        let scrubber = Scrubber::default();
+        self.identity.secret.iter().for_each(|secret| scrubber.add(secret));
+        let is_secret = |name: &str| {
+            ["code", "code_verifier", "refresh_token", "token", "client_secret", "client_assertion"]
+                .contains(&name)
+        };
+        for (_, value) in form.iter().filter(|(name, _)| is_secret(name)) {
+            scrubber.add(&Secret::new(value));
+        }
+        let clean = scrubber.clean_json(&answer.to_string());
+        serde_json::from_str(&clean).unwrap_or_default()
     }
 
     fn signed(&self) -> Result<Form, Error> {

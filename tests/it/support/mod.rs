@@ -3,10 +3,12 @@
 
 pub(crate) mod certificates;
 pub(crate) mod chance;
+pub(crate) mod desk;
 pub(crate) mod http2;
 pub(crate) mod hub;
 pub(crate) mod ledger;
 pub(crate) mod process;
+pub(crate) mod provider;
 pub(crate) mod proxy;
 pub(crate) mod relay;
 pub(crate) mod reply;
@@ -18,6 +20,7 @@ use std::time::Duration;
 
 pub(crate) use hub::{Hub, Streams};
 pub(crate) use process::{Bridge, Store, run};
+pub(crate) use provider::{Manners, Provider};
 pub(crate) use reply::{Feed, Gate, Reply};
 pub(crate) use request::Request;
 pub(crate) use server::{Server, polite};

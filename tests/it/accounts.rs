@@ -1,0 +1,144 @@
+//! Accounts: what is kept of them, and the commands `login`, `status` and `logout`.
+
+use crate::support::provider::files_below;
+use crate::support::{Manners, Provider, request, run};
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn a_person_logs_in_looks_and_logs_out() {
+    let provider = Provider::start(Manners::default()).await;
+    let before = provider.run("status", &[]).await;
+    assert_eq!(before.status.code(), Some(1));
+    assert!(text(&before.stdout).starts_with("nobody is logged in"), "{before:?}");
+
+    let login = provider.run("login", &[]).await;
+    assert!(login.status.success(), "{login:?}");
+    assert!(text(&login.stdout).starts_with("logged in to http://127.0.0.1"), "{login:?}");
+    assert_eq!(provider.pages().len(), 1);
+
+    let status = provider.run("status", &[]).await;
+    assert!(status.status.success(), "{status:?}");
+    let shown = text(&status.stdout);
+    for part in [&provider.desk.issuer(), "client-1", "read", "in 59 minutes, is renewed by itself"]
+    {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    assert!(!shown.contains("hidden-") && status.stderr.is_empty(), "{status:?}");
+
+    provider.ready(&[]).await;
+    assert_eq!(provider.pages().len(), 1, "the bridge has it from there");
+
+    let logout = provider.run("logout", &[]).await;
+    assert!(logout.status.success(), "{logout:?}");
+    assert!(text(&logout.stdout).starts_with("logged out of"), "{logout:?}");
+    let revoked = provider.at("/revoke");
+    assert_eq!(revoked.len(), 1);
+    assert!(revoked[0].text().contains("token=hidden-refresh-2"), "{revoked:?}");
+    assert_eq!(provider.run("status", &[]).await.status.code(), Some(1));
+    let again = provider.run("logout", &[]).await;
+    assert!(again.status.success(), "{again:?}");
+    assert!(text(&again.stdout).starts_with("nobody was logged in"), "{again:?}");
+}
+
+#[tokio::test]
+async fn commands_that_cannot_do_anything_say_why() {
+    let provider = Provider::start(Manners { challenge: None, ..Manners::default() }).await;
+    let none = provider.run("login", &["--no-oauth"]).await;
+    assert_eq!(none.status.code(), Some(2), "{none:?}");
+    let other = provider.run("status", &["--bearer-command", "echo x"]).await;
+    assert_eq!(other.status.code(), Some(2), "{other:?}");
+
+    let open = crate::support::Server::start(crate::support::polite).await;
+    let folder = tempfile::tempdir().unwrap();
+    let env = [("MCP_SPAN_STATE_DIR", folder.path().to_str().unwrap()), ("BROWSER", "false")];
+    let needless = run(&["login", &open.url], &env, "").await;
+    assert_eq!(needless.status.code(), Some(1), "{needless:?}");
+    assert!(text(&needless.stderr).contains("asks for no login"), "{needless:?}");
+
+    let manners =
+        Manners { challenge: None, resource_at: "/no", described_at: "/no", ..Manners::default() };
+    let provider = Provider::start(manners).await;
+    let without = provider.run("login", &[]).await;
+    assert_eq!(without.status.code(), Some(1), "{without:?}");
+    assert!(text(&without.stderr).contains("knows of no login"), "{without:?}");
+    assert!(text(&without.stderr).contains("--bearer-file"), "{without:?}");
+}
+
+#[tokio::test]
+async fn a_logout_forgets_even_where_nothing_can_be_revoked() {
+    for edit_metadata in [
+        (|d, _| d["revocation_endpoint"] = serde_json::Value::Null)
+            as fn(&mut serde_json::Value, &str),
+        |d, _| d["revocation_endpoint"] = "http://elsewhere.example/revoke".into(),
+        |d, origin| d["revocation_endpoint"] = format!("{origin}/nothing-here").into(),
+    ] {
+        let provider = Provider::start(Manners { edit_metadata, ..Manners::default() }).await;
+        assert!(provider.run("login", &[]).await.status.success());
+        let logout = provider.run("logout", &[]).await;
+        assert!(logout.status.success(), "{logout:?}");
+        assert_eq!(provider.run("status", &[]).await.status.code(), Some(1));
+    }
+}
+
+#[tokio::test]
+async fn profiles_keep_accounts_apart() {
+    let provider = Provider::start(Manners::default()).await;
+    provider.ready(&["--profile", "work"]).await;
+    provider.ready(&[]).await;
+    assert_eq!(provider.pages().len(), 2);
+    let work = ["--profile", "work", "--no-server-stream"];
+    let mut bridge = provider.ready(&work).await;
+    bridge.ask(request(1, "a")).await;
+    assert_eq!(provider.pages().len(), 2);
+    assert_eq!(provider.carried().last().unwrap().1, "hidden-access-2", "the first");
+    assert!(provider.run("logout", &work).await.status.success());
+    assert!(provider.run("status", &[]).await.status.success());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_kept_is_for_the_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode =
+        |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let provider = Provider::start(Manners::default()).await;
+    provider.ready(&[]).await;
+    let kept = provider.kept();
+    assert_eq!(mode(&kept), 0o600);
+    assert_eq!(mode(kept.parent().unwrap()), 0o700);
+    assert_eq!(mode(&provider.path("state")), 0o700);
+    let all = files_below(&provider.path("state"));
+    assert!(all.iter().all(|file| mode(file) == 0o600), "{all:?}");
+    assert!(all.len() <= 2, "the tokens and their lock: {all:?}");
+}
+
+#[tokio::test]
+async fn a_damaged_store_is_a_warning_and_a_login() {
+    let provider = Provider::start(Manners::default()).await;
+    provider.ready(&[]).await;
+    let kept = provider.kept();
+    std::fs::write(&kept, "{\"token\": \"hidden-to").unwrap();
+    let bridge = provider.ready(&[]).await;
+    let (_, _, stderr) = bridge.finish().await;
+    assert!(stderr.contains("damaged"), "{stderr}");
+    assert!(!stderr.contains("hidden-"), "{stderr}");
+    assert_eq!(provider.pages().len(), 2);
+    provider.ready(&[]).await;
+    assert_eq!(provider.pages().len(), 2, "it is whole again");
+}
+
+#[tokio::test]
+async fn without_a_place_to_keep_tokens_the_login_is_good_for_one_process() {
+    let provider = Provider::start(Manners::default()).await;
+    std::fs::write(provider.path("state"), "a file where a folder should be").unwrap();
+    for logins in 1..=2 {
+        let mut bridge = provider.ready(&["--no-server-stream"]).await;
+        bridge.ask(request(1, "a")).await;
+        let (_, _, stderr) = bridge.finish().await;
+        assert!(stderr.contains("cannot be kept"), "{stderr}");
+        assert_eq!(provider.pages().len(), logins);
+    }
+}

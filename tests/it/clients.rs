@@ -1,0 +1,183 @@
+//! Who we are to a provider: registered on the spot or by hand, with a secret, a key or a document;
+//! and what we ask for.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+use serde_json::{Value, json};
+
+use crate::support::desk::refusal;
+use crate::support::{INITIALIZE, Manners, Provider, request};
+
+const SECRET: [(&str, &str); 1] = [("S", "hidden: %s")];
+const BY_HAND: [&str; 4] = ["--oauth-client-id", "by-hand", "--oauth-client-secret-env", "S"];
+
+#[tokio::test]
+async fn clients_prove_themselves_as_the_provider_wants_it() {
+    // protocol d 6
+    for proof in ["none", "client_secret_basic", "client_secret_post"] {
+        let provider = Provider::start(Manners { proof, ..Manners::default() }).await;
+        let mut bridge = provider.ready(&["--no-server-stream"]).await;
+        assert_eq!(provider.at("/register")[0].json()["token_endpoint_auth_method"], proof);
+        provider.desk.expire();
+        assert!(bridge.ask(request(1, "a")).await["result"].is_object());
+        assert_eq!(provider.grants("refresh_token"), 1, "{proof}");
+        drop(bridge);
+        // And in the next process, which has the secret from the store.
+        provider.desk.expire();
+        provider.ready(&[]).await;
+        assert_eq!(provider.grants("refresh_token"), 2, "{proof}");
+        assert_eq!(provider.at("/register").len(), 1, "{proof}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_was_registered_by_hand_is_used_as_it_is() {
+    let manners = Manners {
+        proof: "client_secret_post",
+        known: Some(("by-hand", "hidden: %s")),
+        ..Manners::default()
+    };
+    let provider = Provider::start(manners).await;
+    let mut bridge = provider.bridge_with(&BY_HAND, &SECRET);
+    bridge.handshake().await;
+    assert!(provider.at("/register").is_empty());
+    assert_eq!(provider.logins()[0].get("client_id"), "by-hand");
+    let port: u16 = {
+        let redirect = url::Url::parse(provider.logins()[0].get("redirect_uri")).unwrap();
+        redirect.port().unwrap()
+    };
+    assert_ne!(port, 0);
+}
+
+#[tokio::test]
+async fn a_document_that_describes_us_is_used_where_that_is_understood() {
+    let url = "https://mcp-span.example/client.json";
+    let edit_metadata: fn(&mut Value, &str) =
+        |d, _| d["client_id_metadata_document_supported"] = true.into();
+    let manners = Manners { known: Some((url, "")), edit_metadata, ..Manners::default() };
+    let provider = Provider::start(manners).await;
+    provider.ready(&["--oauth-client-metadata-url", url]).await;
+    assert!(provider.at("/register").is_empty());
+    assert_eq!(provider.logins()[0].get("client_id"), url);
+    let without = Provider::start(Manners::default()).await;
+    without.ready(&["--oauth-client-metadata-url", url]).await;
+    assert_eq!(without.at("/register").len(), 1);
+}
+
+#[tokio::test]
+async fn a_client_of_its_own_right_needs_no_person() {
+    // protocol d: client credentials
+    let manners = Manners {
+        proof: "client_secret_post",
+        known: Some(("by-hand", "hidden: %s")),
+        ..Manners::default()
+    };
+    let provider = Provider::start(manners).await;
+    let args =
+        [&BY_HAND[..], &["--oauth-grant", "client-credentials", "--no-server-stream"]].concat();
+    let mut bridge = provider.bridge_with(&args, &SECRET);
+    bridge.handshake().await;
+    let form = provider.forms().remove(0);
+    assert_eq!(form.get("grant_type"), "client_credentials");
+    assert_eq!((form.get("scope"), form.get("resource")), ("read", &*provider.url));
+    provider.desk.expire();
+    assert!(bridge.ask(request(1, "a")).await["result"].is_object());
+    assert_eq!(provider.grants("client_credentials"), 2);
+    let (_, _, stderr) = bridge.finish().await;
+    assert_eq!(stderr, "");
+    assert!(provider.pages().is_empty());
+}
+
+#[tokio::test]
+async fn a_key_signs_in_place_of_a_secret() {
+    // RFC 7523
+    let key = rcgen::KeyPair::generate().unwrap();
+    let manners =
+        Manners { proof: "private_key_jwt", known: Some(("by-hand", "")), ..Manners::default() };
+    let provider = Provider::start(manners).await;
+    let file = provider.path("key.pem");
+    std::fs::write(&file, key.serialize_pem()).unwrap();
+    let args = [
+        "--oauth-grant",
+        "client-credentials",
+        "--oauth-client-id",
+        "by-hand",
+        "--oauth-private-key",
+        file.to_str().unwrap(),
+    ];
+    provider.ready(&args).await;
+    let form = provider.forms().remove(0);
+    assert!(!form.has("client_secret"));
+    assert!(form.get("client_assertion_type").ends_with("jwt-bearer"));
+    let (signed, signature) = form.get("client_assertion").rsplit_once('.').unwrap();
+    let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.public_key_raw());
+    public.verify(signed.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap()).unwrap();
+    let claims = URL_SAFE_NO_PAD.decode(signed.split_once('.').unwrap().1).unwrap();
+    let claims: Value = serde_json::from_slice(&claims).unwrap();
+    assert_eq!(claims["iss"], "by-hand");
+    assert_eq!(claims["sub"], "by-hand");
+    assert_eq!(claims["aud"], provider.desk.issuer());
+    assert!(claims["jti"].is_string() && claims["exp"].is_u64(), "{claims}");
+}
+
+#[tokio::test]
+async fn the_users_scopes_and_silence_about_the_resource_win() {
+    let provider = Provider::start(Manners::default()).await;
+    provider.ready(&["--oauth-scope", "mine yours", "--oauth-no-resource"]).await;
+    let asked = &provider.logins()[0];
+    assert_eq!(asked.get("scope"), "mine yours");
+    assert!(!asked.has("resource"));
+    assert!(!provider.forms()[0].has("resource"));
+}
+
+#[tokio::test]
+async fn scopes_come_from_the_challenge_then_from_the_resource_and_access_lasts_if_it_can() {
+    // protocol d: scopes
+    let edit_resource: fn(&mut Value, &str) = |d, _| d["scopes_supported"] = json!(["r1", "r2"]);
+    let edit_metadata: fn(&mut Value, &str) =
+        |d, _| d["scopes_supported"] = json!(["r1", "offline_access"]);
+    let good = Manners { edit_resource, ..Manners::default() };
+    for (manners, scope) in [
+        (good.clone(), "read"),
+        (Manners { challenge: Some("realm=x"), ..good.clone() }, "r1 r2"),
+        (Manners { edit_metadata, ..good.clone() }, "read offline_access"),
+        (Manners { challenge: Some(""), edit_resource: |_, _| (), ..good }, ""),
+    ] {
+        let provider = Provider::start(manners).await;
+        provider.ready(&[]).await;
+        assert_eq!(provider.logins()[0].get("scope"), scope);
+        assert_eq!(provider.logins()[0].has("scope"), !scope.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_names_the_resource_parameter_as_wrong_is_asked_without_it() {
+    // peers b 20-31: Entra ID
+    let wrong = refusal(400, "invalid_request", "AADSTS9010010: The resource parameter is wrong");
+    let manners =
+        Manners { challenge: Some(""), known: Some(("by-hand", "")), ..Manners::default() }
+            .where_it_is(|r| r.path == "/token" && r.text().contains("resource="), wrong);
+    let provider = Provider::start(manners).await;
+    let args = ["--oauth-grant", "client-credentials", "--oauth-client-id", "by-hand"];
+    provider.ready(&args).await;
+    let told: Vec<bool> = provider.forms().iter().map(|form| form.has("resource")).collect();
+    assert_eq!(told, [true, false]);
+}
+
+#[tokio::test]
+async fn a_port_that_was_asked_for_is_the_one_that_is_used() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let provider = Provider::start(Manners::default()).await;
+    let mut bridge = provider.bridge(&["--oauth-callback-port", &port.to_string()]);
+    let answer = bridge.ask(INITIALIZE).await;
+    // Another program may have taken it in the meantime; then it says so.
+    if answer["result"].is_object() {
+        let redirect = format!("http://127.0.0.1:{port}/callback");
+        assert_eq!(provider.logins()[0].get("redirect_uri"), redirect);
+    } else {
+        assert!(answer["error"]["message"].as_str().unwrap().contains(&port.to_string()));
+    }
+}
