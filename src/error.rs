@@ -133,6 +133,8 @@ impl Error {
     pub fn code(&self) -> i32 {
         match self.kind {
             Kind::Status | Kind::SessionLost => -32001,
+            // They come from a refusal that has a status.
+            Kind::Login | Kind::Credentials if self.status.is_some() => -32001,
             Kind::InvalidRequest => -32600,
             _ => -32000,
         }

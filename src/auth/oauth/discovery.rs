@@ -20,6 +20,8 @@ pub(super) struct Authority {
     pub(super) resource: Option<String>,
     /// The scopes that the resource names, if it does.
     pub(super) scopes: Option<Vec<String>>,
+    /// Nothing says that it is one: it is tried whether it is.
+    pub(super) is_guess: bool,
 }
 
 /// Finds the authority for `server`; `known` is the one that was used before. `None`: nothing shows
@@ -52,6 +54,7 @@ pub(super) async fn find(
                 issuer: issuer.clone(),
                 resource: Some(resource.resource.unwrap_or_else(|| canonical(server))),
                 scopes: resource.scopes_supported,
+                is_guess: false,
             }));
         }
     }
@@ -92,11 +95,12 @@ async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Option<Authority> {
             break;
         }
     }
-    if metadata.is_none() && asks {
+    let is_guess = metadata.is_none();
+    if is_guess && asks {
         debug!("no metadata at all: the endpoints of 2025-03-26 are tried");
         metadata = Some(Issuer::by_default(&root));
     }
-    Some(Authority { metadata: metadata?, issuer, resource: None, scopes: None })
+    Some(Authority { metadata: metadata?, issuer, resource: None, scopes: None, is_guess })
 }
 
 /// The name of the resource, as RFC 8707 wants it.

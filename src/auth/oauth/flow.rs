@@ -93,6 +93,7 @@ impl OAuth {
     }
 
     async fn try_login(&self, challenge: Option<&Challenge>) -> Result<bool, Error> {
+        self.state(|state| state.was_shown = false);
         let kept = self.kept();
         let known = kept.issuer.as_deref();
         let finding = discovery::find(&self.web, &self.server, challenge, known);
@@ -113,11 +114,19 @@ impl OAuth {
         let scope = scopes.text();
         let endpoint =
             Issuer::endpoint(authority.metadata.token_endpoint.as_ref(), "tokens", &self.server)?;
-        let (identity, token) = match self.settings.grant {
-            Grant::Code => self.by_code(&authority, &kept, &endpoint, scope.as_deref()).await?,
+        let obtained = match self.settings.grant {
+            Grant::Code => self.by_code(&authority, &kept, &endpoint, scope.as_deref()).await,
             Grant::ClientCredentials => {
-                self.as_client(&authority, &endpoint, scope.as_deref()).await?
+                self.as_client(&authority, &endpoint, scope.as_deref()).await
             }
+        };
+        let (identity, token) = match obtained {
+            Ok(obtained) => obtained,
+            Err(error) if authority.is_guess && !self.state(|state| state.was_shown) => {
+                debug!("the server knows of no logins, after all: {error}");
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
         };
         self.keep(Kept {
             issuer: Some(authority.issuer.clone()),
@@ -168,6 +177,7 @@ impl OAuth {
             (&state, &pkce::challenge(&verifier)),
         )?;
         (self.settings.show)(&page);
+        self.state(|state| state.was_shown = true);
         self.pending.send_replace(Some(page.to_string()));
         let _over = Over(&self.pending);
         let Ok(callback) = timeout(limits::LOGIN_WAIT, loopback.wait(&state)).await else {

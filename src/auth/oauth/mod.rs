@@ -107,6 +107,8 @@ struct State {
     step_ups: u32,
     /// When there were logins, as far as it matters.
     logins: Vec<Instant>,
+    /// A person was asked in the login that is under way.
+    was_shown: bool,
     /// The last login that came to nothing.
     failed: Option<(Instant, Error)>,
 }

@@ -60,7 +60,13 @@ mod tests {
     fn authority(named: Option<&[&str]>, offered: &[&str]) -> Authority {
         let texts = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
         let metadata = Issuer { scopes_supported: Some(texts(offered)), ..Issuer::default() };
-        Authority { metadata, issuer: String::new(), resource: None, scopes: named.map(texts) }
+        Authority {
+            metadata,
+            issuer: String::new(),
+            resource: None,
+            scopes: named.map(texts),
+            is_guess: false,
+        }
     }
 
     fn challenge(scope: Option<&str>, error: Option<&str>) -> Challenge {

@@ -237,7 +237,7 @@ impl Context {
         let refusal = Refusal::read(response, self).await.error();
         let message = format!("{}; {}", refusal.message, error.message);
         let hint = error.hint.or(refusal.hint);
-        Error { message, reason: error.reason, hint, ..refusal }
+        Error { kind: error.kind, message, reason: error.reason, hint, ..refusal }
     }
 
     /// One request and its answer, with the cookies that the server wants to see again.
