@@ -128,6 +128,17 @@ impl Credentials {
         matches!(self.source, Source::OAuth(_))
     }
 
+    /// Whether somebody is being asked right now.
+    #[must_use]
+    pub fn is_asking_a_person(&self) -> bool {
+        self.may_ask_a_person() && self.asking.available_permits() == 0
+    }
+
+    /// Waits until that is over, however it ends; it ends with the patience for a login.
+    pub async fn has_asked(&self) {
+        let _permit = self.asking.acquire().await;
+    }
+
     /// The server refused `refused`, and said so: others, if there are any to be had.
     ///
     /// # Errors

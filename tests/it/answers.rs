@@ -7,7 +7,7 @@ use crate::support::{Bridge, Reply, Server, polite, request, result};
 /// The error that a single `tools/call` ends with when the server replies so.
 async fn error_for(reply: impl Fn() -> Reply + Send + Sync + 'static) -> Value {
     let server = Server::start(move |_| reply()).await;
-    let mut bridge = Bridge::start(&[&server.url]);
+    let mut bridge = Bridge::start(&[&server.url, "--no-oauth"]);
     let answer = bridge.ask(request(1, "tools/call")).await;
     assert_eq!(answer["id"], 1, "{answer}");
     assert_eq!(server.requests().len(), 1, "one POST, whatever the answer");

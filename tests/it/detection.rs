@@ -86,7 +86,7 @@ async fn statuses_with_a_meaning_of_their_own_lead_nowhere() {
     // C9
     for status in [401, 403, 408, 429, 500, 503] {
         let server = Server::start(move |_| Reply::status(status, "text/plain", "no")).await;
-        let mut bridge = Bridge::start(&[&server.url, "--connect-wait", "0.3"]);
+        let mut bridge = Bridge::start(&[&server.url, "--no-oauth", "--connect-wait", "0.3"]);
         let error = bridge.ask(INITIALIZE).await["error"].clone();
         assert_eq!((&error["code"], &error["data"]["status"]), (&(-32001).into(), &status.into()));
         assert!(server.all("GET").is_empty(), "{status}");
@@ -182,7 +182,7 @@ async fn a_stream_that_wants_credentials_says_so() {
     ];
     for (status, way) in ways {
         let server = without(way).await;
-        let mut bridge = Bridge::start(&[&server.url]);
+        let mut bridge = Bridge::start(&[&server.url, "--no-oauth"]);
         let error = bridge.ask(INITIALIZE).await["error"].clone();
         assert_eq!(error["data"]["status"], status, "{error}");
         assert_eq!(server.asked(), ["initialize", "GET"], "{status}");

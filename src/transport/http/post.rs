@@ -126,14 +126,9 @@ impl Exchange {
 
     async fn send(&self, call: Call) -> Result<Response<Content>, Error> {
         let sending = self.attempt(call);
-        let credentials = self.context.settings.credentials.as_ref();
-        let limit = match credentials.filter(|credentials| credentials.may_ask_a_person()) {
-            Some(_) => self.limit.map(|limit| limit.max(limits::LOGIN_WAIT)),
-            None => self.limit,
-        };
-        let answer = match limit {
+        let answer = match self.limit {
             None => sending.await,
-            Some(limit) => tokio::time::timeout(limit, sending).await.unwrap_or_else(|_| {
+            Some(limit) => self.within(limit, sending).await.unwrap_or_else(|| {
                 let what = if self.request_id().is_some() { "Request" } else { "Notify" };
                 let error = timeout(&format!("{what} timeout"), limit);
                 let begun = self.post.progress.is_raised();
@@ -144,6 +139,22 @@ impl Exchange {
             self.context.note_absence(error);
         }
         answer
+    }
+
+    /// Waits for `sending` up to `limit`; the clock stands still while a person is asked to log in.
+    async fn within<T>(&self, limit: Duration, sending: impl Future<Output = T>) -> Option<T> {
+        tokio::pin!(sending);
+        let credentials = self.context.settings.credentials.as_ref();
+        loop {
+            if let Ok(answer) = tokio::time::timeout(limit, &mut sending).await {
+                return Some(answer);
+            }
+            let asked = credentials.filter(|credentials| credentials.is_asking_a_person())?;
+            tokio::select! {
+                answer = &mut sending => return Some(answer),
+                () = asked.has_asked() => {}
+            }
+        }
     }
 
     /// Sends it; the first that gets through to a server that was away tells so.
