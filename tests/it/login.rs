@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::support::desk::{Desk, Form};
 use crate::support::provider::files_below;
-use crate::support::{Hub, INITIALIZE, Manners, Provider, Server, polite, request};
+use crate::support::{Hub, INITIALIZE, Manners, Provider, Reply, Server, polite, request};
 
 /// The second sort of quiet: nobody but the MCP endpoint was asked anything.
 fn is_left_alone(provider: &Provider) -> bool {
@@ -254,4 +254,19 @@ async fn servers_of_the_older_transport_are_logged_in_to_as_well() {
     assert!(tokens[login..].iter().all(|token| *token == with_token), "{tokens:?}");
     let logins = hub.requests().iter().filter(|r| r.path == "/token").map(Form::of).count();
     assert_eq!(logins, 1);
+}
+
+#[tokio::test]
+async fn a_person_may_take_longer_than_a_request() {
+    // C2: the clock is for the server
+    let provider = Provider::guarding(Manners::default(), |r| match &*r.what() {
+        "tools/call" => Reply::nothing().hang(),
+        _ => polite(r),
+    })
+    .await;
+    provider.browse("sleep 1.5\nexec curl -sL -o /dev/null \"$1\"");
+    let mut bridge = provider.bridge(&["--timeout", "0.5", "--no-server-stream"]);
+    bridge.handshake().await;
+    let error = bridge.ask(request(1, "tools/call")).await["error"].clone();
+    assert_eq!(error["data"]["kind"], "timeout", "{error}");
 }

@@ -15,7 +15,7 @@ use crate::limits;
 use crate::message::{Id, edit, reply};
 use crate::net::{Call, Content, Endpoint, HttpClient, Options, Progress};
 use crate::secret::shown;
-use crate::wire::header;
+use crate::wire::{header, media};
 
 /// What asks. Cookies and credentials of the MCP server are none of its business.
 #[derive(Debug)]
@@ -124,6 +124,11 @@ impl Web {
         let call = Call { method, endpoint, headers, body, urgent: false, progress };
         let asking = async {
             let response = Content::of(self.client().send(call).await?, url)?;
+            if media::of(response.headers()) == media::Media::EventStream {
+                // It has no end that could be waited for.
+                let message = format!("{} answers with a stream of events", shown(url));
+                return Err(Error::new(Kind::Login, message));
+            }
             let (parts, mut content) = response.into_parts();
             let mut collected = BytesMut::new();
             while let Some(piece) = content.next(url).await? {
