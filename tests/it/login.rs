@@ -270,3 +270,15 @@ async fn a_person_may_take_longer_than_a_request() {
     let error = bridge.ask(request(1, "tools/call")).await["error"].clone();
     assert_eq!(error["data"]["kind"], "timeout", "{error}");
 }
+
+#[tokio::test]
+async fn nobody_logs_in_to_leave() {
+    let provider = Provider::start(Manners { gives_refresh: false, ..Manners::default() }).await;
+    let bridge = provider.ready(&["--no-server-stream"]).await;
+    provider.server().saw("notifications/initialized").await;
+    provider.desk.expire();
+    let (_, status, _) = bridge.finish().await;
+    assert!(status.success());
+    assert_eq!(provider.server().all("DELETE").len(), 1);
+    assert_eq!(provider.pages().len(), 1);
+}
