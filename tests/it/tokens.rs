@@ -57,7 +57,7 @@ async fn two_processes_at_expiry_refresh_once_between_them() {
 async fn two_processes_with_an_old_token_refresh_once_before_they_ask() {
     let lifetimes = (json!(29), json!(3600));
     let provider = Provider::start(Manners { lifetimes, ..Manners::default() }).await;
-    provider.ready(&["--no-server-stream"]).await;
+    assert!(provider.run("login", &[]).await.status.success());
     let before = provider.carried().len();
     let mut both = [provider.bridge(&[]), provider.bridge(&[])];
     for bridge in &mut both {
