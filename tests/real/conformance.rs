@@ -21,7 +21,7 @@ fn assert_scenario_passes(scenario: &str, revision: &str) {
 fn assert_logins_pass(revision: &str, names: &[&str], flags: &[&str]) {
     assert!(
         Command::new("curl").arg("--version").output().is_ok_and(|output| output.status.success()),
-        "curl is the browser of these tests, and it is not installed"
+        "curl plays the browser here and was not found: install it (Debian: apt install curl)"
     );
     for name in names {
         assert_passes(&format!("auth/{name}"), revision, flags);

@@ -126,6 +126,11 @@ impl Provider {
 
     /// For a server that asks `desk` itself.
     pub(crate) fn with(url: String, desk: Arc<Desk>, servers: Vec<Server>) -> Self {
+        let curl = std::process::Command::new("curl").arg("--version").output();
+        assert!(
+            curl.is_ok_and(|output| output.status.success()),
+            "curl plays the browser here and was not found: install it (Debian: apt install curl)"
+        );
         let provider = Self { url, desk, servers, folder: tempfile::tempdir().unwrap() };
         provider.browse(BROWSER);
         provider
