@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::Policy;
 
@@ -14,7 +14,7 @@ use super::stand_in::Login;
 use super::waiting::{Queue, Waiting};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, InFlight, Message, edit, peek, reply};
+use crate::message::{Head, Id, InFlight, Message, edit, peek};
 use crate::net::backoff::entropy;
 use crate::transport::Incoming;
 
@@ -58,7 +58,7 @@ pub(super) struct Core {
     /// Notifications and answers that went out of late.
     pub(super) told: VecDeque<Told>,
     /// How many messages the client has sent.
-    orders: u64,
+    pub(super) orders: u64,
     /// The message by which it is tried whether the server is back.
     pub(super) trial: Option<Message>,
     /// The client has left; what is in flight then has until this.
@@ -87,6 +87,22 @@ pub(super) struct Asked {
     pub(super) pauses: u32,
     /// What is remembered of it if it succeeds.
     remembered: Option<Message>,
+}
+
+impl Asked {
+    /// The request `message`, the `order`-th that the client has sent.
+    pub(super) fn new(message: &Message, method: &Arc<str>, order: u64, now: Instant) -> Self {
+        Self {
+            method: Arc::clone(method),
+            order,
+            bytes: message.bytes().len(),
+            since: now,
+            until: None,
+            was_repeated: false,
+            pauses: 0,
+            remembered: Record::remembers(method).then(|| message.clone()),
+        }
+    }
 }
 
 /// A message that gets no answer.
@@ -142,97 +158,8 @@ impl Core {
         self.is_within_bounds() || !self.from_server.is_empty()
     }
 
-    fn is_within_bounds(&self) -> bool {
+    pub(super) fn is_within_bounds(&self) -> bool {
         self.unanswered + self.waiting.bytes() < limits::UNANSWERED_BYTES
-    }
-
-    pub(super) fn client_says(&mut self, incoming: Incoming, now: Instant, out: &mut Out) {
-        match incoming {
-            Incoming::Message(message) => self.client_message(message, now, out),
-            Incoming::Refused { id, error } => out.client(reply::error(id.as_ref(), &error)),
-            // Requests of the server's that could not be put to the client.
-            Incoming::Failed { message, error } => {
-                if let (Head::Request { id, .. }, false) = (message.head(), self.is_left()) {
-                    self.answer_for_client(id, &error, now, out);
-                }
-            }
-            Incoming::SessionLost | Incoming::Reached | Incoming::LoginPending(_) => {}
-        }
-    }
-
-    fn client_message(&mut self, message: Message, now: Instant, out: &mut Out) {
-        if self.says_to_stand_in(&message, out) {
-            return;
-        }
-        match message.head() {
-            Head::Request { id, method } => {
-                self.orders += 1;
-                let asked = Asked {
-                    method: Arc::clone(method),
-                    order: self.orders,
-                    bytes: message.bytes().len(),
-                    since: now,
-                    until: None,
-                    was_repeated: false,
-                    pauses: 0,
-                    remembered: Record::remembers(method).then(|| message.clone()),
-                };
-                if !self.is_within_bounds() {
-                    return refuse_excess(id, out);
-                }
-                if !self.from_client.open(id, asked) {
-                    return refuse_duplicate(id, out);
-                }
-                self.unanswered += message.bytes().len();
-                if &**method == "initialize" {
-                    self.record.client_says(&message);
-                    self.opening = Some(message.clone());
-                    self.own.retain(|_, own| *own == Own::KeepAlive);
-                    self.recovery.client_opens();
-                }
-                if &**method == "server/discover" && !self.recovery.is_open() {
-                    return self.answer_probe(id, message.clone(), now, out);
-                }
-                self.send_or_hold(message, now, out);
-            }
-            Head::Notification { .. } => {
-                if let Some(id) = peek::cancelled_request(&message) {
-                    // It ends silently: what may still come for it finds nobody.
-                    if let Some(asked) = self.from_client.close_exactly(&id) {
-                        self.unanswered -= asked.bytes;
-                    }
-                    self.trial_ended(&id, now);
-                    if self.waiting.withdraw(&id).is_some() {
-                        return debug!(%id, "cancelled before it was sent");
-                    }
-                    // It overtakes whatever waits: the link may have the request in line.
-                    return out.server(message);
-                }
-                if !self.is_within_bounds() {
-                    return self.give_up(&message, &overloaded());
-                }
-                self.record.client_says(&message);
-                self.send_or_hold(message, now, out);
-            }
-            Head::Response { id, .. } => {
-                let asked = id.as_ref().and_then(|id| self.answered_by_client(id));
-                match asked {
-                    Some(asked) => self.send_or_hold(addressed(message, &asked), now, out),
-                    None => debug!(?message, "an answer that nobody waits for was dropped"),
-                }
-            }
-        }
-    }
-
-    /// A probe wants a quick answer and waits for nobody (C22): whoever had a session is no modern
-    /// server, and of the others it is found out at once.
-    fn answer_probe(&mut self, id: &Id, probe: Message, now: Instant, out: &mut Out) {
-        if !self.recovery.awaits_session() {
-            return out.server(probe);
-        }
-        if let Some((id, _)) = self.close(id, now) {
-            out.client(reply::method_not_found(&id, "server/discover"));
-        }
     }
 
     /// A request of the server's is answered; each of several with the same id once.
@@ -304,12 +231,16 @@ impl Core {
     /// A request of the client's has ended.
     pub(super) fn close(&mut self, id: &Id, now: Instant) -> Option<(Id, Asked)> {
         let (id, asked) = self.from_client.close(id)?;
+        self.closed(&id, &asked, now);
+        Some((id, asked))
+    }
+
+    pub(super) fn closed(&mut self, id: &Id, asked: &Asked, now: Instant) {
         self.unanswered -= asked.bytes;
         if &*asked.method == "initialize" {
             self.opening = None;
         }
-        self.trial_ended(&id, now);
-        Some((id, asked))
+        self.trial_ended(id, now);
     }
 
     /// If `id` was the one that was tried, another may be.
@@ -374,30 +305,12 @@ impl Core {
     }
 }
 
-/// Only while the server waits for answers of the client's; else stdin is not read (C1).
-fn refuse_excess(id: &Id, out: &mut Out) {
-    out.client(reply::error(Some(id), &overloaded()));
-}
-
-fn overloaded() -> Error {
-    let message =
-        format!("More than {} bytes of requests wait for their answers", limits::UNANSWERED_BYTES);
-    Error::new(Kind::Overloaded, message).not_delivered()
-}
-
-fn refuse_duplicate(id: &Id, out: &mut Out) {
-    let message = format!("Invalid request: a request with ID {id} is still in flight");
-    warn!("{message}");
-    let error = Error::new(Kind::InvalidRequest, message).not_delivered();
-    out.client(reply::error(Some(id), &error));
-}
-
 pub(super) fn gone() -> Error {
     Error::new(Kind::Closed, "The client has closed its input and answers no more")
 }
 
 /// The same answer, under the id that its request really had.
-fn addressed(answer: Message, id: &Id) -> Message {
+pub(super) fn addressed(answer: Message, id: &Id) -> Message {
     match answer.id() {
         Some(own) if own.canonical() == id.canonical() => answer,
         _ => edit::with_id(&answer, id),

@@ -16,6 +16,7 @@ use crate::message::Message;
 use crate::transport::channel::{Receiver, Sender, Weighed};
 use crate::transport::{Incoming, Link, Written};
 
+mod client_says;
 mod core;
 mod delivery;
 mod leaving;
