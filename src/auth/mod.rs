@@ -57,7 +57,7 @@ struct Held {
 /// Headers, and how many times there were others before.
 #[derive(Clone)]
 pub struct Granted {
-    headers: HeaderMap,
+    headers: Arc<HeaderMap>,
     generation: u64,
 }
 
@@ -79,7 +79,9 @@ impl Granted {
         for name in self.headers.keys() {
             headers.remove(name);
         }
-        headers.extend(self.headers.clone());
+        for (name, value) in &*self.headers {
+            headers.append(name.clone(), value.clone());
+        }
     }
 }
 
@@ -191,7 +193,7 @@ impl Credentials {
             // In the middle of a rotation the file may be missing for a moment.
             (Err(error), Some(old)) if matches!(self.source, Source::File(_)) => {
                 debug!("the old token is used on: {error}");
-                old.headers
+                (*old.headers).clone()
             }
             (Err(error), _) => return Err(error),
         };
@@ -206,11 +208,11 @@ impl Credentials {
         self.hold(|held| {
             held.good_until = Some(Instant::now() + self.ttl);
             let generation = match &held.granted {
-                Some(old) if old.headers == headers => old.generation,
+                Some(old) if *old.headers == headers => old.generation,
                 Some(old) => old.generation + 1,
                 None => 0,
             };
-            held.granted.insert(Granted { headers, generation }).clone()
+            held.granted.insert(Granted { headers: Arc::new(headers), generation }).clone()
         })
     }
 

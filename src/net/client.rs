@@ -79,27 +79,29 @@ impl HttpClient {
     /// # Errors
     ///
     /// When there is no answer, or one that redirects to where we do not follow.
-    pub async fn send(&self, mut call: Call) -> Result<Response<Incoming>, Error> {
+    pub async fn send(&self, call: &Call) -> Result<Response<Incoming>, Error> {
         let _withdrawal = Withdrawal(call.progress.clone());
-        let mut moved = false;
+        // A copy is made where a redirect leads elsewhere, and only there.
+        let mut moved: Option<Call> = None;
         for _ in 0..=limits::REDIRECTS {
-            let mut response = self.exchange(&call).await?;
-            let (url, status) = (call.endpoint.url(), response.status());
-            match redirect::target(url, &call.method, status, response.headers())? {
+            let current = moved.as_ref().unwrap_or(call);
+            let mut response = self.exchange(current).await?;
+            let (url, status) = (current.endpoint.url(), response.status());
+            match redirect::target(url, &current.method, status, response.headers())? {
                 Some(next) => {
-                    call.endpoint = Arc::new(Endpoint::new(&next)?);
-                    moved = true;
+                    let endpoint = Arc::new(Endpoint::new(&next)?);
+                    moved = Some(Call { endpoint, ..call.clone() });
                 }
                 None => {
-                    if moved {
-                        response.extensions_mut().insert(Moved(call.endpoint));
+                    if let Some(moved) = moved {
+                        response.extensions_mut().insert(Moved(moved.endpoint));
                     }
                     return Ok(response);
                 }
             }
         }
-        let message =
-            format!("{} redirected more than {} times in a row", call.endpoint, limits::REDIRECTS);
+        let last = &moved.as_ref().unwrap_or(call).endpoint;
+        let message = format!("{last} redirected more than {} times in a row", limits::REDIRECTS);
         Err(Error::new(Kind::Redirect, message).not_delivered())
     }
 
@@ -226,11 +228,11 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let server = tokio::spawn(dies_with_two_requests(listener, acceptor));
         let client = client(&authority);
-        client.send(call(port)).await.unwrap();
+        client.send(&call(port)).await.unwrap();
         let calls: Vec<Call> = (0..3).map(|_| call(port)).collect();
         let sending = calls.iter().cloned().map(|call| {
             let client = client.clone();
-            tokio::spawn(async move { client.send(call).await.map(drop).unwrap_err() })
+            tokio::spawn(async move { client.send(&call).await.map(drop).unwrap_err() })
         });
         let mut errors = Vec::new();
         for task in sending.collect::<Vec<_>>() {

@@ -36,9 +36,13 @@ impl Jar {
 
     /// Adds to `headers` what belongs to a request to `url`; cookies of the user's come first.
     pub fn apply(&self, url: &Url, headers: &mut HeaderMap) {
-        if !self.cookies.is_empty() {
-            self.apply_at(url, headers, SystemTime::now());
-        }
+        self.apply_at(url, headers, SystemTime::now());
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.cookies.is_empty()
     }
 
     /// The values of all of them.

@@ -68,7 +68,8 @@ impl Web {
         let (endpoint, progress) = (Arc::new(Endpoint::new(server)?), Progress::default());
         let method = Method::POST;
         let call = Call { method, endpoint, headers, body, urgent: false, progress };
-        let response = tokio::time::timeout(limits::LOGIN_QUESTION, self.client().send(call)).await;
+        let response =
+            tokio::time::timeout(limits::LOGIN_QUESTION, self.client().send(&call)).await;
         let response = response.map_err(|_| late(server))??;
         Ok((response.status(), response.headers().clone()))
     }
@@ -123,7 +124,7 @@ impl Web {
         let progress = Progress::default();
         let call = Call { method, endpoint, headers, body, urgent: false, progress };
         let asking = async {
-            let response = Content::of(self.client().send(call).await?, url)?;
+            let response = Content::of(self.client().send(&call).await?, url)?;
             if media::of(response.headers()) == media::Media::EventStream {
                 // It has no end that could be waited for.
                 let message = format!("{} answers with a stream of events", shown(url));

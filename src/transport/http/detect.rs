@@ -4,7 +4,7 @@
 use http::StatusCode;
 
 use super::answer::Refusal;
-use super::driver::Report;
+use super::heeding::Report;
 use super::legacy_sse::{self, First};
 use super::post::Exchange;
 use crate::error::{Error, Kind};

@@ -12,64 +12,39 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use super::gate::{INITIALIZED, Lane, Outgoing};
+use super::heeding::Report;
 use super::legacy_sse::Takeover;
 use super::line::Line;
 use super::post::{self, Post};
 use super::session::Session;
 use super::{Context, Manner, legacy_sse, stream};
-use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, peek};
 use crate::net::{Call, Flag, Progress};
 use crate::revision::{Cancel, Envelope};
-use crate::transport::{Incoming, channel};
-
-/// What a POST tells the driver.
-#[derive(Debug)]
-pub(super) enum Report {
-    /// The answer to `initialize` is in; the client has not seen it yet.
-    Initialized { ticket: u64, session_id: Option<HeaderValue>, version: Option<String> },
-    /// A request was given up here; `notice` tells the server so.
-    GivenUp { notice: Message },
-    /// The message was answered or accepted (`well`), or has failed.
-    Settled { ticket: u64, well: bool, session_id: Option<HeaderValue>, failure: Option<Error> },
-    /// The server does not know the session that the message was sent in.
-    SessionLost {
-        ticket: u64,
-        session: HeaderValue,
-        error: Error,
-        /// The server's own error, in case that it is not about the session.
-        last_word: Option<Message>,
-    },
-    /// An answer to the request `id` came on a stream that is not its own.
-    Answered { id: Id },
-    /// The same, found out without any message of the client's.
-    SessionGone { session: HeaderValue },
-    /// The server refused `initialize`, but opened a stream of the older transport.
-    IsLegacySse { ticket: u64, stream: Box<legacy_sse::Stream> },
-}
+use crate::transport::channel;
 
 pub(super) struct Driver {
-    context: Arc<Context>,
-    line: Line,
+    pub(super) context: Arc<Context>,
+    pub(super) line: Line,
     /// Shared with the POSTs that were sent in it; replaced, not changed, when another begins.
-    session: Arc<Session>,
+    pub(super) session: Arc<Session>,
     /// Messages that are out and not settled.
-    flights: HashMap<u64, Flight>,
+    pub(super) flights: HashMap<u64, Flight>,
     next_ticket: u64,
     /// Every task of the link: dropped with the driver.
-    tasks: JoinSet<()>,
+    pub(super) tasks: JoinSet<()>,
     server_stream: Option<AbortHandle>,
     /// For the tasks.
     reports: mpsc::Sender<Report>,
 }
 
-struct Flight {
-    outgoing: Outgoing,
-    lane: Lane,
+pub(super) struct Flight {
+    pub(super) outgoing: Outgoing,
+    pub(super) lane: Lane,
     cancel: Cancel,
     progress: Progress,
-    unwanted: Flag,
+    pub(super) unwanted: Flag,
     task: AbortHandle,
 }
 
@@ -81,21 +56,21 @@ impl Flight {
     }
 
     /// Not part of a handshake.
-    fn is_ordinary(&self) -> bool {
+    pub(super) fn is_ordinary(&self) -> bool {
         !self.is_request("initialize") && !self.is_notification(INITIALIZED)
     }
 
-    fn is_request(&self, name: &str) -> bool {
+    pub(super) fn is_request(&self, name: &str) -> bool {
         self.outgoing.is_request(name)
     }
 
-    fn is_notification(&self, name: &str) -> bool {
+    pub(super) fn is_notification(&self, name: &str) -> bool {
         self.outgoing.is_notification(name)
     }
 }
 
 /// Why the driver's work is over.
-enum End {
+pub(super) enum End {
     /// Nothing more will be sent, and all that was sent is settled.
     Finished,
     /// Nobody listens any more.
@@ -161,16 +136,11 @@ impl Driver {
             tokio::select! {
                 // Reports first: what the client says next may depend on them.
                 biased;
-                Some(report) = reports.recv() => match report {
-                    Report::IsLegacySse { ticket, stream } => {
-                        debug!("the server speaks HTTP+SSE");
-                        // Unless it was cancelled in the meantime: then the next will find out.
-                        if let Some(flight) = self.flights.remove(&ticket) {
-                            return End::LegacySse(flight.outgoing, stream);
-                        }
+                Some(report) = reports.recv() => {
+                    if let Some(end) = self.heed(report).await {
+                        return end;
                     }
-                    report => self.heed(report).await,
-                },
+                }
                 message = outgoing.recv(), if self.line.is_open => match message {
                     Some(message) => self.accept(message).await,
                     // Who listens no more wants no more.
@@ -246,111 +216,14 @@ impl Driver {
         lane == Lane::Express && !stays || self.line.gate.is_held()
     }
 
-    async fn heed(&mut self, report: Report) {
-        match report {
-            Report::Initialized { ticket, session_id, version } => {
-                let Some(order) = self.flights.get(&ticket).map(|flight| flight.outgoing.order)
-                else {
-                    return;
-                };
-                let shown = session_id.as_ref().and_then(|id| id.to_str().ok());
-                debug!(version, session = shown, "a session begins");
-                self.close_server_stream();
-                if let Some(old) =
-                    Arc::make_mut(&mut self.session).begin(session_id, version.as_deref())
-                {
-                    let call = self.delete(&old);
-                    let context = Arc::clone(&self.context);
-                    self.tasks.spawn(async move {
-                        let _ = timeout(limits::GOODBYE, context.send(call, Manner::aside())).await;
-                    });
-                }
-                self.line.gate.answered(order, true);
-            }
-            Report::GivenUp { notice } => self.tell(notice),
-            Report::Settled { ticket, well, session_id, failure } => {
-                if let Some(id) = session_id {
-                    Arc::make_mut(&mut self.session).adopt(id);
-                }
-                let Some(flight) = self.settle(ticket) else { return };
-                if well && flight.is_ordinary() {
-                    self.line.healed();
-                }
-                if let Some(error) = failure.as_ref().filter(|error| error.is_unreachable()) {
-                    self.line.return_all(error).await;
-                }
-                if flight.is_request("initialize") {
-                    self.line.opened(flight.outgoing.order, failure).await;
-                } else if well && flight.is_notification(INITIALIZED) {
-                    self.open_server_stream();
-                }
-            }
-            Report::SessionLost { ticket, session, error, last_word } => {
-                let Some(flight) = self.settle(ticket) else { return };
-                self.message_lost(flight.outgoing, &session, error, last_word).await;
-            }
-            Report::SessionGone { session } => {
-                let error = Error::new(Kind::SessionLost, "The server no longer knows the session");
-                self.lose_session(&session, &error.not_delivered()).await;
-            }
-            // It ends the driver's work; see there.
-            Report::IsLegacySse { .. } => {}
-            Report::Answered { id } => {
-                if let Some((ticket, flight)) = self.find(&id) {
-                    flight.unwanted.raise();
-                    self.settle(ticket);
-                }
-            }
-        }
-    }
-
-    fn settle(&mut self, ticket: u64) -> Option<Flight> {
-        let flight = self.flights.remove(&ticket)?;
-        if flight.lane == Lane::Line {
-            self.line.gate.settled();
-        }
-        if flight.is_notification(INITIALIZED) {
-            self.line.gate.confirmed();
-        }
-        Some(flight)
-    }
-
     /// The request `id`, if it is out.
-    fn find(&self, id: &Id) -> Option<(u64, &Flight)> {
+    pub(super) fn find(&self, id: &Id) -> Option<(u64, &Flight)> {
         let wanted = id.canonical();
         let is_it = |flight: &Flight| match flight.outgoing.message.head() {
             Head::Request { id, .. } => id.canonical() == wanted,
             _ => false,
         };
         self.flights.iter().find(|(_, flight)| is_it(flight)).map(|(ticket, f)| (*ticket, f))
-    }
-
-    /// The server has forgotten `session`.
-    async fn lose_session(&mut self, session: &HeaderValue, error: &Error) {
-        if self.session.id() == Some(session) {
-            debug!(session = session.to_str().ok(), "the session is lost");
-            Arc::make_mut(&mut self.session).forget();
-            self.close_server_stream();
-            self.line.lose(error).await;
-        }
-    }
-
-    /// A message met the loss. If it has done so before, the server's own words are the answer.
-    async fn message_lost(
-        &mut self,
-        outgoing: Outgoing,
-        session: &HeaderValue,
-        error: Error,
-        last_word: Option<Message>,
-    ) {
-        if !Line::is_last_loss(&outgoing) {
-            self.lose_session(session, &error).await;
-            return self.line.wait_for_session(outgoing, error).await;
-        }
-        match last_word {
-            Some(answer) => drop(self.context.incoming.send(Incoming::Message(answer)).await),
-            None => self.line.give_back(outgoing.message, error).await,
-        }
     }
 
     /// The client no longer wants the answer to `id`; the bridge has forgotten it already.
@@ -389,12 +262,12 @@ impl Driver {
     }
 
     /// Sends a legacy notification past the line.
-    fn tell(&mut self, notice: Message) {
+    pub(super) fn tell(&mut self, notice: Message) {
         let outgoing = self.line.outgoing(notice, None);
         self.launch(outgoing, Lane::Express);
     }
 
-    fn open_server_stream(&mut self) {
+    pub(super) fn open_server_stream(&mut self) {
         if !self.context.settings.server_stream || !self.session.rules().server_stream {
             return;
         }
@@ -406,7 +279,7 @@ impl Driver {
         self.server_stream = Some(self.tasks.spawn(task));
     }
 
-    fn close_server_stream(&mut self) {
+    pub(super) fn close_server_stream(&mut self) {
         if let Some(stream) = self.server_stream.take() {
             stream.abort();
         }
@@ -423,7 +296,7 @@ impl Driver {
         }
     }
 
-    fn delete(&self, id: &HeaderValue) -> Call {
+    pub(super) fn delete(&self, id: &HeaderValue) -> Call {
         let headers = self.session.goodbye_headers(id);
         self.context.call(Method::DELETE, headers, Bytes::new())
     }

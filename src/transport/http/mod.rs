@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,6 +27,7 @@ mod detect;
 mod driver;
 mod events;
 mod gate;
+mod heeding;
 mod legacy_sse;
 mod line;
 mod log;
@@ -206,13 +207,13 @@ impl Context {
     /// if there are others: it has carried out nothing. More scope (403) may be wanted after that.
     async fn send(&self, mut call: Call, manner: Manner) -> Result<Response<Content>, Error> {
         let Some(credentials) = &self.settings.credentials else {
-            return self.exchange(call, manner).await;
+            return self.exchange(&call, manner).await;
         };
         let mut granted = credentials.get().await?;
         let mut refusals = Vec::new();
         loop {
             granted.apply(&mut call.headers);
-            let response = self.exchange(call.clone(), manner).await?;
+            let response = self.exchange(&call, manner).await?;
             let status = response.status();
             let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
             let is_hopeless = !manner.may_log_in && credentials.may_ask_a_person();
@@ -231,6 +232,11 @@ impl Context {
         }
     }
 
+    fn jar(&self) -> Option<MutexGuard<'_, Jar>> {
+        let cookies = self.cookies.as_ref()?;
+        Some(cookies.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// The server refused us, and `error` is why nothing could be done about it. What the server
     /// said is not lost for that (C5).
     async fn refused_for_good(&self, response: Response<Content>, error: Error) -> Error {
@@ -241,24 +247,21 @@ impl Context {
     }
 
     /// One request and its answer, with the cookies that the server wants to see again.
-    async fn exchange(&self, mut call: Call, manner: Manner) -> Result<Response<Content>, Error> {
-        let endpoint = Arc::clone(&call.endpoint);
-        let url = endpoint.url();
-        let jar = || {
-            let cookies = self.cookies.as_ref();
-            cookies.map(|cookies| cookies.lock().unwrap_or_else(PoisonError::into_inner))
-        };
-        if let Some(jar) = jar() {
+    async fn exchange(&self, call: &Call, manner: Manner) -> Result<Response<Content>, Error> {
+        let url = call.endpoint.url();
+        let with_cookies = self.jar().filter(|jar| !jar.is_empty()).map(|jar| {
+            let mut call = call.clone();
             jar.apply(url, &mut call.headers);
-        }
+            call
+        });
+        let call = with_cookies.as_ref().unwrap_or(call);
         let told = traffic::Exchange::begin(&call.method, url, &call.headers, &call.body);
-        let progress = call.progress.clone();
         let sending = self.client.send(call);
         let answer = match manner.limit {
             None => sending.await,
             Some(limit) => tokio::time::timeout(limit, sending).await.unwrap_or_else(|_| {
                 let error = timeout(&format!("{} timeout", manner.what), limit);
-                Err(if progress.is_raised() { error } else { error.not_delivered() })
+                Err(if call.progress.is_raised() { error } else { error.not_delivered() })
             }),
         };
         if let Some(told) = told {
@@ -266,7 +269,7 @@ impl Context {
         }
         let response = answer?;
         if response.headers().contains_key(SET_COOKIE)
-            && let Some(mut jar) = jar()
+            && let Some(mut jar) = self.jar()
         {
             jar.note(url, response.headers());
             // They go back with every request, and a server may show them to us in an error.

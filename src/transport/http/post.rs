@@ -11,8 +11,8 @@ use tracing::debug;
 
 use super::answer::{Answer, Collected, Refusal, drain};
 use super::detect::allows_older_transport;
-use super::driver::Report;
 use super::events::{timeout, too_large};
+use super::heeding::Report;
 use super::log::Direction;
 use super::session::Session;
 use super::{Context, Manner};

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::answer::{Answer, Refusal};
-use super::driver::Report;
 use super::events::{Events, Position, timeout};
+use super::heeding::Report;
 use super::log::Direction;
 use super::{Context, Manner};
 use crate::error::Error;
