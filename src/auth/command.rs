@@ -2,6 +2,7 @@
 //! shown when it fails.
 
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use http::HeaderMap;
 use tokio::time::timeout;
@@ -27,6 +28,7 @@ pub struct Command {
     program: String,
     arguments: Vec<String>,
     prints: Prints,
+    limit: Duration,
 }
 
 /// Arguments may be secrets.
@@ -41,7 +43,14 @@ impl Command {
     #[must_use]
     pub fn new(words: Vec<String>, prints: Prints) -> Option<Self> {
         let mut words = words.into_iter();
-        Some(Self { program: words.next()?, arguments: words.collect(), prints })
+        let (program, arguments) = (words.next()?, words.collect());
+        Some(Self { program, arguments, prints, limit: limits::CREDENTIAL_WAIT })
+    }
+
+    /// The same with another time to run.
+    #[must_use]
+    pub fn within(self, limit: Duration) -> Self {
+        Self { limit, ..self }
     }
 
     /// The program's name.
@@ -59,13 +68,13 @@ impl Command {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .output();
-        let output = match timeout(limits::CREDENTIAL_WAIT, running).await {
+        let output = match timeout(self.limit, running).await {
             Ok(Ok(output)) => output,
             Ok(Err(error)) => {
                 return Err(grant::unusable(&place, "cannot be run").because(error));
             }
             Err(_) => {
-                let seconds = limits::CREDENTIAL_WAIT.as_secs();
+                let seconds = self.limit.as_secs_f32();
                 return Err(grant::unusable(&place, &format!("took more than {seconds} s")));
             }
         };
@@ -89,4 +98,32 @@ impl Command {
 fn complaint(output: &Output, scrubber: &Scrubber) -> String {
     let said = scrubber.clean(String::from_utf8_lossy(&output.stderr).trim());
     edit::excerpt(&said, limits::ERROR_TEXT)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    #[tokio::test]
+    async fn a_command_that_hangs_is_killed_when_its_time_is_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let script = format!("echo $$ > '{}'; exec sleep 1000", file.display());
+        let words = ["sh", "-c", &script].map(str::to_owned).to_vec();
+        let command =
+            Command::new(words, Prints::Token).unwrap().within(Duration::from_millis(500));
+        let error = command.run(&Scrubber::default()).await.unwrap_err();
+        assert_eq!(error.kind, Kind::Credentials);
+        assert!(error.message.contains("took more than 0.5 s"), "{error}");
+        let pid = std::fs::read_to_string(&file).unwrap();
+        let is_there = || std::path::Path::new("/proc").join(pid.trim()).join("cmdline").exists();
+        // Killed at once; gone when the runtime has seen it end.
+        let gone = async {
+            while is_there() && cfg!(target_os = "linux") {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(10), gone).await.expect("the process ends");
+    }
 }

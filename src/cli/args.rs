@@ -65,15 +65,20 @@ pub(super) fn parse(
     if has_variable && !is_explicit(deepest, "headers") {
         connect.headers.clear();
     }
-    // A flag beats the environment, also under another name.
-    if connect.mcp_hub.is_some() && from_environment(deepest, "url") {
-        connect.url = None;
+    // What was typed beats the environment and the file, also under another name.
+    match (is_typed(deepest, "url"), is_typed(deepest, "mcp_hub")) {
+        (true, false) => connect.mcp_hub = None,
+        (false, true) => connect.url = None,
+        _ => {}
     }
     Ok(Parsed { cli, command, matches })
 }
 
-fn from_environment(matches: &ArgMatches, id: &str) -> bool {
-    source(matches, id) == Some(ValueSource::EnvVariable)
+/// The value that stands for the hub of this machine.
+pub(super) const LOCAL_HUB: &str = "local";
+
+fn is_typed(matches: &ArgMatches, id: &str) -> bool {
+    source(matches, id) == Some(ValueSource::CommandLine)
 }
 
 /// Where a value came from; `None` if there is none.
@@ -153,8 +158,14 @@ pub(super) struct Connect {
     #[arg(long, env = "MCP_SPAN_MCP_HUB_MODE", value_parser = FalseyValueParser::new())]
     pub(super) mcp_hub_mode: bool,
 
-    /// Connect to the mcp-hub at URL or, without one, to the one that runs on this machine
-    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
+    /// Connect to the mcp-hub at URL or, without one, to the one that runs on this machine (`local`)
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "MCP_SPAN_MCP_HUB",
+        num_args = 0..=1,
+        default_missing_value = LOCAL_HUB
+    )]
     pub(super) mcp_hub: Option<String>,
 
     /// Send this header with every request, 'Name: value'; ${VAR} is replaced from the environment
@@ -235,6 +246,20 @@ pub(super) enum Transport {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_flag_has_a_variable() {
+        // Read elsewhere (header), or about one run (the rest).
+        let others = ["header", "no-config", "help", "version"];
+        for command in [Cli::command(), Connect::augment_args(clap::Command::new("x"))] {
+            for arg in command.get_arguments() {
+                let name = arg.get_long().unwrap_or_else(|| arg.get_id().as_str());
+                let is_named =
+                    arg.get_env().is_some_and(|env| env.to_string_lossy().starts_with("MCP_SPAN_"));
+                assert!(is_named || others.contains(&name), "{name}");
+            }
+        }
+    }
 
     #[test]
     fn the_definition_is_sound() {

@@ -7,6 +7,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use url::Url;
 
+use super::args::LOCAL_HUB;
 use super::config_file::ConfigFile;
 use super::proxy;
 use crate::secret::shown;
@@ -79,5 +80,8 @@ fn hidden(name: &str, texts: &[String]) -> String {
 }
 
 fn place(text: &str) -> String {
+    if text == LOCAL_HUB {
+        return text.to_owned();
+    }
     Url::parse(text).map_or_else(|_| "[not a URL]".to_owned(), |url| shown(&url))
 }

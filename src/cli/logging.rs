@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
 
+use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use tracing::level_filters::LevelFilter;
 use tracing::warn;
@@ -24,7 +25,13 @@ use crate::traffic;
 #[command(next_help_heading = "Logging")]
 pub(super) struct Log {
     /// Log every message that passes, on stderr (the same as --log-level debug, or DEBUG=1)
-    #[arg(short = 'v', long, visible_aliases = ["debug"])]
+    #[arg(
+        short = 'v',
+        long,
+        visible_aliases = ["debug"],
+        env = "MCP_SPAN_VERBOSE",
+        value_parser = FalseyValueParser::new()
+    )]
     pub(super) verbose: bool,
 
     /// What to log: off, error, warn, info, debug or trace [default: warn]

@@ -69,8 +69,8 @@ fn logins(login: auth::oauth::Settings, http: &http::Settings) -> Option<Credent
 fn target(typed: &args::Connect) -> Result<(Option<String>, http::Transport), Usage> {
     let named = match typed.mcp_hub.as_deref() {
         None => typed.url.clone(),
-        Some("") if typed.url.is_some() => typed.url.clone(),
-        Some("") => Some(hub::find()?),
+        Some(args::LOCAL_HUB) if typed.url.is_some() => typed.url.clone(),
+        Some(args::LOCAL_HUB) => Some(hub::find()?),
         Some(_) if typed.url.is_some() => {
             return Err(Usage::new("there are two URLs: one is enough with --mcp-hub"));
         }
