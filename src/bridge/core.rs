@@ -57,6 +57,8 @@ pub(super) struct Core {
     pub(super) trouble: Option<Error>,
     /// Notifications and answers that went out of late.
     pub(super) told: VecDeque<Told>,
+    /// Their bytes.
+    told_bytes: usize,
     /// How many messages the client has sent.
     pub(super) orders: u64,
     /// The message by which it is tried whether the server is back.
@@ -142,6 +144,7 @@ impl Core {
             in_session: false,
             trouble: None,
             told: VecDeque::new(),
+            told_bytes: 0,
             orders: 0,
             trial: None,
             leaving: None,
@@ -283,8 +286,12 @@ impl Core {
             until: None,
             pauses: 0,
         });
-        if self.told.len() > limits::TOLD {
-            self.told.pop_front();
+        self.told_bytes += message.bytes().len();
+        while self.told.len() > limits::TOLD
+            || (self.told_bytes > limits::CHANNEL_BYTES && self.told.len() > 1)
+        {
+            let oldest = self.told.pop_front();
+            self.told_bytes -= oldest.map_or(0, |told| told.message.bytes().len());
         }
         self.orders
     }
@@ -479,6 +486,7 @@ mod tests {
                     _ => now += Duration::from_millis(u64::try_from(kind).unwrap() * 137),
                 }
                 core.tick(now, &mut out);
+                prop_assert!(core.wake_at().is_none_or(|at| at > now), "it would spin");
                 link.extend(out.to_server.drain(..));
                 for message in out.to_client.drain(..) {
                     if let Some(id) = message.id() {

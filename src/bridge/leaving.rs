@@ -17,7 +17,13 @@ impl Core {
         let keep_alive =
             self.policy.keep_alive.filter(|_| self.may_ping()).map(|k| self.active + k);
         let stand_in = self.stand_in_at();
-        let all = [recovery, self.waiting.wake_at(), self.leaving, keep_alive, stand_in];
+        let all = [
+            recovery,
+            self.waiting.wake_at(self.recovery.is_open()),
+            self.leaving,
+            keep_alive,
+            stand_in,
+        ];
         all.into_iter().flatten().min()
     }
 
@@ -41,7 +47,7 @@ impl Core {
             out.server(reply::request(&id, "ping"));
         }
         if self.leaving.is_some_and(|deadline| deadline <= now) {
-            self.end_all(out);
+            self.end_all(&late(), out);
         }
     }
 
@@ -55,7 +61,7 @@ impl Core {
     pub(super) fn try_again(&mut self, now: Instant, out: &mut Out) {
         match self.recovery.try_now(now, !self.waiting.is_empty()) {
             Some(Try::Session) => self.ask_for_session(out),
-            Some(Try::Message) => match self.waiting.pop_first() {
+            Some(Try::Message) => match self.waiting.pop_ready(now) {
                 Some(first) => {
                     self.trial = Some(first.message.clone());
                     out.server(first.message);
@@ -109,11 +115,10 @@ impl Core {
     }
 
     /// Ends what is still in flight.
-    pub(super) fn end_all(&mut self, out: &mut Out) {
-        let late = Error::new(Kind::Shutdown, "The client has closed its input, and time is up");
+    pub(super) fn end_all(&mut self, error: &Error, out: &mut Out) {
         self.unanswered = 0;
         for id in self.from_client.close_all() {
-            out.client(reply::error(Some(&id), &late));
+            out.client(reply::error(Some(&id), error));
         }
         while self.waiting.pop().is_some() {}
     }
@@ -134,4 +139,9 @@ impl Core {
             self.send_or_hold(reply::error(Some(&id), error), now, out);
         }
     }
+}
+
+/// For what is still in flight when the client has left.
+pub(super) fn late() -> Error {
+    Error::new(Kind::Shutdown, "The client has closed its input, and time is up")
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::debug;
 
-use crate::error::Kind;
+use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::message::Message;
 use crate::transport::channel::{Receiver, Sender, Weighed};
@@ -28,6 +28,7 @@ mod stand_in;
 mod waiting;
 
 use core::{Core, Out};
+use leaving::late;
 
 /// Why the bridge has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +111,9 @@ pub async fn run(
             ended = bridge.work() => ended,
         }
     };
+    if ended == Ended::ServerClosed {
+        bridge.server_is_gone().await;
+    }
     if ended == Ended::ClientClosed && !bridge.last_words(policy).await {
         ended = Ended::ClientDeaf;
     }
@@ -157,7 +161,7 @@ impl Bridge {
         loop {
             self.hand_over();
             if self.core.is_finished() {
-                self.core.end_all(&mut self.out);
+                self.core.end_all(&late(), &mut self.out);
                 return Ended::ClientClosed;
             }
             let Some(to_server) = &self.to_server else { return Ended::ServerClosed };
@@ -220,6 +224,20 @@ impl Bridge {
                 break;
             }
         }
+    }
+
+    /// The server's link has ended by itself: nobody will answer what is in flight.
+    async fn server_is_gone(&mut self) {
+        let error = Error::new(Kind::Closed, "The link to the server has ended");
+        self.core.end_all(&error, &mut self.out);
+        let handing_over = async {
+            while let Some(message) = self.out.to_client.pop_front() {
+                if self.to_client.send(message).await.is_err() {
+                    return;
+                }
+            }
+        };
+        let _ = timeout(limits::FLUSH, handing_over).await;
     }
 
     /// The client has left and has its answers: the server's link finishes what needs none and says

@@ -1,6 +1,6 @@
 //! What passed by and will be needed again: to open a session anew, and to know what is safe.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use serde::Deserialize;
 
@@ -27,9 +27,8 @@ pub(super) struct Record {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) version: String,
-    tools: bool,
-    resources: bool,
-    prompts: bool,
+    /// The names of the capabilities.
+    capabilities: BTreeSet<String>,
 }
 
 impl Record {
@@ -140,19 +139,18 @@ impl Offer {
     /// The notifications that tell a client to ask again for whatever either offer has.
     pub(super) fn lists_changed(&self, other: &Self) -> impl Iterator<Item = &'static str> {
         [
-            (self.tools || other.tools, "notifications/tools/list_changed"),
-            (self.resources || other.resources, "notifications/resources/list_changed"),
-            (self.prompts || other.prompts, "notifications/prompts/list_changed"),
+            ("tools", "notifications/tools/list_changed"),
+            ("resources", "notifications/resources/list_changed"),
+            ("prompts", "notifications/prompts/list_changed"),
         ]
         .into_iter()
-        .filter_map(|(offered, method)| offered.then_some(method))
+        .filter(|(name, _)| self.capabilities.contains(*name) || other.capabilities.contains(*name))
+        .map(|(_, method)| method)
     }
 
     /// Whether something is no longer offered.
     pub(super) fn has_lost(&self, before: &Self) -> bool {
-        (before.tools && !self.tools)
-            || (before.resources && !self.resources)
-            || (before.prompts && !self.prompts)
+        !before.capabilities.is_subset(&self.capabilities)
     }
 }
 
@@ -168,13 +166,8 @@ fn offer(answer: &Message) -> Option<Offer> {
     }
     let version = peek::negotiated_version(answer)?;
     let answer = serde_json::from_slice::<Answer>(answer.bytes()).ok()?;
-    let has = |name| answer.result.capabilities.contains_key(name);
-    Some(Offer {
-        version,
-        tools: has("tools"),
-        resources: has("resources"),
-        prompts: has("prompts"),
-    })
+    let capabilities = answer.result.capabilities.into_iter().map(|(name, _)| name).collect();
+    Some(Offer { version, capabilities })
 }
 
 fn uri(message: &Message) -> Option<String> {

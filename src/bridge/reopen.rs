@@ -79,7 +79,7 @@ impl Core {
     /// The new session stands: what the old one knew is said again, then what waited goes out.
     pub(super) fn reopened(&mut self, answer: &Message, now: Instant, out: &mut Out) {
         self.recovery.reopened(now);
-        self.stands_in = false;
+        (self.stands_in, self.in_session) = (false, true);
         traffic::recovery(Recovery::SessionOpened, None);
         // Questions of the old session have nobody who waits for their answers.
         self.from_server.close_all();

@@ -105,7 +105,10 @@ impl Core {
             Again::Now | Again::No => return self.give_up(&message, &error),
         };
         if not_before.unwrap_or(now) >= until {
-            self.recovery.unreachable(now, true);
+            // One who asks for a pause is there.
+            if not_before.is_none() {
+                self.recovery.unreachable(now, true);
+            }
             return self.give_up(&message, &error);
         }
         let waiting = Waiting { message, not_before, until, order };
@@ -134,6 +137,8 @@ fn shows_life(message: &Message, error: &Error) -> bool {
     match error.kind {
         _ if error.is_unreachable() => false,
         Kind::Connect | Kind::Dns | Kind::Tls | Kind::Shutdown => false,
+        // They may have failed before anything was sent.
+        Kind::Credentials | Kind::Login => error.status.is_some(),
         Kind::Proxy | Kind::ProxyAuth => false,
         Kind::Closed | Kind::Timeout => {
             error.delivery == Delivery::Unknown && error.status.is_some()

@@ -98,7 +98,6 @@ impl Core {
             let error = Error::new(Kind::Login, "The server refused to open a session");
             return self.stood_in_failed(&error);
         }
-        self.in_session = true;
         self.reopened(answer, now, out);
     }
 

@@ -61,12 +61,6 @@ impl Queue {
         self.take(at)
     }
 
-    /// The first, for a try whether the server is back.
-    pub(super) fn pop_first(&mut self) -> Option<Waiting> {
-        let at = self.waiting.iter().position(|w| w.not_before.is_none())?;
-        self.take(at)
-    }
-
     /// The next that nothing but its place in line holds back, at `now`.
     pub(super) fn pop_ready(&mut self, now: Instant) -> Option<Waiting> {
         let ready = |w: &Waiting| w.not_before.is_none_or(|at| at <= now);
@@ -97,9 +91,11 @@ impl Queue {
         self.take(0)
     }
 
-    /// When the next thing happens by itself.
-    pub(super) fn wake_at(&self) -> Option<Instant> {
-        self.waiting.iter().map(|w| w.not_before.map_or(w.until, |at| at.min(w.until))).min()
+    /// When the next thing happens by itself. A pause that is over brings something only while
+    /// messages go out (`is_open`).
+    pub(super) fn wake_at(&self, is_open: bool) -> Option<Instant> {
+        let pause = |w: &Waiting| w.not_before.filter(|_| is_open).unwrap_or(w.until);
+        self.waiting.iter().map(|w| pause(w).min(w.until)).min()
     }
 
     fn take(&mut self, at: usize) -> Option<Waiting> {
