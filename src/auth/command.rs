@@ -80,24 +80,24 @@ impl Command {
         };
         if !output.status.success() {
             let why = format!("failed: {}", output.status);
-            return Err(grant::unusable(&place, &why).because(complaint(&output, scrubber)));
+            return Err(complained(grant::unusable(&place, &why), &output, scrubber));
         }
         let text = String::from_utf8_lossy(&output.stdout);
         let read = match self.prints {
             Prints::Token => grant::bearer(&place, &text),
             Prints::Headers => grant::headers(&place, &text),
         };
-        read.map_err(|error| match complaint(&output, scrubber) {
-            said if said.is_empty() => error,
-            said => error.because(said),
-        })
+        read.map_err(|error| complained(error, &output, scrubber))
     }
 }
 
-/// What it wrote to its stderr.
-fn complaint(output: &Output, scrubber: &Scrubber) -> String {
+/// The error with what the command wrote to its stderr, if it wrote anything.
+fn complained(error: Error, output: &Output, scrubber: &Scrubber) -> Error {
     let said = scrubber.clean(String::from_utf8_lossy(&output.stderr).trim());
-    edit::excerpt(&said, limits::ERROR_TEXT)
+    match edit::excerpt(&said, limits::ERROR_TEXT) {
+        said if said.is_empty() => error,
+        said => error.because(said),
+    }
 }
 
 #[cfg(all(test, unix))]

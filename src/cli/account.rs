@@ -1,5 +1,4 @@
 //! `mcp-span login`, `logout` and `status`: a person and the tokens of a server.
-#![expect(clippy::print_stdout, reason = "these commands are there to print")]
 
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -16,7 +15,7 @@ pub(super) async fn login(settings: Settings) -> Result<ExitCode, Failure> {
     if let Err(error) = oauth.log_in().await {
         return Ok(report::failed(&error));
     }
-    println!("logged in to {}", shown(&settings.http.url));
+    report::print(&format!("logged in to {}\n", shown(&settings.http.url)))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -24,11 +23,12 @@ pub(super) async fn login(settings: Settings) -> Result<ExitCode, Failure> {
 pub(super) async fn logout(settings: Settings) -> Result<ExitCode, Failure> {
     let oauth = oauth(&settings)?;
     let place = shown(&settings.http.url);
-    match oauth.log_out().await {
-        Ok(true) => println!("logged out of {place}"),
-        Ok(false) => println!("nobody was logged in to {place}"),
+    let text = match oauth.log_out().await {
+        Ok(true) => format!("logged out of {place}\n"),
+        Ok(false) => format!("nobody was logged in to {place}\n"),
         Err(error) => return Ok(report::failed(&error)),
-    }
+    };
+    report::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -36,12 +36,12 @@ pub(super) async fn logout(settings: Settings) -> Result<ExitCode, Failure> {
 pub(super) async fn status(settings: Settings) -> Result<ExitCode, Failure> {
     let oauth = oauth(&settings)?;
     let Some(account) = oauth.account() else {
-        println!("nobody is logged in to {}", shown(&settings.http.url));
+        report::print(&format!("nobody is logged in to {}\n", shown(&settings.http.url)))?;
         return Ok(ExitCode::FAILURE);
     };
-    for (name, value) in lines(&account, SystemTime::now()) {
-        println!("{name:<10} {value}");
-    }
+    let lines = lines(&account, SystemTime::now()).into_iter();
+    let text: String = lines.map(|(name, value)| format!("{name:<10} {value}\n")).collect();
+    report::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

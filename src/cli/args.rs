@@ -1,5 +1,6 @@
 //! What was typed: the flags, their environment variables and their help texts.
 
+use std::cmp::Ordering;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
@@ -65,11 +66,14 @@ pub(super) fn parse(
     if has_variable && !is_explicit(deepest, "headers") {
         connect.headers.clear();
     }
-    // What was typed beats the environment and the file, also under another name.
-    match (is_typed(deepest, "url"), is_typed(deepest, "mcp_hub")) {
-        (true, false) => connect.mcp_hub = None,
-        (false, true) => connect.url = None,
-        _ => {}
+    // What stands in a stronger place wins, also under another name.
+    match rank(deepest, "url").cmp(&rank(deepest, "mcp_hub")) {
+        Ordering::Greater => connect.mcp_hub = None,
+        Ordering::Less => connect.url = None,
+        Ordering::Equal => {}
+    }
+    if rank(deepest, "log_level") > rank(deepest, "verbose") {
+        connect.log.verbose = false;
     }
     Ok(Parsed { cli, command, matches })
 }
@@ -77,8 +81,14 @@ pub(super) fn parse(
 /// The value that stands for the hub of this machine.
 pub(super) const LOCAL_HUB: &str = "local";
 
-fn is_typed(matches: &ArgMatches, id: &str) -> bool {
-    source(matches, id) == Some(ValueSource::CommandLine)
+/// How strong the place is that a value stands in.
+fn rank(matches: &ArgMatches, id: &str) -> u8 {
+    match source(matches, id) {
+        Some(ValueSource::CommandLine) => 3,
+        Some(ValueSource::EnvVariable) => 2,
+        Some(_) => 1,
+        None => 0,
+    }
 }
 
 /// Where a value came from; `None` if there is none.
@@ -163,6 +173,7 @@ pub(super) struct Connect {
         long,
         value_name = "URL",
         env = "MCP_SPAN_MCP_HUB",
+        hide_env_values = true,
         num_args = 0..=1,
         default_missing_value = LOCAL_HUB
     )]

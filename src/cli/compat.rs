@@ -105,7 +105,9 @@ impl Line {
         match item {
             Item::Ours(_, words) => self.done.args.extend(words),
             Item::Theirs(name, meaning, values) => self.add_theirs(&name, meaning, values)?,
-            Item::Word(word) if self.has_url && is_port(&word) => self.ignore("port"),
+            Item::Word(word) if self.has_url && is_port(&word) => {
+                self.make("port", "oauth-callback-port", word);
+            }
             Item::Word(word) => {
                 self.has_url = true;
                 self.done.args.push(word);
@@ -327,10 +329,10 @@ mod tests {
 
     #[test]
     fn a_port_is_a_second_word_and_a_number() {
-        assert_eq!(of("U 9696"), ("U".into(), "port".into()));
+        assert_eq!(of("U 9696"), ("U --oauth-callback-port=9696".into(), String::new()));
         assert_eq!(
             of("U --header A:b 9696 --host h"),
-            ("U --header A:b".into(), "port --host".into())
+            ("U --header A:b --oauth-callback-port=9696".into(), "--host".into())
         );
         for ours in ["9696", "U V", "U 99999", "--timeout 5 U"] {
             becomes(ours, ours);

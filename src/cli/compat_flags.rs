@@ -73,9 +73,10 @@ const OAUTH: &[(&str, Meaning)] = &[
     ("auth-timeout", Meaning::NothingWithValue),
     ("authorize-param", Meaning::NothingWithValue),
     ("callback-path", Meaning::NothingWithValue),
-    ("client-credentials", Meaning::Nothing),
-    ("client-metadata-url", Meaning::NothingWithValue),
+    ("client-credentials", Meaning::Fixed("oauth-grant", "client-credentials")),
+    ("client-metadata-url", Meaning::Renamed("oauth-client-metadata-url")),
     ("device-code", Meaning::Nothing),
+    // A flag of our own by this name takes its place by itself.
     ("disable-resource-parameter", Meaning::Nothing),
     ("host", Meaning::NothingWithValue),
     ("resource", Meaning::NothingWithValue),

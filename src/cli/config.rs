@@ -1,5 +1,4 @@
 //! `mcp-span config`: every setting, its value, and where it came from.
-#![expect(clippy::print_stdout, reason = "this command is there to print")]
 
 use std::process::ExitCode;
 
@@ -7,9 +6,9 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use url::Url;
 
-use super::args::LOCAL_HUB;
+use super::args::{LOCAL_HUB, is_explicit};
 use super::config_file::ConfigFile;
-use super::proxy;
+use super::{Failure, proxy, report};
 use crate::secret::shown;
 
 /// Flags whose values are, or may hold, secrets: their names are enough.
@@ -21,31 +20,50 @@ pub(super) fn run(
     matches: &ArgMatches,
     file: &ConfigFile,
     ignored: &[String],
-) -> ExitCode {
-    match &file.path {
-        Some(path) => println!("configuration file: {}", path.display()),
-        None => println!("configuration file: none"),
-    }
+) -> Result<ExitCode, Failure> {
+    let lookup = |name: &str| std::env::var(name).ok();
+    let mut text = match &file.path {
+        Some(path) => format!("configuration file: {}\n", path.display()),
+        None => "configuration file: none\n".to_owned(),
+    };
     for arg in command.get_arguments().filter(|arg| is_setting(arg)) {
-        let (name, value, from) = line(arg, matches, file);
-        println!("{name:<20} {value:<32} {from}");
+        let (name, value, from) = line(arg, matches, file, lookup);
+        text += &format!("{name:<20} {value:<32} {from}\n");
     }
-    for (name, value) in proxy::usual_variables(|name| std::env::var(name).ok()) {
-        println!("{name:<20} {value:<32} environment");
-    }
+    let usual = proxy::usual_variables(lookup).chain(others(lookup));
+    text.extend(usual.map(|(name, value)| format!("{name:<20} {value:<32} environment\n")));
     if !ignored.is_empty() {
-        println!("accepted without any effect: {}", ignored.join(" "));
+        text += &format!("accepted without any effect: {}\n", ignored.join(" "));
     }
-    ExitCode::SUCCESS
+    report::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Variables of others that are read as well.
+fn others(lookup: impl Fn(&str) -> Option<String>) -> impl Iterator<Item = (String, String)> {
+    let names =
+        ["DEBUG", "LOG_LEVEL", "RUST_LOG", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"];
+    names.into_iter().filter_map(move |name| Some((name.to_owned(), lookup(name)?)))
 }
 
 fn is_setting(arg: &Arg) -> bool {
     !matches!(arg.get_id().as_str(), "help" | "version" | "config" | "no_config")
 }
 
-fn line(arg: &Arg, matches: &ArgMatches, file: &ConfigFile) -> (String, String, String) {
+fn line(
+    arg: &Arg,
+    matches: &ArgMatches,
+    file: &ConfigFile,
+    lookup: impl Fn(&str) -> Option<String>,
+) -> (String, String, String) {
     let id = arg.get_id().as_str();
     let name = arg.get_long().unwrap_or(id).to_owned();
+    // Many headers in one variable: it is read elsewhere.
+    let headers = lookup("MCP_SPAN_HEADER").filter(|text| !text.is_empty() && name == "header");
+    if let Some(headers) = headers.filter(|_| !is_explicit(matches, id)) {
+        let lines: Vec<String> = headers.lines().map(str::to_owned).collect();
+        return (name, hidden("header", &lines), "MCP_SPAN_HEADER".to_owned());
+    }
     let texts: Vec<String> = matches
         .get_raw(id)
         .into_iter()

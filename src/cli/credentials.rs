@@ -28,11 +28,23 @@ pub(super) struct Flags {
     pub(super) bearer_file: Option<PathBuf>,
 
     /// Send what this command prints as a bearer token; it is run again on 401 and 403
-    #[arg(long, value_name = "CMD", env = "MCP_SPAN_BEARER_COMMAND", group = "credential")]
+    #[arg(
+        long,
+        value_name = "CMD",
+        env = "MCP_SPAN_BEARER_COMMAND",
+        hide_env_values = true,
+        group = "credential"
+    )]
     pub(super) bearer_command: Option<String>,
 
     /// Send the headers that this command prints, as lines or as a JSON object
-    #[arg(long, value_name = "CMD", env = "MCP_SPAN_HEADER_COMMAND", group = "credential")]
+    #[arg(
+        long,
+        value_name = "CMD",
+        env = "MCP_SPAN_HEADER_COMMAND",
+        hide_env_values = true,
+        group = "credential"
+    )]
     pub(super) header_command: Option<String>,
 
     /// Give the command to the shell, in place of splitting it into words

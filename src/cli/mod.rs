@@ -72,7 +72,7 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
         (&parsed.cli.command, parsed.matches.subcommand())
         && let Some(command) = parsed.command.find_subcommand(name)
     {
-        return Ok(config::run(command, matches, &file, &ignored));
+        return config::run(command, matches, &file, &ignored);
     }
     run(parsed.cli, &ignored)
 }

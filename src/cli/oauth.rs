@@ -44,7 +44,12 @@ pub(super) struct OAuth {
     pub(super) oauth_scope: Option<String>,
 
     /// Do not tell the authorization server what the token is for
-    #[arg(long, env = "MCP_SPAN_OAUTH_NO_RESOURCE", value_parser = FalseyValueParser::new())]
+    #[arg(
+        long,
+        visible_alias = "disable-resource-parameter",
+        env = "MCP_SPAN_OAUTH_NO_RESOURCE",
+        value_parser = FalseyValueParser::new()
+    )]
     pub(super) oauth_no_resource: bool,
 
     /// The port of this machine to which the browser comes back [default: any]

@@ -39,6 +39,16 @@ fn misplaced(error: &clap::Error) -> Option<&'static str> {
     misplaced.then_some("there is one argument too many: only the URL stands without a flag, and a header is written --header 'Name: value'")
 }
 
+/// Prints `text`, which is all that the command was for. Whoever closes the pipe has seen enough.
+pub(super) fn print(text: &str) -> Result<(), std::io::Error> {
+    use std::io::{ErrorKind, Write};
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
+}
+
 /// A sentence, and exit code 2.
 pub(super) fn usage(usage: &Usage) -> ExitCode {
     eprintln!("mcp-span: {}", usage.0);
