@@ -9,6 +9,7 @@ pub mod edit;
 mod head;
 mod id;
 mod in_flight;
+mod members;
 mod outline;
 pub mod peek;
 pub mod reply;
@@ -16,6 +17,7 @@ pub mod reply;
 pub use head::{Malformed, parse_each};
 pub use id::Id;
 pub(crate) use in_flight::InFlight;
+pub use members::Members;
 pub use outline::{Outline, Outliner};
 
 /// One JSON-RPC message: its bytes, and what its head says.

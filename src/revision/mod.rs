@@ -1,6 +1,7 @@
 //! What differs between the revisions of the protocol: one table, asked by everybody else.
 
 pub mod envelope;
+pub mod translate;
 
 pub use envelope::Envelope;
 
