@@ -45,7 +45,8 @@
 //! let settings = http::Settings::new("https://example.com/mcp".parse()?);
 //! let client = stdio::open(tokio::io::stdin(), tokio::io::stdout(), settings.max_message);
 //! let server = http::open(settings)?;
-//! mcp_span::bridge::run(client, server, Default::default(), std::future::pending()).await;
+//! let (policy, eras) = Default::default();
+//! mcp_span::bridge::run(client, server, policy, eras, std::future::pending()).await;
 //! # Ok(())
 //! # }
 //! ```

@@ -273,6 +273,25 @@ pub const TRACE_QUEUE_BYTES: usize = 16 * 1024 * 1024;
 /// What the end of the program waits for the rest of a trace: a disk takes the whole queue sooner.
 pub const TRACE_FLUSH: Duration = Duration::from_secs(2);
 
+/// How many times a modern server may ask back before a call must have its answer. Real tools ask
+/// once or twice; the SDKs stop at 8 or 10.
+pub const INPUT_ROUNDS: u32 = 10;
+
+/// How long a question of a modern server's waits for the client's answer: a person may have to
+/// think, and the SDKs give them ten minutes as well.
+pub const INPUT_WAIT: Duration = Duration::from_secs(600);
+
+/// The pause before a call is made again that the server wants to see again without any input.
+pub const INPUT_PAUSE: Duration = Duration::from_millis(250);
+
+/// How long a subscription may remain unacknowledged before the client, who wants an answer to
+/// `resources/subscribe`, is told that all is well.
+pub const LISTEN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a server's era is remembered: a server that was brought up to date yesterday is asked
+/// anew today, and whoever starts many times a day pays for finding out once.
+pub const VERDICT_LIFE: Duration = Duration::from_secs(24 * 3600);
+
 /// How long the server may be silent while a request waits; `None` is for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {

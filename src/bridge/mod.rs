@@ -19,6 +19,7 @@ use crate::transport::{Incoming, Link, Written};
 mod client_says;
 mod core;
 mod delivery;
+mod eras;
 mod leaving;
 mod record;
 mod recover;
@@ -27,7 +28,8 @@ mod returned;
 mod stand_in;
 mod waiting;
 
-use core::{Core, Out};
+pub use eras::Eras;
+use eras::{Crossing, Translators};
 use leaving::late;
 
 /// Why the bridge has ended.
@@ -92,11 +94,11 @@ pub async fn run(
     client: Link,
     server: Link,
     policy: Policy,
+    eras: Eras,
     shutdown: impl Future<Output = ()>,
 ) -> Ended {
     let mut bridge = Bridge {
-        core: Core::new(policy, Instant::now()),
-        out: Out::default(),
+        crossing: Crossing::new(policy, eras),
         from_client: client.inbox,
         to_client: client.outbox,
         from_server: server.inbox,
@@ -119,7 +121,7 @@ pub async fn run(
     }
     debug!(?ended, "the bridge ends");
     // All ends are dropped now: both links close, each within its own limit.
-    drop(bridge);
+    let remembering = bridge.dismiss().finish();
     let written = client.written;
     let client = async {
         match ended {
@@ -128,7 +130,7 @@ pub async fn run(
         }
     };
     let server = timeout(limits::GOODBYE + limits::FLUSH, server.done);
-    let _ = tokio::join!(server, client);
+    let _ = tokio::join!(server, client, remembering);
     ended
 }
 
@@ -144,8 +146,7 @@ async fn all_read(mut done: JoinHandle<()>, written: &Written) {
 }
 
 struct Bridge {
-    core: Core,
-    out: Out,
+    crossing: Crossing,
     from_client: Receiver<Incoming>,
     to_client: Sender<Message>,
     from_server: Receiver<Incoming>,
@@ -156,52 +157,56 @@ struct Bridge {
 }
 
 impl Bridge {
+    /// Drops all ends.
+    fn dismiss(self) -> Translators {
+        self.crossing.translators
+    }
+
     /// Carries until there is nothing left to carry.
     async fn work(&mut self) -> Ended {
         loop {
             self.hand_over();
-            if self.core.is_finished() {
-                self.core.end_all(&late(), &mut self.out);
+            if self.crossing.core.is_finished() {
+                self.crossing.end_all(&late());
                 return Ended::ClientClosed;
             }
             let Some(to_server) = &self.to_server else { return Ended::ServerClosed };
-            let wake = self.core.wake_at();
+            let wake = self.crossing.wake_at();
             // A side that takes nothing is not read for: it would only pile up.
-            let client_takes = self.out.to_client.is_empty();
-            let server_takes = self.core.has_room();
+            let client_takes = self.crossing.for_client.is_empty();
+            let server_takes = self.crossing.core.has_room();
             let size = |queue: &VecDeque<Message>| queue.front().map_or(0, Weighed::size);
-            let (for_client, for_server) = (size(&self.out.to_client), size(&self.out.to_server));
+            let (for_client, for_server) =
+                (size(&self.crossing.for_client), size(&self.crossing.for_server));
             tokio::select! {
                 biased;
                 // Time first: a flood from either side must not hold it up.
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {
-                    self.core.tick(Instant::now(), &mut self.out);
+                    self.crossing.tick(Instant::now());
                 }
                 permit = self.to_client.reserve(for_client), if !client_takes => {
                     let Ok(permit) = permit else { return Ended::ClientDeaf };
-                    if let Some(message) = self.out.to_client.pop_front() {
+                    if let Some(message) = self.crossing.for_client.pop_front() {
                         permit.send(message);
                     }
                 }
-                permit = to_server.reserve(for_server), if !self.out.to_server.is_empty() => {
+                permit = to_server.reserve(for_server), if !self.crossing.for_server.is_empty() => {
                     let Ok(permit) = permit else { return Ended::ServerClosed };
-                    if let Some(message) = self.out.to_server.pop_front() {
+                    if let Some(message) = self.crossing.for_server.pop_front() {
                         permit.send(message);
                     }
                 }
                 incoming = self.from_server.recv(), if client_takes => match incoming {
-                    Some(incoming) => {
-                        self.core.server_says(incoming, Instant::now(), &mut self.out);
-                    }
+                    Some(incoming) => self.crossing.server_says(incoming, Instant::now()),
                     None => return Ended::ServerClosed,
                 },
                 incoming = self.from_client.recv(), if self.left_at.is_none() && server_takes => {
                     let now = Instant::now();
                     match incoming {
-                        Some(incoming) => self.core.client_says(incoming, now, &mut self.out),
+                        Some(incoming) => self.crossing.client_says(incoming, now),
                         None => {
                             self.left_at = Some(now);
-                            self.core.client_leaves(now, &mut self.out);
+                            self.crossing.client_leaves(now);
                         }
                     }
                 }
@@ -211,16 +216,17 @@ impl Bridge {
 
     /// Passes on what the other ends have room for, without waiting.
     fn hand_over(&mut self) {
-        while let Some(message) = self.out.to_client.pop_front() {
+        self.crossing.translate(Instant::now());
+        while let Some(message) = self.crossing.for_client.pop_front() {
             if let Err(message) = self.to_client.try_send(message) {
-                self.out.to_client.push_front(message);
+                self.crossing.for_client.push_front(message);
                 break;
             }
         }
         let Some(to_server) = &self.to_server else { return };
-        while let Some(message) = self.out.to_server.pop_front() {
+        while let Some(message) = self.crossing.for_server.pop_front() {
             if let Err(message) = to_server.try_send(message) {
-                self.out.to_server.push_front(message);
+                self.crossing.for_server.push_front(message);
                 break;
             }
         }
@@ -229,9 +235,9 @@ impl Bridge {
     /// The server's link has ended by itself: nobody will answer what is in flight.
     async fn server_is_gone(&mut self) {
         let error = Error::new(Kind::Closed, "The link to the server has ended");
-        self.core.end_all(&error, &mut self.out);
+        self.crossing.end_all(&error);
         let handing_over = async {
-            while let Some(message) = self.out.to_client.pop_front() {
+            while let Some(message) = self.crossing.for_client.pop_front() {
                 if self.to_client.send(message).await.is_err() {
                     return;
                 }
@@ -249,21 +255,22 @@ impl Bridge {
         let deadline = (left + quick).max(Instant::now()) + limits::GOODBYE;
         let finishing = async {
             if let Some(to_server) = self.to_server.take() {
-                while let Some(message) = self.out.to_server.pop_front() {
+                while let Some(message) = self.crossing.for_server.pop_front() {
                     if to_server.send(message).await.is_err() {
                         break;
                     }
                 }
             }
             loop {
-                while let Some(message) = self.out.to_client.pop_front() {
+                while let Some(message) = self.crossing.for_client.pop_front() {
                     if self.to_client.send(message).await.is_err() {
                         return false;
                     }
                 }
                 match self.from_server.recv().await {
                     Some(incoming) => {
-                        self.core.server_says(incoming, Instant::now(), &mut self.out);
+                        self.crossing.server_says(incoming, Instant::now());
+                        self.crossing.translate(Instant::now());
                     }
                     None => return true,
                 }

@@ -15,7 +15,8 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode, Failure> {
     let server = http::open(settings.http).map_err(|error| Usage::new(error.message))?;
     // A task of its own: it would be looked at for every message otherwise.
     let shutdown = tokio::spawn(told_to_leave());
-    bridge::run(client, server, settings.policy, async { drop(shutdown.await) }).await;
+    bridge::run(client, server, settings.policy, settings.eras, async { drop(shutdown.await) })
+        .await;
     drop(restore);
     Ok(ExitCode::SUCCESS)
 }

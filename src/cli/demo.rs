@@ -34,7 +34,13 @@ async fn walk(settings: Settings) -> Result<ExitCode, Failure> {
     println!("{dim}Times count from the start. Every line below has crossed the bridge.{dim:#}\n");
     let (client, near) = memory::pair();
     let server = http::open(settings.http).map_err(|error| Usage::new(error.message))?;
-    let bridge = tokio::spawn(bridge::run(near, server, settings.policy, std::future::pending()));
+    let bridge = tokio::spawn(bridge::run(
+        near,
+        server,
+        settings.policy,
+        settings.eras,
+        std::future::pending(),
+    ));
     let mut walk = Walk { link: client, start: Instant::now() };
     let went_well = walk.go().await;
     drop(walk);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap::ValueEnum;
 use clap::builder::FalseyValueParser;
 
 use super::values::{bytes, seconds, some_seconds};
@@ -104,4 +105,18 @@ pub(super) struct Link {
     /// Send this MCP-Protocol-Version in place of the negotiated one
     #[arg(long, value_name = "REVISION", env = "MCP_SPAN_PROTOCOL_VERSION")]
     pub(super) protocol_version: Option<String>,
+
+    /// Which era of the protocol is offered to the client and tried with the server
+    #[arg(long, value_name = "ERA", env = "MCP_SPAN_PROTOCOL", default_value = "auto")]
+    pub(super) protocol: ProtocolName,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ProtocolName {
+    /// Whatever the two speak, translated where they have nothing in common
+    Auto,
+    /// The server is never spoken to in the stateless way of 2026-07-28
+    Legacy,
+    /// The client is offered 2026-07-28, whatever the server speaks
+    Modern,
 }

@@ -122,7 +122,7 @@ pub(super) fn of(
             GrantName::Code => Grant::Code,
             GrantName::ClientCredentials => Grant::ClientCredentials,
         },
-        folder: typed.state_dir.clone().or_else(|| state_folder(&lookup)),
+        folder: folder(typed, &lookup),
         profile: typed.profile.clone(),
         show: Arc::new(move |page| show(page, browser.as_deref())),
     }))
@@ -132,6 +132,11 @@ fn key(path: &Path) -> Result<PrivateKey, Usage> {
     let wrong = |why: String| Usage::new(format!("--oauth-private-key {}: {why}", path.display()));
     let text = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
     PrivateKey::from_pem(&text).map_err(wrong)
+}
+
+/// Where state is kept.
+pub(super) fn folder(typed: &OAuth, lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    typed.state_dir.clone().or_else(|| state_folder(lookup))
 }
 
 /// Where programs keep what is neither configuration nor cache.

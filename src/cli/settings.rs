@@ -8,14 +8,15 @@ use ::http::header::AUTHORIZATION;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use super::link::Link;
+use super::link::{Link, ProtocolName};
 use super::report::Usage;
 use super::{args, credentials, headers, hub, oauth, proxy, tls};
 use crate::auth::oauth::OAuth;
 use crate::auth::{self, Credentials, Source};
-use crate::bridge::Policy;
+use crate::bridge::{Eras, Policy};
 use crate::limits::{self, Timeouts};
 use crate::net::{self, is_loopback};
+use crate::revision::translate::{Memory, Protocol};
 use crate::secret::{Scrubber, Secret, is_key, shown};
 use crate::transport::http::{self, basic_authorization};
 
@@ -24,6 +25,7 @@ use crate::transport::http::{self, basic_authorization};
 pub(super) struct Settings {
     pub(super) http: http::Settings,
     pub(super) policy: Policy,
+    pub(super) eras: Eras,
 }
 
 /// The settings for a connection to the URL that was typed.
@@ -50,6 +52,8 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     settings.http.scrubber = scrubber;
     settings.http.net.tls = tls::of(&typed.tls, |name| std::env::var_os(name))?;
     settings.policy.login_wait = typed.oauth.oauth_wait;
+    let folder = oauth::folder(&typed.oauth, lookup);
+    settings.eras.memory = folder.map(|folder| Memory::new(&folder, &settings.http.url));
     let login = oauth::of(&typed.oauth, &settings.http.scrubber, lookup)?;
     settings.http.credentials = sources.or_else(|| logins(login?, &settings.http)).map(Arc::new);
     Ok(settings)
@@ -116,7 +120,12 @@ pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
         cookies: !typed.no_cookies,
         ..http::Settings::new(url)
     };
-    Ok(Settings { http, policy })
+    let protocol = match typed.protocol {
+        ProtocolName::Auto => Protocol::Auto,
+        ProtocolName::Legacy => Protocol::Legacy,
+        ProtocolName::Modern => Protocol::Modern,
+    };
+    Ok(Settings { http, policy, eras: Eras { protocol, memory: None } })
 }
 
 /// One number for all; 0 for none.

@@ -23,6 +23,12 @@ impl Id {
         Self(serde_json::Value::from(text).to_string().into())
     }
 
+    /// An id of the bridge's own: a number.
+    #[must_use]
+    pub fn number(number: u64) -> Self {
+        Self(number.to_string().into())
+    }
+
     /// The JSON text.
     #[must_use]
     pub fn as_json(&self) -> &str {

@@ -29,6 +29,12 @@ pub fn method_not_found(id: &Id, method: &str) -> Message {
     failure(Some(id), -32601, &format!("Method not found: {method}"), None)
 }
 
+/// The refusal of a request whose parameters cannot be right.
+#[must_use]
+pub fn invalid_params(id: Option<&Id>, message: &str) -> Message {
+    failure(id, -32602, message, None)
+}
+
 /// A result of the bridge's own.
 #[must_use]
 pub fn result(id: &Id, result: &serde_json::Value) -> Message {
@@ -43,6 +49,33 @@ pub fn result(id: &Id, result: &serde_json::Value) -> Message {
         &Answer { jsonrpc: "2.0", id: &raw, result },
         Head::Response { id: Some(id.clone()), is_error: false },
     )
+}
+
+/// A result of the bridge's own, made of parts of other messages.
+#[must_use]
+pub fn raw_result(id: Option<&Id>, result: &str) -> Message {
+    let id_json = id.map_or("null", Id::as_json);
+    let text = format!(r#"{{"jsonrpc":"2.0","id":{id_json},"result":{result}}}"#);
+    let head = Head::Response { id: id.cloned(), is_error: false };
+    Message { bytes: Bytes::from(text), head }
+}
+
+/// A request of the bridge's own, made of parts of other messages.
+#[must_use]
+pub fn raw_request(id: &Id, method: &str, params: &str) -> Message {
+    let name = serde_json::Value::from(method);
+    let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{name},"params":{params}}}"#);
+    let head = Head::Request { id: id.clone(), method: method.into() };
+    Message { bytes: Bytes::from(text), head }
+}
+
+/// An error that somebody else wrote, as the answer to another request.
+#[must_use]
+pub fn raw_error(id: Option<&Id>, error: &str) -> Message {
+    let id_json = id.map_or("null", Id::as_json);
+    let text = format!(r#"{{"jsonrpc":"2.0","id":{id_json},"error":{error}}}"#);
+    let head = Head::Response { id: id.cloned(), is_error: true };
+    Message { bytes: Bytes::from(text), head }
 }
 
 /// Tells the server that nobody waits for `id` any more.
@@ -79,6 +112,15 @@ pub fn notification(method: &str) -> Message {
     }
     let head = Head::Notification { method: method.into() };
     write(&Notification { jsonrpc: "2.0", method }, head)
+}
+
+/// Tells a client that a resource may have changed.
+#[must_use]
+pub fn resource_updated(uri: &str) -> Message {
+    const METHOD: &str = "notifications/resources/updated";
+    let params = serde_json::json!({ "uri": uri });
+    let text = format!(r#"{{"jsonrpc":"2.0","method":"{METHOD}","params":{params}}}"#);
+    Message { bytes: Bytes::from(text), head: Head::Notification { method: METHOD.into() } }
 }
 
 /// A request of the bridge's own.

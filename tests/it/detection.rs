@@ -69,14 +69,14 @@ async fn a_json_rpc_error_is_an_answer_whatever_its_status() {
     // C9, C23
     for status in [400, 404] {
         let body =
-            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"No such method"}}"#;
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"No such luck"}}"#;
         let server = Server::start(move |r| {
             if is_get(r) { polite(r) } else { Reply::status(status, "application/json", body) }
         })
         .await;
         let mut bridge = Bridge::start(&[&server.url]);
         let answer = bridge.ask(INITIALIZE).await;
-        assert_eq!((&answer["id"], &answer["error"]["code"]), (&"init".into(), &(-32601).into()));
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&"init".into(), &(-32603).into()));
         assert_eq!(server.asked(), ["initialize"], "{status}");
     }
 }

@@ -46,6 +46,7 @@ mod credentials;
 mod delivery;
 mod demo;
 mod detection;
+mod eras;
 mod failures;
 mod faults;
 mod finding;

@@ -9,6 +9,11 @@ use std::collections::VecDeque;
 use crate::error::Error;
 use crate::message::Message;
 
+pub(crate) mod legacy_client;
+mod memory;
+
+pub use memory::Memory;
+
 /// The member of `_meta` that says which revision a request speaks.
 pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The member of `_meta` that says what the client can do.
@@ -51,4 +56,6 @@ pub(crate) enum Step {
         /// Why.
         error: Error,
     },
+    /// The server knows nothing of what was settled with it: it is to be opened anew.
+    SessionLost,
 }

@@ -1,0 +1,171 @@
+//! Where the two sides have no era in common, what crosses is translated on its way into the core
+//! and out of it; where they have one, it passes as it is.
+//!
+//! The core speaks the legacy era as soon as either side does: so sessions, recovery and the table
+//! of what may be sent again are the same for all. A modern client is translated between its link
+//! and the core, a modern server between the core and its link.
+
+use std::collections::VecDeque;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+use super::Policy;
+use super::core::{Core, Out};
+use crate::error::Error;
+use crate::limits;
+use crate::message::Message;
+use crate::net::backoff::entropy;
+use crate::revision::translate::legacy_client::LegacyClient;
+use crate::revision::translate::{Memory, Protocol, Step, Steps};
+use crate::transport::Incoming;
+
+/// Which eras are offered and tried, and what is known of the server.
+#[derive(Clone, Debug, Default)]
+pub struct Eras {
+    /// What is offered to the client and tried with the server.
+    pub protocol: Protocol,
+    /// Where the server's era is remembered from one run to the next.
+    pub memory: Option<Memory>,
+}
+
+/// The two translations, each asleep unless it is needed.
+#[derive(Debug)]
+pub(super) struct Translators {
+    legacy_client: LegacyClient,
+    steps: Steps,
+    memory: Option<Memory>,
+    writing: Option<JoinHandle<()>>,
+}
+
+impl Translators {
+    pub(super) fn new(eras: Eras) -> Self {
+        let known = eras.memory.as_ref().and_then(Memory::recall);
+        Self {
+            legacy_client: LegacyClient::new(eras.protocol, known, entropy()),
+            steps: Steps::new(),
+            memory: eras.memory,
+            writing: None,
+        }
+    }
+
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        self.legacy_client.wake_at()
+    }
+
+    fn remember(&mut self) {
+        if let Some(era) = self.legacy_client.take_finding()
+            && let Some(memory) = self.memory.clone()
+        {
+            // Not on this thread: a disk may be slow.
+            self.writing = Some(tokio::task::spawn_blocking(move || memory.keep(era)));
+        }
+    }
+
+    /// Waits until what was found out is written down, but not long.
+    pub(super) async fn finish(self) {
+        if let Some(writing) = self.writing {
+            let _ = timeout(limits::FLUSH, writing).await;
+        }
+    }
+}
+
+/// The core, and the words in which both sides hear of what it decides.
+#[derive(Debug)]
+pub(super) struct Crossing {
+    pub(super) core: Core,
+    /// What the core wants to be written, in the words of the era that it speaks.
+    pub(super) out: Out,
+    pub(super) translators: Translators,
+    /// The same in the words of those who will read it.
+    pub(super) for_client: VecDeque<Message>,
+    pub(super) for_server: VecDeque<Message>,
+}
+
+impl Crossing {
+    pub(super) fn new(policy: Policy, eras: Eras) -> Self {
+        Self {
+            core: Core::new(policy, Instant::now()),
+            out: Out::default(),
+            translators: Translators::new(eras),
+            for_client: VecDeque::new(),
+            for_server: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        [self.core.wake_at(), self.translators.wake_at()].into_iter().flatten().min()
+    }
+
+    /// Everything that is in flight ends with this error.
+    pub(super) fn end_all(&mut self, error: &Error) {
+        self.core.end_all(error, &mut self.out);
+        self.translate(Instant::now());
+    }
+
+    pub(super) fn client_says(&mut self, incoming: Incoming, now: Instant) {
+        self.core.client_says(incoming, now, &mut self.out);
+    }
+
+    pub(super) fn client_leaves(&mut self, now: Instant) {
+        self.core.client_leaves(now, &mut self.out);
+    }
+
+    pub(super) fn server_says(&mut self, incoming: Incoming, now: Instant) {
+        let translators = &mut self.translators;
+        if translators.legacy_client.is_through() {
+            return self.core.server_says(incoming, now, &mut self.out);
+        }
+        match incoming {
+            Incoming::Message(message) => {
+                translators.legacy_client.server_says(message, now, &mut translators.steps);
+            }
+            Incoming::Failed { message, error } => {
+                translators.legacy_client.failed(message, error, now, &mut translators.steps);
+            }
+            other => self.core.server_says(other, now, &mut self.out),
+        }
+        self.walk(now);
+    }
+
+    pub(super) fn tick(&mut self, now: Instant) {
+        self.core.tick(now, &mut self.out);
+        self.translators.legacy_client.tick(now, &mut self.translators.steps);
+        self.walk(now);
+    }
+
+    /// Brings what the core has written into the words of those who will read it.
+    pub(super) fn translate(&mut self, now: Instant) {
+        self.for_client.append(&mut self.out.to_client);
+        while let Some(message) = self.out.to_server.pop_front() {
+            self.pass_to_server(message, now);
+            self.for_client.append(&mut self.out.to_client);
+        }
+    }
+
+    fn pass_to_server(&mut self, message: Message, now: Instant) {
+        let translators = &mut self.translators;
+        if !translators.legacy_client.takes(&message) {
+            return self.for_server.push_back(message);
+        }
+        translators.legacy_client.client_says(message, now, &mut translators.steps);
+        self.walk(now);
+    }
+
+    /// Does what the translation of the server's side has led to.
+    fn walk(&mut self, now: Instant) {
+        while let Some(step) = self.translators.steps.pop_front() {
+            let incoming = match step {
+                Step::ToServer(message) => {
+                    self.for_server.push_back(message);
+                    continue;
+                }
+                Step::ToClient(message) => Incoming::Message(message),
+                Step::Failed { message, error } => Incoming::Failed { message, error },
+                Step::SessionLost => Incoming::SessionLost,
+            };
+            self.core.server_says(incoming, now, &mut self.out);
+        }
+        self.translators.remember();
+    }
+}

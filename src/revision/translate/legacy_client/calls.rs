@@ -1,0 +1,242 @@
+//! Requests on their way to a modern server, and the answers on their way back.
+
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::{Asked, Ids, Step, Steps, Translation, shapes};
+use crate::error::{Error, Kind};
+use crate::message::{Head, Id, Members, Message, peek, reply};
+use crate::revision::Revision;
+use crate::revision::translate::{
+    CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID,
+};
+
+/// What goes with every request to a modern server.
+#[derive(Clone, Debug)]
+pub(super) struct Envelope {
+    /// The revision, as JSON.
+    version: String,
+    capabilities: String,
+    client_info: Option<String>,
+    /// The level from which on the client wants to see log messages, as JSON.
+    level: Option<String>,
+}
+
+/// The levels that a client may ask for.
+const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+impl Envelope {
+    /// From what a legacy client says of itself when it opens.
+    pub(super) fn of(initialize: &Message) -> Self {
+        let members = Members::of_message(initialize).unwrap_or_default();
+        let params = members.get("params").and_then(Members::of).unwrap_or_default();
+        Self {
+            version: format!("\"{}\"", Revision::LATEST_MODERN),
+            capabilities: client_capabilities(params.get("capabilities").unwrap_or("{}")),
+            client_info: params.get("clientInfo").map(str::to_owned),
+            level: None,
+        }
+    }
+
+    /// The message in its envelope, under another id if it is a request.
+    pub(super) fn put_around(&self, message: &Message, id: Option<&Id>) -> Message {
+        let mut members = Members::of_message(message).unwrap_or_default();
+        self.fill(members.object("params").object("_meta"));
+        match id {
+            Some(id) => members.into_message_with_id(message.head(), id),
+            None => members.into_message(message.head().clone()),
+        }
+    }
+
+    fn fill<'a>(&'a self, meta: &mut Members<'a>) {
+        meta.set(PROTOCOL_VERSION, &*self.version);
+        meta.set(CLIENT_CAPABILITIES, &*self.capabilities);
+        if let Some(info) = &self.client_info {
+            meta.set(CLIENT_INFO, &**info);
+        }
+        if let Some(level) = &self.level {
+            meta.set(LOG_LEVEL, &**level);
+        }
+    }
+
+    /// The same request once more, with what the client has answered to the server's questions.
+    pub(super) fn put_around_retry(
+        &self,
+        request: &Message,
+        id: &Id,
+        answers: Option<String>,
+        state: Option<String>,
+    ) -> Message {
+        let mut members = Members::of_message(request).unwrap_or_default();
+        let params = members.object("params");
+        self.fill(params.object("_meta"));
+        if let Some(answers) = answers {
+            params.set("inputResponses", answers);
+        }
+        if let Some(state) = state {
+            params.set("requestState", state);
+        }
+        members.into_message_with_id(request.head(), id)
+    }
+}
+
+/// Without the tasks of either era: a legacy client knows nothing of a modern server's.
+fn client_capabilities(capabilities: &str) -> String {
+    let Some(mut members) = Members::of(capabilities) else { return "{}".to_owned() };
+    members.remove("tasks");
+    if members.has("extensions") {
+        members.object("extensions").remove("io.modelcontextprotocol/tasks");
+        members.drop_if_empty("extensions");
+    }
+    members.to_json()
+}
+
+impl Translation {
+    pub(super) fn client_asks(
+        &mut self,
+        request: Message,
+        ids: &mut Ids,
+        now: Instant,
+        out: &mut Steps,
+    ) {
+        match request.method() {
+            Some("ping") => {
+                out.push_back(Step::ToClient(reply::raw_result(request.id(), "{}")));
+            }
+            Some("logging/setLevel") => self.set_level(&request, out),
+            Some("resources/subscribe" | "resources/unsubscribe") => {
+                self.change_subscriptions(&request, ids, now, out);
+            }
+            _ => self.ask(request, 0, ids, out),
+        }
+    }
+
+    fn ask(&mut self, request: Message, rounds: u32, ids: &mut Ids, out: &mut Steps) {
+        let id = ids.number();
+        out.push_back(Step::ToServer(self.envelope.put_around(&request, Some(&id))));
+        self.asked.insert(id, Asked { request, rounds });
+    }
+
+    /// It is kept here, and goes with every request from now on.
+    fn set_level(&mut self, request: &Message, out: &mut Steps) {
+        let level = parameter(request, "level").filter(|level| LEVELS.contains(&level.as_str()));
+        let answer = match level {
+            Some(level) => {
+                self.envelope.level = Some(format!("\"{level}\""));
+                reply::raw_result(request.id(), "{}")
+            }
+            None => reply::invalid_params(request.id(), "Unknown log level"),
+        };
+        out.push_back(Step::ToClient(answer));
+    }
+
+    /// The answer to a request of the client's.
+    pub(super) fn answered(
+        &mut self,
+        asked: Asked,
+        answer: &Message,
+        ids: &mut Ids,
+        now: Instant,
+        out: &mut Steps,
+    ) {
+        let Some(id) = asked.request.id().cloned() else { return };
+        if matches!(answer.head(), Head::Response { is_error: true, .. }) {
+            return out.push_back(Step::ToClient(legacy_error(&asked.request, answer, &id)));
+        }
+        let Some(mut members) = Members::of_message(answer) else { return };
+        if !members.get("result").is_some_and(|raw| raw.starts_with('{')) {
+            // Not for us to mend.
+            let answer = members.into_message_with_id(answer.head(), &id);
+            return out.push_back(Step::ToClient(answer));
+        }
+        let result = members.object("result");
+        match result.text("resultType").as_deref() {
+            None | Some("complete") => {}
+            Some("input_required") => return self.ask_client(asked, result, ids, now, out),
+            Some(other) => {
+                let message = format!(
+                    "The server answered with a result of the kind {other:?}, which a client of \
+                     its revision cannot read"
+                );
+                let error = Error::new(Kind::BadResponse, message);
+                return out.push_back(Step::ToClient(reply::error(Some(&id), &error)));
+            }
+        }
+        for added in ["resultType", "ttlMs", "cacheScope"] {
+            result.remove(added);
+        }
+        match asked.request.method() {
+            Some("tools/list") => shapes::legacy_tools(result, &mut self.wrapped),
+            Some("tools/call") => {
+                let name = parameter(&asked.request, "name").unwrap_or_default();
+                shapes::legacy_content(result, self.wrapped.contains(&name));
+            }
+            _ => {}
+        }
+        out.push_back(Step::ToClient(members.into_message_with_id(answer.head(), &id)));
+    }
+
+    /// What a server tells: about a request, or on a subscription.
+    pub(super) fn server_tells(&mut self, message: Message, out: &mut Steps) {
+        if message.method() == Some("notifications/subscriptions/acknowledged") {
+            return self.acknowledged(&message, out);
+        }
+        let Some(subscription) = subscription(&message) else {
+            return out.push_back(Step::ToClient(message));
+        };
+        if !self.listening.is(&subscription) {
+            return debug!(?message, "of a subscription that is over");
+        }
+        let mut members = Members::of_message(&message).unwrap_or_default();
+        let params = members.object("params");
+        params.object("_meta").remove(SUBSCRIPTION_ID);
+        params.drop_if_empty("_meta");
+        members.drop_if_empty("params");
+        out.push_back(Step::ToClient(members.into_message(message.head().clone())));
+    }
+
+    /// Whether an answer says that the server knows none but the legacy era.
+    pub(super) fn is_refused_as_legacy(&self, answer: &Message) -> bool {
+        let Head::Response { id: Some(id), is_error: true } = answer.head() else { return false };
+        if !self.asked.contains_key(id) {
+            return false;
+        }
+        match peek::error_code(answer) {
+            Some((-32022, supported)) => {
+                !supported.is_empty() && !supported.iter().any(|name| Revision::is_modern(name))
+            }
+            // How the legacy servers of the TypeScript SDK refuse what comes without a session.
+            Some((-32000, _)) => memchr::memmem::find(answer.bytes(), b"not initialized").is_some(),
+            _ => false,
+        }
+    }
+}
+
+/// A resource that is not there has a code of its own in the older revisions.
+fn legacy_error(request: &Message, answer: &Message, id: &Id) -> Message {
+    let mut members = Members::of_message(answer).unwrap_or_default();
+    if request.method() == Some("resources/read") {
+        let error = members.object("error");
+        let names_uri = error.get("data").and_then(Members::of).is_some_and(|d| d.has("uri"));
+        if error.get("code") == Some("-32602") && names_uri {
+            error.set("code", "-32002");
+        }
+    }
+    members.into_message_with_id(answer.head(), id)
+}
+
+/// A member of the parameters that is a string.
+pub(super) fn parameter(message: &Message, name: &str) -> Option<String> {
+    let members = Members::of_message(message)?;
+    Members::of(members.get("params")?)?.text(name)
+}
+
+/// The subscription that a notification belongs to.
+pub(super) fn subscription(message: &Message) -> Option<Id> {
+    memchr::memmem::find(message.bytes(), b"subscriptionId")?;
+    let members = Members::of_message(message)?;
+    let params = Members::of(members.get("params")?)?;
+    let meta = Members::of(params.get("_meta")?)?;
+    Id::from_json(meta.get(SUBSCRIPTION_ID)?)
+}

@@ -1,0 +1,249 @@
+//! A legacy client at a modern server: its handshake is answered from `server/discover`, its
+//! requests get their envelope, and what the server wants to know comes to it as requests.
+//!
+//! As long as the server answers `initialize` itself, everything passes untouched.
+
+use std::collections::HashMap;
+
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::{Protocol, Step, Steps};
+use crate::error::Error;
+use crate::message::{Head, Id, Message, peek, reply};
+use crate::revision::Era;
+
+mod calls;
+mod inputs;
+mod listening;
+mod opening;
+mod shapes;
+#[cfg(test)]
+mod tests;
+
+use calls::Envelope;
+use inputs::Inputs;
+use listening::Listening;
+use opening::{Asking, Watching};
+
+/// The translation, or the watch for the moment when one is needed.
+#[derive(Debug)]
+pub(crate) struct LegacyClient {
+    protocol: Protocol,
+    /// What is known of the server from an earlier run, or found out in this one.
+    known: Option<Era>,
+    /// What was found out and not yet told.
+    finding: Option<Era>,
+    state: State,
+    ids: Ids,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Everything passes: the server speaks as the client does, or nobody has opened yet.
+    Through,
+    /// An `initialize` has passed; its answer tells the era.
+    Watching(Watching),
+    /// The server was asked in the modern way.
+    Asking(Asking),
+    /// The server is modern.
+    Translating(Box<Translation>),
+}
+
+/// What is known while messages are translated.
+#[derive(Debug)]
+struct Translation {
+    envelope: Envelope,
+    /// Requests that are out, by the id under which the server knows them.
+    asked: HashMap<Id, Asked>,
+    inputs: Inputs,
+    listening: Listening,
+    /// Tools whose structured results are wrapped, since the client knows only objects.
+    wrapped: std::collections::HashSet<String>,
+}
+
+/// A request of the client's, as it came.
+#[derive(Debug)]
+struct Asked {
+    request: Message,
+    /// How many times the server has asked back.
+    rounds: u32,
+}
+
+/// Ids of the bridge's own, towards either side.
+#[derive(Debug)]
+pub(super) struct Ids {
+    prefix: u64,
+    count: u64,
+}
+
+impl Ids {
+    pub(super) fn new(prefix: u64) -> Self {
+        Self { prefix, count: 0 }
+    }
+
+    /// Towards the server, which hears of nobody else's ids: a number.
+    pub(super) fn number(&mut self) -> Id {
+        self.count += 1;
+        Id::number(self.count)
+    }
+
+    /// Towards the client, whose own ids it must not meet.
+    pub(super) fn string(&mut self) -> Id {
+        self.count += 1;
+        Id::string(&format!("mcp-span-{:x}-{}", self.prefix, self.count))
+    }
+}
+
+impl LegacyClient {
+    /// `known`: what an earlier run found out about the server. `prefix`: some unpredictable bits.
+    pub(crate) fn new(protocol: Protocol, known: Option<Era>, prefix: u64) -> Self {
+        let known = known.filter(|_| protocol != Protocol::Legacy);
+        Self { protocol, known, finding: None, state: State::Through, ids: Ids::new(prefix) }
+    }
+
+    /// Whether a message on its way to the server is of interest here.
+    pub(crate) fn takes(&self, message: &Message) -> bool {
+        !matches!(self.state, State::Through) || is_initialize(message)
+    }
+
+    /// Whether what comes from the server passes untouched.
+    pub(crate) fn is_through(&self) -> bool {
+        matches!(self.state, State::Through)
+    }
+
+    /// The era of the server, if it was found out just now and is worth remembering.
+    pub(crate) fn take_finding(&mut self) -> Option<Era> {
+        self.finding.take()
+    }
+
+    pub(crate) fn client_says(&mut self, message: Message, now: Instant, out: &mut Steps) {
+        if is_initialize(&message) {
+            return self.open(message, out);
+        }
+        match &mut self.state {
+            State::Translating(translation) => {
+                translation.client_says(message, &mut self.ids, now, out);
+            }
+            State::Asking(asking) => asking.held.take(message, out),
+            State::Watching(watching) => watching.held.take(message, out),
+            State::Through => out.push_back(Step::ToServer(message)),
+        }
+    }
+
+    pub(crate) fn server_says(&mut self, message: Message, now: Instant, out: &mut Steps) {
+        match &mut self.state {
+            State::Through => out.push_back(Step::ToClient(message)),
+            State::Watching(_) => self.watch(message, out),
+            State::Asking(_) => self.discovered(message, now, out),
+            State::Translating(translation) => {
+                if translation.is_refused_as_legacy(&message) {
+                    return self.turn_legacy(&message, out);
+                }
+                translation.server_says(message, &mut self.ids, now, out);
+            }
+        }
+    }
+
+    /// A message that went to the server came back.
+    pub(crate) fn failed(&mut self, message: Message, error: Error, now: Instant, out: &mut Steps) {
+        match &mut self.state {
+            State::Asking(asking) if message.id() == Some(asking.id()) => {
+                self.discovery_failed(error, out);
+            }
+            State::Watching(watching) if watching.is_answered_by(message.id()) => {
+                self.initialize_failed(error, out);
+            }
+            State::Translating(translation) => translation.failed(message, error, now, out),
+            _ => out.push_back(Step::Failed { message, error }),
+        }
+    }
+
+    /// When [`Self::tick`] is due.
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        match &self.state {
+            State::Translating(translation) => {
+                let both = [translation.inputs.wake_at(), translation.listening.wake_at()];
+                both.into_iter().flatten().min()
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn tick(&mut self, now: Instant, out: &mut Steps) {
+        if let State::Translating(translation) = &mut self.state {
+            translation.resume_rounds(&mut self.ids, now, out);
+            translation.tick_listening(&mut self.ids, now, out);
+        }
+    }
+}
+
+impl Translation {
+    fn client_says(&mut self, message: Message, ids: &mut Ids, now: Instant, out: &mut Steps) {
+        match message.head() {
+            Head::Request { .. } => self.client_asks(message, ids, now, out),
+            Head::Notification { method } => match &**method {
+                "notifications/cancelled" => self.client_cancels(&message, out),
+                "notifications/initialized" => self.listen(ids, now, out),
+                // A modern server reads the roots when it asks for them, and asks for no progress.
+                "notifications/roots/list_changed" | "notifications/progress" => {}
+                _ => out.push_back(Step::ToServer(self.envelope.put_around(&message, None))),
+            },
+            Head::Response { .. } => self.client_answers(&message, ids, out),
+        }
+    }
+
+    fn server_says(&mut self, message: Message, ids: &mut Ids, now: Instant, out: &mut Steps) {
+        match message.head() {
+            Head::Response { id: Some(id), .. } => {
+                let id = id.clone();
+                if self.listening.is(&id) {
+                    return self.listening_ended(&id, &message, now, out);
+                }
+                match self.asked.remove(&id) {
+                    Some(asked) => self.answered(asked, &message, ids, now, out),
+                    None => debug!(?message, "an answer that nobody waits for was dropped"),
+                }
+            }
+            Head::Notification { .. } => self.server_tells(message, out),
+            // A modern server has no way to hear an answer.
+            Head::Request { .. } | Head::Response { id: None, .. } => {
+                debug!(?message, "dropped: a modern server cannot say this");
+            }
+        }
+    }
+
+    fn client_cancels(&mut self, notice: &Message, out: &mut Steps) {
+        let Some(id) = peek::cancelled_request(notice) else { return };
+        for own in self.inputs.withdraw(&id) {
+            let notice = reply::cancelled(&own, "The call was cancelled");
+            out.push_back(Step::ToClient(notice));
+        }
+        let wanted = id.canonical();
+        let is_it = |asked: &Asked| asked.request.id().is_some_and(|id| id.canonical() == wanted);
+        let found = self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(up, _)| up.clone());
+        if let Some(up) = found {
+            self.asked.remove(&up);
+            out.push_back(Step::ToServer(reply::cancelled(&up, "cancelled")));
+        }
+    }
+
+    fn failed(&mut self, message: Message, error: Error, now: Instant, out: &mut Steps) {
+        let Some(id) = message.id() else { return out.push_back(Step::Failed { message, error }) };
+        if self.listening.is(id) {
+            return self.listening_failed(&id.clone(), &error, now, out);
+        }
+        if let Some(asked) = self.asked.remove(id) {
+            if asked.rounds == 0 {
+                return out.push_back(Step::Failed { message: asked.request, error });
+            }
+            // It cannot begin anew: a person's answers were spent on it.
+            let answer = reply::error(asked.request.id(), &error);
+            out.push_back(Step::ToClient(answer));
+        }
+    }
+}
+
+fn is_initialize(message: &Message) -> bool {
+    matches!(message.head(), Head::Request { method, .. } if &**method == "initialize")
+}

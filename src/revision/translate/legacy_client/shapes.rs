@@ -1,0 +1,73 @@
+//! What a tool says of itself and gives back, in the forms that the older revisions know.
+
+use std::collections::HashSet;
+
+use memchr::memmem;
+use serde_json::value::RawValue;
+
+use crate::message::Members;
+
+/// The tools of a list: output schemas are objects, and tasks are not spoken of. Names of tools
+/// whose results have to be wrapped are noted.
+pub(super) fn legacy_tools(result: &mut Members<'_>, wrapped: &mut HashSet<String>) {
+    let Some(tools) = result.get("tools") else { return };
+    let is_concerned = |name: &str| memmem::find(tools.as_bytes(), name.as_bytes()).is_some();
+    if !is_concerned("outputSchema") && !is_concerned("execution") {
+        return;
+    }
+    let Ok(tools) = serde_json::from_str::<Vec<&RawValue>>(tools) else { return };
+    let tools: Vec<String> = tools.iter().map(|tool| legacy_tool(tool.get(), wrapped)).collect();
+    result.set("tools", format!("[{}]", tools.join(",")));
+}
+
+fn legacy_tool(tool: &str, wrapped: &mut HashSet<String>) -> String {
+    let Some(mut members) = Members::of(tool) else { return tool.to_owned() };
+    let name = members.text("name").unwrap_or_default();
+    let schema = members.get("outputSchema").and_then(wrapped_schema);
+    let has_tasks = members.has("execution");
+    match schema {
+        Some(schema) => {
+            members.set("outputSchema", schema);
+            wrapped.insert(name);
+        }
+        None => {
+            wrapped.remove(&name);
+            if !has_tasks {
+                return tool.to_owned();
+            }
+        }
+    }
+    if has_tasks {
+        members.object("execution").remove("taskSupport");
+        members.drop_if_empty("execution");
+    }
+    members.to_json()
+}
+
+/// A schema whose root is no object, as that of the member `result` of one; `None` if it is one.
+fn wrapped_schema(schema: &str) -> Option<String> {
+    let members = Members::of(schema)?;
+    if members.text("type").as_deref() == Some("object") {
+        return None;
+    }
+    let mut wrapper = Members::default();
+    wrapper.set("type", "\"object\"");
+    wrapper.set("properties", format!("{{\"result\":{schema}}}"));
+    wrapper.set("required", "[\"result\"]");
+    // References count from the root.
+    for shared in ["$defs", "definitions"] {
+        if let Some(definitions) = members.get(shared) {
+            wrapper.set(shared, definitions);
+        }
+    }
+    Some(wrapper.to_json())
+}
+
+/// Structured content is an object in the older revisions.
+pub(super) fn legacy_content(result: &mut Members<'_>, is_wrapped: bool) {
+    let Some(content) = result.get("structuredContent") else { return };
+    if is_wrapped || !content.starts_with('{') {
+        let wrapper = format!("{{\"result\":{content}}}");
+        result.set("structuredContent", wrapper);
+    }
+}
