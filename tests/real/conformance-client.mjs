@@ -1,7 +1,9 @@
-// The client that the conformance suite starts: plain JSON-RPC on the bridge's stdin and stdout.
+// The client that the conformance suite starts: plain JSON-RPC on the bridge's stdin and stdout, in the era of the
+// scenario or, with FORCE_ERA=legacy or modern, in the other one, which the bridge has to translate.
 import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -11,7 +13,9 @@ const EXIT_MS = 2_000;
 
 const url = process.argv.at(-1);
 const scenario = process.env.MCP_CONFORMANCE_SCENARIO;
-const protocolVersion = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? "2025-11-25";
+const asked = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? "2025-11-25";
+const isModern = process.env.FORCE_ERA ? process.env.FORCE_ERA === "modern" : asked >= "2026";
+const protocolVersion = isModern === asked >= "2026" ? asked : isModern ? "2026-07-28" : "2025-11-25";
 if (!process.env.BRIDGE || !scenario) {
   console.error("BRIDGE (the program under test) and MCP_CONFORMANCE_SCENARIO must be set");
   process.exit(2);
@@ -20,6 +24,18 @@ if (!process.env.BRIDGE || !scenario) {
 const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? "{}");
 const env = { ...process.env };
 const flags = [];
+// This client insists on an answer to server/discover.
+if (process.env.FORCE_ERA === "modern") flags.push("--protocol", "modern");
+// Some mocks answer initialize as no server of this revision does, or count it against the client. There the
+// bridge already knows, as it does from its second start on, that the server is a modern one.
+const ACCEPTS_INITIALIZE = ["request-metadata", "http-standard-headers", "http-custom-headers", "http-invalid-tool-headers"];
+if (!isModern && asked >= "2026" && ACCEPTS_INITIALIZE.includes(scenario)) {
+  const folder = join(process.env.MCP_SPAN_STATE_DIR, "eras");
+  const name = createHash("sha256").update(new URL(url).href).digest("hex").slice(0, 32);
+  mkdirSync(folder, { recursive: true });
+  const verdict = { era: "modern", found: Math.floor(Date.now() / 1000) };
+  writeFileSync(join(folder, `${name}.json`), JSON.stringify(verdict));
+}
 if (scenario.startsWith("auth/")) {
   // Registered clients have their id from the suite; all others may point to a document.
   if (context.client_id) flags.push("--oauth-client-id", context.client_id);
@@ -80,48 +96,88 @@ function receive(line) {
   }
 }
 
-async function initialize() {
-  await request("initialize", {
-    protocolVersion,
-    capabilities: { elicitation: { form: { applyDefaults: true } } },
-    clientInfo: { name: "conformance-client", version: "1.0.0" },
-  });
+const clientInfo = { name: "conformance-client", version: "1.0.0" };
+const capabilities = { roots: {}, sampling: {}, elicitation: { form: { applyDefaults: true } } };
+const envelope = {
+  "io.modelcontextprotocol/protocolVersion": protocolVersion,
+  "io.modelcontextprotocol/clientInfo": clientInfo,
+  "io.modelcontextprotocol/clientCapabilities": capabilities,
+};
+
+// A request in the client's era, which has been opened.
+const ask = (method, params = {}) => request(method, isModern ? { ...params, _meta: envelope } : params);
+
+async function open() {
+  if (isModern) {
+    if (process.env.FORCE_ERA) await ask("server/discover");
+    return;
+  }
+  await request("initialize", { protocolVersion, capabilities, clientInfo });
   notify("notifications/initialized");
 }
 
+// A call may come back with questions; their answers go with the next round of it.
+async function call(name, args) {
+  let result = await ask("tools/call", { name, arguments: args });
+  while (isModern && result.resultType === "input_required") {
+    const given = Object.entries(result.inputRequests ?? {}).map(([key, { method, params }]) => [
+      key,
+      answers[method](params ?? {}),
+    ]);
+    const { requestState } = result;
+    const inputResponses = Object.fromEntries(given);
+    result = await ask("tools/call", { name, arguments: args, inputResponses, requestState });
+  }
+  return result;
+}
+
+async function list() {
+  await open();
+  return (await ask("tools/list")).tools;
+}
+
 async function listAndCallEach(argumentsOf = () => ({})) {
-  await initialize();
-  const { tools } = await request("tools/list", {});
-  for (const { name } of tools) {
-    const result = await request("tools/call", { name, arguments: argumentsOf(name) });
+  for (const { name } of await list()) {
+    const result = await call(name, argumentsOf(name));
     if (result.isError) throw new Error(`${name} failed: ${JSON.stringify(result)}`);
   }
 }
 
-const isModern = protocolVersion >= "2026";
-const envelope = {
-  "io.modelcontextprotocol/protocolVersion": protocolVersion,
-  "io.modelcontextprotocol/clientInfo": { name: "conformance-client", version: "1.0.0" },
-  "io.modelcontextprotocol/clientCapabilities": {},
-};
-const params = (given = {}) => (isModern ? { ...given, _meta: envelope } : given);
-
 // Whatever the authorization is like, the client only wants to list and to call.
 async function listAndCallOnce() {
-  if (!isModern) await initialize();
-  const { tools } = await request("tools/list", params());
-  for (const { name } of tools) await request("tools/call", params({ name, arguments: {} }));
+  for (const { name } of await list()) await ask("tools/call", { name, arguments: {} });
+}
+
+async function oneOfEach() {
+  await listAndCallEach();
+  for (const { uri } of (await ask("resources/list")).resources) await ask("resources/read", { uri });
+  for (const { name } of (await ask("prompts/list")).prompts) await ask("prompts/get", { name });
+}
+
+async function callAsTold() {
+  await list();
+  for (const { name, arguments: args } of context.toolCalls) await call(name, args);
+}
+
+async function giveSchemaBack() {
+  const tools = await list();
+  const { inputSchema: schema } = tools.find(({ name }) => name !== "json_schema_echo");
+  await call("json_schema_echo", { schema });
 }
 
 // One entry for each scenario that the suite may ask for.
 const scenarios = {
-  initialize: async () => {
-    await initialize();
-    await request("tools/list", {});
-  },
+  initialize: list,
   tools_call: () => listAndCallEach(() => ({ a: 5, b: 3 })),
   "elicitation-sep1034-client-defaults": () => listAndCallEach(),
   "sse-retry": () => listAndCallEach(),
+  "request-metadata": list,
+  "sep-2322-client-request-state": () => listAndCallEach(),
+  "http-standard-headers": oneOfEach,
+  "http-custom-headers": callAsTold,
+  "http-invalid-tool-headers": () => listAndCallEach(() => ({ region: "here" })),
+  "json-schema-ref-no-deref": list,
+  "json-schema-2020-12-preservation": giveSchemaBack,
 };
 
 async function reapBridge() {

@@ -25,6 +25,11 @@ impl Peers {
         &self.scripts
     }
 
+    /// Where the peers are installed, and where what is learnt of them is written.
+    pub(crate) fn installed(&self) -> &Path {
+        &self.installed
+    }
+
     /// A file of an installed npm package.
     pub(crate) fn package_file(&self, path: &str) -> PathBuf {
         self.installed.join("node_modules").join(path)
@@ -49,6 +54,13 @@ impl Peers {
         let mut command = Command::new(self.installed.join("venv/bin/python"));
         // Warnings on deprecated features of the protocol are of no interest here.
         command.args(["-W", "ignore"]).arg(self.scripts.join(script));
+        stay_local(&mut command);
+        command
+    }
+
+    /// A program on the Rust SDK: `client` or `server`.
+    pub(crate) fn rmcp(&self, program: &str) -> Command {
+        let mut command = Command::new(self.installed.join("rmcp/debug").join(program));
         stay_local(&mut command);
         command
     }

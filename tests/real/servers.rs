@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
@@ -128,10 +129,30 @@ pub(crate) fn everything_program(peers: &Peers) -> PathBuf {
 
 /// A small server that speaks 2026-07-28 and the older revisions, without sessions.
 pub(crate) fn modern(peers: &Peers) -> Server {
-    let mut process = Process::start(&mut peers.node_script("servers/modern.mjs"));
+    telling_its_url(&mut peers.node_script("servers/modern.mjs"))
+}
+
+/// The same server without the older revisions.
+pub(crate) fn modern_only(peers: &Peers) -> Server {
+    telling_its_url(peers.node_script("servers/modern.mjs").arg("strict"))
+}
+
+/// A small server on the Python SDK, of both eras.
+pub(crate) fn python(peers: &Peers) -> Server {
+    telling_its_url(&mut peers.python_script("servers/py2.py"))
+}
+
+/// The same on the Rust SDK.
+pub(crate) fn rmcp(peers: &Peers) -> Server {
+    telling_its_url(&mut peers.rmcp("server"))
+}
+
+/// Starts a server that prints its URL as soon as it can be reached there.
+fn telling_its_url(command: &mut Command) -> Server {
+    let mut process = Process::start(command);
     match process.wait_for_line(START, |line| line.starts_with("http://")) {
         Some(url) => Server { process, url },
-        None => panic!("the modern server does not start:\n{}", process.output()),
+        None => panic!("{command:?} does not start:\n{}", process.output()),
     }
 }
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the real peers (servers, client SDKs, conformance suite, nginx) into target/real.
+# Installs the real peers (servers, client SDKs, conformance suite, nginx) into target/real, and
+# builds those on the Rust SDK there.
 set -eu
 
 HERE=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
@@ -16,8 +17,8 @@ need() {
 }
 
 checksum() {
-    cat "$HERE/setup.sh" "$HERE/package.json" "$HERE/package-lock.json" "$HERE/requirements.txt" |
-        cksum
+    cat "$HERE/setup.sh" "$HERE/package.json" "$HERE/package-lock.json" "$HERE/requirements.txt" \
+        "$HERE/rmcp/Cargo.toml" "$HERE/rmcp/Cargo.lock" "$HERE/rmcp/src/bin/"*.rs | cksum
 }
 
 # Whether this nginx runs, and was built with what the tests need of it.
@@ -90,6 +91,7 @@ fi
 
 need node "install Node.js 20 or newer (Debian: apt install nodejs)."
 need npm "install npm 10 or newer (Debian: apt install npm)."
+need cargo "install Rust (https://rustup.rs)."
 need python3 "install Python 3.11 or newer (Debian: apt install python3)."
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
     echo "setup.sh: Python 3.11 or newer is needed: install it and put it first in PATH." >&2
@@ -113,6 +115,9 @@ rm -rf "$PEERS/venv"
 python3 -m venv "$PEERS/venv"
 "$PEERS/venv/bin/python" -m pip install --quiet --disable-pip-version-check \
     --require-hashes -r "$HERE/requirements.txt"
+
+# By itself: what the package above is built with has no part in it.
+(cd "$HERE/rmcp" && CARGO_TARGET_DIR="$PEERS/rmcp" cargo build --quiet --locked)
 
 checksum >"$STAMP"
 echo "real peers were installed in target/real"

@@ -23,15 +23,28 @@ function addTools(server) {
   );
   server.registerTool(
     "slow",
-    { description: "Reports progress", inputSchema: z.object({ steps: z.number(), pauseMs: z.number() }) },
+    {
+      description: "Reports progress",
+      inputSchema: z.object({ steps: z.number(), pauseMs: z.number(), label: z.string().optional() }),
+    },
     slow,
+  );
+  server.registerTool(
+    "was-cancelled",
+    { description: "Whether that call was cancelled", inputSchema: z.object({ label: z.string() }) },
+    ({ label }) => text(String(cancelled.has(label))),
   );
 }
 
-async function slow({ steps, pauseMs }, context) {
+// The labels of calls that were cancelled.
+const cancelled = new Set();
+
+async function slow({ steps, pauseMs, label }, context) {
+  context.mcpReq.signal.addEventListener("abort", () => cancelled.add(label));
   const progressToken = context.mcpReq._meta?.progressToken;
   for (let progress = 1; progress <= steps; progress += 1) {
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    if (context.mcpReq.signal.aborted) break;
     if (progressToken === undefined) continue;
     const params = { progressToken, progress, total: steps, message: `step ${progress}` };
     await context.mcpReq.notify({ method: "notifications/progress", params });
