@@ -10,6 +10,7 @@
 mod behind_nginx;
 mod compare;
 mod conformance;
+mod conformance_list;
 mod hub;
 mod hub_restart;
 mod matrix;
