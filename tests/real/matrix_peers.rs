@@ -119,7 +119,8 @@ impl Client {
 
     /// The Rust SDK has no HTTP+SSE.
     pub(crate) fn reaches_directly(&self, server: &ServerKind) -> bool {
-        !self.is_translated(server) && !(server.is_sse && self.family == Family::Rust)
+        let knows_transport = self.family != Family::Rust || !server.is_sse;
+        knows_transport && !self.is_translated(server)
     }
 }
 
