@@ -24,7 +24,7 @@ mod tests;
 use calls::Envelope;
 use inputs::Inputs;
 use listening::Listening;
-use opening::{Asking, Watching};
+use opening::{Asking, Offer, Watching};
 
 /// The translation, or the watch for the moment when one is needed.
 #[derive(Debug)]
@@ -53,6 +53,7 @@ enum State {
 /// What is known while messages are translated.
 #[derive(Debug)]
 struct Translation {
+    offer: Offer,
     envelope: Envelope,
     /// Requests that are out, by the id under which the server knows them.
     asked: HashMap<Id, Asked>,
@@ -120,6 +121,9 @@ impl LegacyClient {
     pub(crate) fn client_says(&mut self, message: Message, now: Instant, out: &mut Steps) {
         if is_initialize(&message) {
             return self.open(message, out);
+        }
+        if self.close(&message, out) {
+            return;
         }
         match &mut self.state {
             State::Translating(translation) => {

@@ -87,10 +87,44 @@ impl Held {
 impl LegacyClient {
     /// The client opens, or the core does so again in its name.
     pub(super) fn open(&mut self, initialize: Message, out: &mut Steps) {
+        let held = match std::mem::replace(&mut self.state, State::Through) {
+            State::Translating(mut translation) => {
+                // What is in flight stays so; the server has said what it is.
+                let answer = translation.offer.initialize_result(&initialize);
+                out.push_back(Step::ToClient(answer));
+                translation.envelope = Envelope::of(&initialize);
+                self.state = State::Translating(translation);
+                return;
+            }
+            State::Watching(watching) => watching.held,
+            State::Asking(asking) => asking.held,
+            State::Through => Held::default(),
+        };
         if self.known == Some(Era::Modern) {
-            return self.ask(initialize, None, Held::default(), out);
+            return self.ask(initialize, None, held, out);
         }
-        self.pass(initialize, Held::default(), out);
+        self.pass(initialize, held, out);
+    }
+
+    /// The client takes back its `initialize`: it gets no answer. `false`: another request is meant.
+    pub(super) fn close(&mut self, notice: &Message, out: &mut Steps) -> bool {
+        let (initialize, asked) = match &self.state {
+            State::Watching(watching) => (&watching.initialize, watching.initialize.id()),
+            State::Asking(asking) => (&asking.initialize, Some(&asking.id)),
+            State::Through | State::Translating(_) => return false,
+        };
+        let cancelled = peek::cancelled_request(notice).map(|id| id.canonical());
+        if cancelled.is_none() || cancelled != initialize.id().map(Id::canonical) {
+            return false;
+        }
+        out.extend(asked.map(|id| Step::ToServer(reply::cancelled(id, "cancelled"))));
+        match std::mem::replace(&mut self.state, State::Through) {
+            State::Watching(Watching { held, .. }) | State::Asking(Asking { held, .. }) => {
+                held.release(out);
+            }
+            State::Through | State::Translating(_) => {}
+        }
+        true
     }
 
     fn pass(&mut self, initialize: Message, held: Held, out: &mut Steps) {
@@ -153,8 +187,9 @@ impl LegacyClient {
         self.known = Some(Era::Modern);
         let answer = offer.initialize_result(&asking.initialize);
         out.push_back(Step::ToClient(answer));
-        let listening = Listening::new(offer.filter);
+        let listening = Listening::new(offer.filter.clone());
         let mut translation = Translation {
+            offer,
             envelope: asking.envelope,
             asked: Default::default(),
             inputs: Inputs::default(),
@@ -201,12 +236,15 @@ impl LegacyClient {
         self.known = None;
         self.finding = Some(Era::Legacy);
         out.push_back(Step::SessionLost);
+        let changed = Error::new(Kind::NoResponse, "The server was replaced by another");
+        translation.inputs.end_all(&changed, out);
+        translation.listening.end_all(&changed, out);
         for (id, asked) in translation.asked {
             let error = if Some(&id) == refusal.id() {
                 // It was turned away: it may go out again when there is a session.
-                Error::new(Kind::Closed, "The server has changed").not_delivered()
+                Error { kind: Kind::Closed, ..changed.clone().not_delivered() }
             } else {
-                Error::new(Kind::NoResponse, "The server has changed")
+                changed.clone()
             };
             out.push_back(Step::Failed { message: asked.request, error });
         }
@@ -228,7 +266,7 @@ fn names_modern(answer: &Message) -> bool {
 
 /// What a modern server says of itself.
 #[derive(Debug)]
-struct Offer {
+pub(super) struct Offer {
     capabilities: String,
     server_info: String,
     instructions: Option<String>,
@@ -259,7 +297,7 @@ impl Offer {
         })
     }
 
-    fn initialize_result(&self, initialize: &Message) -> Message {
+    pub(super) fn initialize_result(&self, initialize: &Message) -> Message {
         let mut result = Members::default();
         let version = serde_json::Value::from(client_version(initialize)).to_string();
         result.set("protocolVersion", version);
