@@ -100,7 +100,7 @@ async fn profiles_keep_accounts_apart() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_is_kept_is_for_the_owner_alone() {
+async fn one_mcp_517_what_is_kept_is_for_the_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let mode =
         |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -21,6 +21,8 @@
 //! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
 //! - `login`: when and how one happens. `login_faults`: what goes wrong. `tokens`: what comes of it,
 //!   and how it is kept fresh. `clients`: who we are to a provider. `accounts`: what a person sees.
+//!   `discovery`: who gives out tokens. `browsers`: what a person logs in with. `keeping`: tokens at
+//!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file.
@@ -37,6 +39,7 @@
 mod accounts;
 mod answers;
 mod away;
+mod browsers;
 mod cancelling;
 mod clients;
 mod compat;
@@ -46,6 +49,7 @@ mod credentials;
 mod delivery;
 mod demo;
 mod detection;
+mod discovery;
 mod failures;
 mod faults;
 mod finding;
@@ -54,6 +58,7 @@ mod going;
 mod handshake;
 mod http2;
 mod identity;
+mod keeping;
 mod legacy_away;
 mod legacy_calls;
 mod legacy_lost;
@@ -73,6 +78,7 @@ mod seeing;
 mod server_stream;
 mod sessions;
 mod soak;
+mod standing_in;
 mod stdio;
 mod support;
 mod timeouts;
