@@ -121,6 +121,9 @@ async fn a_damaged_store_is_a_warning_and_a_login() {
     provider.ready(&[]).await;
     let kept = provider.kept();
     std::fs::write(&kept, "{\"token\": \"hidden-to").unwrap();
+    let status = provider.run("status", &[]).await;
+    assert_eq!(status.status.code(), Some(1), "{status:?}");
+    assert!(text(&status.stderr).contains("damaged"), "{status:?}");
     let bridge = provider.ready(&[]).await;
     let (_, _, stderr) = bridge.finish().await;
     assert!(stderr.contains("damaged"), "{stderr}");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Bridge, INITIALIZE, Manners, Provider, soon};
+use crate::support::{Bridge, INITIALIZE, Manners, Provider, Request, soon};
 
 /// The port of this machine that a page leads back to.
 fn port_of(page: &str) -> u16 {
@@ -98,6 +98,6 @@ async fn a_client_comes_back_to_the_port_it_was_registered_with_or_is_registered
     provider.desk.expire();
     provider.ready(&[]).await;
     assert_ne!(port_of(&provider.pages()[2]), ports[0]);
-    let registered: Vec<Value> = provider.at("/register").iter().map(|r| r.json()).collect();
+    let registered: Vec<Value> = provider.at("/register").iter().map(Request::json).collect();
     assert_eq!(registered.len(), 2, "{registered:?}");
 }

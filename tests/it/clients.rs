@@ -1,13 +1,13 @@
 //! Who we are to a provider: registered on the spot or by hand, with a secret, a key or a document;
 //! and what we ask for.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use serde_json::{Value, json};
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::desk::refusal;
 use crate::support::provider::place;
@@ -90,6 +90,27 @@ async fn a_client_of_its_own_right_needs_no_person() {
     assert_eq!(provider.grants("client_credentials"), 2);
     let (_, _, stderr) = bridge.finish().await;
     assert_eq!(stderr, "");
+    assert!(provider.pages().is_empty());
+}
+
+#[tokio::test]
+async fn a_client_of_its_own_right_gets_more_scope_without_a_person() {
+    let manners = Manners {
+        proof: "client_secret_post",
+        known: Some(("by-hand", "hidden: %s")),
+        needs: &[("tools/call", "write")],
+        ..Manners::default()
+    };
+    let provider = Provider::start(manners).await;
+    let args =
+        [&BY_HAND[..], &["--oauth-grant", "client-credentials", "--no-server-stream"]].concat();
+    let mut bridge = provider.bridge_with(&args, &SECRET);
+    bridge.handshake().await;
+    let answer = bridge.ask(request(1, "tools/call")).await;
+    assert!(answer["result"].is_object(), "{answer}");
+    let forms = provider.forms();
+    let scopes: Vec<&str> = forms.iter().map(|form| form.get("scope")).collect();
+    assert_eq!(scopes, ["read", "read write"]);
     assert!(provider.pages().is_empty());
 }
 

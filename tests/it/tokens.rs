@@ -54,6 +54,21 @@ async fn two_processes_at_expiry_refresh_once_between_them() {
 }
 
 #[tokio::test]
+async fn sixty_requests_of_three_processes_at_expiry_cause_one_refresh() {
+    // protocol d 7; peers b 23
+    let provider = Provider::start(Manners::default()).await;
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        all.push(provider.ready(&["--no-server-stream"]).await);
+    }
+    provider.desk.expire();
+    let [first, second, third] = &mut all[..] else { panic!("three were started") };
+    tokio::join!(all_answer(first, 20), all_answer(second, 20), all_answer(third, 20));
+    assert_eq!(provider.grants("refresh_token"), 1);
+    assert_eq!(provider.desk.replayed(), 0);
+}
+
+#[tokio::test]
 async fn two_processes_with_an_old_token_refresh_once_before_they_ask() {
     let lifetimes = (json!(29), json!(3600));
     let provider = Provider::start(Manners { lifetimes, ..Manners::default() }).await;
