@@ -21,11 +21,11 @@
 //! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
 //! - `login`: when and how one happens. `login_faults`: what goes wrong. `tokens`: what comes of it,
 //!   and how it is kept fresh. `clients`: who we are to a provider. `accounts`: what a person sees.
-//!   `discovery`: who gives out tokens. `browsers`: what a person logs in with. `keeping`: tokens at
-//!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file.
+//! - `discovery`: who gives out tokens. `browsers`: what a person logs in with. `keeping`: tokens at
+//!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
 //!   `http2`: many requests on one connection.
 //! - `demo`: the embedded server.
