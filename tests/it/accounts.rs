@@ -100,7 +100,7 @@ async fn profiles_keep_accounts_apart() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_is_kept_is_for_the_owner_alone() {
+async fn one_mcp_517_what_is_kept_is_for_the_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let mode =
         |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -121,6 +121,9 @@ async fn a_damaged_store_is_a_warning_and_a_login() {
     provider.ready(&[]).await;
     let kept = provider.kept();
     std::fs::write(&kept, "{\"token\": \"hidden-to").unwrap();
+    let status = provider.run("status", &[]).await;
+    assert_eq!(status.status.code(), Some(1), "{status:?}");
+    assert!(text(&status.stderr).contains("damaged"), "{status:?}");
     let bridge = provider.ready(&[]).await;
     let (_, _, stderr) = bridge.finish().await;
     assert!(stderr.contains("damaged"), "{stderr}");

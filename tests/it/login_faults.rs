@@ -42,7 +42,7 @@ const METADATA: &str = "/.well-known/oauth-authorization-server";
 const RESOURCE: &str = "/.well-known/oauth-protected-resource/mcp";
 
 #[tokio::test]
-async fn metadata_that_does_not_fit_together_is_refused() {
+async fn rmcp_937_metadata_that_does_not_fit_together_is_refused() {
     // protocol d: resource, issuer, PKCE
     let good = Manners::default();
     let edited = |edit_metadata| Manners { edit_metadata, ..Manners::default() };
@@ -57,7 +57,7 @@ async fn metadata_that_does_not_fit_together_is_refused() {
 }
 
 #[tokio::test]
-async fn addresses_that_no_browser_should_see_are_refused() {
+async fn cve_2025_6514_addresses_that_no_browser_should_see_are_refused() {
     // CVE-2025-6514; peers c
     let edited = |edit_metadata| Manners { edit_metadata, ..Manners::default() };
     let none = "neither http nor https";
@@ -79,7 +79,7 @@ async fn addresses_that_no_browser_should_see_are_refused() {
 }
 
 #[tokio::test]
-async fn the_browser_gets_the_address_as_one_argument_and_no_shell_sees_it() {
+async fn cve_2025_6514_the_browser_gets_the_address_as_one_argument_and_no_shell_sees_it() {
     // CVE-2025-6514
     let edit_metadata: fn(&mut Value, &str) = |d, origin| {
         d["authorization_endpoint"] =
@@ -95,7 +95,7 @@ async fn the_browser_gets_the_address_as_one_argument_and_no_shell_sees_it() {
 }
 
 #[tokio::test]
-async fn a_public_server_cannot_make_us_ask_our_own_network() {
+async fn rmcp_935_a_public_server_cannot_make_us_ask_our_own_network() {
     // peers c; the address of the server is a name that only the proxy knows
     let private = Server::start(polite).await;
     let challenge = format!("Bearer resource_metadata=\"{}\"", private.url);
@@ -179,6 +179,8 @@ async fn where_no_client_can_be_registered_the_error_says_what_to_do() {
     let error = fails_early(manners, "knows no client of ours").await;
     let hint = error["data"]["hint"].as_str().unwrap();
     assert!(hint.contains("--oauth-client-id") && hint.contains("http://127.0.0.1:"), "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains(" wants a login, and http://127.0.0.1:"), "and where: {error}");
 }
 
 #[tokio::test]
@@ -204,7 +206,7 @@ async fn what_is_no_metadata_is_not_taken_for_it() {
 }
 
 #[tokio::test]
-async fn discovery_does_not_follow_to_another_origin() {
+async fn rmcp_936_discovery_does_not_follow_to_another_origin() {
     // protocol d 3
     let thief = Server::start(polite).await;
     for path in [METADATA, RESOURCE] {

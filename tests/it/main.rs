@@ -24,6 +24,8 @@
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file.
+//! - `discovery`: who gives out tokens. `browsers`: what a person logs in with. `keeping`: tokens at
+//!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
 //!   `http2`: many requests on one connection.
 //! - `demo`: the embedded server.
@@ -37,6 +39,7 @@
 mod accounts;
 mod answers;
 mod away;
+mod browsers;
 mod cancelling;
 mod clients;
 mod compat;
@@ -46,6 +49,7 @@ mod credentials;
 mod delivery;
 mod demo;
 mod detection;
+mod discovery;
 mod eras;
 mod failures;
 mod faults;
@@ -55,6 +59,7 @@ mod going;
 mod handshake;
 mod http2;
 mod identity;
+mod keeping;
 mod legacy_away;
 mod legacy_calls;
 mod legacy_lost;
@@ -74,6 +79,7 @@ mod seeing;
 mod server_stream;
 mod sessions;
 mod soak;
+mod standing_in;
 mod stdio;
 mod support;
 mod timeouts;

@@ -12,6 +12,8 @@ mod compare;
 mod conformance;
 mod hub;
 mod hub_restart;
+mod identity;
+mod logins;
 mod mcp_hub;
 mod nginx;
 mod nginx_cuts;
