@@ -21,6 +21,8 @@ pub mod oauth;
 
 pub use command::{Command, Prints};
 pub use file::TokenFile;
+#[cfg(feature = "cli")]
+pub(crate) use grant::bare as bare_token;
 use oauth::OAuth;
 
 /// Where credentials come from.

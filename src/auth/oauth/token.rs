@@ -19,8 +19,8 @@ pub(super) struct Token {
     pub(super) scope: Option<String>,
 }
 
-/// The form in which it is stored.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+/// The form in which it is stored. It is never shown.
+#[derive(Clone, Deserialize, Serialize)]
 pub(super) struct Stored {
     access_token: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
