@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::metadata::Issuer;
+use super::store::{Holder, Kept};
 use super::web::Web;
 use super::{Settings, refused};
 use crate::error::{Error, Kind};
@@ -64,6 +65,30 @@ pub(super) fn configured(settings: &Settings, issuer: &Issuer) -> Option<Identit
         (Some(_), _) => Proof::Signed,
         (None, Some(_)) => Proof::with_secret(issuer),
         (None, None) => Proof::Nothing,
+    };
+    Some(Identity { id, secret, proof, port: None })
+}
+
+/// Whether `id` is that of a client in the settings, rather than of one registered on the spot.
+pub(super) fn is_configured(settings: &Settings, id: &str) -> bool {
+    settings.client_id.as_deref() == Some(id)
+        || settings.client_metadata_url.as_ref().is_some_and(|url| url.as_str() == id)
+}
+
+/// The client that the token in `kept` was given to: only that one can renew or revoke it. `None` if
+/// the settings have changed since.
+pub(super) fn of_token(settings: &Settings, kept: &Kept) -> Option<Identity> {
+    let Some(Holder { id, proof }) = kept.holder.clone() else { return kept.identity.clone() };
+    if !is_configured(settings, &id) {
+        let registered = kept.identity.clone().filter(|identity| identity.id == id);
+        return registered.filter(|_| settings.client_id.is_none());
+    }
+    let secret = settings.client_secret.clone().filter(|_| settings.client_id.is_some());
+    let proof = match (&settings.private_key, &secret) {
+        (Some(_), _) if settings.client_id.is_some() => Proof::Signed,
+        (_, None) => Proof::Nothing,
+        (_, Some(_)) if proof == Proof::Post => Proof::Post,
+        (_, Some(_)) => Proof::Basic,
     };
     Some(Identity { id, secret, proof, port: None })
 }

@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tracing::debug;
 
+use super::grant::names_resource;
 use crate::error::{Error, Kind};
 use crate::limits;
 
@@ -35,6 +36,14 @@ pub(super) struct Callback {
     pub(super) issuer: Option<String>,
     pub(super) error: Option<String>,
     pub(super) description: Option<String>,
+}
+
+impl Callback {
+    /// Whether the provider has refused the parameter `resource`, by name.
+    pub(super) fn rejects_resource(&self) -> bool {
+        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        names_resource(&text(&self.error), &text(&self.description))
+    }
 }
 
 const PATH: &str = "/callback";

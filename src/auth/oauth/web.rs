@@ -104,6 +104,10 @@ impl Web {
     ) -> Result<(StatusCode, Value), Error> {
         let (status, body) = self.ask(Method::POST, url, headers, body).await?;
         let value = serde_json::from_slice(&body).unwrap_or_else(|_| {
+            if status.is_success() {
+                // It may hold a token, in a form that we do not understand.
+                return Value::Null;
+            }
             // Not repeated beyond its beginning: it is a stranger's web page, most likely.
             let text = String::from_utf8_lossy(&body[..body.len().min(limits::ERROR_TEXT)]);
             Value::String(edit::excerpt(&text, limits::LOGIN_TEXT))

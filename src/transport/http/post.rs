@@ -135,9 +135,7 @@ impl Exchange {
     /// Sends it; the first that gets through to a server that was away tells so.
     async fn attempt(&self, call: Call) -> Result<Response<Content>, Error> {
         let what = if self.request_id().is_some() { "Request" } else { "Notify" };
-        let manner = Manner::within(self.limit, what);
-        // A probe opens no browser (C5, C22).
-        let manner = Manner { may_log_in: !self.is("server/discover"), ..manner };
+        let manner = Manner::within(self.limit, what).with_login_for(&self.post.message);
         let sending = self.context.send(call, manner);
         if !self.context.is_away.load(Ordering::Relaxed) {
             return sending.await;
