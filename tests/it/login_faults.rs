@@ -228,6 +228,12 @@ async fn a_provider_that_gives_no_token_is_quoted() {
     ] {
         fails(Manners::default().instead("/token", reply), said).await;
     }
+    // A token in a form that nobody expects is still one.
+    for body in ["access_token=hidden-odd&token_type=bearer", "\"hidden-odd\"", "hidden-odd"] {
+        let reply = Reply::status(200, "text/plain", body);
+        let (_, error) = fails(Manners::default().instead("/token", reply), "HTTP 200").await;
+        assert!(!error.to_string().contains("hidden-"), "{error}");
+    }
     let reply = refusal(403, "access_denied", "no new clients");
     fails_early(Manners::default().instead("/register", reply), "no new clients").await;
 }

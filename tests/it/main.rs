@@ -20,7 +20,8 @@
 //! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
 //! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
 //! - `login`: when and how one happens. `login_faults`: what goes wrong. `tokens`: what comes of it,
-//!   and how it is kept fresh. `clients`: who we are to a provider. `accounts`: what a person sees.
+//!   and how it is kept fresh. `renewals`: the same in detail. `unbothered`: what opens no browser.
+//!   `clients`: who we are to a provider. `accounts`: what a person sees.
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file.
@@ -67,6 +68,7 @@ mod proxied;
 mod proxies;
 mod proxy_faults;
 mod redirects;
+mod renewals;
 mod resuming;
 mod secure;
 mod seeing;
@@ -78,4 +80,5 @@ mod support;
 mod timeouts;
 mod tokens;
 mod trace;
+mod unbothered;
 mod usage;

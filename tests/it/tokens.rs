@@ -55,9 +55,9 @@ async fn two_processes_at_expiry_refresh_once_between_them() {
 
 #[tokio::test]
 async fn two_processes_with_an_old_token_refresh_once_before_they_ask() {
-    let lifetimes = (json!(29), json!(3600));
-    let provider = Provider::start(Manners { lifetimes, ..Manners::default() }).await;
+    let provider = Provider::start(Manners::default()).await;
     assert!(provider.run("login", &[]).await.status.success());
+    provider.leave(29);
     let before = provider.carried().len();
     let mut both = [provider.bridge(&[]), provider.bridge(&[])];
     for bridge in &mut both {
