@@ -423,6 +423,22 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
+    async fn many_who_wait_for_a_command_that_fails_cause_one_run_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("runs");
+        let script = format!("echo x >> {}; exit 1", log.display());
+        let credentials = of_command(&["sh", "-c", &script], 300);
+        for one in futures_in_order((0..20).map(|_| credentials.get())).await {
+            assert_eq!(one.unwrap_err().kind, Kind::Credentials);
+        }
+        let runs = || std::fs::read_to_string(&log).unwrap().lines().count();
+        assert_eq!(runs(), 1);
+        assert!(credentials.get().await.is_err());
+        assert_eq!(runs(), 2, "whoever comes later asks again");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
     async fn a_command_that_fails_says_why() {
         let credentials = of_command(&["sh", "-c", "echo no ticket >&2; exit 3"], 300);
         let error = credentials.get().await.unwrap_err();

@@ -107,7 +107,7 @@ async fn what_another_process_has_stored_is_used_without_a_login() {
     provider.server().saw("notifications/initialized").await;
     provider.desk.expire();
     assert!(provider.run("login", &[]).await.status.success());
-    let answer = bridge.ask(request(1, "ping")).await;
+    let answer = bridge.ask(request(1, "server/discover")).await;
     assert!(answer["result"].is_object(), "{answer}");
     assert_eq!(provider.pages().len(), 2, "the other process's");
 }

@@ -34,7 +34,7 @@ impl OAuth {
         let message = format!("A login to {} was begun and given up", shown(&self.server));
         let given_up = Error::new(Kind::Login, message).hint("Try again in a minute");
         self.state(|state| {
-            state.logins.push(Instant::now());
+            state.logins.note(Instant::now());
             state.fruitless = Some((Instant::now(), Err(given_up.not_delivered())));
         });
         let outcome = self.try_login(challenge).await;

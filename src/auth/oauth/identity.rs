@@ -190,4 +190,27 @@ mod tests {
             json!({"client_secret": "s", "token_endpoint_auth_method": "client_secret_post"});
         assert_eq!(read(named), Proof::Post);
     }
+    #[test]
+    fn only_the_client_that_has_a_token_renews_it() {
+        let registered =
+            Identity { id: "r".into(), secret: None, proof: Proof::Nothing, port: Some(1) };
+        let kept = |holder: &str| Kept {
+            identity: Some(registered.clone()),
+            holder: Some(Holder { id: holder.into(), proof: Proof::Post }),
+            ..Kept::default()
+        };
+        let plain = crate::auth::oauth::tests::settings();
+        let by_hand = Settings {
+            client_id: Some("c".into()),
+            client_secret: Some(Secret::new("s")),
+            ..plain.clone()
+        };
+        assert_eq!(of_token(&plain, &kept("r")), Some(registered.clone()));
+        assert_eq!(of_token(&plain, &kept("c")), None, "it is configured no more");
+        assert_eq!(of_token(&by_hand, &kept("r")), None, "another is configured");
+        let used = of_token(&by_hand, &kept("c")).unwrap();
+        assert_eq!((used.proof, used.secret.unwrap().reveal()), (Proof::Post, "s"));
+        let old = Kept { holder: None, ..kept("r") };
+        assert_eq!(of_token(&plain, &old), Some(registered.clone()));
+    }
 }

@@ -30,6 +30,7 @@ mod key;
 mod loopback;
 mod metadata;
 mod pkce;
+mod recent;
 mod renewal;
 mod scope;
 mod store;
@@ -40,6 +41,7 @@ mod words;
 pub use account::{Account, LoggedOut};
 use challenge::Challenge;
 pub use key::PrivateKey;
+use recent::Recent;
 use renewal::{Cause, Renewal};
 use store::{Kept, Lock, Store};
 use token::{Age, Token};
@@ -114,13 +116,12 @@ impl fmt::Debug for OAuth {
     }
 }
 
-#[derive(Default)]
 struct State {
     kept: Option<Kept>,
-    /// When more scope was asked for, as far as it matters.
-    step_ups: Vec<Instant>,
-    /// When logins were begun, as far as it matters.
-    logins: Vec<Instant>,
+    /// When more scope was asked for.
+    step_ups: Recent,
+    /// When logins were begun.
+    logins: Recent,
     /// A person was asked in the login that is under way.
     was_shown: bool,
     /// The last login, if it came to nothing or nobody has waited for its end.
@@ -129,6 +130,20 @@ struct State {
     unrenewed: Option<(Instant, Result<bool, Error>)>,
     /// The token is being renewed while it can still be used.
     is_renewing_ahead: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            kept: None,
+            step_ups: Recent::new(limits::STEP_UPS, limits::STEP_UP_WINDOW),
+            logins: Recent::new(limits::LOGINS_IN_A_ROW, limits::LOGIN_PAUSE),
+            was_shown: false,
+            fruitless: None,
+            unrenewed: None,
+            is_renewing_ahead: false,
+        }
+    }
 }
 
 /// What can be done about a token that was refused.
@@ -246,19 +261,15 @@ impl OAuth {
     }
 
     fn has_tried_enough(&self) -> bool {
-        self.state(|state| {
-            state.logins.retain(|at| at.elapsed() < limits::LOGIN_PAUSE);
-            state.logins.len() >= limits::LOGINS_IN_A_ROW
-        })
+        self.state(|state| state.logins.is_enough(Instant::now()))
     }
 
     /// Notes another one if there were not too many.
     fn has_stepped_up_enough(&self) -> bool {
         self.state(|state| {
-            state.step_ups.retain(|at| at.elapsed() < limits::STEP_UP_WINDOW);
-            let is_enough = state.step_ups.len() >= limits::STEP_UPS;
+            let is_enough = state.step_ups.is_enough(Instant::now());
             if !is_enough {
-                state.step_ups.push(Instant::now());
+                state.step_ups.note(Instant::now());
             }
             is_enough
         })
@@ -308,5 +319,62 @@ struct Over<'a>(&'a watch::Sender<Option<String>>);
 impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.send_replace(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::net::TcpListener;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// Tokens for a server that listens and says nothing.
+    async fn of_silent_server() -> (OAuth, TcpListener) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let server = Url::parse(&url).unwrap();
+        (OAuth::new(&server, settings(), net::Options::default()), listener)
+    }
+
+    /// Nothing is configured, and nothing kept.
+    pub(super) fn settings() -> Settings {
+        Settings {
+            client_id: None,
+            client_secret: None,
+            client_metadata_url: None,
+            private_key: None,
+            scope: None,
+            send_resource: true,
+            callback_port: None,
+            grant: Grant::Code,
+            folder: None,
+            profile: String::new(),
+            show: Arc::new(|_| ()),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_login_that_was_dropped_counts_as_one_that_was_given_up() {
+        let (oauth, _listener) = of_silent_server().await;
+        assert!(timeout(Duration::from_millis(50), oauth.login(None)).await.is_err());
+        let again = timeout(Duration::from_secs(1), oauth.login(None)).await.expect("at once");
+        assert!(again.unwrap_err().message.contains("given up"));
+        assert!(!oauth.has_tried_enough(), "one was begun");
+        oauth.state(|state| state.fruitless = None);
+        assert!(timeout(Duration::from_millis(50), oauth.login(None)).await.is_err());
+        assert!(oauth.has_tried_enough(), "and another");
+    }
+
+    #[tokio::test]
+    async fn what_holds_tokens_shows_none() {
+        // peers c: redact by type
+        let (oauth, _listener) = of_silent_server().await;
+        oauth.pending.send_replace(Some("https://as/?state=hidden-state".to_owned()));
+        let shown = format!("{oauth:?} {:?}", oauth.settings);
+        assert!(shown.starts_with("OAuth(http://127.0.0.1:"), "{shown}");
+        assert!(!shown.contains("hidden"), "{shown}");
     }
 }
