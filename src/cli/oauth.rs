@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_browser_is_a_program_with_arguments_and_no_shell() {
-        // CVE-2025-6514
+        // CVE-2025-6514; peers c 1
         let page = Url::parse("https://as/a?x=$(id)&y=`id`;z='\"").unwrap();
         let (program, arguments) = opener(&page, Some("my 'odd browser' --new")).unwrap();
         assert_eq!(program, "my");

@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_jar_is_shown_without_what_is_in_it() {
-        // peers c: redact by type
+        // peers c 14: redact by type
         let mut jar = Jar::default();
         set(&mut jar, "https://h/mcp", &["session=hidden"], SystemTime::now());
         assert_eq!(format!("{jar:?}"), "Jar(1 cookies)");

@@ -27,7 +27,7 @@
 //!   `configuration`: the file.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
 //!   `http2`: many requests on one connection.
-//! - `demo`: the embedded server.
+//! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -59,6 +59,7 @@ mod legacy_away;
 mod legacy_calls;
 mod legacy_lost;
 mod legacy_sse;
+mod lessons;
 mod load;
 mod login;
 mod login_faults;

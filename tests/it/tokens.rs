@@ -227,7 +227,7 @@ async fn a_plain_403_is_no_reason_for_a_login() {
 
 #[tokio::test]
 async fn a_token_never_goes_to_another_origin() {
-    // C5; peers c
+    // C5; peers c 6
     let thief = Server::start(polite).await;
     let reply = Reply::status(307, "", "").header("Location", &thief.url);
     let manners = Manners { elsewhere: true, ..Manners::default() };

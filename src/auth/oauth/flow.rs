@@ -95,6 +95,7 @@ impl OAuth {
             revocation_endpoint: authority.metadata.revocation_endpoint.clone(),
             resource: self.resource(&authority).map(str::to_owned),
             without_resource: self.refuses_resource(),
+            near: Some(self.web.near()),
         });
         Ok(true)
     }

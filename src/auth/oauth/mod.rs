@@ -2,6 +2,7 @@
 //! fresh.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -164,9 +165,15 @@ impl OAuth {
         let mut server = server.clone();
         server.set_fragment(None);
         let store = Store::new(settings.folder.as_deref(), &server, &settings.profile);
-        let (web, state, pending) = (Web::new(options), Mutex::default(), watch::Sender::default());
+        let web = Web::new(options, &server);
+        let (state, pending) = (Mutex::default(), watch::Sender::default());
         let (renewing, refuses_resource) = (Semaphore::new(1), AtomicBool::new(false));
         Self { server, settings, web, store, state, renewing, refuses_resource, pending }
+    }
+
+    /// The server has answered from `peer`: what it names must not be nearer to us than that.
+    pub fn met(&self, peer: IpAddr) {
+        self.web.is_near(address::of_address(peer));
     }
 
     /// Whether a login needs a person.
@@ -290,6 +297,9 @@ impl OAuth {
             return kept;
         }
         let stored = self.store.read();
+        if let Some(near) = stored.near {
+            self.web.is_near(near);
+        }
         self.hold(stored.clone());
         stored
     }
@@ -370,7 +380,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_holds_tokens_shows_none() {
-        // peers c: redact by type
+        // peers c 14: redact by type
         let (oauth, _listener) = of_silent_server().await;
         oauth.pending.send_replace(Some("https://as/?state=hidden-state".to_owned()));
         let shown = format!("{oauth:?} {:?}", oauth.settings);

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tracing::{debug, warn};
 use url::Url;
 
+use super::address::Reach;
 use super::identity::{Identity, Proof};
 use super::token::{Stored, Token};
 use crate::secret::Secret;
@@ -37,6 +38,8 @@ pub(super) struct Kept {
     pub(super) resource: Option<String>,
     /// The authorization server does not want to be told what a token is for.
     pub(super) without_resource: bool,
+    /// How near the server was when there was a login: nothing that it has named may be nearer.
+    pub(super) near: Option<Reach>,
 }
 
 /// A client, without anything that proves who it is.
@@ -59,6 +62,7 @@ struct OnDisk {
     revocation_endpoint: Option<String>,
     resource: Option<String>,
     without_resource: bool,
+    server_is: Option<String>,
     token_client_id: Option<String>,
     token_client_proof: Option<String>,
     token: Option<Stored>,
@@ -257,6 +261,7 @@ impl OnDisk {
             revocation_endpoint: kept.revocation_endpoint.clone(),
             resource: kept.resource.clone(),
             without_resource: kept.without_resource,
+            server_is: kept.near.map(|near| near.name().to_owned()),
             token_client_id: kept.holder.as_ref().map(|holder| holder.id.clone()),
             token_client_proof: kept.holder.as_ref().map(|h| h.proof.name().to_owned()),
             token: kept.token.as_ref().map(Stored::from),
@@ -284,6 +289,7 @@ impl From<OnDisk> for Kept {
             revocation_endpoint: disk.revocation_endpoint,
             resource: disk.resource,
             without_resource: disk.without_resource,
+            near: disk.server_is.as_deref().and_then(Reach::named),
         }
     }
 }
@@ -310,6 +316,7 @@ mod tests {
             holder: Some(Holder { id: "i".into(), proof: Proof::Post }),
             token: Token::read(&answer, Some("x"), SystemTime::now()),
             without_resource: true,
+            near: Some(Reach::Private),
             ..Kept::default()
         }
     }
@@ -324,6 +331,7 @@ mod tests {
         assert_eq!(read.identity, kept().identity);
         assert_eq!(read.holder, kept().holder);
         assert!(read.without_resource);
+        assert_eq!(read.near, Some(Reach::Private));
         let other = Store::new(Some(folder.path()), &server(), "work");
         assert!(other.read().token.is_none(), "another account");
         #[cfg(unix)]

@@ -236,6 +236,9 @@ impl Context {
                 return Ok(response);
             }
             refusals.push(status);
+            if let (Some(oauth), Some(peer)) = (credentials.oauth(), net::peer(&response)) {
+                oauth.met(peer);
+            }
             let said = response.headers();
             match credentials.after_refusal(&granted, status, said, manner.login).await {
                 Ok(None) => return Ok(response),
