@@ -58,6 +58,9 @@ pub enum Login {
     Allowed,
     /// Nobody is bothered for this.
     Never,
+    /// The same, and nothing is begun: there is no time to see its end, and a refresh token that was
+    /// used without an answer is lost.
+    Leaving,
 }
 
 #[derive(Default)]
@@ -122,9 +125,12 @@ impl Credentials {
     /// # Errors
     ///
     /// When the source has none.
-    pub async fn get(&self) -> Result<Granted, Error> {
+    pub async fn get(&self, login: Login) -> Result<Granted, Error> {
         if let Some(granted) = self.good() {
             return Ok(granted);
+        }
+        if let (Some(oauth), Login::Leaving) = (self.oauth(), login) {
+            return Ok(self.take(oauth.header()));
         }
         let arrived = self.hold(|held| held.asked);
         let _permit = self.asking.acquire().await;
@@ -163,6 +169,10 @@ impl Credentials {
         said: &HeaderMap,
         login: Login,
     ) -> Result<Option<Granted>, Error> {
+        if let (Some(oauth), Login::Leaving) = (self.oauth(), login) {
+            oauth.look();
+            return Ok(self.newer_than(refused));
+        }
         let arrived = self.hold(|held| held.asked);
         let permit = self.asking.acquire().await;
         if let Some(newer) = self.newer_than(refused) {
@@ -325,7 +335,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "first-token\n").unwrap();
         let credentials = of_file(file.path());
-        let first = credentials.get().await.unwrap();
+        let first = credentials.get(Login::Never).await.unwrap();
         assert_eq!(authorization(&first), "Bearer first-token");
         assert!(
             credentials
@@ -360,7 +370,7 @@ mod tests {
         let log = folder.path().join("runs");
         let script = format!("echo x >> {}; echo t-$(wc -l < {0})", log.display());
         let credentials = of_command(&["sh", "-c", &script], 300);
-        let all = (0..20).map(|_| credentials.get());
+        let all = (0..20).map(|_| credentials.get(Login::Never));
         let mut granted = Vec::new();
         for one in futures_in_order(all).await {
             granted.push(one.unwrap());
@@ -403,7 +413,7 @@ mod tests {
         let log = folder.path().join("runs");
         let script = format!("echo x >> {}; echo same-token", log.display());
         let credentials = of_command(&["sh", "-c", &script], 300);
-        let granted = credentials.get().await.unwrap();
+        let granted = credentials.get(Login::Never).await.unwrap();
         for _ in 0..3 {
             assert!(
                 credentials
@@ -428,12 +438,12 @@ mod tests {
         let log = folder.path().join("runs");
         let script = format!("echo x >> {}; exit 1", log.display());
         let credentials = of_command(&["sh", "-c", &script], 300);
-        for one in futures_in_order((0..20).map(|_| credentials.get())).await {
+        for one in futures_in_order((0..20).map(|_| credentials.get(Login::Never))).await {
             assert_eq!(one.unwrap_err().kind, Kind::Credentials);
         }
         let runs = || std::fs::read_to_string(&log).unwrap().lines().count();
         assert_eq!(runs(), 1);
-        assert!(credentials.get().await.is_err());
+        assert!(credentials.get(Login::Never).await.is_err());
         assert_eq!(runs(), 2, "whoever comes later asks again");
     }
 
@@ -441,7 +451,7 @@ mod tests {
     #[tokio::test]
     async fn a_command_that_fails_says_why() {
         let credentials = of_command(&["sh", "-c", "echo no ticket >&2; exit 3"], 300);
-        let error = credentials.get().await.unwrap_err();
+        let error = credentials.get(Login::Never).await.unwrap_err();
         assert_eq!(error.kind, Kind::Credentials);
         assert!(error.reason.as_ref().unwrap().contains("no ticket"), "{error:?}");
         assert!(error.message.contains("exit status: 3"), "{error}");

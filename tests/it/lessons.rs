@@ -68,7 +68,8 @@ async fn lesson_4_answers_do_not_cross_over_between_clients() {
     let server = Server::start(|r| match &*r.what() {
         "initialize" => {
             let name = r.json()["params"]["name"].as_str().unwrap_or_default().to_owned();
-            polite(r).header("Mcp-Session-Id", &name)
+            let answer = r#"{"protocolVersion":"2025-06-18","capabilities":{}}"#;
+            Reply::json(result(r.id(), answer)).header("Mcp-Session-Id", &name)
         }
         "tools/call" => {
             let session = r.header("mcp-session-id").unwrap_or_default().to_owned();

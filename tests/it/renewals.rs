@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::desk::{Form, back, refusal};
 use crate::support::provider::place;
 use crate::support::{
-    Bridge, INITIALIZE, Manners, Provider, Reply, Request, polite, request, soon,
+    Bridge, INITIALIZE, Manners, Provider, Reply, Request, cancel, polite, request, soon,
 };
 
 async fn calls(bridge: &mut Bridge, count: usize) -> Vec<serde_json::Value> {
@@ -131,6 +131,39 @@ async fn a_token_is_renewed_before_its_end_and_no_request_waits_for_that() {
     };
     soon("the new token", used).await;
     assert_eq!(provider.grants("refresh_token"), 1);
+}
+
+#[tokio::test]
+async fn a_renewal_is_kept_though_nobody_waits_for_it_any_more() {
+    let gate = crate::support::Gate::new();
+    let at = gate.clone();
+    let instead = move |r: &Request| {
+        let answer = json!({"access_token": "hidden-new", "refresh_token": "hidden-next"});
+        match r.header("authorization") {
+            Some("Bearer hidden-new") => Some(polite(r)),
+            _ => is_renewal(r).then(|| Reply::json(answer.to_string()).held(&at)),
+        }
+    };
+    let manners = Manners { instead: Arc::new(instead), ..Manners::default() };
+    let provider = Provider::start(manners).await;
+    let mut bridge = provider.ready(&["--no-server-stream"]).await;
+    provider.server().saw("notifications/initialized").await;
+    provider.desk.expire();
+    bridge.send(request(1, "tools/call")).await;
+    let asked = async {
+        while provider.grants("refresh_token") == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon("a renewal", asked).await;
+    bridge.send(cancel(1)).await;
+    // Longer than the cancelled call is kept alive.
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    gate.open();
+    assert!(bridge.ask(request(2, "tools/call")).await["result"].is_object());
+    assert_eq!(provider.grants("refresh_token"), 1);
+    assert_eq!(provider.carried().last().unwrap().1, "hidden-new");
+    assert!(std::fs::read_to_string(provider.kept()).unwrap().contains("hidden-next"));
 }
 
 #[tokio::test]

@@ -88,16 +88,27 @@ async fn notices_to_servers_of_the_older_transport_open_none_either() {
 }
 
 #[tokio::test]
-async fn a_goodbye_renews_the_token_if_that_needs_nobody() {
+async fn a_goodbye_has_no_time_for_a_renewal_but_for_a_look_at_the_store() {
     let provider = Provider::start(Manners::default()).await;
-    let bridge = provider.ready(&["--no-server-stream"]).await;
-    provider.server().saw("notifications/initialized").await;
+    let mut first = provider.ready(&["--no-server-stream"]).await;
+    let second = provider.ready(&["--no-server-stream"]).await;
+    provider.server().saw_count("notifications/initialized", 2).await;
     provider.desk.expire();
-    let (_, status, _) = bridge.finish().await;
+    let (_, status, _) = second.finish().await;
     assert!(status.success());
-    let last = provider.carried().pop().unwrap();
-    assert_eq!(last, ("DELETE".to_owned(), "hidden-access-3".to_owned()));
+    let last = || provider.carried().pop().unwrap();
+    assert_eq!(last(), ("DELETE".to_owned(), "hidden-access-2".to_owned()));
+    assert_eq!(provider.grants("refresh_token"), 0, "its answer might come too late");
+
+    let third = provider.ready(&["--no-server-stream"]).await;
+    provider.server().saw_count("notifications/initialized", 3).await;
+    assert_eq!(provider.grants("refresh_token"), 1);
+    assert_eq!(last().1, "hidden-access-3");
+    first.close_stdin();
+    first.exit().await;
+    assert_eq!(last(), ("DELETE".to_owned(), "hidden-access-3".to_owned()));
     assert_eq!(provider.pages().len(), 1);
+    third.finish().await;
 }
 
 #[tokio::test]

@@ -129,6 +129,8 @@ struct State {
     fruitless: Option<(Instant, Result<bool, Error>)>,
     /// The last renewal, if it came to nothing.
     unrenewed: Option<(Instant, Result<bool, Error>)>,
+    /// When another process was found to hold the lock of the tokens.
+    held: Option<Instant>,
     /// The token is being renewed while it can still be used.
     is_renewing_ahead: bool,
 }
@@ -142,6 +144,7 @@ impl Default for State {
             was_shown: false,
             fruitless: None,
             unrenewed: None,
+            held: None,
             is_renewing_ahead: false,
         }
     }
@@ -205,7 +208,7 @@ impl OAuth {
 
     /// The server has refused what `current` gave: what can be done without asking anybody.
     pub(super) async fn remedy(
-        &self,
+        self: &Arc<Self>,
         status: StatusCode,
         challenge: Option<&Challenge>,
     ) -> Result<Remedy, Error> {
@@ -290,6 +293,11 @@ impl OAuth {
             self.hold(stored);
         }
         is_other
+    }
+
+    /// Looks for what another process may have stored.
+    pub(super) fn look(&self) {
+        self.reread(&self.kept());
     }
 
     fn kept(&self) -> Kept {

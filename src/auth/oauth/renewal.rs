@@ -1,7 +1,7 @@
 //! Renewal of a token without a person: once for all who need it, by one process at a time.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 use tracing::debug;
@@ -11,7 +11,7 @@ use super::grant::Refusal;
 use super::store::Kept;
 use super::token::{Age, Token};
 use super::{OAuth, access, identity};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::limits;
 
 /// Why another token is wanted.
@@ -38,15 +38,30 @@ pub(super) enum Renewal {
 }
 
 impl OAuth {
-    /// Gets another token than that in `before`, without asking a person.
-    pub(super) async fn renew(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {
+    /// Gets another token than that in `before`, without asking a person. As a task: whoever asked
+    /// may not wait for the end, but a refresh token that was sent is used up, and what comes in its
+    /// place must be kept.
+    pub(super) async fn renew(
+        self: &Arc<Self>,
+        before: &Kept,
+        cause: Cause,
+    ) -> Result<Renewal, Error> {
+        let (oauth, before) = (Arc::clone(self), before.clone());
+        let task = tokio::spawn(async move { oauth.renew_alone(&before, cause).await });
+        task.await.unwrap_or_else(|error| {
+            Err(Error::new(Kind::Login, "The renewal broke off").because(error).not_delivered())
+        })
+    }
+
+    async fn renew_alone(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {
         // Closed by nobody, so it is always had.
         let _permit = self.renewing.acquire().await;
         if access(&self.kept()).is_some() && access(&self.kept()) != access(before) {
             return Ok(Renewal::Done);
         }
-        let Ok(_lock) = self.store.lock(limits::LOCK_WAIT).await else {
+        let Ok(_lock) = self.store.lock(self.patience()).await else {
             debug!("another process has the lock of the tokens");
+            self.state(|state| state.held = Some(Instant::now()));
             return Ok(Renewal::Held);
         };
         self.renew_locked(before, cause).await
@@ -73,6 +88,14 @@ impl OAuth {
             }
         };
         Ok(if done { Renewal::Done } else { Renewal::Impossible })
+    }
+
+    /// How long the lock is waited for: not at all by the many who come while another process logs
+    /// in.
+    fn patience(&self) -> Duration {
+        let held = self.state(|state| state.held);
+        let is_known = held.is_some_and(|at| at.elapsed() < limits::LOCK_WAIT * 5);
+        if is_known { Duration::ZERO } else { limits::LOCK_WAIT }
     }
 
     fn is_young(&self) -> bool {

@@ -179,6 +179,11 @@ impl Manner {
         Self::within(None, "Request")
     }
 
+    /// On the way out: nothing is begun for it.
+    fn leaving() -> Self {
+        Self { login: Login::Leaving, ..Self::aside() }
+    }
+
     /// A person may be asked to log in for it: somebody waits for an answer.
     fn with_login(self) -> Self {
         Self { login: Login::Allowed, ..self }
@@ -225,7 +230,7 @@ impl Context {
         let Some(credentials) = &self.settings.credentials else {
             return self.exchange(&call, manner).await;
         };
-        let mut granted = credentials.get().await?;
+        let mut granted = credentials.get(manner.login).await?;
         let mut refusals = Vec::new();
         loop {
             granted.apply(&mut call.headers);
