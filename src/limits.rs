@@ -168,8 +168,21 @@ pub const LOGIN_PAUSE: Duration = Duration::from_secs(60);
 /// may have been withdrawn, or its provider replaced, but not again and again.
 pub const LOGINS_IN_A_ROW: usize = 2;
 
-/// How many times more scope is asked for, for one request and its like.
-pub const STEP_UPS: u32 = 2;
+/// How many times more scope is asked for within the time below, for one request and its like.
+pub const STEP_UPS: usize = 2;
+
+/// A server that wanted more scope so long ago may want more again: it is another matter by then.
+pub const STEP_UP_WINDOW: Duration = Duration::from_secs(300);
+
+/// How long another process may take to renew a token before it is taken to be in a login.
+pub const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether another process has finished its login, or shows its page.
+pub const PAGE_CHECK: Duration = Duration::from_millis(250);
+
+/// After a renewal that failed, the next is not tried before this: those who waited for it would ask
+/// one after the other, and hear the same.
+pub const RENEWAL_PAUSE: Duration = Duration::from_secs(3);
 
 /// The largest document that an authorization server is listened to for.
 pub const METADATA_SIZE: usize = 1024 * 1024;

@@ -1,5 +1,6 @@
 //! HTTP plumbing that knows nothing of MCP.
 
+mod addresses;
 #[cfg(test)]
 #[path = "../../tests/it/support/tls.rs"]
 mod authority;
@@ -30,8 +31,9 @@ mod tls_options;
 mod trust;
 mod tunnel;
 
+pub use addresses::Addresses;
 pub use body::{Flag, Progress};
-pub use client::{Call, HttpClient, final_endpoint};
+pub use client::{Call, HttpClient, final_endpoint, peer};
 pub use content::Content;
 pub use cookies::Jar;
 pub use endpoint::Endpoint;

@@ -1,7 +1,7 @@
 //! Accounts: what is kept of them, and the commands `login`, `status` and `logout`.
 
 use crate::support::provider::files_below;
-use crate::support::{Manners, Provider, request, run};
+use crate::support::{Manners, Provider, Reply, request, run};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
@@ -81,6 +81,27 @@ async fn a_logout_forgets_even_where_nothing_can_be_revoked() {
         assert!(logout.status.success(), "{logout:?}");
         assert_eq!(provider.run("status", &[]).await.status.code(), Some(1));
     }
+}
+
+#[tokio::test]
+async fn a_logout_says_that_nothing_was_revoked() {
+    let failing = Reply::status(500, "text/plain", "later").pause(0);
+    for (manners, why) in [
+        (Manners::default().instead("/revoke", failing), "HTTP 500"),
+        (Manners::default().instead("/revoke", Reply::nothing().cut()), "broke"),
+    ] {
+        let provider = Provider::start(manners).await;
+        assert!(provider.run("login", &[]).await.status.success());
+        let logout = provider.run("logout", &[]).await;
+        assert!(logout.status.success(), "{logout:?}");
+        assert!(text(&logout.stdout).starts_with("logged out of"), "{logout:?}");
+        let stderr = text(&logout.stderr);
+        assert!(stderr.contains("not revoked") && stderr.contains(why), "{stderr}");
+        assert_eq!(provider.run("status", &[]).await.status.code(), Some(1));
+    }
+    let provider = Provider::start(Manners::default()).await;
+    assert!(provider.run("login", &[]).await.status.success());
+    assert!(provider.run("logout", &[]).await.stderr.is_empty());
 }
 
 #[tokio::test]

@@ -55,6 +55,33 @@ async fn a_client_that_was_registered_by_hand_is_used_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_client_by_hand_is_not_kept_in_place_of_the_one_that_was_registered() {
+    let manners = Manners {
+        proof: "client_secret_post",
+        known: Some(("by-hand", "hidden: %s")),
+        ..Manners::default()
+    };
+    let provider = Provider::start(manners).await;
+    provider.ready(&[]).await;
+    let registered = provider.logins()[0].get("client_id").to_owned();
+    provider.desk.forget_tokens();
+    let mut bridge =
+        provider.bridge_with(&[&BY_HAND[..], &["--no-server-stream"]].concat(), &SECRET);
+    bridge.handshake().await;
+    let kept = std::fs::read_to_string(provider.kept()).unwrap();
+    assert!(kept.contains(&registered) && !kept.contains("hidden: %s"), "{kept}");
+    // It renews what it was given, with the secret from where it was configured.
+    provider.desk.expire();
+    assert!(bridge.ask(request(1, "a")).await["result"].is_object());
+    assert_eq!(provider.forms().last().unwrap().get("client_id"), "by-hand");
+    drop(bridge);
+    provider.desk.forget_tokens();
+    provider.ready(&[]).await;
+    assert_eq!(provider.logins().last().unwrap().get("client_id"), registered);
+    assert_eq!(provider.at("/register").len(), 1);
+}
+
+#[tokio::test]
 async fn a_document_that_describes_us_is_used_where_that_is_understood() {
     let url = "https://mcp-span.example/client.json";
     let edit_metadata: fn(&mut Value, &str) =

@@ -58,7 +58,7 @@ async fn rmcp_937_metadata_that_does_not_fit_together_is_refused() {
 
 #[tokio::test]
 async fn cve_2025_6514_addresses_that_no_browser_should_see_are_refused() {
-    // CVE-2025-6514; peers c
+    // CVE-2025-6514; peers c 1
     let edited = |edit_metadata| Manners { edit_metadata, ..Manners::default() };
     let none = "neither http nor https";
     fails_early(edited(|d, _| d["authorization_endpoint"] = "javascript:alert(1)".into()), none)
@@ -80,7 +80,7 @@ async fn cve_2025_6514_addresses_that_no_browser_should_see_are_refused() {
 
 #[tokio::test]
 async fn cve_2025_6514_the_browser_gets_the_address_as_one_argument_and_no_shell_sees_it() {
-    // CVE-2025-6514
+    // CVE-2025-6514; peers c 1
     let edit_metadata: fn(&mut Value, &str) = |d, origin| {
         d["authorization_endpoint"] =
             format!("{origin}/authorize?x=$(touch${{IFS}}pwned)`id`;'|\" &y=-o").into();
@@ -96,7 +96,7 @@ async fn cve_2025_6514_the_browser_gets_the_address_as_one_argument_and_no_shell
 
 #[tokio::test]
 async fn rmcp_935_a_public_server_cannot_make_us_ask_our_own_network() {
-    // peers c; the address of the server is a name that only the proxy knows
+    // peers c 6; the address of the server is a name that only the proxy knows
     let private = Server::start(polite).await;
     let challenge = format!("Bearer resource_metadata=\"{}\"", private.url);
     let proxy =
@@ -230,13 +230,30 @@ async fn a_provider_that_gives_no_token_is_quoted() {
     ] {
         fails(Manners::default().instead("/token", reply), said).await;
     }
+    // A token in a form that nobody expects is still one.
+    for body in ["access_token=hidden-odd&token_type=bearer", "\"hidden-odd\"", "hidden-odd"] {
+        let reply = Reply::status(200, "text/plain", body);
+        let (_, error) = fails(Manners::default().instead("/token", reply), "HTTP 200").await;
+        assert!(!error.to_string().contains("hidden-"), "{error}");
+    }
     let reply = refusal(403, "access_denied", "no new clients");
     fails_early(Manners::default().instead("/register", reply), "no new clients").await;
 }
 
 #[tokio::test]
+async fn a_provider_that_cannot_be_reached_is_no_server_that_is_away() {
+    for edit_metadata in [
+        (|d, _| d["token_endpoint"] = "http://127.0.0.1:1/token".into()) as fn(&mut Value, &str),
+        |d, _| d["registration_endpoint"] = "http://127.0.0.1:1/register".into(),
+    ] {
+        let manners = Manners { edit_metadata, ..Manners::default() };
+        fails(manners, "refused the connection").await;
+    }
+}
+
+#[tokio::test]
 async fn secrets_are_neither_logged_nor_traced() {
-    // C5; peers c
+    // C5; peers c 14
     let echo = refusal(400, "invalid_grant", "hidden-refresh-2 of hidden-secret-1 is no good");
     let manners = Manners { proof: "client_secret_basic", ..Manners::default() }
         .where_it_is(|r| r.text().contains("grant_type=refresh_token"), echo);

@@ -20,7 +20,8 @@
 //! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
 //! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
 //! - `login`: when and how one happens. `login_faults`: what goes wrong. `tokens`: what comes of it,
-//!   and how it is kept fresh. `clients`: who we are to a provider. `accounts`: what a person sees.
+//!   and how it is kept fresh. `renewals`: the same in detail. `unbothered`: what opens no browser.
+//!   `clients`: who we are to a provider. `accounts`: what a person sees.
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file.
@@ -28,7 +29,7 @@
 //!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
 //!   `http2`: many requests on one connection.
-//! - `demo`: the embedded server.
+//! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -64,6 +65,7 @@ mod legacy_away;
 mod legacy_calls;
 mod legacy_lost;
 mod legacy_sse;
+mod lessons;
 mod load;
 mod login;
 mod login_faults;
@@ -73,6 +75,7 @@ mod proxied;
 mod proxies;
 mod proxy_faults;
 mod redirects;
+mod renewals;
 mod resuming;
 mod secure;
 mod seeing;
@@ -85,4 +88,5 @@ mod support;
 mod timeouts;
 mod tokens;
 mod trace;
+mod unbothered;
 mod usage;

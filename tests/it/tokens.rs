@@ -70,9 +70,9 @@ async fn sixty_requests_of_three_processes_at_expiry_cause_one_refresh() {
 
 #[tokio::test]
 async fn two_processes_with_an_old_token_refresh_once_before_they_ask() {
-    let lifetimes = (json!(29), json!(3600));
-    let provider = Provider::start(Manners { lifetimes, ..Manners::default() }).await;
+    let provider = Provider::start(Manners::default()).await;
     assert!(provider.run("login", &[]).await.status.success());
+    provider.leave(29);
     let before = provider.carried().len();
     let mut both = [provider.bridge(&[]), provider.bridge(&[])];
     for bridge in &mut both {
@@ -248,7 +248,7 @@ async fn a_plain_403_is_no_reason_for_a_login() {
 
 #[tokio::test]
 async fn rmcp_936_a_token_never_goes_to_another_origin() {
-    // C5; peers c
+    // C5; peers c 6
     let thief = Server::start(polite).await;
     let reply = Reply::status(307, "", "").header("Location", &thief.url);
     let manners = Manners { elsewhere: true, ..Manners::default() };

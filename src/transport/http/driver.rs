@@ -287,7 +287,7 @@ impl Driver {
 
     async fn goodbye(&self, id: &HeaderValue, limit: Duration) {
         let call = self.delete(id);
-        match timeout(limit, self.context.send(call, Manner::aside())).await {
+        match timeout(limit, self.context.send(call, Manner::leaving())).await {
             Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
             Ok(Err(error)) => {
                 debug!("the session was not deleted: {}", self.context.scrubbed(error));

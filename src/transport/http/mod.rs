@@ -14,10 +14,10 @@ use tracing::debug;
 use url::Url;
 
 use super::{Ends, Incoming, Link, channel, spawn};
-use crate::auth::Credentials;
+use crate::auth::{Credentials, Login};
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
-use crate::message::Message;
+use crate::message::{Head, Message};
 use crate::net::{self, Call, Content, Endpoint, HttpClient, Jar, Progress};
 use crate::secret::{Scrubber, Secret, shown};
 use crate::traffic::{self, Recovery};
@@ -165,18 +165,39 @@ struct Manner {
     /// What it is, for the error when that is over.
     what: &'static str,
     /// Whether a person may be asked to log in for it.
-    may_log_in: bool,
+    login: Login,
 }
 
 impl Manner {
-    /// Within `limit`.
+    /// Within `limit`; nobody is bothered for it.
     fn within(limit: Option<Duration>, what: &'static str) -> Self {
-        Self { limit, what, may_log_in: true }
+        Self { limit, what, login: Login::Never }
     }
 
-    /// Nobody is bothered for it.
+    /// Without a limit of its own.
     fn aside() -> Self {
-        Self { limit: None, what: "Request", may_log_in: false }
+        Self::within(None, "Request")
+    }
+
+    /// On the way out: nothing is begun for it.
+    fn leaving() -> Self {
+        Self { login: Login::Leaving, ..Self::aside() }
+    }
+
+    /// A person may be asked to log in for it: somebody waits for an answer.
+    fn with_login(self) -> Self {
+        Self { login: Login::Allowed, ..self }
+    }
+
+    /// The same for those messages only that are worth it. A probe opens no browser (C5, C22), and
+    /// neither does what the client has not asked a person's question with.
+    fn with_login_for(self, message: &Message) -> Self {
+        match message.head() {
+            Head::Request { method, .. } if !matches!(&**method, "server/discover" | "ping") => {
+                self.with_login()
+            }
+            _ => self,
+        }
     }
 }
 
@@ -209,19 +230,22 @@ impl Context {
         let Some(credentials) = &self.settings.credentials else {
             return self.exchange(&call, manner).await;
         };
-        let mut granted = credentials.get().await?;
+        let mut granted = credentials.get(manner.login).await?;
         let mut refusals = Vec::new();
         loop {
             granted.apply(&mut call.headers);
             let response = self.exchange(&call, manner).await?;
             let status = response.status();
             let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            let is_hopeless = !manner.may_log_in && credentials.may_ask_a_person();
-            if !is_refusal || is_hopeless || refusals.contains(&status) {
+            if !is_refusal || refusals.contains(&status) {
                 return Ok(response);
             }
             refusals.push(status);
-            match credentials.after_refusal(&granted, status, response.headers()).await {
+            if let (Some(oauth), Some(peer)) = (credentials.oauth(), net::peer(&response)) {
+                oauth.met(peer);
+            }
+            let said = response.headers();
+            match credentials.after_refusal(&granted, status, said, manner.login).await {
                 Ok(None) => return Ok(response),
                 Ok(Some(renewed)) => granted = renewed,
                 Err(error) => return Err(self.refused_for_good(response, error).await),

@@ -11,7 +11,7 @@ use tracing::debug;
 
 use super::answer::{Answer, Collected, Refusal, drain};
 use super::detect::allows_older_transport;
-use super::events::{timeout, too_large};
+use super::events::{lost_response, no_response, timeout, too_large};
 use super::heeding::Report;
 use super::log::Direction;
 use super::session::Session;
@@ -135,9 +135,7 @@ impl Exchange {
     /// Sends it; the first that gets through to a server that was away tells so.
     async fn attempt(&self, call: Call) -> Result<Response<Content>, Error> {
         let what = if self.request_id().is_some() { "Request" } else { "Notify" };
-        let manner = Manner::within(self.limit, what);
-        // A probe opens no browser (C5, C22).
-        let manner = Manner { may_log_in: !self.is("server/discover"), ..manner };
+        let manner = Manner::within(self.limit, what).with_login_for(&self.post.message);
         let sending = self.context.send(call, manner);
         if !self.context.is_away.load(Ordering::Relaxed) {
             return sending.await;
@@ -360,16 +358,13 @@ impl Exchange {
         let _ = self.post.reports.send(Report::Settled { ticket, well, session_id, failure }).await;
     }
 
-    /// S1-15
     pub(super) fn no_response(&self) -> Error {
-        let id = self.request_id().map_or("null", Id::as_json);
-        Error::new(Kind::NoResponse, format!("No response received for request ID {id}"))
+        no_response(self.request_id().map_or("null", Id::as_json))
     }
 
     /// The same, because the connection broke.
     pub(super) fn lost(&self, cause: &Error) -> Error {
-        let reason = cause.reason.as_ref().unwrap_or(&cause.message);
-        Error { kind: Kind::Closed, ..self.no_response().because(reason) }
+        lost_response(self.request_id().map_or("null", Id::as_json), cause)
     }
 }
 

@@ -69,13 +69,19 @@ impl Bridge {
         Self::spawn(command)
     }
 
-    pub(crate) fn spawn(mut command: Command) -> Self {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    pub(crate) fn spawn(command: Command) -> Self {
+        Self::spawn_with(command, Stdio::piped())
+    }
+
+    /// The same with a stderr that may lead elsewhere.
+    pub(crate) fn spawn_with(mut command: Command, stderr: Stdio) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().expect("the program starts");
         let stderr = Arc::new(Mutex::new(String::new()));
-        let mut pipe = child.stderr.take().expect("a pipe");
+        let pipe = child.stderr.take();
         let collected = Arc::clone(&stderr);
         let stderr_done = tokio::spawn(async move {
+            let Some(mut pipe) = pipe else { return };
             let mut buffer = [0; 4096];
             while let Ok(n @ 1..) = pipe.read(&mut buffer).await {
                 let text = String::from_utf8_lossy(&buffer[..n]);

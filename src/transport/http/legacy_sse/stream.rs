@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderValue, Method, Response};
 use tracing::debug;
 
 use super::address::Address;
+use crate::auth::Login;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::net::{Content, Endpoint, final_endpoint};
@@ -55,11 +56,13 @@ pub(in super::super) async fn open(
     context: &Context,
     headers: HeaderMap,
     first: First,
+    login: Login,
 ) -> Result<Box<Stream>, Error> {
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
     let call = context.call(Method::GET, headers, Bytes::new());
     // A login on the way takes its own time.
-    let opened = match context.send(call, Manner::within(Some(limit), "Stream")).await {
+    let manner = Manner { login, ..Manner::within(Some(limit), "Stream") };
+    let opened = match context.send(call, manner).await {
         Ok(response) => match tokio::time::timeout(limit, read(context, response, first)).await {
             Ok(opened) => opened,
             Err(_) => Err(timeout("No address for messages came on the stream: timeout", limit)),
