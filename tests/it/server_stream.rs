@@ -1,5 +1,7 @@
 //! The stream for what the server says on its own account.
 
+use std::time::{Duration, Instant};
+
 use crate::support::{Bridge, Gate, Reply, Server, polite, request, result};
 
 #[tokio::test]
@@ -55,7 +57,7 @@ async fn a_405_means_never_again_and_nobody_hears_of_it() {
     server.saw("GET").await;
     assert_eq!(bridge.ask(request(1, "a")).await["id"], 1);
     // Longer than the first pause of the backoff.
-    tokio::time::sleep(std::time::Duration::from_millis(800)).await;
+    tokio::time::sleep(Duration::from_millis(800)).await;
     let (rest, _, stderr) = bridge.finish().await;
     assert_eq!((rest.len(), stderr.as_str()), (0, ""));
     assert_eq!(server.all("GET").len(), 1);
@@ -141,7 +143,7 @@ async fn a_silent_stream_has_no_idle_limit() {
     .await;
     let mut bridge = Bridge::ready(&[&server.url, "--timeout", "0.2"]).await;
     server.saw("GET").await;
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
     gate.open();
     assert_eq!(bridge.receive().await["method"], "late");
     assert_eq!(server.all("GET").len(), 1);
@@ -217,7 +219,7 @@ async fn a_server_that_asks_for_a_storm_does_not_get_one() {
     })
     .await;
     let mut bridge = Bridge::ready(&[&server.url]).await;
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let asked = server.all("GET").len();
     assert!((2..=11).contains(&asked), "{asked} times in a second");
     assert_eq!(bridge.receive().await["method"], "n");
@@ -260,7 +262,44 @@ async fn a_stream_that_ends_again_and_again_is_asked_for_less_and_less() {
     })
     .await;
     let _bridge = Bridge::ready(&[&server.url]).await;
-    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
     let asked = server.all("GET").len();
     assert!((2..=5).contains(&asked), "{asked} times in three seconds");
+}
+
+/// A server that has no stream for now, for a reason that passes.
+async fn without_stream_for_now() -> Server {
+    Server::start(|r| match &*r.what() {
+        "GET" => Reply::status(500, "", ""),
+        _ => polite(r),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_the_client_says_brings_a_stream_back_before_its_pause_is_over() {
+    // C7: after the fifth try the pause is four seconds or more.
+    let server = without_stream_for_now().await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    server.saw_count("GET", 5).await;
+    let since = Instant::now();
+    assert_eq!(bridge.ask(request(1, "a")).await["id"], 1);
+    server.saw_count("GET", 6).await;
+    assert!(since.elapsed() < Duration::from_secs(3), "{:?}", since.elapsed());
+}
+
+#[tokio::test]
+async fn a_client_that_talks_much_asks_for_it_once_a_second_at_most() {
+    // C7
+    let server = without_stream_for_now().await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    server.saw_count("GET", 4).await;
+    let (since, before) = (Instant::now(), server.all("GET").len());
+    let mut id = 0;
+    while since.elapsed() < Duration::from_millis(2500) {
+        id += 1;
+        bridge.ask(request(id, "a")).await;
+    }
+    let asked = server.all("GET").len() - before;
+    assert!((1..=3).contains(&asked), "{asked} times in two and a half seconds");
 }

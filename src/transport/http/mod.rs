@@ -23,6 +23,8 @@ use crate::secret::{Scrubber, Secret, shown};
 use crate::traffic::{self, Recovery};
 
 mod answer;
+#[cfg(test)]
+mod asleep;
 mod detect;
 mod driver;
 mod events;
@@ -31,7 +33,6 @@ mod heeding;
 mod legacy_sse;
 mod line;
 mod log;
-
 mod post;
 mod reading;
 mod session;
@@ -115,12 +116,7 @@ impl Settings {
 pub fn open(settings: Settings) -> Result<Link, Error> {
     let endpoint = Arc::new(Endpoint::new(&settings.url)?);
     Ok(spawn(|Ends { outgoing, incoming, .. }| {
-        let client = HttpClient::new(&settings.net);
-        let (is_away, is_decided) = (AtomicBool::new(false), AtomicBool::new(false));
-        let cookies = settings.cookies.then(Mutex::default);
-        let context =
-            Context { client, endpoint, settings, incoming, is_away, cookies, is_decided };
-        let context = Arc::new(context);
+        let context = Arc::new(Context::new(settings, endpoint, incoming));
         async move {
             let logins = context.settings.credentials.as_ref().and_then(|c| c.pending());
             let Some(logins) = logins else { return drive(context, outgoing).await };
@@ -194,9 +190,33 @@ struct Context {
     cookies: Option<Mutex<Jar>>,
     /// The server is known to speak Streamable HTTP: no other transport is looked for.
     is_decided: AtomicBool,
+    /// Changes whenever there is a reason to think that the server can be reached now.
+    stirs: watch::Sender<()>,
 }
 
 impl Context {
+    fn new(
+        settings: Settings,
+        endpoint: Arc<Endpoint>,
+        incoming: channel::Sender<Incoming>,
+    ) -> Self {
+        Self {
+            client: HttpClient::new(&settings.net),
+            endpoint,
+            incoming,
+            is_away: AtomicBool::new(false),
+            cookies: settings.cookies.then(Mutex::default),
+            is_decided: AtomicBool::new(false),
+            stirs: watch::Sender::default(),
+            settings,
+        }
+    }
+
+    /// The client says something, or the server is back: whoever waits to try again need not.
+    fn stir(&self) {
+        self.stirs.send_replace(());
+    }
+
     /// A request to the endpoint.
     fn call(&self, method: Method, headers: HeaderMap, body: Bytes) -> Call {
         let endpoint = Arc::clone(&self.endpoint);
@@ -290,6 +310,7 @@ impl Context {
         let was_away = self.is_away.swap(false, Ordering::Relaxed);
         if was_away {
             traffic::recovery(Recovery::ServerBack, None);
+            self.stir();
         }
         was_away
     }
