@@ -16,18 +16,41 @@ use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, InFlight, Message, edit, peek};
 use crate::net::backoff::entropy;
-use crate::transport::Incoming;
+use crate::transport::{Held, Incoming, weight};
 
 /// What is to be written, to either side.
 #[derive(Debug, Default)]
 pub(super) struct Out {
     pub(super) to_client: VecDeque<Message>,
     pub(super) to_server: VecDeque<Message>,
+    /// Bytes of those among them that get no answer.
+    pub(super) told: usize,
+    /// The same in the server's link.
+    pub(super) held: Held,
 }
 
 impl Out {
     pub(super) fn server(&mut self, message: Message) {
+        self.told += weight(&message).unwrap_or_default();
         self.to_server.push_back(message);
+    }
+
+    /// Takes out the next for the server.
+    pub(super) fn next_for_server(&mut self) -> Option<Message> {
+        let message = self.to_server.pop_front()?;
+        self.told -= weight(&message).unwrap_or_default();
+        Some(message)
+    }
+
+    /// The server had no room for it.
+    pub(super) fn put_back(&mut self, message: Message) {
+        self.told += weight(&message).unwrap_or_default();
+        self.to_server.push_front(message);
+    }
+
+    /// Bytes on their way to the server that nobody waits for an answer to.
+    fn told(&self) -> usize {
+        self.told + self.held.bytes()
     }
 
     pub(super) fn client(&mut self, message: Message) {
@@ -157,12 +180,18 @@ impl Core {
 
     /// Whether more of the client's messages are taken in. Its answers must come through even if
     /// they stand behind requests: the server may wait for them.
-    pub(super) fn has_room(&self) -> bool {
-        self.is_within_bounds() || !self.from_server.is_empty()
+    pub(super) fn has_room(&self, out: &Out) -> bool {
+        self.is_within_bounds(out) || !self.from_server.is_empty()
     }
 
-    pub(super) fn is_within_bounds(&self) -> bool {
-        self.unanswered + self.waiting.bytes() < limits::UNANSWERED_BYTES
+    /// Whether there is more than can be held, and stdin is read nevertheless. What was read while
+    /// there was room is taken.
+    pub(super) fn is_overloaded(&self, out: &Out) -> bool {
+        !self.is_within_bounds(out) && !self.from_server.is_empty()
+    }
+
+    fn is_within_bounds(&self, out: &Out) -> bool {
+        self.unanswered + self.waiting.bytes() + out.told() < limits::UNANSWERED_BYTES
     }
 
     /// A request of the server's is answered; each of several with the same id once.

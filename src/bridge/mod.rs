@@ -96,7 +96,7 @@ pub async fn run(
 ) -> Ended {
     let mut bridge = Bridge {
         core: Core::new(policy, Instant::now()),
-        out: Out::default(),
+        out: Out { held: server.held, ..Out::default() },
         from_client: client.inbox,
         to_client: client.outbox,
         from_server: server.inbox,
@@ -168,7 +168,7 @@ impl Bridge {
             let wake = self.core.wake_at();
             // A side that takes nothing is not read for: it would only pile up.
             let client_takes = self.out.to_client.is_empty();
-            let server_takes = self.core.has_room();
+            let server_takes = self.core.has_room(&self.out);
             let size = |queue: &VecDeque<Message>| queue.front().map_or(0, Weighed::size);
             let (for_client, for_server) = (size(&self.out.to_client), size(&self.out.to_server));
             tokio::select! {
@@ -185,7 +185,7 @@ impl Bridge {
                 }
                 permit = to_server.reserve(for_server), if !self.out.to_server.is_empty() => {
                     let Ok(permit) = permit else { return Ended::ServerClosed };
-                    if let Some(message) = self.out.to_server.pop_front() {
+                    if let Some(message) = self.out.next_for_server() {
                         permit.send(message);
                     }
                 }
@@ -195,6 +195,7 @@ impl Bridge {
                     }
                     None => return Ended::ServerClosed,
                 },
+                () = self.out.held.eased(), if !server_takes => {}
                 incoming = self.from_client.recv(), if self.left_at.is_none() && server_takes => {
                     let now = Instant::now();
                     match incoming {
@@ -218,9 +219,9 @@ impl Bridge {
             }
         }
         let Some(to_server) = &self.to_server else { return };
-        while let Some(message) = self.out.to_server.pop_front() {
+        while let Some(message) = self.out.next_for_server() {
             if let Err(message) = to_server.try_send(message) {
-                self.out.to_server.push_front(message);
+                self.out.put_back(message);
                 break;
             }
         }
@@ -249,7 +250,7 @@ impl Bridge {
         let deadline = (left + quick).max(Instant::now()) + limits::GOODBYE;
         let finishing = async {
             if let Some(to_server) = self.to_server.take() {
-                while let Some(message) = self.out.to_server.pop_front() {
+                while let Some(message) = self.out.next_for_server() {
                     if to_server.send(message).await.is_err() {
                         break;
                     }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::{Context, Settings, Transport, channel, drive};
 use crate::message::Message;
 use crate::net::Endpoint;
-use crate::transport::Incoming;
+use crate::transport::{Held, Incoming};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
@@ -46,7 +46,7 @@ impl Scene {
         let endpoint = Arc::new(Endpoint::new(&settings.url).expect("an endpoint"));
         let (incoming, inbox) = channel::channel();
         let (outbox, outgoing) = channel::channel();
-        let context = Arc::new(Context::new(settings, endpoint, incoming));
+        let context = Arc::new(Context::new(settings, endpoint, incoming, Held::default()));
         tokio::spawn(drive(Arc::clone(&context), outgoing));
         Self { context, outbox, inbox, asked }
     }

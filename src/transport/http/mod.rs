@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tracing::debug;
 use url::Url;
 
-use super::{Ends, Incoming, Link, channel, spawn};
+use super::{Ends, Held, Incoming, Link, channel, spawn};
 use crate::auth::Credentials;
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
@@ -115,8 +115,8 @@ impl Settings {
 /// When the URL is not one that HTTP can carry.
 pub fn open(settings: Settings) -> Result<Link, Error> {
     let endpoint = Arc::new(Endpoint::new(&settings.url)?);
-    Ok(spawn(|Ends { outgoing, incoming, .. }| {
-        let context = Arc::new(Context::new(settings, endpoint, incoming));
+    Ok(spawn(|Ends { outgoing, incoming, held, .. }| {
+        let context = Arc::new(Context::new(settings, endpoint, incoming, held));
         async move {
             let logins = context.settings.credentials.as_ref().and_then(|c| c.pending());
             let Some(logins) = logins else { return drive(context, outgoing).await };
@@ -184,6 +184,8 @@ struct Context {
     settings: Settings,
     /// To whoever holds the link.
     incoming: channel::Sender<Incoming>,
+    /// Counts what waits here without anybody who waits for its answer.
+    held: Held,
     /// The last word is that the server cannot be reached.
     is_away: AtomicBool,
     /// Unless nobody wants them.
@@ -199,11 +201,13 @@ impl Context {
         settings: Settings,
         endpoint: Arc<Endpoint>,
         incoming: channel::Sender<Incoming>,
+        held: Held,
     ) -> Self {
         Self {
             client: HttpClient::new(&settings.net),
             endpoint,
             incoming,
+            held,
             is_away: AtomicBool::new(false),
             cookies: settings.cookies.then(Mutex::default),
             is_decided: AtomicBool::new(false),

@@ -187,7 +187,7 @@ mod tests {
     fn outgoing(text: &'static str) -> Outgoing {
         let message = Message::parse(Bytes::from_static(text.as_bytes())).expect("a message");
         let envelope = Envelope::of(&message);
-        Outgoing { message, envelope, order: 0, losses: 0 }
+        Outgoing { message, envelope, order: 0, losses: 0, _share: None }
     }
 
     fn session() -> Session {
