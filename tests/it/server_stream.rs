@@ -1,8 +1,10 @@
 //! The stream for what the server says on its own account.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{Bridge, Gate, Reply, Server, polite, request, result};
+use crate::support::{Bridge, Gate, INITIALIZED, Reply, Server, polite, request, result};
 
 #[tokio::test]
 async fn it_opens_after_initialized_was_accepted_and_its_messages_come_through() {
@@ -302,4 +304,68 @@ async fn a_client_that_talks_much_asks_for_it_once_a_second_at_most() {
     }
     let asked = server.all("GET").len() - before;
     assert!((1..=3).contains(&asked), "{asked} times in two and a half seconds");
+}
+
+#[tokio::test]
+async fn there_are_never_two_of_them() {
+    // C8: a confirmation that is repeated, a lost session, another handshake.
+    let sessions = AtomicUsize::new(0);
+    let known = Arc::new(AtomicUsize::new(1));
+    let forgotten = Arc::clone(&known);
+    let server = Server::start(move |r| {
+        let named = r.header("mcp-session-id").map(str::to_owned);
+        match &*r.what() {
+            "GET" => Reply::sse().chunk(": welcome\n\n").hang(),
+            "initialize" => {
+                let session = format!("s{}", sessions.fetch_add(1, Ordering::SeqCst) + 1);
+                Reply::json(result(r.id(), r#"{"protocolVersion":"2025-06-18"}"#))
+                    .header("Mcp-Session-Id", &session)
+            }
+            "a" if named != Some(format!("s{}", forgotten.load(Ordering::SeqCst))) => {
+                Reply::status(404, "", "")
+            }
+            _ => polite(r),
+        }
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    server.saw_count("GET", 1).await;
+    bridge.send(INITIALIZED).await;
+    server.saw_count("GET", 2).await;
+    server.saw_abandoned_count("GET", 1).await;
+    known.store(2, Ordering::SeqCst);
+    bridge.send(request(1, "a")).await;
+    assert!(bridge.answer(1).await.0["result"].is_object());
+    server.saw_count("GET", 3).await;
+    server.saw_abandoned_count("GET", 2).await;
+    bridge.handshake().await;
+    server.saw_count("GET", 4).await;
+    server.saw_abandoned_count("GET", 3).await;
+    // Long enough for one that would come back.
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    assert_eq!((server.all("GET").len(), server.abandoned("GET")), (4, 3));
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_want_it_is_left_alone_however_much_is_said() {
+    // C8: the slow backoff.
+    for status in [400, 409, 429] {
+        let server = Server::start(move |r| match &*r.what() {
+            "GET" => Reply::status(status, "", ""),
+            _ => polite(r),
+        })
+        .await;
+        let mut bridge = Bridge::ready(&[&server.url]).await;
+        server.saw("GET").await;
+        let since = Instant::now();
+        let mut id = 0;
+        while since.elapsed() < Duration::from_millis(2200) {
+            id += 1;
+            bridge.ask(request(id, "a")).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // 429 says "not so fast" and no more: the usual pauses of half a second, one, two.
+        let most = if status == 429 { 4 } else { 1 };
+        assert!(server.all("GET").len() <= most, "{status}: {}", server.all("GET").len());
+    }
 }
