@@ -111,14 +111,20 @@ pub(super) async fn keep_open(
             Opened::Silent => backoff.reset(),
             Opened::Soon | Opened::Unreachable => {}
         }
-        let stirred = async {
-            sleep_until(since + least_pause(&position)).await;
-            stirs.changed().await.is_ok()
-        };
-        tokio::select! {
-            () = sleep(pause(&position, &mut backoff)) => {}
-            true = stirred, if can_be_hastened => {}
-        }
+        let earliest = can_be_hastened.then(|| since + least_pause(&position));
+        rest(pause(&position, &mut backoff), earliest, &mut stirs).await;
+    }
+}
+
+/// Waits for the next try; from `earliest` on, only until there is a reason to try now.
+async fn rest(pause: Duration, earliest: Option<Instant>, stirs: &mut watch::Receiver<()>) {
+    let stirred = async {
+        sleep_until(earliest.unwrap_or_else(Instant::now)).await;
+        stirs.changed().await.is_ok()
+    };
+    tokio::select! {
+        () = sleep(pause) => {}
+        true = stirred, if earliest.is_some() => {}
     }
 }
 
