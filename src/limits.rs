@@ -76,6 +76,10 @@ pub const PINGS_AT_ONCE: usize = 128;
 /// Two messages of the largest size fit.
 pub const UNANSWERED_BYTES: usize = 128 * 1024 * 1024;
 
+/// What requests of the server's that the client has not answered may take, ids and all: some
+/// thousands, more than any client works on. Further ones are refused.
+pub const SERVER_REQUESTS_BYTES: usize = 2 * 1024 * 1024;
+
 /// What a message counts for at least where bytes are counted that nobody waits for an answer to:
 /// a flood of tiny ones costs more than their text.
 pub const LEAST_WEIGHT: usize = 1024;
