@@ -271,7 +271,8 @@ fn happened(ledger: &Ledger, calls: usize, duration: Duration) {
     let seconds = duration.as_secs();
     assert!(calls as u64 >= 20 * seconds, "{calls} calls");
     assert!(faults >= 4 * seconds, "{faults} mistreated");
-    assert!(sessions >= seconds.min(8) / 2, "{sessions} sessions");
+    // A machine that is busy gets through few restarts.
+    assert!(sessions >= 2, "{sessions} sessions");
 }
 
 /// Calls and cancels at random until the time is over and everything has ended.
