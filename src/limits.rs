@@ -70,10 +70,19 @@ pub const PARALLEL_POSTS: usize = 128;
 /// Pings overtake what waits, but a flood of them does not: more than this go in line.
 pub const PINGS_AT_ONCE: usize = 128;
 
-/// How many bytes of requests may be unanswered before stdin is no longer read.
+/// How many bytes of the client's messages may be unanswered, or not taken by the server, before
+/// stdin is no longer read.
 ///
 /// Two messages of the largest size fit.
 pub const UNANSWERED_BYTES: usize = 128 * 1024 * 1024;
+
+/// What requests of the server's that the client has not answered may take, ids and all: some
+/// thousands, more than any client works on. Further ones are refused.
+pub const SERVER_REQUESTS_BYTES: usize = 2 * 1024 * 1024;
+
+/// What a message counts for at least where bytes are counted that nobody waits for an answer to:
+/// a flood of tiny ones costs more than their text.
+pub const LEAST_WEIGHT: usize = 1024;
 
 /// An idle connection is dropped before the usual server (Node: 5 s) closes it under a request.
 pub const POOL_IDLE: Duration = Duration::from_secs(4);

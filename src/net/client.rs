@@ -85,6 +85,19 @@ impl HttpClient {
         Self { pools: Arc::new(Pools::new(options, tls, pings)) }
     }
 
+    /// How many times the machine has slept so far. What was connected before a sleep is dead, or
+    /// soon will be: idle connections are given up here, streams by those who read them.
+    #[must_use]
+    pub fn sleeps(&self) -> u64 {
+        self.pools.sleeps().count()
+    }
+
+    /// As if the machine had slept for an hour.
+    #[cfg(test)]
+    pub(crate) fn pretend_sleep(&self) {
+        self.pools.sleeps().pretend();
+    }
+
     /// Sends `call`.
     ///
     /// # Errors

@@ -24,6 +24,7 @@ mod protocol;
 mod proxy;
 mod proxy_fault;
 mod redirect;
+mod sleeps;
 mod socks;
 mod tls;
 mod tls_fault;

@@ -1,6 +1,6 @@
 //! The real binary against a scripted server. Put a new test into the module of its subject:
 //!
-//! - `flows`: the conversations that the source documents write out.
+//! - `flows`: whole conversations, byte for byte, as the requirements write them out.
 //! - `stdio`: what comes in on stdin, and what must not.
 //! - `passthrough`: bytes that must survive.
 //! - `handshake`: headers and order of the opening.

@@ -187,6 +187,7 @@ impl Driver {
     fn launch(&mut self, outgoing: Outgoing, lane: Lane) {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
+        self.context.stir();
         let rules = self.session.rules_for(&outgoing);
         let headers = self.session.post_headers(&outgoing);
         let body = outgoing.message.bytes().clone();

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tracing::debug;
 use url::Url;
 
-use super::{Ends, Incoming, Link, channel, spawn};
+use super::{Ends, Held, Incoming, Link, channel, spawn};
 use crate::auth::{Credentials, Login};
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
@@ -23,6 +23,8 @@ use crate::secret::{Scrubber, Secret, shown};
 use crate::traffic::{self, Recovery};
 
 mod answer;
+#[cfg(test)]
+mod asleep;
 mod detect;
 mod driver;
 mod events;
@@ -31,7 +33,6 @@ mod heeding;
 mod legacy_sse;
 mod line;
 mod log;
-
 mod post;
 mod reading;
 mod session;
@@ -114,13 +115,8 @@ impl Settings {
 /// When the URL is not one that HTTP can carry.
 pub fn open(settings: Settings) -> Result<Link, Error> {
     let endpoint = Arc::new(Endpoint::new(&settings.url)?);
-    Ok(spawn(|Ends { outgoing, incoming, .. }| {
-        let client = HttpClient::new(&settings.net);
-        let (is_away, is_decided) = (AtomicBool::new(false), AtomicBool::new(false));
-        let cookies = settings.cookies.then(Mutex::default);
-        let context =
-            Context { client, endpoint, settings, incoming, is_away, cookies, is_decided };
-        let context = Arc::new(context);
+    Ok(spawn(|Ends { outgoing, incoming, held, .. }| {
+        let context = Arc::new(Context::new(settings, endpoint, incoming, held));
         async move {
             let logins = context.settings.credentials.as_ref().and_then(|c| c.pending());
             let Some(logins) = logins else { return drive(context, outgoing).await };
@@ -209,15 +205,43 @@ struct Context {
     settings: Settings,
     /// To whoever holds the link.
     incoming: channel::Sender<Incoming>,
+    /// Counts what waits here without anybody who waits for its answer.
+    held: Held,
     /// The last word is that the server cannot be reached.
     is_away: AtomicBool,
     /// Unless nobody wants them.
     cookies: Option<Mutex<Jar>>,
     /// The server is known to speak Streamable HTTP: no other transport is looked for.
     is_decided: AtomicBool,
+    /// Changes whenever there is a reason to think that the server can be reached now.
+    stirs: watch::Sender<()>,
 }
 
 impl Context {
+    fn new(
+        settings: Settings,
+        endpoint: Arc<Endpoint>,
+        incoming: channel::Sender<Incoming>,
+        held: Held,
+    ) -> Self {
+        Self {
+            client: HttpClient::new(&settings.net),
+            endpoint,
+            incoming,
+            held,
+            is_away: AtomicBool::new(false),
+            cookies: settings.cookies.then(Mutex::default),
+            is_decided: AtomicBool::new(false),
+            stirs: watch::Sender::default(),
+            settings,
+        }
+    }
+
+    /// The client says something, or the server is back: whoever waits to try again need not.
+    fn stir(&self) {
+        self.stirs.send_replace(());
+    }
+
     /// A request to the endpoint.
     fn call(&self, method: Method, headers: HeaderMap, body: Bytes) -> Call {
         let endpoint = Arc::clone(&self.endpoint);
@@ -314,6 +338,7 @@ impl Context {
         let was_away = self.is_away.swap(false, Ordering::Relaxed);
         if was_away {
             traffic::recovery(Recovery::ServerBack, None);
+            self.stir();
         }
         was_away
     }

@@ -58,6 +58,15 @@ pub(crate) async fn run(args: &[&str], env: &[(&str, &str)], input: &str) -> Out
     soon("the end of the program", child.wait_with_output()).await.expect("an exit")
 }
 
+/// What a process has in memory, in MiB.
+#[cfg(target_os = "linux")]
+pub(crate) fn resident(pid: u32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("its memory");
+    let kib = line.split_whitespace().nth(1).expect("a number");
+    kib.parse::<usize>().expect("a number") / 1024
+}
+
 impl Bridge {
     pub(crate) fn start(args: &[&str]) -> Self {
         Self::start_with(args, &[])
@@ -119,11 +128,7 @@ impl Bridge {
     /// What the process has in memory, in MiB.
     #[cfg(target_os = "linux")]
     pub(crate) fn resident(&self) -> usize {
-        let status =
-            std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a process");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("its memory");
-        let kib = line.split_whitespace().nth(1).expect("a number");
-        kib.parse::<usize>().expect("a number") / 1024
+        resident(self.pid())
     }
 
     /// Writes one line.

@@ -113,6 +113,15 @@ impl LegacyClient {
         matches!(self.state, State::Through)
     }
 
+    /// Bytes of what waits for the verdict and gets no answer.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match &self.state {
+            State::Watching(watching) => watching.held.bytes(),
+            State::Asking(asking) => asking.held.bytes(),
+            State::Through | State::Translating(_) => 0,
+        }
+    }
+
     /// The era of the server, if it was found out just now and is worth remembering.
     pub(crate) fn take_finding(&mut self) -> Option<Era> {
         self.finding.take()

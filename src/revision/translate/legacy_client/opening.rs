@@ -50,15 +50,19 @@ impl Asking {
 /// What the client says before it is known how the server wants to hear it; whoever hands it over
 /// bounds it.
 #[derive(Debug, Default)]
-pub(super) struct Held(VecDeque<Message>);
+pub(super) struct Held {
+    messages: VecDeque<Message>,
+    /// Bytes of those among them that get no answer.
+    told: usize,
+}
 
 impl Held {
     /// Keeps it back, unless it may be said at any time.
     pub(super) fn take(&mut self, message: Message, out: &mut Steps) {
         if let Some(id) = peek::cancelled_request(&message) {
-            let before = self.0.len();
-            self.0.retain(|held| held.id() != Some(&id));
-            if self.0.len() == before {
+            let before = self.messages.len();
+            self.messages.retain(|held| held.id() != Some(&id));
+            if self.messages.len() == before {
                 out.push_back(Step::ToServer(message));
             }
             return;
@@ -67,11 +71,18 @@ impl Held {
         if is_probe || revision::Envelope::of(&message).is_some() {
             return out.push_back(Step::ToServer(message));
         }
-        self.0.push_back(message);
+        if message.id().is_none() {
+            self.told += message.bytes().len();
+        }
+        self.messages.push_back(message);
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.told
     }
 
     fn release(self, out: &mut Steps) {
-        out.extend(self.0.into_iter().map(Step::ToServer));
+        out.extend(self.messages.into_iter().map(Step::ToServer));
     }
 
     /// Nobody is there: they need not find out one by one.
@@ -80,7 +91,7 @@ impl Held {
             return self.release(out);
         }
         let failed = |message| Step::Failed { message, error: error.clone() };
-        out.extend(self.0.into_iter().map(failed));
+        out.extend(self.messages.into_iter().map(failed));
     }
 }
 
@@ -196,7 +207,7 @@ impl LegacyClient {
             listening,
             wrapped: Default::default(),
         };
-        for message in asking.held.0 {
+        for message in asking.held.messages {
             translation.client_says(message, &mut self.ids, now, out);
         }
         self.state = State::Translating(Box::new(translation));

@@ -119,6 +119,9 @@ impl Driver {
                 () = context.incoming.closed() => return,
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => Event::Time,
             };
+            if !matches!(event, Event::Heard(_)) {
+                self.give_up_what_slept().await;
+            }
             match event {
                 Event::Report(Report::Opened(opened)) => self.opened(opened).await,
                 Event::Report(Report::Posted { ticket, posted }) => {

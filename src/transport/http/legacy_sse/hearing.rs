@@ -219,6 +219,16 @@ impl Driver {
         self.come_back(flight.outgoing, &error).await;
     }
 
+    /// Nothing is sent into a session whose stream has slept along with the machine: it may look
+    /// open for minutes, and no answer would come.
+    pub(super) async fn give_up_what_slept(&mut self) {
+        if let Phase::Open(stream) = &self.phase
+            && stream.has_slept(&self.context)
+        {
+            self.lose(&Error::new(Kind::Closed, "the machine has slept")).await;
+        }
+    }
+
     /// The stream has ended, and the session with it: what waited for an answer gets none (C7).
     ///
     /// Or the server has refused a message for it; then it will refuse all that are out.

@@ -25,6 +25,8 @@ pub(in super::super) struct Stream {
     others: Vec<Endpoint>,
     /// The session's name, for logs.
     pub(super) session: Option<HeaderValue>,
+    /// How many times the machine had slept before it was opened.
+    sleeps: u64,
 }
 
 impl Stream {
@@ -34,6 +36,11 @@ impl Stream {
         debug!(address = %other, "nobody is at the address that was announced: another is tried");
         self.endpoint = Arc::new(other);
         true
+    }
+
+    /// Whether the machine has slept since it was opened: it may look open and be dead.
+    pub(super) fn has_slept(&self, context: &Context) -> bool {
+        context.client.sleeps() != self.sleeps
     }
 
     /// The address is the right one.
@@ -95,7 +102,8 @@ async fn read(
                 debug!(%endpoint, "the stream is open");
                 others.reverse();
                 let endpoint = Arc::new(endpoint);
-                return Ok(Box::new(Stream { events, endpoint, others, session }));
+                let sleeps = context.client.sleeps();
+                return Ok(Box::new(Stream { events, endpoint, others, session, sleeps }));
             }
             Some(_) if first == First::Address => {
                 return Err(no_stream(&place, "it does not begin with an address for messages"));
