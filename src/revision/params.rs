@@ -1,6 +1,5 @@
 //! `x-mcp-header`: which arguments of a tool are repeated in HTTP headers, and how they look there.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -55,11 +54,9 @@ pub fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, Fault> {
 /// The headers that `call` gets. Arguments that are absent or `null` have none.
 #[must_use]
 pub fn headers(mirrored: &[Mirrored], call: &Message) -> Vec<(HeaderName, HeaderValue)> {
-    let Some(mut members) = Members::of_message(call) else { return Vec::new() };
-    let Some(params) = members.remove("params") else { return Vec::new() };
-    let arguments = Members::of(&params).and_then(|mut params| params.remove("arguments"));
-    let arguments = arguments.map(Cow::into_owned).unwrap_or_default();
-    let Some(arguments) = Members::of(&arguments) else { return Vec::new() };
+    let members = Members::of_message(call).unwrap_or_default();
+    let params = members.get("params").and_then(Members::of).unwrap_or_default();
+    let arguments = params.get("arguments").and_then(Members::of).unwrap_or_default();
     let pairs = mirrored.iter().filter_map(|argument| {
         let text = text_of(&arguments, &argument.path)?;
         Some((argument.header.clone(), header::encode(&text)))

@@ -3,13 +3,11 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::translate::SUBSCRIPTION_ID;
 use crate::message::{Head, Id, Members, Message};
 
 /// The first message of such a stream.
 pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-
-/// Names the subscription that a notification belongs to.
-const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// What was acknowledged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -30,10 +30,12 @@ mod gate;
 mod heeding;
 mod legacy_sse;
 mod line;
+mod listen;
 mod log;
-
+mod modern;
 mod post;
 mod reading;
+mod remedy;
 mod session;
 mod stream;
 
@@ -41,6 +43,7 @@ use answer::Refusal;
 pub use detect::Transport;
 use driver::Driver;
 use events::timeout;
+use modern::Learnt;
 pub use session::basic_authorization;
 
 /// All that a link to a server needs to know.
@@ -118,8 +121,9 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
         let client = HttpClient::new(&settings.net);
         let (is_away, is_decided) = (AtomicBool::new(false), AtomicBool::new(false));
         let cookies = settings.cookies.then(Mutex::default);
+        let learnt = Mutex::default();
         let context =
-            Context { client, endpoint, settings, incoming, is_away, cookies, is_decided };
+            Context { client, endpoint, settings, incoming, is_away, cookies, is_decided, learnt };
         let context = Arc::new(context);
         async move {
             let logins = context.settings.credentials.as_ref().and_then(|c| c.pending());
@@ -194,6 +198,8 @@ struct Context {
     cookies: Option<Mutex<Jar>>,
     /// The server is known to speak Streamable HTTP: no other transport is looked for.
     is_decided: AtomicBool,
+    /// What the answers of a modern server have taught.
+    learnt: Mutex<Learnt>,
 }
 
 impl Context {
