@@ -53,18 +53,23 @@ fn in_turn(
 
 #[tokio::test]
 async fn a_stream_that_ends_without_a_last_word_is_opened_again() {
-    // In order, by a cut, by a reset, and with nothing but its head.
-    let endings: [fn(Reply) -> Reply; 3] = [Reply::end, Reply::cut, Reply::reset];
+    // In order, by a cut and by a reset; and then with nothing but its head.
+    let endings: [fn(&Feed); 3] = [Feed::end, Feed::cut, Feed::reset];
     for ending in endings {
+        let feed = Feed::new();
+        let fed = feed.clone();
         let server = Server::start(in_turn(move |turn, _| match turn {
-            0 => ending(Reply::sse().chunk("retry: 1\n\n").event(acknowledged())),
-            1 => ending(Reply::sse()),
+            0 => Reply::sse().feed(&fed),
+            1 => Reply::sse().end(),
             _ => Reply::sse().event(acknowledged()).event(updated("x://b").to_string()).hang(),
         }))
         .await;
         let mut bridge = Bridge::start(&[&server.url, "--timeout", "1"]);
         bridge.send(listen()).await;
+        feed.chunk("retry: 1\n\n");
+        feed.event(acknowledged());
         assert_eq!(bridge.line().await, acknowledged());
+        ending(&feed);
         assert_hears_what_it_may_have_missed(&mut bridge).await;
         assert_eq!(bridge.receive().await, updated("x://b"), "and then what the server says");
         let asked = server.all("subscriptions/listen");
