@@ -78,22 +78,17 @@ impl Page {
         FINDER.find(answer.bytes()).is_some()
     }
 
-    /// What is in an answer to `tools/list`; nothing if it is none.
+    /// What is in an answer to `tools/list`; `None` if it is no list.
     #[must_use]
-    pub fn read(answer: &Message) -> Self {
-        let mut page = Self::default();
-        let Ok(list) = serde_json::from_slice::<Answer<'_>>(answer.bytes()) else { return page };
-        page.next =
-            list.result.next.filter(|next| next.get() != "null").map(|n| n.get().to_owned());
-        let tools = list.result.tools;
-        let mut keeps = Vec::with_capacity(tools.len());
-        for tool in &tools {
-            keeps.push(page.takes(tool.get()));
-        }
+    pub fn read(answer: &Message) -> Option<Self> {
+        let list = serde_json::from_slice::<Answer<'_>>(answer.bytes()).ok()?.result;
+        let next = list.next.filter(|next| next.get() != "null").map(|next| next.get().to_owned());
+        let mut page = Self { next, ..Self::default() };
+        let keeps: Vec<bool> = list.tools.iter().map(|tool| page.takes(tool.get())).collect();
         if keeps.contains(&false) {
-            page.without = without(answer, &tools, &keeps);
+            page.without = without(answer, &list.tools, &keeps);
         }
-        page
+        Some(page)
     }
 
     /// Notes a tool; `false` if it cannot be offered.
@@ -182,6 +177,10 @@ mod tests {
         Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect("a message")
     }
 
+    fn read(answer: &Message) -> Page {
+        Page::read(answer).expect("a list")
+    }
+
     fn tool(name: &str, header: &str) -> String {
         format!(
             r#"{{ "name":"{name}", "inputSchema":{{"properties":{{"p":{{"type":"string","x-mcp-header":"{header}"}}}}}} }}"#
@@ -199,7 +198,7 @@ mod tests {
     fn pages_add_up_and_the_first_one_starts_anew() {
         let mut tools = Tools::default();
         let page = |names: &[&str]| {
-            Page::read(&answer(&names.iter().map(|name| tool(name, "A")).collect::<Vec<_>>()))
+            read(&answer(&names.iter().map(|name| tool(name, "A")).collect::<Vec<_>>()))
         };
         tools.learn(&page(&["a", "b"]), true);
         tools.learn(&page(&["c"]), false);
@@ -215,8 +214,8 @@ mod tests {
     #[test]
     fn a_tool_that_becomes_invalid_is_forgotten() {
         let mut tools = Tools::default();
-        tools.learn(&Page::read(&answer(&[tool("a", "A")])), true);
-        tools.learn(&Page::read(&answer(&[tool("a", "")])), false);
+        tools.learn(&read(&answer(&[tool("a", "A")])), true);
+        tools.learn(&read(&answer(&[tool("a", "")])), false);
         assert!(tools.is_empty());
         assert!(tools.is_news("a") && !tools.is_news("a"));
     }
@@ -226,7 +225,7 @@ mod tests {
         let mut tools = Tools::default();
         let many: Vec<String> =
             (0..=limits::ANNOTATED_TOOLS).map(|n| tool(&n.to_string(), "A")).collect();
-        tools.learn(&Page::read(&answer(&many)), true);
+        tools.learn(&read(&answer(&many)), true);
         assert!(tools.mirrored("0").is_some());
         assert!(tools.mirrored(&limits::ANNOTATED_TOOLS.to_string()).is_none());
     }
@@ -236,14 +235,14 @@ mod tests {
         let (good, bad, plain) = (tool("g", "A"), tool("b", ""), r#"{"name":"p"}"#.to_owned());
         let list =
             |tools: &[&String]| answer(&tools.iter().map(|t| (*t).clone()).collect::<Vec<_>>());
-        let page = Page::read(&list(&[&bad, &good, &bad, &plain, &bad]));
+        let page = read(&list(&[&bad, &good, &bad, &plain, &bad]));
         assert_eq!(page.without, Some(list(&[&good, &plain])));
         assert_eq!(page.refused.len(), 3);
         assert_eq!(page.next.as_deref(), Some("\"c\""));
-        let all = Page::read(&list(&[&bad, &bad])).without.expect("another answer");
+        let all = read(&list(&[&bad, &bad])).without.expect("another answer");
         let expected = br#"{ "jsonrpc":"2.0","id":1, "result":{"tools":[  ], "nextCursor":"c"} }"#;
         assert_eq!(&all.bytes()[..], expected);
-        assert_eq!(Page::read(&list(&[&good, &plain])).without, None);
+        assert_eq!(read(&list(&[&good, &plain])).without, None);
     }
 
     #[test]
@@ -255,7 +254,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","description":"x-mcp-header","inputSchema":{}}]}}"#,
         ] {
             assert!(Page::is_of_interest(&message(text)));
-            let page = Page::read(&message(text));
+            let page = Page::read(&message(text)).unwrap_or_default();
             assert!(page.without.is_none() && page.annotated.is_empty(), "{text}");
         }
         assert!(!Page::is_of_interest(&message(
@@ -284,12 +283,12 @@ mod tests {
             let all: Vec<String> = kinds.iter().enumerate().map(make).collect();
             let valid: Vec<String> =
                 kinds.iter().enumerate().filter(|(_, kind)| **kind != 0).map(make).collect();
-            let page = Page::read(&answer(&all));
+            let page = read(&answer(&all));
             if valid.len() == all.len() {
                 prop_assert!(page.without.is_none());
             } else {
                 let kept = page.without.expect("another answer");
-                let kept: serde_json::Value = serde_json::from_str(
+                let kept: Value = serde_json::from_str(
                     &std::str::from_utf8(kept.bytes()).unwrap().replace("e400", ""),
                 ).unwrap();
                 let names: Vec<String> = kept["result"]["tools"].as_array().unwrap().iter()

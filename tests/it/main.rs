@@ -10,7 +10,8 @@
 //! - `faults`: the wire is damaged at every byte. `load`: much at once, and slow peers.
 //! - `soak`: all faults at once, for as long as you like.
 //! - `cancelling`, `timeouts`, `redirects`, `server_stream`, `resuming`: what their names say.
-//! - `modern`: requests of revision 2026-07-28, and probes.
+//! - `modern`: requests of revision 2026-07-28, and probes. `params`: what their headers repeat.
+//!   `subscriptions`: streams that stay.
 //! - `concurrency`: what runs side by side, what waits.
 //! - `going`: how the process ends.
 //! - `seeing`: logs, and what they never hold.

@@ -76,6 +76,7 @@ async fn arguments_are_repeated_in_headers_as_the_tools_schema_says() {
 #[tokio::test]
 async fn pages_add_up_and_a_first_page_starts_anew() {
     let server = Server::start(|r| match (&*r.what(), r.json()["params"]["cursor"].as_str()) {
+        ("tools/list", None) if r.id() == "8" => refusal(r, -32603, ""),
         ("tools/list", None) if r.id() == "9" => tools(r, &[r#"{"name":"a"}"#.into()]),
         ("tools/list", None) => tools(r, &[tool("a", "A")]),
         ("tools/list", Some(_)) => tools(r, &[tool("b", "B")]),
@@ -85,6 +86,7 @@ async fn pages_add_up_and_a_first_page_starts_anew() {
     let mut bridge = Bridge::start(&[&server.url]);
     bridge.ask(modern(1, "tools/list", "")).await;
     bridge.ask(modern(2, "tools/list", r#""cursor":"2","#)).await;
+    assert!(bridge.ask(modern(8, "tools/list", "")).await["error"].is_object(), "no page at all");
     for (name, header) in [("a", "mcp-param-a"), ("b", "mcp-param-b")] {
         bridge.ask(call(3, name, r#"{"region":"r"}"#)).await;
         assert_eq!(server.requests().pop().unwrap().header(header), Some("r"), "{name}");

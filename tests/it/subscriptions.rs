@@ -106,7 +106,8 @@ async fn it_survives_a_restart_of_the_server() {
 #[tokio::test]
 async fn what_is_acknowledged_late_is_acknowledged_once() {
     let server = Server::start(in_turn(|turn, _| match turn {
-        0 => Reply::sse().cut(),
+        0 => Reply::nothing().cut(),
+        1 => Reply::sse().cut(),
         _ => Reply::sse().event(acknowledged()).event(tools_changed().to_string()).hang(),
     }))
     .await;

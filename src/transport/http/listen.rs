@@ -38,12 +38,17 @@ impl Exchange {
         self.post.outgoing.envelope.is_some() && self.is(LISTEN)
     }
 
-    /// Delivers what the subscription brings until the server ends it, or the task is dropped.
-    pub(super) async fn listen(&mut self, body: Content) -> Result<(), Error> {
+    /// Whether it is such a request that broke on the way. If nobody could be reached at all, it goes
+    /// the way of all requests; else it may be sent once more, since to subscribe twice does no harm.
+    pub(super) fn is_cut_subscription(&self, error: &Error) -> bool {
+        self.is_subscription() && error.kind == Kind::Closed && !error.is_unreachable()
+    }
+
+    /// Delivers what the subscription brings, on `stream` and on those that follow it, until the server ends it, or the task is dropped.
+    pub(super) async fn listen(&mut self, mut stream: Option<Content>) -> Result<(), Error> {
         let mut position = Position::default();
         let mut backoff = Backoff::default();
         let mut hasty = 0;
-        let mut stream = Some(body);
         loop {
             position.moved = false;
             if let Some(body) = stream.take() {

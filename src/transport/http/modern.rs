@@ -84,7 +84,7 @@ impl Context {
         if !Page::is_of_interest(&answer) && self.learnt().tools.is_empty() {
             return answer;
         }
-        let page = Page::read(&answer);
+        let Some(page) = Page::read(&answer) else { return answer };
         let mut learnt = self.learnt();
         learnt.tools.learn(&page, is_first_page(request));
         for (name, fault) in page.refused {

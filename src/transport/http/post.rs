@@ -114,7 +114,10 @@ impl Exchange {
     }
 
     pub(super) async fn perform(&mut self, call: Call) -> Result<(), Error> {
-        let response = self.send(call).await?;
+        let response = match self.send(call).await {
+            Err(error) if self.is_cut_subscription(&error) => return self.listen(None).await,
+            response => response?,
+        };
         let session_id = response.headers().get(header::SESSION_ID).cloned();
         self.session_id = session_id.filter(header::is_session_id);
         let wants_content = self.request_id().is_some();
@@ -124,7 +127,7 @@ impl Exchange {
         }
         match answer {
             Answer::Json(body) => self.read_json(body).await,
-            Answer::Events(body) if self.is_subscription() => self.listen(body).await,
+            Answer::Events(body) if self.is_subscription() => self.listen(Some(body)).await,
             Answer::Events(body) => self.read_events(body).await,
             Answer::Accepted(body) => {
                 drain(body).await;

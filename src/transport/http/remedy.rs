@@ -150,10 +150,8 @@ impl Exchange {
         let asking = self.ask(Outgoing { message, envelope, order: 0, losses: 0 }, &id);
         let silent = |_| Error::new(Kind::Timeout, "tools/list was not answered in time");
         let answer = tokio::time::timeout(limit, asking).await.map_err(silent)??;
-        match answer.head() {
-            Head::Response { is_error: false, .. } => Ok(Page::read(&answer)),
-            _ => Err(Error::new(Kind::BadResponse, "tools/list was answered with an error")),
-        }
+        let other = || Error::new(Kind::BadResponse, "tools/list was not answered with a list");
+        Page::read(&answer).ok_or_else(other)
     }
 
     /// The answer to a request of our own.
