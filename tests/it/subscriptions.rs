@@ -104,6 +104,29 @@ async fn it_survives_a_restart_of_the_server() {
 }
 
 #[tokio::test]
+async fn it_is_opened_as_soon_as_another_request_finds_the_server_back() {
+    let server = Server::start(in_turn(|_, _| Reply::sse().event(acknowledged()).hang())).await;
+    let address = server.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let address = address.parse().unwrap();
+    let mut bridge = Bridge::start(&[&server.url]);
+    bridge.send(listen()).await;
+    assert_eq!(bridge.line().await, acknowledged());
+    server.stop().await;
+    // Until the pauses have become seconds.
+    tokio::time::sleep(std::time::Duration::from_secs(6)).await;
+    let _server =
+        Server::start_at(address, in_turn(|_, _| Reply::sse().event(acknowledged()).hang())).await;
+    bridge.send(modern(2, "a", "")).await;
+    let start = std::time::Instant::now();
+    let mut heard = Vec::new();
+    for _ in 0..4 {
+        heard.push(bridge.receive().await["method"].clone());
+    }
+    assert!(heard.contains(&"notifications/tools/list_changed".into()), "{heard:?}");
+    assert!(start.elapsed() < std::time::Duration::from_millis(1500), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
 async fn what_is_acknowledged_late_is_acknowledged_once() {
     let server = Server::start(in_turn(|turn, _| match turn {
         0 => Reply::nothing().cut(),

@@ -26,6 +26,8 @@ enum Again {
     Stream(Content),
     /// Not now, and not before this time has passed.
     NotNow(Duration),
+    /// There is nobody.
+    Unreachable,
     /// Somebody is there and says nothing: it may be that he keeps the head of the answer back.
     Silent,
     /// The request has ended, in this way.
@@ -44,7 +46,8 @@ impl Exchange {
         self.is_subscription() && error.kind == Kind::Closed && !error.is_unreachable()
     }
 
-    /// Delivers what the subscription brings, on `stream` and on those that follow it, until the server ends it, or the task is dropped.
+    /// Delivers what the subscription brings, on `stream` and on those that follow it, until the
+    /// server ends it, or the task is dropped.
     pub(super) async fn listen(&mut self, mut stream: Option<Content>) -> Result<(), Error> {
         let mut position = Position::default();
         let mut backoff = Backoff::default();
@@ -65,24 +68,35 @@ impl Exchange {
                 // A server that ends its stream again and again is not asked as often as it says.
                 position.moved &= hasty <= limits::HASTY_REOPENINGS;
             }
-            let mut pause = stream::pause(&position, &mut backoff);
-            loop {
-                tokio::time::sleep(pause).await;
-                match self.open_again().await {
-                    Again::Stream(body) => {
-                        stream = Some(body);
-                        break;
-                    }
-                    Again::NotNow(wanted) => pause = backoff.next_pause().max(wanted),
-                    Again::Silent => {
-                        backoff.reset();
-                        pause = backoff.next_pause();
-                    }
-                    Again::Over(end) => return end,
-                }
-            }
+            tokio::time::sleep(stream::pause(&position, &mut backoff)).await;
+            stream = match self.keep_asking(&mut backoff).await {
+                Ok(body) => Some(body),
+                Err(end) => return end,
+            };
             traffic::recovery(Recovery::StreamReopened, None);
             self.tell_reached().await;
+        }
+    }
+
+    /// The next stream; or the end of the request.
+    async fn keep_asking(&mut self, backoff: &mut Backoff) -> Result<Content, Result<(), Error>> {
+        loop {
+            match self.open_again().await {
+                Again::Stream(body) => return Ok(body),
+                Again::NotNow(wanted) => {
+                    tokio::time::sleep(backoff.next_pause().max(wanted)).await;
+                }
+                Again::Unreachable => tokio::select! {
+                    () = tokio::time::sleep(backoff.next_pause()) => {}
+                    // Another request got through: after hours, pauses are long.
+                    () = self.context.is_back.notified() => backoff.reset(),
+                },
+                Again::Silent => {
+                    backoff.reset();
+                    tokio::time::sleep(backoff.next_pause()).await;
+                }
+                Again::Over(end) => return Err(end),
+            }
         }
     }
 
@@ -134,8 +148,9 @@ impl Exchange {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if is_final(&error) => return Again::Over(Err(error)),
             Ok(Err(error)) => {
+                self.context.note_absence(&error);
                 debug!("no stream for a subscription: {}", self.context.scrubbed(error));
-                return Again::NotNow(Duration::ZERO);
+                return Again::Unreachable;
             }
             Err(_) => return Again::Silent,
         };

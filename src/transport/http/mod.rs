@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tracing::debug;
 use url::Url;
 
@@ -121,9 +121,17 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
         let client = HttpClient::new(&settings.net);
         let (is_away, is_decided) = (AtomicBool::new(false), AtomicBool::new(false));
         let cookies = settings.cookies.then(Mutex::default);
-        let learnt = Mutex::default();
-        let context =
-            Context { client, endpoint, settings, incoming, is_away, cookies, is_decided, learnt };
+        let context = Context {
+            client,
+            endpoint,
+            settings,
+            incoming,
+            is_away,
+            is_back: Notify::new(),
+            cookies,
+            is_decided,
+            learnt: Mutex::default(),
+        };
         let context = Arc::new(context);
         async move {
             let logins = context.settings.credentials.as_ref().and_then(|c| c.pending());
@@ -194,6 +202,8 @@ struct Context {
     incoming: channel::Sender<Incoming>,
     /// The last word is that the server cannot be reached.
     is_away: AtomicBool,
+    /// Wakes those who wait for a server that cannot be reached.
+    is_back: Notify,
     /// Unless nobody wants them.
     cookies: Option<Mutex<Jar>>,
     /// The server is known to speak Streamable HTTP: no other transport is looked for.
@@ -295,6 +305,7 @@ impl Context {
     fn note_presence(&self) -> bool {
         let was_away = self.is_away.swap(false, Ordering::Relaxed);
         if was_away {
+            self.is_back.notify_waiters();
             traffic::recovery(Recovery::ServerBack, None);
         }
         was_away
