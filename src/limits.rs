@@ -218,6 +218,17 @@ pub const ERROR_TEXT: usize = 500;
 /// end theirs would hold a connection for each call.
 pub const LINGER: Duration = Duration::from_secs(1);
 
+/// How many tools with arguments that are repeated in headers are remembered; servers with more than
+/// some hundred tools are unusable for other reasons.
+pub const ANNOTATED_TOOLS: usize = 10_000;
+
+/// How many pages of a list of tools are read on the bridge's own account.
+pub const LIST_PAGES: usize = 100;
+
+/// An exponent of ten up to which a number that is written with one goes into a header in plain
+/// digits: more than any integer that a program computes with.
+pub const INTEGER_ZEROS: usize = 64;
+
 /// What a cancelled request's stream may still bring before it is dropped.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
 

@@ -10,7 +10,8 @@
 //! - `faults`: the wire is damaged at every byte. `load`: much at once, and slow peers.
 //! - `soak`: all faults at once, for as long as you like.
 //! - `cancelling`, `timeouts`, `redirects`, `server_stream`, `resuming`: what their names say.
-//! - `modern`: requests of revision 2026-07-28, and probes. `eras`: clients and servers of two eras.
+//! - `modern`: requests of revision 2026-07-28, and probes. `params`: what their headers repeat.
+//!   `subscriptions`: streams that stay. `eras`: clients and servers of two eras.
 //! - `concurrency`: what runs side by side, what waits.
 //! - `going`: how the process ends.
 //! - `seeing`: logs, and what they never hold.
@@ -70,6 +71,7 @@ mod load;
 mod login;
 mod login_faults;
 mod modern;
+mod params;
 mod passthrough;
 mod proxied;
 mod proxies;
@@ -84,6 +86,7 @@ mod sessions;
 mod soak;
 mod standing_in;
 mod stdio;
+mod subscriptions;
 mod support;
 mod timeouts;
 mod tokens;

@@ -89,15 +89,6 @@ async function initialize() {
   notify("notifications/initialized");
 }
 
-async function listAndCallEach(argumentsOf = () => ({})) {
-  await initialize();
-  const { tools } = await request("tools/list", {});
-  for (const { name } of tools) {
-    const result = await request("tools/call", { name, arguments: argumentsOf(name) });
-    if (result.isError) throw new Error(`${name} failed: ${JSON.stringify(result)}`);
-  }
-}
-
 const isModern = protocolVersion >= "2026";
 const envelope = {
   "io.modelcontextprotocol/protocolVersion": protocolVersion,
@@ -105,12 +96,37 @@ const envelope = {
   "io.modelcontextprotocol/clientCapabilities": {},
 };
 const params = (given = {}) => (isModern ? { ...given, _meta: envelope } : given);
+const call = (name, given = {}) => request("tools/call", params({ name, arguments: given }));
+
+async function listTools() {
+  if (!isModern) await initialize();
+  return (await request("tools/list", params())).tools;
+}
+
+async function listAndCallEach(argumentsOf = () => ({})) {
+  for (const { name } of await listTools()) {
+    const result = await call(name, argumentsOf(name));
+    if (result.isError) throw new Error(`${name} failed: ${JSON.stringify(result)}`);
+  }
+}
+
+// Calls until the answer is no question any more; each retry has an id of its own.
+async function callAndAnswer(name, between = async () => {}) {
+  let result = await call(name);
+  while (result.resultType === "input_required") {
+    await between();
+    const asked = Object.entries(result.inputRequests ?? {});
+    const inputResponses = Object.fromEntries(
+      asked.map(([key]) => [key, { action: "accept", content: { confirmed: true } }]),
+    );
+    const state = "requestState" in result ? { requestState: result.requestState } : {};
+    result = await request("tools/call", params({ name, arguments: {}, inputResponses, ...state }));
+  }
+}
 
 // Whatever the authorization is like, the client only wants to list and to call.
 async function listAndCallOnce() {
-  if (!isModern) await initialize();
-  const { tools } = await request("tools/list", params());
-  for (const { name } of tools) await request("tools/call", params({ name, arguments: {} }));
+  for (const { name } of await listTools()) await call(name);
 }
 
 // One entry for each scenario that the suite may ask for.
@@ -122,6 +138,32 @@ const scenarios = {
   tools_call: () => listAndCallEach(() => ({ a: 5, b: 3 })),
   "elicitation-sep1034-client-defaults": () => listAndCallEach(),
   "sse-retry": () => listAndCallEach(),
+  "request-metadata": async () => {
+    await request("server/discover", params());
+    await listTools();
+  },
+  "http-standard-headers": async () => {
+    await listAndCallEach();
+    const { resources } = await request("resources/list", params());
+    for (const { uri } of resources) await request("resources/read", params({ uri }));
+    const { prompts } = await request("prompts/list", params());
+    for (const { name } of prompts) await request("prompts/get", params({ name }));
+  },
+  "http-custom-headers": async () => {
+    await listTools();
+    for (const { name, arguments: given } of context.toolCalls) await call(name, given);
+  },
+  "http-invalid-tool-headers": () => listAndCallEach(() => ({ region: "us-west1" })),
+  "json-schema-ref-no-deref": () => listTools(),
+  "json-schema-2020-12-preservation": async () => {
+    const tool = (await listTools()).find(({ name }) => name === "json_schema_2020_12_tool");
+    await call("json_schema_echo", { schema: tool.inputSchema });
+  },
+  "sep-2322-client-request-state": async () => {
+    await listTools();
+    await callAndAnswer("test_mrtr_echo_state", () => call("test_mrtr_unrelated"));
+    for (const name of ["test_mrtr_no_state", "test_mrtr_no_result_type"]) await callAndAnswer(name);
+  },
 };
 
 async function reapBridge() {

@@ -103,6 +103,35 @@ fn sse_retry_2025_11_25() {
     assert_scenario_passes("sse-retry", "2025-11-25");
 }
 
+#[test]
+fn tools_call_2026_07_28() {
+    assert_scenario_passes("tools_call", "2026-07-28");
+}
+
+#[test]
+fn headers_2026_07_28() {
+    for scenario in ["http-standard-headers", "http-custom-headers", "http-invalid-tool-headers"] {
+        assert_scenario_passes(scenario, "2026-07-28");
+    }
+}
+
+#[test]
+fn request_metadata_2026_07_28() {
+    assert_scenario_passes("request-metadata", "2026-07-28");
+}
+
+#[test]
+fn schemas_2026_07_28() {
+    for scenario in ["json-schema-ref-no-deref", "json-schema-2020-12-preservation"] {
+        assert_scenario_passes(scenario, "2026-07-28");
+    }
+}
+
+#[test]
+fn request_state_2026_07_28() {
+    assert_scenario_passes("sep-2322-client-request-state", "2026-07-28");
+}
+
 const METADATA: [&str; 5] =
     ["metadata-default", "metadata-var1", "metadata-var2", "metadata-var3", "basic-cimd"];
 const SCOPES: [&str; 5] = [

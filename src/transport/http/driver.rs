@@ -15,6 +15,7 @@ use super::gate::{INITIALIZED, Lane, Outgoing};
 use super::heeding::Report;
 use super::legacy_sse::Takeover;
 use super::line::Line;
+use super::modern::Written;
 use super::post::{self, Post};
 use super::session::Session;
 use super::{Context, Manner, legacy_sse, stream};
@@ -189,15 +190,15 @@ impl Driver {
         self.next_ticket += 1;
         self.context.stir();
         let rules = self.session.rules_for(&outgoing);
-        let headers = self.session.post_headers(&outgoing);
-        let body = outgoing.message.bytes().clone();
+        let Written { headers, body, mirrored } = self.context.written(&self.session, &outgoing);
         let mut call = self.context.call(Method::POST, headers, body);
         call.urgent = self.is_urgent(&outgoing, lane);
         let progress = call.progress.clone();
         let unwanted = Flag::default();
         let post = Post {
             ticket,
-            message: outgoing.message.clone(),
+            outgoing: outgoing.clone(),
+            mirrored,
             progress: progress.clone(),
             unwanted: unwanted.clone(),
             rules,

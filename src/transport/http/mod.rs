@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tracing::debug;
 use url::Url;
 
@@ -32,9 +32,12 @@ mod gate;
 mod heeding;
 mod legacy_sse;
 mod line;
+mod listen;
 mod log;
+mod modern;
 mod post;
 mod reading;
+mod remedy;
 mod session;
 mod stream;
 
@@ -42,6 +45,7 @@ use answer::Refusal;
 pub use detect::Transport;
 use driver::Driver;
 use events::timeout;
+use modern::Learnt;
 pub use session::basic_authorization;
 
 /// All that a link to a server needs to know.
@@ -209,12 +213,16 @@ struct Context {
     held: Held,
     /// The last word is that the server cannot be reached.
     is_away: AtomicBool,
+    /// Wakes those who wait for a server that cannot be reached.
+    is_back: Notify,
     /// Unless nobody wants them.
     cookies: Option<Mutex<Jar>>,
     /// The server is known to speak Streamable HTTP: no other transport is looked for.
     is_decided: AtomicBool,
     /// Changes whenever there is a reason to think that the server can be reached now.
     stirs: watch::Sender<()>,
+    /// What the answers of a modern server have taught.
+    learnt: Mutex<Learnt>,
 }
 
 impl Context {
@@ -232,7 +240,9 @@ impl Context {
             is_away: AtomicBool::new(false),
             cookies: settings.cookies.then(Mutex::default),
             is_decided: AtomicBool::new(false),
+            is_back: Notify::new(),
             stirs: watch::Sender::default(),
+            learnt: Mutex::default(),
             settings,
         }
     }
@@ -337,6 +347,7 @@ impl Context {
     fn note_presence(&self) -> bool {
         let was_away = self.is_away.swap(false, Ordering::Relaxed);
         if was_away {
+            self.is_back.notify_waiters();
             traffic::recovery(Recovery::ServerBack, None);
             self.stir();
         }
