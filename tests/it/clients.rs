@@ -45,7 +45,7 @@ async fn a_client_that_was_registered_by_hand_is_used_as_it_is() {
     let provider = Provider::start(manners).await;
     let mut bridge = provider.bridge_with(&BY_HAND, &SECRET);
     bridge.handshake().await;
-    assert!(provider.at("/register").is_empty());
+    assert!(provider.at("/register").is_empty(), "{:?}", provider.at("/register"));
     assert_eq!(provider.logins()[0].get("client_id"), "by-hand");
     let port: u16 = {
         let redirect = url::Url::parse(provider.logins()[0].get("redirect_uri")).unwrap();
