@@ -20,7 +20,7 @@ lint: ## clippy, every warning an error; the library also without the command li
 docs: ## rustdoc, every warning an error
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items
 
-unit: ## unit and integration tests: needs nothing but Rust
+unit: ## unit and integration tests: needs nothing but Rust, and curl, which plays the browser
 	$(CARGO) test
 
 soak: ## random faults, restarts and lost sessions for SECONDS (300), from SEED

@@ -12,10 +12,11 @@
 //! - [`bridge`]: joins two links; knows what is in flight, so that every request ends exactly once.
 //!   [`demo`]: a small MCP server to try it on.
 //! - [`transport`]: a link to one peer: `stdio` for lines, `http` for a server over Streamable HTTP
-//!   or the older HTTP+SSE, `memory` for another part of the same program. [`auth`]: credentials that
-//!   change while the program runs.
-//! - [`net`]: HTTP without any MCP: connections, TLS, redirects, backoff. [`revision`]: what differs
-//!   between the revisions of the protocol, in one table. [`os`]: what differs between systems.
+//!   or the older HTTP+SSE, `memory` for another part of the same program.
+//! - [`auth`]: credentials that change while the program runs, and logins.
+//! - [`net`]: HTTP without any MCP: connections, proxies, TLS, cookies, redirects, pauses.
+//!   [`revision`]: what differs between the revisions of the protocol, in one table. [`os`]: what
+//!   differs between systems.
 //! - [`traffic`]: what crosses, told to whoever listens.
 //! - [`message`]: one JSON-RPC message as bytes, of which only the head is read. [`wire`]: bytes to
 //!   frames: lines, events, headers.

@@ -70,10 +70,19 @@ pub const PARALLEL_POSTS: usize = 128;
 /// Pings overtake what waits, but a flood of them does not: more than this go in line.
 pub const PINGS_AT_ONCE: usize = 128;
 
-/// How many bytes of requests may be unanswered before stdin is no longer read.
+/// How many bytes of the client's messages may be unanswered, or not taken by the server, before
+/// stdin is no longer read.
 ///
 /// Two messages of the largest size fit.
 pub const UNANSWERED_BYTES: usize = 128 * 1024 * 1024;
+
+/// What requests of the server's that the client has not answered may take, ids and all: some
+/// thousands, more than any client works on. Further ones are refused.
+pub const SERVER_REQUESTS_BYTES: usize = 2 * 1024 * 1024;
+
+/// What a message counts for at least where bytes are counted that nobody waits for an answer to:
+/// a flood of tiny ones costs more than their text.
+pub const LEAST_WEIGHT: usize = 1024;
 
 /// An idle connection is dropped before the usual server (Node: 5 s) closes it under a request.
 pub const POOL_IDLE: Duration = Duration::from_secs(4);
@@ -168,8 +177,21 @@ pub const LOGIN_PAUSE: Duration = Duration::from_secs(60);
 /// may have been withdrawn, or its provider replaced, but not again and again.
 pub const LOGINS_IN_A_ROW: usize = 2;
 
-/// How many times more scope is asked for, for one request and its like.
-pub const STEP_UPS: u32 = 2;
+/// How many times more scope is asked for within the time below, for one request and its like.
+pub const STEP_UPS: usize = 2;
+
+/// A server that wanted more scope so long ago may want more again: it is another matter by then.
+pub const STEP_UP_WINDOW: Duration = Duration::from_secs(300);
+
+/// How long another process may take to renew a token before it is taken to be in a login.
+pub const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether another process has finished its login, or shows its page.
+pub const PAGE_CHECK: Duration = Duration::from_millis(250);
+
+/// After a renewal that failed, the next is not tried before this: those who waited for it would ask
+/// one after the other, and hear the same.
+pub const RENEWAL_PAUSE: Duration = Duration::from_secs(3);
 
 /// The largest document that an authorization server is listened to for.
 pub const METADATA_SIZE: usize = 1024 * 1024;
@@ -195,6 +217,17 @@ pub const ERROR_TEXT: usize = 500;
 /// A stream whose answer has come is read on until it ends, or for this long: servers that never
 /// end theirs would hold a connection for each call.
 pub const LINGER: Duration = Duration::from_secs(1);
+
+/// How many tools with arguments that are repeated in headers are remembered; servers with more than
+/// some hundred tools are unusable for other reasons.
+pub const ANNOTATED_TOOLS: usize = 10_000;
+
+/// How many pages of a list of tools are read on the bridge's own account.
+pub const LIST_PAGES: usize = 100;
+
+/// An exponent of ten up to which a number that is written with one goes into a header in plain
+/// digits: more than any integer that a program computes with.
+pub const INTEGER_ZEROS: usize = 64;
 
 /// What a cancelled request's stream may still bring before it is dropped.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(2);

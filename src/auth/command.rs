@@ -47,12 +47,6 @@ impl Command {
         Some(Self { program, arguments, prints, limit: limits::CREDENTIAL_WAIT })
     }
 
-    /// The same with another time to run.
-    #[must_use]
-    pub fn within(self, limit: Duration) -> Self {
-        Self { limit, ..self }
-    }
-
     /// The program's name.
     #[must_use]
     pub fn program(&self) -> &str {
@@ -111,8 +105,8 @@ mod tests {
         let file = folder.path().join("pid");
         let script = format!("echo $$ > '{}'; exec sleep 1000", file.display());
         let words = ["sh", "-c", &script].map(str::to_owned).to_vec();
-        let command =
-            Command::new(words, Prints::Token).unwrap().within(Duration::from_millis(500));
+        let limit = Duration::from_millis(500);
+        let command = Command { limit, ..Command::new(words, Prints::Token).unwrap() };
         let error = command.run(&Scrubber::default()).await.unwrap_err();
         assert_eq!(error.kind, Kind::Credentials);
         assert!(error.message.contains("took more than 0.5 s"), "{error}");

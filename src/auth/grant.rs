@@ -11,17 +11,24 @@ pub(super) fn unusable(place: &str, why: &str) -> Error {
     Error::new(Kind::Credentials, format!("{place} {why}")).not_delivered()
 }
 
+/// A token as it is often copied: with blanks around it, and its scheme before it.
+pub(crate) fn bare(text: &str) -> &str {
+    let text = text.trim();
+    match text.strip_prefix("Bearer") {
+        Some(rest) if rest.is_empty() || rest.starts_with([' ', '\t']) => rest.trim_start(),
+        _ => text,
+    }
+}
+
 /// `token` as a bearer token.
 pub(super) fn bearer(place: &str, text: &str) -> Result<HeaderMap, Error> {
-    let token = text.trim();
+    let token = bare(text);
     if token.is_empty() {
         return Err(unusable(place, "holds no token: it is empty"));
     }
     if token.contains(['\n', '\r']) {
         return Err(unusable(place, "holds more than one line, which is no token"));
     }
-    // As it is often copied.
-    let token = token.strip_prefix("Bearer ").unwrap_or(token).trim_start();
     let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
         .map_err(|_| unusable(place, "holds characters that no header can carry"))?;
     value.set_sensitive(true);
@@ -69,12 +76,12 @@ mod tests {
 
     #[test]
     fn tokens_are_taken_as_they_come() {
-        for text in ["abc.def", " abc.def\n", "Bearer abc.def\r\n"] {
+        for text in ["abc.def", " abc.def\n", "Bearer abc.def\r\n", "Bearer\t abc.def"] {
             let headers = bearer("f", text).unwrap();
             assert_eq!(headers[AUTHORIZATION], "Bearer abc.def");
             assert!(headers[AUTHORIZATION].is_sensitive());
         }
-        for text in ["", " \n", "a\nb", "a\u{1}b"] {
+        for text in ["", " \n", "a\nb", "a\u{1}b", "Bearer \n", "Bearer"] {
             let error = bearer("the file f", text).unwrap_err();
             assert!(error.message.starts_with("the file f "), "{error}");
             assert_eq!(error.kind, Kind::Credentials);

@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::{Scrubber, Secret};
 
@@ -21,7 +21,10 @@ pub mod oauth;
 
 pub use command::{Command, Prints};
 pub use file::TokenFile;
-use oauth::OAuth;
+#[cfg(feature = "cli")]
+pub(crate) use grant::bare as bare_token;
+use oauth::challenge::Challenge;
+use oauth::{OAuth, Remedy};
 
 /// Where credentials come from.
 #[derive(Clone, Debug)]
@@ -44,6 +47,20 @@ pub struct Credentials {
     held: Mutex<Held>,
     /// One permit: whoever has it asks the source, the others wait for what comes of that.
     asking: Semaphore,
+    /// The same for logins, which take minutes: nobody waits for one who does not need it.
+    logging_in: Arc<Semaphore>,
+}
+
+/// Whether a person may be asked to log in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// If nothing else helps.
+    Allowed,
+    /// Nobody is bothered for this.
+    Never,
+    /// The same, and nothing is begun: there is no time to see its end, and a refresh token that was
+    /// used without an answer is lost.
+    Leaving,
 }
 
 #[derive(Default)]
@@ -52,6 +69,10 @@ struct Held {
     good_until: Option<Instant>,
     /// The source had nothing new for these; it is left alone until then.
     fruitless_until: Option<Instant>,
+    /// How many times the source was asked.
+    asked: u64,
+    /// Why it had nothing the last time.
+    failure: Option<Error>,
 }
 
 /// Headers, and how many times there were others before.
@@ -95,7 +116,8 @@ impl Credentials {
             Source::File(_) | Source::OAuth(_) => limits::TOKEN_FILE_CHECK,
         };
         let held = Mutex::new(Held::default());
-        Self { source, ttl, scrubber, held, asking: Semaphore::new(1) }
+        let (asking, logging_in) = (Semaphore::new(1), Arc::new(Semaphore::new(1)));
+        Self { source, ttl, scrubber, held, asking, logging_in }
     }
 
     /// The headers to use now.
@@ -103,16 +125,21 @@ impl Credentials {
     /// # Errors
     ///
     /// When the source has none.
-    pub async fn get(&self) -> Result<Granted, Error> {
+    pub async fn get(&self, login: Login) -> Result<Granted, Error> {
         if let Some(granted) = self.good() {
             return Ok(granted);
         }
-        let _permit = self.asking.acquire().await;
-        match self.good() {
-            // Somebody else has asked in the meantime.
-            Some(granted) => Ok(granted),
-            None => self.ask().await,
+        if let (Some(oauth), Login::Leaving) = (self.oauth(), login) {
+            return Ok(self.take(oauth.header()));
         }
+        let arrived = self.hold(|held| held.asked);
+        let _permit = self.asking.acquire().await;
+        // Somebody else may have asked in the meantime.
+        if let Some(granted) = self.good() {
+            return Ok(granted);
+        }
+        self.failure_since(arrived)?;
+        self.ask().await
     }
 
     /// The logins, if that is where they come from.
@@ -130,12 +157,6 @@ impl Credentials {
         self.oauth().map(|oauth| oauth.pending.subscribe())
     }
 
-    /// Whether somebody may have to be asked, who takes minutes.
-    #[must_use]
-    pub fn may_ask_a_person(&self) -> bool {
-        matches!(self.source, Source::OAuth(_))
-    }
-
     /// The server refused `refused`, and said so: others, if there are any to be had.
     ///
     /// # Errors
@@ -146,26 +167,71 @@ impl Credentials {
         refused: &Granted,
         status: StatusCode,
         said: &HeaderMap,
+        login: Login,
     ) -> Result<Option<Granted>, Error> {
-        let _permit = self.asking.acquire().await;
+        if let (Some(oauth), Login::Leaving) = (self.oauth(), login) {
+            oauth.look();
+            return Ok(self.newer_than(refused));
+        }
+        let arrived = self.hold(|held| held.asked);
+        let permit = self.asking.acquire().await;
         if let Some(newer) = self.newer_than(refused) {
             return Ok(Some(newer));
         }
         if self.is_fruitless() {
             return Ok(None);
         }
-        let granted = match &self.source {
-            Source::OAuth(oauth) => self.take(oauth.after_refusal(status, said).await?),
-            Source::File(_) | Source::Command(_) => self.ask().await?,
+        self.failure_since(arrived)?;
+        let Source::OAuth(oauth) = &self.source else {
+            let granted = self.ask().await?;
+            return Ok(self.unless_same(granted, refused));
         };
+        let challenge = Challenge::of(said);
+        let remedy = self.noted(oauth.remedy(status, challenge.as_ref()).await)?;
+        drop(permit);
+        let may_log_in = login == Login::Allowed || !oauth.asks_a_person();
+        match remedy {
+            Remedy::Header(headers) => Ok(self.unless_same(self.take(headers), refused)),
+            Remedy::Login if may_log_in => self.log_in(oauth, refused, challenge).await,
+            Remedy::Login | Remedy::None => Ok(None),
+        }
+    }
+
+    /// Logs in, once for all who want that. As a task: whoever asked first may not wait for the end,
+    /// but the person has the page before them.
+    async fn log_in(
+        &self,
+        oauth: &Arc<OAuth>,
+        refused: &Granted,
+        challenge: Option<Challenge>,
+    ) -> Result<Option<Granted>, Error> {
+        let permit = Arc::clone(&self.logging_in).acquire_owned().await;
+        if let Some(newer) = self.newer_than(refused) {
+            return Ok(Some(newer));
+        }
+        let task = tokio::spawn({
+            let oauth = Arc::clone(oauth);
+            async move {
+                let outcome = oauth.log_in_after(challenge.as_ref()).await;
+                drop(permit);
+                outcome
+            }
+        });
+        task.await.unwrap_or_else(|error| {
+            Err(Error::new(Kind::Login, "The login broke off").because(error).not_delivered())
+        })?;
+        Ok(self.unless_same(self.take(oauth.header()), refused))
+    }
+
+    fn unless_same(&self, granted: Granted, refused: &Granted) -> Option<Granted> {
         if granted.generation != refused.generation {
-            return Ok(Some(granted));
+            return Some(granted);
         }
         debug!("the source of credentials has no other than those that were refused");
         if matches!(self.source, Source::Command(_)) {
             self.hold(|held| held.fruitless_until = Some(Instant::now() + limits::FRUITLESS_PAUSE));
         }
-        Ok(None)
+        None
     }
 
     fn good(&self) -> Option<Granted> {
@@ -174,7 +240,28 @@ impl Credentials {
     }
 
     fn newer_than(&self, old: &Granted) -> Option<Granted> {
+        if let Some(oauth) = self.oauth() {
+            // It may have been renewed, or logged in to, behind our back.
+            let headers = oauth.header();
+            return (!headers.is_empty() && headers != *old.headers).then(|| self.take(headers));
+        }
         self.hold(|held| held.granted.clone().filter(|g| g.generation != old.generation))
+    }
+
+    /// The failure of a question that was answered while somebody waited who came after `arrived`
+    /// questions: asking again would bring the same.
+    fn failure_since(&self, arrived: u64) -> Result<(), Error> {
+        let failure = self.hold(|held| held.failure.clone().filter(|_| held.asked > arrived));
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Notes how a question to the source ended.
+    fn noted<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
+        self.hold(|held| {
+            held.asked += 1;
+            held.failure = outcome.as_ref().err().cloned();
+        });
+        outcome
     }
 
     fn is_fruitless(&self) -> bool {
@@ -186,9 +273,9 @@ impl Credentials {
         let asked = match &self.source {
             Source::File(file) => file.read().await,
             Source::Command(command) => command.run(&self.scrubber).await,
-            Source::OAuth(oauth) => oauth.current().await,
+            Source::OAuth(oauth) => Ok(oauth.current().await),
         };
-        let headers = match (asked, self.hold(|held| held.granted.clone())) {
+        let headers = match (self.noted(asked), self.hold(|held| held.granted.clone())) {
             (Ok(headers), _) => headers,
             // In the middle of a rotation the file may be missing for a moment.
             (Err(error), Some(old)) if matches!(self.source, Source::File(_)) => {
@@ -226,7 +313,6 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::error::Kind;
 
     fn of_file(path: &Path) -> Credentials {
         let source = Source::File(TokenFile::new(path.to_owned()));
@@ -249,11 +335,11 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "first-token\n").unwrap();
         let credentials = of_file(file.path());
-        let first = credentials.get().await.unwrap();
+        let first = credentials.get(Login::Never).await.unwrap();
         assert_eq!(authorization(&first), "Bearer first-token");
         assert!(
             credentials
-                .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new())
+                .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new(), Login::Never)
                 .await
                 .unwrap()
                 .is_none(),
@@ -261,13 +347,13 @@ mod tests {
         );
         std::fs::write(file.path(), "second-token").unwrap();
         let second = credentials
-            .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new())
+            .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new(), Login::Never)
             .await
             .unwrap()
             .expect("a new one");
         assert_eq!(authorization(&second), "Bearer second-token");
         let again = credentials
-            .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new())
+            .after_refusal(&first, StatusCode::UNAUTHORIZED, &HeaderMap::new(), Login::Never)
             .await
             .unwrap()
             .expect("the same for all");
@@ -284,16 +370,16 @@ mod tests {
         let log = folder.path().join("runs");
         let script = format!("echo x >> {}; echo t-$(wc -l < {0})", log.display());
         let credentials = of_command(&["sh", "-c", &script], 300);
-        let all = (0..20).map(|_| credentials.get());
+        let all = (0..20).map(|_| credentials.get(Login::Never));
         let mut granted = Vec::new();
         for one in futures_in_order(all).await {
             granted.push(one.unwrap());
         }
         assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 1);
         let said = HeaderMap::new();
-        let renewed = granted
-            .iter()
-            .map(|old| credentials.after_refusal(old, StatusCode::UNAUTHORIZED, &said));
+        let renewed = granted.iter().map(|old| {
+            credentials.after_refusal(old, StatusCode::UNAUTHORIZED, &said, Login::Never)
+        });
         for one in futures_in_order(renewed).await {
             assert_eq!(authorization(&one.unwrap().unwrap()), "Bearer t-2");
         }
@@ -327,11 +413,16 @@ mod tests {
         let log = folder.path().join("runs");
         let script = format!("echo x >> {}; echo same-token", log.display());
         let credentials = of_command(&["sh", "-c", &script], 300);
-        let granted = credentials.get().await.unwrap();
+        let granted = credentials.get(Login::Never).await.unwrap();
         for _ in 0..3 {
             assert!(
                 credentials
-                    .after_refusal(&granted, StatusCode::UNAUTHORIZED, &HeaderMap::new())
+                    .after_refusal(
+                        &granted,
+                        StatusCode::UNAUTHORIZED,
+                        &HeaderMap::new(),
+                        Login::Never
+                    )
                     .await
                     .unwrap()
                     .is_none()
@@ -342,9 +433,25 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
+    async fn many_who_wait_for_a_command_that_fails_cause_one_run_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("runs");
+        let script = format!("echo x >> {}; exit 1", log.display());
+        let credentials = of_command(&["sh", "-c", &script], 300);
+        for one in futures_in_order((0..20).map(|_| credentials.get(Login::Never))).await {
+            assert_eq!(one.unwrap_err().kind, Kind::Credentials);
+        }
+        let runs = || std::fs::read_to_string(&log).unwrap().lines().count();
+        assert_eq!(runs(), 1);
+        assert!(credentials.get(Login::Never).await.is_err());
+        assert_eq!(runs(), 2, "whoever comes later asks again");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
     async fn a_command_that_fails_says_why() {
         let credentials = of_command(&["sh", "-c", "echo no ticket >&2; exit 3"], 300);
-        let error = credentials.get().await.unwrap_err();
+        let error = credentials.get(Login::Never).await.unwrap_err();
         assert_eq!(error.kind, Kind::Credentials);
         assert!(error.reason.as_ref().unwrap().contains("no ticket"), "{error:?}");
         assert!(error.message.contains("exit status: 3"), "{error}");

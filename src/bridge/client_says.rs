@@ -56,7 +56,7 @@ impl Core {
     ) {
         self.orders += 1;
         let asked = Asked::new(&message, method, self.orders, now);
-        if !self.is_within_bounds() {
+        if self.is_overloaded(out) {
             return refuse_excess(id, out);
         }
         if !self.from_client.open(id, asked) {
@@ -87,7 +87,7 @@ impl Core {
             // It overtakes whatever waits: the link may have the request in line.
             return out.server(message);
         }
-        if !self.is_within_bounds() {
+        if self.is_overloaded(out) {
             return self.give_up(&message, &overloaded());
         }
         self.record.client_says(&message);
@@ -113,7 +113,7 @@ fn refuse_excess(id: &Id, out: &mut Out) {
 
 fn overloaded() -> Error {
     let message =
-        format!("More than {} bytes of requests wait for their answers", limits::UNANSWERED_BYTES);
+        format!("More than {} bytes of messages wait for the server", limits::UNANSWERED_BYTES);
     Error::new(Kind::Overloaded, message).not_delivered()
 }
 

@@ -14,20 +14,39 @@ use super::stand_in::Login;
 use super::waiting::{Queue, Waiting};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, InFlight, Message, edit, peek};
+use crate::message::{Head, Id, InFlight, Message, edit, peek, reply};
 use crate::net::backoff::entropy;
-use crate::transport::Incoming;
+use crate::transport::{Held, Incoming, weight};
 
 /// What is to be written, to either side.
 #[derive(Debug, Default)]
 pub(super) struct Out {
     pub(super) to_client: VecDeque<Message>,
     pub(super) to_server: VecDeque<Message>,
+    /// Bytes of those among them that get no answer.
+    pub(super) told: usize,
+    /// The same in the server's link.
+    pub(super) held: Held,
+    /// Bytes that wait until it is known how the server wants to hear them.
+    pub(super) aside: usize,
 }
 
 impl Out {
     pub(super) fn server(&mut self, message: Message) {
+        self.told += weight(&message).unwrap_or_default();
         self.to_server.push_back(message);
+    }
+
+    /// Takes out the next for the server.
+    pub(super) fn next_for_server(&mut self) -> Option<Message> {
+        let message = self.to_server.pop_front()?;
+        self.told -= weight(&message).unwrap_or_default();
+        Some(message)
+    }
+
+    /// Bytes on their way to the server that nobody waits for an answer to.
+    fn told(&self) -> usize {
+        self.told + self.held.bytes() + self.aside
     }
 
     pub(super) fn client(&mut self, message: Message) {
@@ -157,12 +176,23 @@ impl Core {
 
     /// Whether more of the client's messages are taken in. Its answers must come through even if
     /// they stand behind requests: the server may wait for them.
-    pub(super) fn has_room(&self) -> bool {
-        self.is_within_bounds() || !self.from_server.is_empty()
+    pub(super) fn has_room(&self, out: &Out) -> bool {
+        self.is_within_bounds(out) || !self.from_server.is_empty()
     }
 
-    pub(super) fn is_within_bounds(&self) -> bool {
-        self.unanswered + self.waiting.bytes() < limits::UNANSWERED_BYTES
+    /// Whether there is more than can be held, and stdin is read nevertheless. What was read while
+    /// there was room is taken.
+    pub(super) fn is_overloaded(&self, out: &Out) -> bool {
+        !self.is_within_bounds(out) && !self.from_server.is_empty()
+    }
+
+    /// Whether the server has asked more than a client will ever answer.
+    fn is_asked_too_much(&self) -> bool {
+        self.from_server.bytes() >= limits::SERVER_REQUESTS_BYTES
+    }
+
+    fn is_within_bounds(&self, out: &Out) -> bool {
+        self.unanswered + self.waiting.bytes() + out.told() < limits::UNANSWERED_BYTES
     }
 
     /// A request of the server's is answered; each of several with the same id once.
@@ -190,6 +220,13 @@ impl Core {
 
     fn server_message(&mut self, message: Message, now: Instant, out: &mut Out) {
         match message.head() {
+            Head::Request { id, .. } if self.is_asked_too_much() => {
+                // One who does not take the refusals either gets none.
+                if self.is_within_bounds(out) {
+                    out.server(reply::error(Some(id), &too_many()));
+                }
+                return;
+            }
             Head::Request { id, .. } => {
                 if !self.from_server.open(id, 1)
                     && let Some(count) = self.from_server.get_mut(id)
@@ -316,6 +353,11 @@ pub(super) fn gone() -> Error {
     Error::new(Kind::Closed, "The client has closed its input and answers no more")
 }
 
+fn too_many() -> Error {
+    let message = "Too many requests of the server's wait for answers of the client's";
+    Error::new(Kind::Overloaded, message).not_delivered()
+}
+
 /// The same answer, under the id that its request really had.
 pub(super) fn addressed(answer: Message, id: &Id) -> Message {
     match answer.id() {
@@ -382,6 +424,30 @@ mod tests {
         core.server_says(answer(&call(1)), later, &mut out);
         assert_eq!(ids(&out.to_server), ["1", "2", "3", "4"]);
         assert_eq!(ids(&out.to_client), ["1"]);
+    }
+
+    #[test]
+    fn a_server_that_asks_without_end_is_refused_until_some_is_answered() {
+        let now = Instant::now();
+        let (mut core, mut out) = opened(now);
+        let ask = |id: usize| {
+            Incoming::Message(message(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list"}}"#
+            )))
+        };
+        let most = limits::SERVER_REQUESTS_BYTES / 256;
+        for id in 0..2 * most {
+            core.server_says(ask(id), now, &mut out);
+        }
+        let passed = out.to_client.len();
+        assert!((most / 2..most).contains(&passed), "{passed}");
+        assert_eq!(out.to_server.len(), 2 * most - passed, "each of the others has an answer");
+        let refusal = String::from_utf8_lossy(out.to_server[0].bytes()).into_owned();
+        assert!(refusal.contains("overloaded"), "{refusal}");
+        let answer = message(r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
+        core.client_says(Incoming::Message(answer), now, &mut out);
+        core.server_says(ask(2 * most), now, &mut out);
+        assert_eq!(out.to_client.len(), passed + 1, "there is room for one more");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::message::Message;
 use crate::net::backoff::entropy;
 use crate::revision::translate::legacy_client::LegacyClient;
 use crate::revision::translate::{Memory, Protocol, Step, Steps};
-use crate::transport::Incoming;
+use crate::transport::{Held, Incoming, weight};
 
 /// Which eras are offered and tried, and what is known of the server.
 #[derive(Clone, Debug, Default)]
@@ -83,10 +83,10 @@ pub(super) struct Crossing {
 }
 
 impl Crossing {
-    pub(super) fn new(policy: Policy, eras: Eras) -> Self {
+    pub(super) fn new(policy: Policy, eras: Eras, held: Held) -> Self {
         Self {
             core: Core::new(policy, Instant::now()),
-            out: Out::default(),
+            out: Out { held, ..Out::default() },
             translators: Translators::new(eras),
             for_client: VecDeque::new(),
             for_server: VecDeque::new(),
@@ -95,6 +95,29 @@ impl Crossing {
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
         [self.core.wake_at(), self.translators.wake_at()].into_iter().flatten().min()
+    }
+
+    /// Whether more of the client's messages are taken in.
+    pub(super) fn has_room(&self) -> bool {
+        self.core.has_room(&self.out)
+    }
+
+    /// Takes out the next for the server.
+    pub(super) fn next_for_server(&mut self) -> Option<Message> {
+        let message = self.for_server.pop_front()?;
+        self.out.told -= weight(&message).unwrap_or_default();
+        Some(message)
+    }
+
+    /// The server had no room for it.
+    pub(super) fn put_back(&mut self, message: Message) {
+        self.out.told += weight(&message).unwrap_or_default();
+        self.for_server.push_front(message);
+    }
+
+    fn for_server(&mut self, message: Message) {
+        self.out.told += weight(&message).unwrap_or_default();
+        self.for_server.push_back(message);
     }
 
     /// Everything that is in flight ends with this error.
@@ -137,16 +160,17 @@ impl Crossing {
     /// Brings what the core has written into the words of those who will read it.
     pub(super) fn translate(&mut self, now: Instant) {
         self.for_client.append(&mut self.out.to_client);
-        while let Some(message) = self.out.to_server.pop_front() {
+        while let Some(message) = self.out.next_for_server() {
             self.pass_to_server(message, now);
             self.for_client.append(&mut self.out.to_client);
         }
+        self.out.aside = self.translators.legacy_client.held_bytes();
     }
 
     fn pass_to_server(&mut self, message: Message, now: Instant) {
         let translators = &mut self.translators;
         if !translators.legacy_client.takes(&message) {
-            return self.for_server.push_back(message);
+            return self.for_server(message);
         }
         translators.legacy_client.client_says(message, now, &mut translators.steps);
         self.walk(now);
@@ -157,7 +181,7 @@ impl Crossing {
         while let Some(step) = self.translators.steps.pop_front() {
             let incoming = match step {
                 Step::ToServer(message) => {
-                    self.for_server.push_back(message);
+                    self.for_server(message);
                     continue;
                 }
                 Step::ToClient(message) => Incoming::Message(message),

@@ -98,7 +98,7 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Ended {
     let mut bridge = Bridge {
-        crossing: Crossing::new(policy, eras),
+        crossing: Crossing::new(policy, eras, server.held),
         from_client: client.inbox,
         to_client: client.outbox,
         from_server: server.inbox,
@@ -174,7 +174,7 @@ impl Bridge {
             let wake = self.crossing.wake_at();
             // A side that takes nothing is not read for: it would only pile up.
             let client_takes = self.crossing.for_client.is_empty();
-            let server_takes = self.crossing.core.has_room();
+            let server_takes = self.crossing.has_room();
             let size = |queue: &VecDeque<Message>| queue.front().map_or(0, Weighed::size);
             let (for_client, for_server) =
                 (size(&self.crossing.for_client), size(&self.crossing.for_server));
@@ -192,7 +192,7 @@ impl Bridge {
                 }
                 permit = to_server.reserve(for_server), if !self.crossing.for_server.is_empty() => {
                     let Ok(permit) = permit else { return Ended::ServerClosed };
-                    if let Some(message) = self.crossing.for_server.pop_front() {
+                    if let Some(message) = self.crossing.next_for_server() {
                         permit.send(message);
                     }
                 }
@@ -200,6 +200,7 @@ impl Bridge {
                     Some(incoming) => self.crossing.server_says(incoming, Instant::now()),
                     None => return Ended::ServerClosed,
                 },
+                () = self.crossing.out.held.eased(), if !server_takes => {}
                 incoming = self.from_client.recv(), if self.left_at.is_none() && server_takes => {
                     let now = Instant::now();
                     match incoming {
@@ -224,9 +225,9 @@ impl Bridge {
             }
         }
         let Some(to_server) = &self.to_server else { return };
-        while let Some(message) = self.crossing.for_server.pop_front() {
+        while let Some(message) = self.crossing.next_for_server() {
             if let Err(message) = to_server.try_send(message) {
-                self.crossing.for_server.push_front(message);
+                self.crossing.put_back(message);
                 break;
             }
         }
@@ -255,7 +256,7 @@ impl Bridge {
         let deadline = (left + quick).max(Instant::now()) + limits::GOODBYE;
         let finishing = async {
             if let Some(to_server) = self.to_server.take() {
-                while let Some(message) = self.crossing.for_server.pop_front() {
+                while let Some(message) = self.crossing.next_for_server() {
                     if to_server.send(message).await.is_err() {
                         break;
                     }

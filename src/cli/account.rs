@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use super::report::Usage;
 use super::settings::Settings;
 use super::{Failure, report};
-use crate::auth::oauth::{Account, OAuth};
+use crate::auth::oauth::{Account, LoggedOut, OAuth};
 use crate::secret::shown;
 
 /// Logs in with a browser, or as a client.
@@ -23,12 +23,19 @@ pub(super) async fn login(settings: Settings) -> Result<ExitCode, Failure> {
 pub(super) async fn logout(settings: Settings) -> Result<ExitCode, Failure> {
     let oauth = oauth(&settings)?;
     let place = shown(&settings.http.url);
-    let text = match oauth.log_out().await {
-        Ok(true) => format!("logged out of {place}\n"),
-        Ok(false) => format!("nobody was logged in to {place}\n"),
-        Err(error) => return Ok(report::failed(&error)),
+    let outcome = oauth.log_out().await;
+    let text = match &outcome {
+        Ok(LoggedOut::Done | LoggedOut::NotRevoked(_)) => format!("logged out of {place}\n"),
+        Ok(LoggedOut::Nobody) => format!("nobody was logged in to {place}\n"),
+        Err(error) => return Ok(report::failed(error)),
     };
     report::print(&text)?;
+    if let Ok(LoggedOut::NotRevoked(error)) = &outcome {
+        report::warning(&format!(
+            "the tokens are gone from here, but they were not revoked: whoever has a copy can use \
+             them until they expire ({error})"
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

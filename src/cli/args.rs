@@ -114,7 +114,8 @@ fn without_empty(
 }
 
 /// Joins any MCP client to any MCP server.
-#[derive(Debug, Parser)]
+// Neither this nor what it holds can be shown: headers and URLs are secrets.
+#[derive(Parser)]
 #[command(
     name = "mcp-span",
     version,
@@ -133,7 +134,7 @@ pub(super) struct Cli {
     pub(super) connect: Connect,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(super) enum Command {
     /// Connect a stdio client to the MCP server at URL (the same as just URL)
     Connect(Box<Connect>),
@@ -151,7 +152,7 @@ pub(super) enum Command {
     Trace(Trace),
 }
 
-#[derive(Args, Debug)]
+#[derive(Args)]
 pub(super) struct Connect {
     #[expect(rustdoc::bare_urls, reason = "the same text is the help of the command line")]
     /// The MCP endpoint of the server, such as https://example.com/mcp

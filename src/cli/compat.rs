@@ -13,7 +13,8 @@ use super::report::Usage;
 use super::values::{seconds, some_seconds};
 
 /// A command line of ours, with what was left out of it.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default, PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
 pub(super) struct Translated {
     pub(super) args: Vec<OsString>,
     /// Names only: their values may be secrets.

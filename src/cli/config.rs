@@ -6,7 +6,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use url::Url;
 
-use super::args::{LOCAL_HUB, is_explicit};
+use super::args::{LOCAL_HUB, Parsed, is_explicit};
 use super::config_file::ConfigFile;
 use super::{Failure, proxy, report};
 use crate::secret::shown;
@@ -16,11 +16,11 @@ const HIDDEN: [&str; 3] = ["header", "bearer-command", "header-command"];
 
 /// Prints the table.
 pub(super) fn run(
-    command: &Command,
-    matches: &ArgMatches,
+    parsed: &Parsed,
     file: &ConfigFile,
     ignored: &[String],
 ) -> Result<ExitCode, Failure> {
+    let (command, matches) = asked_about(parsed);
     let lookup = |name: &str| std::env::var(name).ok();
     let mut text = match &file.path {
         Some(path) => format!("configuration file: {}\n", path.display()),
@@ -37,6 +37,15 @@ pub(super) fn run(
     }
     report::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The subcommand that was typed, with its values.
+fn asked_about(parsed: &Parsed) -> (&Command, &ArgMatches) {
+    let (command, matches) = (&parsed.command, &parsed.matches);
+    let below = matches.subcommand();
+    below
+        .and_then(|(name, matches)| Some((command.find_subcommand(name)?, matches)))
+        .unwrap_or((command, matches))
 }
 
 /// Variables of others that are read as well.

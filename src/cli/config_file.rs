@@ -24,7 +24,7 @@ pub(super) struct File {
 }
 
 /// What the file says: for each flag, by its long name, the texts that could have been typed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct ConfigFile {
     pub(super) path: Option<PathBuf>,
     values: BTreeMap<String, Vec<String>>,
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
-        let wrong = |text| read(text).unwrap_err().0;
+        let wrong = |text| read(text).err().unwrap().0;
         assert!(wrong("{\n  \"timeout\": 1,,\n}").contains("config.json, line 2, column 16"));
         assert!(wrong("[]").contains("not a JSON object"));
         assert!(wrong(r#"{"time-out": 1}"#).contains("is it 'timeout'?"));

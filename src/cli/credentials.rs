@@ -12,11 +12,11 @@ use http::{HeaderMap, HeaderValue};
 use super::args::is_explicit;
 use super::report::Usage;
 use super::values::some_seconds;
-use crate::auth::{Command, Credentials, Prints, Source, TokenFile};
+use crate::auth::{Command, Credentials, Prints, Source, TokenFile, bare_token};
 use crate::secret::{Scrubber, Secret};
 
 /// Tokens that need not stand on the command line.
-#[derive(Args, Debug)]
+#[derive(Args)]
 #[command(next_help_heading = "Credentials")]
 pub(super) struct Flags {
     /// Send the value of this variable as a bearer token
@@ -105,7 +105,7 @@ pub(super) fn of(
 fn bearer(name: &str, value: Option<String>) -> Result<HeaderValue, Usage> {
     let wrong = |why: &str| Usage::new(format!("--bearer-env: the variable {name} {why}"));
     let value = value.ok_or_else(|| wrong("is not set"))?;
-    let token = value.trim();
+    let token = bare_token(&value);
     if token.is_empty() {
         return Err(wrong("is empty"));
     }
@@ -193,8 +193,11 @@ mod tests {
 
     #[test]
     fn a_token_in_a_variable_must_be_one() {
-        assert_eq!(bearer("T", Some(" abc\n".into())).unwrap(), "Bearer abc");
-        for value in [None, Some("".to_owned()), Some("a\u{7f}".to_owned())] {
+        for text in [" abc\n", "Bearer abc", " Bearer  abc\n"] {
+            assert_eq!(bearer("T", Some(text.into())).unwrap(), "Bearer abc", "{text:?}");
+        }
+        for value in [None, Some(""), Some("Bearer "), Some("a\u{7f}")] {
+            let value = value.map(str::to_owned);
             let text = bearer("T", value).unwrap_err().0;
             assert!(text.contains("variable T "), "{text}");
         }

@@ -13,6 +13,7 @@ use super::settings::Settings;
 use super::{Failure, connect, link, settings};
 use crate::demo::Demo;
 use crate::message::Message;
+use crate::revision::Revision;
 use crate::transport::{Incoming, Link, http, memory};
 use crate::{bridge, os};
 
@@ -63,7 +64,7 @@ impl Walk {
     async fn go(&mut self) -> bool {
         let client = json!({ "name": "mcp-span-walk", "version": env!("CARGO_PKG_VERSION") });
         let initialize = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client,
+            "protocolVersion": Revision::LATEST_LEGACY, "capabilities": {}, "clientInfo": client,
         });
         let countdown = json!({
             "name": "countdown", "arguments": { "from": 3 }, "_meta": { "progressToken": 1 },

@@ -36,7 +36,7 @@ mod trace_summary;
 mod trace_words;
 mod values;
 
-use args::{Cli, Command};
+use args::{Command, Parsed};
 use compat::Translated;
 use config_file::ConfigFile;
 use report::Usage;
@@ -68,13 +68,7 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     let file = config_file(&args, &command)?;
     let parsed = args::parse(args, command, &file, |name| std::env::var_os(name))
         .map_err(|error| file.blame(&error).map_or(Failure::Arguments(error), Failure::Usage))?;
-    if let (Some(Command::Config(_)), Some((name, matches))) =
-        (&parsed.cli.command, parsed.matches.subcommand())
-        && let Some(command) = parsed.command.find_subcommand(name)
-    {
-        return config::run(command, matches, &file, &ignored);
-    }
-    run(parsed.cli, &ignored)
+    run(&parsed, &file, &ignored)
 }
 
 /// Why a command could not do its work.
@@ -105,18 +99,20 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-fn run(cli: Cli, ignored: &[String]) -> Result<ExitCode, Failure> {
-    match cli.command {
+fn run(parsed: &Parsed, file: &ConfigFile, ignored: &[String]) -> Result<ExitCode, Failure> {
+    match &parsed.cli.command {
         Some(Command::Demo(demo)) => {
             logging::start(&demo.log, &Scrubber::default())?;
-            on_runtime(demo::run(demo.link))
+            on_runtime(demo::run(demo.link.clone()))
         }
-        Some(Command::Connect(connect) | Command::Config(connect)) => connect_to(&connect, ignored),
-        Some(Command::Login(connect)) => on_account(&connect, account::login),
-        Some(Command::Logout(connect)) => on_account(&connect, account::logout),
-        Some(Command::Status(connect)) => on_account(&connect, account::status),
-        Some(Command::Trace(typed)) => trace::run(&typed),
-        None => connect_to(&cli.connect, ignored),
+        Some(Command::Connect(connect)) => connect_to(connect, ignored),
+        // What counts is where each value came from.
+        Some(Command::Config(_)) => config::run(parsed, file, ignored),
+        Some(Command::Login(connect)) => on_account(connect, account::login),
+        Some(Command::Logout(connect)) => on_account(connect, account::logout),
+        Some(Command::Status(connect)) => on_account(connect, account::status),
+        Some(Command::Trace(typed)) => trace::run(typed),
+        None => connect_to(&parsed.cli.connect, ignored),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The flags for logins, and the program that shows a person where to log in.
-#![expect(clippy::print_stderr, reason = "a person must learn where to log in")]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::auth::oauth::{Grant, PrivateKey, Settings};
 use crate::secret::{Scrubber, Secret};
 
 /// Logins.
-#[derive(Args, Debug)]
+#[derive(Args)]
 #[command(next_help_heading = "Login")]
 pub(super) struct OAuth {
     /// Never log in: a server that wants it gets no token
@@ -150,19 +150,30 @@ fn state_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
 }
 
 /// Says where to log in, and opens a browser there: a program with an argument, never a shell.
+///
+/// Each on a thread of its own: a stderr that nobody reads must hold up neither the browser nor
+/// whoever asked.
 fn show(page: &Url, browser: Option<&str>) {
-    eprintln!("mcp-span: to log in, open {page}");
+    let line = format!("mcp-span: to log in, open {page}\n");
+    aside(move || {
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    });
     let Some((program, arguments)) = opener(page, browser) else { return };
-    let started = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    if let Ok(mut child) = started {
+    aside(move || {
+        let started = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
         // Somebody must see it end, or it stays as a zombie.
-        std::thread::spawn(move || drop(child.wait()));
-    }
+        let _ = started.map(|mut child| child.wait());
+    });
+}
+
+fn aside(work: impl FnOnce() + Send + 'static) {
+    // Where there can be no thread, the error of the login has to do.
+    let _ = std::thread::Builder::new().name("login".to_owned()).spawn(work);
 }
 
 fn opener(page: &Url, browser: Option<&str>) -> Option<(String, Vec<String>)> {
@@ -192,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_browser_is_a_program_with_arguments_and_no_shell() {
-        // CVE-2025-6514
+        // CVE-2025-6514; peers c 1
         let page = Url::parse("https://as/a?x=$(id)&y=`id`;z='\"").unwrap();
         let (program, arguments) = opener(&page, Some("my 'odd browser' --new")).unwrap();
         assert_eq!(program, "my");

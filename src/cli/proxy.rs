@@ -12,7 +12,7 @@ use crate::net::{self, Exceptions, Proxies, Rules, is_loopback};
 use crate::secret::Scrubber;
 
 /// What stands between here and the server.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Default)]
 #[command(next_help_heading = "Connection")]
 pub(super) struct Proxy {
     #[expect(rustdoc::bare_urls, reason = "the same text is the help of the command line")]

@@ -68,6 +68,11 @@ pub(super) fn failed(error: &crate::error::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Something that a person should know though the command has done its work.
+pub(super) fn warning(sentence: &str) {
+    eprintln!("mcp-span: {sentence}");
+}
+
 /// What nobody expected, and exit code 1.
 pub(super) fn unexpected(error: &std::io::Error) -> ExitCode {
     eprintln!("mcp-span: unexpected failure: {error}");

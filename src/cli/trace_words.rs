@@ -121,7 +121,7 @@ impl Incident {
             "session-refused" => "the server refuses a new session",
             "server-away" => "the server cannot be reached",
             "server-back" => "the server is back",
-            "stream-reopened" => "the server's own stream is open again",
+            "stream-reopened" => "the stream for the server's own messages is open again",
             "stream-resumed" => "a stream that was cut goes on",
             "credentials-renewed" => "the server refused the credentials, and there are new ones",
             "sent-again" => "a request is sent again",

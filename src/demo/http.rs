@@ -250,3 +250,19 @@ impl Body for Stream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_answered() {
+        // peers c 3: a page elsewhere must not reach us under a name of its own
+        for host in ["127.0.0.1:80", "localhost:3000", "[::1]:1", "localhost"] {
+            assert!(is_local(host), "{host}");
+        }
+        for host in ["", "evil.example:80", "localhost.evil.example:80", "10.0.0.1", "null"] {
+            assert!(!is_local(host), "{host}");
+        }
+    }
+}

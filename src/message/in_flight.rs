@@ -9,11 +9,13 @@ use super::Id;
 pub(crate) struct InFlight<T> {
     /// By canonical id; the value has the id as it was written.
     requests: HashMap<Id, (Id, T)>,
+    /// What they take, about.
+    bytes: usize,
 }
 
 impl<T> Default for InFlight<T> {
     fn default() -> Self {
-        Self { requests: HashMap::new() }
+        Self { requests: HashMap::new(), bytes: 0 }
     }
 }
 
@@ -24,8 +26,14 @@ impl<T> InFlight<T> {
         if self.requests.contains_key(&key) {
             return false;
         }
+        self.bytes += weight(&key);
         self.requests.insert(key, (id.clone(), note));
         true
+    }
+
+    /// How much memory they take, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -34,7 +42,7 @@ impl<T> InFlight<T> {
 
     /// Closes the request whose id this is, and no other: the one who sent it knows it.
     pub(crate) fn close_exactly(&mut self, id: &Id) -> Option<T> {
-        self.requests.remove(&id.canonical()).map(|(_, note)| note)
+        self.take(&id.canonical()).map(|(_, note)| note)
     }
 
     pub(crate) fn get_mut(&mut self, id: &Id) -> Option<&mut T> {
@@ -45,11 +53,17 @@ impl<T> InFlight<T> {
     ///
     /// A peer that reads numbers as doubles sends back a rounded id; it is found all the same.
     pub(crate) fn close(&mut self, id: &Id) -> Option<(Id, T)> {
-        if let Some(found) = self.requests.remove(&id.canonical()) {
+        if let Some(found) = self.take(&id.canonical()) {
             return Some(found);
         }
         let key = self.requests.keys().find(|key| key.resembles(id))?.clone();
-        self.requests.remove(&key)
+        self.take(&key)
+    }
+
+    fn take(&mut self, key: &Id) -> Option<(Id, T)> {
+        let found = self.requests.remove(key)?;
+        self.bytes -= weight(key);
+        Some(found)
     }
 
     pub(crate) fn notes(&self) -> impl Iterator<Item = &T> {
@@ -58,8 +72,14 @@ impl<T> InFlight<T> {
 
     /// Closes all of them.
     pub(crate) fn close_all(&mut self) -> Vec<Id> {
+        self.bytes = 0;
         self.requests.drain().map(|(_, (id, _))| id).collect()
     }
+}
+
+/// An id is there twice, and the table has its price.
+fn weight(key: &Id) -> usize {
+    2 * key.as_json().len() + 256
 }
 
 #[cfg(test)]

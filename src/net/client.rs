@@ -1,6 +1,7 @@
 //! Sends one HTTP request and gives back the head of its answer, redirects followed by rule.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::capture_connection;
+use hyper_util::client::legacy::connect::{HttpInfo, capture_connection};
 use tracing::debug;
 
 use super::body::{Outbound, Progress, Withdrawal};
@@ -56,6 +57,16 @@ pub fn final_endpoint<B>(response: &Response<B>) -> Option<Arc<Endpoint>> {
     response.extensions().get::<Moved>().map(|moved| Arc::clone(&moved.0))
 }
 
+/// The address that an answer came from.
+#[derive(Clone, Copy, Debug)]
+struct Peer(IpAddr);
+
+/// The address of whoever answered; `None` if a proxy stands in between.
+#[must_use]
+pub fn peer<B>(response: &Response<B>) -> Option<IpAddr> {
+    response.extensions().get::<Peer>().map(|peer| peer.0)
+}
+
 /// Its headers are secrets, its body may be anything.
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,6 +83,19 @@ impl HttpClient {
 
     pub(super) fn with(options: &Options, tls: LazyTls, pings: Pings) -> Self {
         Self { pools: Arc::new(Pools::new(options, tls, pings)) }
+    }
+
+    /// How many times the machine has slept so far. What was connected before a sleep is dead, or
+    /// soon will be: idle connections are given up here, streams by those who read them.
+    #[must_use]
+    pub fn sleeps(&self) -> u64 {
+        self.pools.sleeps().count()
+    }
+
+    /// As if the machine had slept for an hour.
+    #[cfg(test)]
+    pub(crate) fn pretend_sleep(&self) {
+        self.pools.sleeps().pretend();
     }
 
     /// Sends `call`.
@@ -120,7 +144,12 @@ impl HttpClient {
                 Protocol::Http2 => Box::pin(self.over_http2(call)).await,
             };
             let error = match sending {
-                Ok(Ok(response)) => return fault::unless_proxy_refused(response, forwarder),
+                Ok(Ok(mut response)) => {
+                    if proxies.of(uri).is_none() {
+                        note_peer(&mut response);
+                    }
+                    return fault::unless_proxy_refused(response, forwarder);
+                }
                 Ok(Err(error)) => error,
                 Err(limit) => return Err(fault::too_slow(limit, url, proxies.of(uri))),
             };
@@ -166,6 +195,13 @@ fn request(call: &Call, forwarder: Option<&Arc<Proxy>>) -> Request<Outbound> {
         request.headers_mut().insert(PROXY_AUTHORIZATION, login.basic.clone());
     }
     request
+}
+
+fn note_peer(response: &mut Response<Incoming>) {
+    let info = response.extensions().get::<HttpInfo>();
+    if let Some(peer) = info.map(|info| Peer(info.remote_addr().ip())) {
+        response.extensions_mut().insert(peer);
+    }
 }
 
 #[cfg(test)]

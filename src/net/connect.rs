@@ -18,6 +18,7 @@ use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
 use super::Options;
+use super::addresses::Addresses;
 use super::carrier::Carrier;
 use super::loopback::is_localhost;
 use super::protocol::{Known, Protocol, Stream};
@@ -33,6 +34,9 @@ use crate::traffic;
 pub(super) enum ConnectFault {
     #[error("{0}")]
     Dns(io::Error),
+    /// The name leads to where nobody should go.
+    #[error("{0} is not to be connected to")]
+    Forbidden(IpAddr),
     #[error("{0}")]
     Tcp(Box<dyn std::error::Error + Send + Sync>),
     #[error("{0}")]
@@ -59,7 +63,10 @@ impl ConnectFault {
 /// Makes connections for a pool.
 #[derive(Clone, Debug)]
 pub(super) struct Connector {
-    pub(super) tcp: HttpConnector<Resolver>,
+    tcp: HttpConnector<Resolver>,
+    /// The same for proxies, which are the user's own and may be anywhere.
+    pub(super) to_proxy: HttpConnector<Resolver>,
+    addresses: Addresses,
     pub(super) tls: Arc<LazyTls>,
     pub(super) proxies: Proxies,
     timeout: Duration,
@@ -70,16 +77,12 @@ pub(super) struct Connector {
 
 impl Connector {
     pub(super) fn new(options: &Options, tls: LazyTls) -> Self {
-        let mut tcp = HttpConnector::new_with_resolver(Resolver(GaiResolver::new()));
-        tcp.enforce_http(false);
-        // Small messages that wait for an answer: Nagle and delayed ACK would add 40 ms each.
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(limits::TCP_KEEPALIVE));
-        tcp.set_keepalive_interval(Some(limits::TCP_KEEPALIVE / 3));
-        tcp.set_keepalive_retries(Some(3));
+        let addresses = options.addresses.clone();
+        let (tcp, to_proxy) = (dialer(addresses.clone()), dialer(Addresses::default()));
         let (tls, known) = (Arc::new(tls), Known::default());
         let (timeout, proxies) = (options.connect_timeout, options.proxies.clone());
-        Self { tcp, tls, proxies, timeout, wanted: Protocol::Http1, known }
+        let wanted = Protocol::Http1;
+        Self { tcp, to_proxy, addresses, tls, proxies, timeout, wanted, known }
     }
 
     /// The same for another sort of pool.
@@ -146,8 +149,8 @@ impl Connector {
     ) -> Result<impl Iterator<Item = IpAddr> + use<>, ConnectFault> {
         let invalid = |error| ConnectFault::Dns(io::Error::new(io::ErrorKind::InvalidInput, error));
         let name = host.parse::<Name>().map_err(invalid)?;
-        let addresses = Resolver(GaiResolver::new()).call(name).await;
-        let addresses = addresses.map_err(|Unresolved(error)| ConnectFault::Dns(error))?;
+        let addresses = Resolver::new(self.addresses.clone()).call(name).await;
+        let addresses = addresses.map_err(|unresolved| unresolved.fault())?;
         Ok(addresses.map(|address| address.ip()))
     }
 }
@@ -197,8 +200,8 @@ impl Service<Uri> for Connector {
 pub(super) fn tcp_fault(error: impl std::error::Error + Send + Sync + 'static) -> ConnectFault {
     let mut source: Option<&dyn std::error::Error> = Some(&error);
     while let Some(cause) = source {
-        if let Some(Unresolved(reason)) = cause.downcast_ref() {
-            return ConnectFault::Dns(io::Error::new(reason.kind(), reason.to_string()));
+        if let Some(unresolved) = cause.downcast_ref::<Unresolved>() {
+            return unresolved.fault();
         }
         // The innermost error is the one that says what happened.
         if let (Some(error), None) = (cause.downcast_ref::<io::Error>(), cause.source()) {
@@ -209,13 +212,63 @@ pub(super) fn tcp_fault(error: impl std::error::Error + Send + Sync + 'static) -
     ConnectFault::Tcp(Box::new(error))
 }
 
-/// The system's name resolution, except for `localhost`, which needs none.
+/// Opens TCP connections.
+fn dialer(addresses: Addresses) -> HttpConnector<Resolver> {
+    let mut tcp = HttpConnector::new_with_resolver(Resolver::new(addresses));
+    tcp.enforce_http(false);
+    // Small messages that wait for an answer: Nagle and delayed ACK would add 40 ms each.
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(limits::TCP_KEEPALIVE));
+    tcp.set_keepalive_interval(Some(limits::TCP_KEEPALIVE / 3));
+    tcp.set_keepalive_retries(Some(3));
+    tcp
+}
+
+/// The system's name resolution, except for `localhost`, which needs none. It gives out allowed
+/// addresses only, and those are the ones that are connected to.
 #[derive(Clone, Debug)]
-pub(super) struct Resolver(GaiResolver);
+pub(super) struct Resolver {
+    system: GaiResolver,
+    addresses: Addresses,
+}
 
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Unresolved(io::Error);
+pub(super) enum Unresolved {
+    #[error("{0}")]
+    Failed(io::Error),
+    #[error("{0} is not to be connected to")]
+    Forbidden(IpAddr),
+}
+
+impl Unresolved {
+    fn fault(&self) -> ConnectFault {
+        match self {
+            Self::Failed(error) => {
+                ConnectFault::Dns(io::Error::new(error.kind(), error.to_string()))
+            }
+            Self::Forbidden(ip) => ConnectFault::Forbidden(*ip),
+        }
+    }
+}
+
+impl Resolver {
+    fn new(addresses: Addresses) -> Self {
+        Self { system: GaiResolver::new(), addresses }
+    }
+
+    /// Leaves out what is not allowed; an error if nothing else is there.
+    fn allowed(
+        addresses: &Addresses,
+        mut found: Vec<SocketAddr>,
+    ) -> Result<std::vec::IntoIter<SocketAddr>, Unresolved> {
+        let first = found.first().map(SocketAddr::ip);
+        found.retain(|address| addresses.allow(address.ip()));
+        match first {
+            Some(ip) if found.is_empty() => Err(Unresolved::Forbidden(ip)),
+            _ => Ok(found.into_iter()),
+        }
+    }
+}
 
 impl Service<Name> for Resolver {
     type Response = std::vec::IntoIter<SocketAddr>;
@@ -230,14 +283,34 @@ impl Service<Name> for Resolver {
         // Asking the system would start a thread; both families, since servers listen on either.
         if is_localhost(name.as_str()) {
             let loopback = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)];
-            let addresses: Vec<SocketAddr> =
-                loopback.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect();
-            return Box::pin(std::future::ready(Ok(addresses.into_iter())));
+            let found = loopback.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect();
+            return Box::pin(std::future::ready(Self::allowed(&self.addresses, found)));
         }
-        let resolving = self.0.call(name);
+        let (resolving, addresses) = (self.system.call(name), self.addresses.clone());
         Box::pin(async move {
-            let addresses: Vec<SocketAddr> = resolving.await.map_err(Unresolved)?.collect();
-            Ok(addresses.into_iter())
+            let found = resolving.await.map_err(Unresolved::Failed)?.collect();
+            Self::allowed(&addresses, found)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_leads_to_allowed_addresses_only() {
+        // peers c 6: names that lead into a private network, alone or among others
+        let public = Addresses::only(|ip| ip != IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)));
+        let at = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
+        let both = vec![at("10.0.0.1"), at("8.8.8.8")];
+        let left: Vec<_> = Resolver::allowed(&public, both.clone()).unwrap().collect();
+        assert_eq!(left, [at("8.8.8.8")]);
+        let all: Vec<_> = Resolver::allowed(&Addresses::default(), both.clone()).unwrap().collect();
+        assert_eq!(all, both);
+        let refused = Resolver::allowed(&public, vec![at("10.0.0.1")]).unwrap_err();
+        assert!(
+            matches!(refused.fault(), ConnectFault::Forbidden(ip) if ip == at("10.0.0.1").ip())
+        );
     }
 }

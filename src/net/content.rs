@@ -1,13 +1,14 @@
 //! The body of an answer, unpacked where a server has packed it although nobody asked for that.
 
-use bytes::Bytes;
+use std::io::{self, Write};
+
+use bytes::{Buf, Bytes};
 use flate2::write::MultiGzDecoder;
 use http::Response;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http_body::Body;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use std::io::Write;
 use url::Url;
 
 use super::fault;
@@ -19,7 +20,7 @@ use crate::secret::shown;
 pub struct Content {
     body: Incoming,
     /// A rare case: it is boxed, so that the others do not carry it.
-    packed: Option<Box<MultiGzDecoder<Vec<u8>>>>,
+    packed: Option<Box<Unpacking>>,
 }
 
 impl Content {
@@ -34,9 +35,7 @@ impl Content {
         };
         let packed = match encoding.to_str().unwrap_or_default().trim().to_ascii_lowercase() {
             name if name.is_empty() || name == "identity" => None,
-            name if name == "gzip" || name == "x-gzip" => {
-                Some(Box::new(MultiGzDecoder::new(Vec::new())))
-            }
+            name if name == "gzip" || name == "x-gzip" => Some(Box::default()),
             name => {
                 let message = format!("{} packs its answer as '{name}'", shown(url));
                 let mut error = Error::new(Kind::BadResponse, message)
@@ -67,6 +66,11 @@ impl Content {
     /// When the connection to `url` breaks, or what comes cannot be unpacked.
     pub async fn next(&mut self, url: &Url) -> Result<Option<Bytes>, Error> {
         loop {
+            if let Some(unpacking) = &mut self.packed
+                && let Some(piece) = unpacking.next().map_err(|error| broken(url, &error))?
+            {
+                return Ok(Some(piece));
+            }
             let data = match self.body.frame().await {
                 None => return self.rest(url),
                 Some(Err(error)) => return Err(fault::explain_body(&error, url)),
@@ -76,11 +80,9 @@ impl Content {
                     Err(_) => continue,
                 },
             };
-            let Some(unpacking) = &mut self.packed else { return Ok(Some(data)) };
-            unpacking.write_all(&data).map_err(|error| broken(url, &error))?;
-            let piece = std::mem::take(unpacking.get_mut());
-            if !piece.is_empty() {
-                return Ok(Some(piece.into()));
+            match &mut self.packed {
+                None => return Ok(Some(data)),
+                Some(unpacking) => unpacking.packed = data,
             }
         }
     }
@@ -88,7 +90,7 @@ impl Content {
     /// What is left at the end of a packed body.
     fn rest(&mut self, url: &Url) -> Result<Option<Bytes>, Error> {
         let Some(unpacking) = self.packed.take() else { return Ok(None) };
-        let rest = unpacking.finish().map_err(|error| broken(url, &error))?;
+        let rest = unpacking.decoder.finish().map_err(|error| broken(url, &error))?;
         Ok((!rest.is_empty()).then(|| rest.into()))
     }
 
@@ -98,7 +100,85 @@ impl Content {
     }
 }
 
-fn broken(url: &Url, error: &std::io::Error) -> Error {
+/// Packed bytes on their way to plain ones. A few of them can stand for gigabytes, so they are
+/// unpacked no faster than the reader asks for pieces: one who has enough stops asking.
+#[derive(Debug)]
+struct Unpacking {
+    /// What was not looked at yet.
+    packed: Bytes,
+    decoder: MultiGzDecoder<Vec<u8>>,
+}
+
+impl Default for Unpacking {
+    fn default() -> Self {
+        Self { packed: Bytes::new(), decoder: MultiGzDecoder::new(Vec::new()) }
+    }
+}
+
+impl Unpacking {
+    /// The next piece; `None` if more packed bytes are needed for it.
+    fn next(&mut self) -> io::Result<Option<Bytes>> {
+        while !self.packed.is_empty() {
+            // One write gives about as much as the decoder's own buffer holds (32 KiB).
+            match self.decoder.write(&self.packed)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                taken => self.packed.advance(taken),
+            }
+            if self.packed.is_empty() {
+                // An event must not wait in the decoder for the next one.
+                self.decoder.flush()?;
+            }
+            let piece = std::mem::take(self.decoder.get_mut());
+            if !piece.is_empty() {
+                return Ok(Some(piece.into()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn broken(url: &Url, error: &io::Error) -> Error {
     let message = format!("The packed answer of {} cannot be unpacked", shown(url));
     Error::new(Kind::BadResponse, message).because(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    #[test]
+    fn a_few_bytes_that_stand_for_millions_are_unpacked_piece_by_piece() {
+        const PLAIN: usize = 32 * 1024 * 1024;
+        let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+        packer.write_all(&vec![0; PLAIN]).unwrap();
+        let packed = packer.finish().unwrap();
+        assert!(packed.len() < PLAIN / 500);
+        let mut unpacking = Unpacking { packed: packed.into(), ..Unpacking::default() };
+        let mut total = 0;
+        while let Some(piece) = unpacking.next().unwrap() {
+            assert!(piece.len() <= 256 * 1024, "{} at once", piece.len());
+            total += piece.len();
+        }
+        total += unpacking.decoder.finish().unwrap().len();
+        assert_eq!(total, PLAIN);
+    }
+
+    #[test]
+    fn what_was_flushed_does_not_wait_for_what_comes_next() {
+        let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+        let mut unpacking = Unpacking::default();
+        for text in ["data: 1\n\n", "data: 2\n\n"] {
+            packer.write_all(text.as_bytes()).unwrap();
+            packer.flush().unwrap();
+            unpacking.packed = std::mem::take(packer.get_mut()).into();
+            let mut plain = Vec::new();
+            while let Some(piece) = unpacking.next().unwrap() {
+                plain.extend_from_slice(&piece);
+            }
+            assert_eq!(plain, text.as_bytes());
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The cookies of one origin, kept in memory: load balancers find the same server by them. Pure.
 
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use http::header::{COOKIE, SET_COOKIE};
@@ -13,19 +14,27 @@ const MOST: usize = 50;
 const LONGEST: usize = 4096;
 
 /// The cookies that the first origin to set any has set.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Jar {
     origin: Option<Origin>,
     cookies: Vec<Cookie>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Never shown: it may be as good as a token.
+#[derive(Clone, PartialEq, Eq)]
 struct Cookie {
     name: String,
     value: String,
     path: String,
     is_secure: bool,
     expires: Option<SystemTime>,
+}
+
+/// Their values are secrets.
+impl fmt::Debug for Jar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Jar({} cookies)", self.cookies.len())
+    }
 }
 
 impl Jar {
@@ -174,6 +183,14 @@ mod tests {
         assert_eq!(sent(&jar, "https://other/", now), None, "one origin is ours");
         set(&mut jar, "https://h/mcp", &["lb=two; Path=/"], now);
         assert_eq!(sent(&jar, "https://h/mcp", now).unwrap(), "s=1; lb=two", "replaced");
+    }
+
+    #[test]
+    fn a_jar_is_shown_without_what_is_in_it() {
+        // peers c 14: redact by type
+        let mut jar = Jar::default();
+        set(&mut jar, "https://h/mcp", &["session=hidden"], SystemTime::now());
+        assert_eq!(format!("{jar:?}"), "Jar(1 cookies)");
     }
 
     #[test]

@@ -72,10 +72,12 @@ impl Connector {
     /// A connection to the proxy itself.
     async fn reach(&mut self, proxy: &Proxy) -> Result<ToProxy, Trouble> {
         let tcp =
-            self.tcp.call(proxy.address.clone()).await.map_err(|error| match tcp_fault(error) {
-                ConnectFault::Dns(error) => Trouble::Dns(error),
-                ConnectFault::Tcp(error) => Trouble::Tcp(error),
-                other => Trouble::Tcp(other.into()),
+            self.to_proxy.call(proxy.address.clone()).await.map_err(|error| {
+                match tcp_fault(error) {
+                    ConnectFault::Dns(error) => Trouble::Dns(error),
+                    ConnectFault::Tcp(error) => Trouble::Tcp(error),
+                    other => Trouble::Tcp(other.into()),
+                }
             })?;
         if proxy.speaks != Speaks::Https {
             return Ok(MaybeHttpsStream::Http(tcp));

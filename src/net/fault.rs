@@ -117,6 +117,11 @@ fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
             Error::new(Kind::Dns, format!("The host name {host} could not be resolved"))
                 .hint("Check the host in the URL, and that this machine is online")
         }
+        ConnectFault::Forbidden(_) => {
+            let host = url.host_str().unwrap_or_default();
+            Error::new(Kind::Dns, format!("The host name {host} leads into a private network"))
+                .hint("Whoever named this host has no business to send us there")
+        }
         ConnectFault::Tcp(cause) => {
             let refused = find::<io::Error>(cause.as_ref())
                 .is_some_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);

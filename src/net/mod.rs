@@ -1,5 +1,6 @@
 //! HTTP plumbing that knows nothing of MCP.
 
+mod addresses;
 #[cfg(test)]
 #[path = "../../tests/it/support/tls.rs"]
 mod authority;
@@ -23,6 +24,7 @@ mod protocol;
 mod proxy;
 mod proxy_fault;
 mod redirect;
+mod sleeps;
 mod socks;
 mod tls;
 mod tls_fault;
@@ -30,8 +32,9 @@ mod tls_options;
 mod trust;
 mod tunnel;
 
+pub use addresses::Addresses;
 pub use body::{Flag, Progress};
-pub use client::{Call, HttpClient, final_endpoint};
+pub use client::{Call, HttpClient, final_endpoint, peer};
 pub use content::Content;
 pub use cookies::Jar;
 pub use endpoint::Endpoint;

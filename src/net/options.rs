@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::TlsOptions;
+use super::addresses::Addresses;
 use super::proxy::Proxies;
 use crate::limits;
 
@@ -15,11 +16,14 @@ pub struct Options {
     pub tls: TlsOptions,
     /// What connections go through.
     pub proxies: Proxies,
+    /// Where names may lead, if they are resolved here.
+    pub addresses: Addresses,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (tls, proxies) = (TlsOptions::default(), Proxies::default());
-        Self { connect_timeout: limits::CONNECT_TIMEOUT, tls, proxies }
+        let addresses = Addresses::default();
+        Self { connect_timeout: limits::CONNECT_TIMEOUT, tls, proxies, addresses }
     }
 }

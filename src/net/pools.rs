@@ -1,7 +1,7 @@
 //! The pools of connections: one for each version of HTTP, and one for what is urgent.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -12,6 +12,7 @@ use super::body::Outbound;
 use super::connect::Connector;
 use super::protocol::{Known, Protocol};
 use super::proxy::Proxies;
+use super::sleeps::Sleeps;
 use super::tls::LazyTls;
 use crate::limits;
 
@@ -37,11 +38,11 @@ impl Default for Pings {
 pub(super) struct Pools {
     connector: Connector,
     pings: Pings,
+    sleeps: Sleeps,
     current: Mutex<Current>,
 }
 
-/// Connections, and when they were last used by two clocks, of which one stops while the machine
-/// sleeps.
+/// Connections, and how many times the machine had slept when the first of them was made.
 #[derive(Debug)]
 struct Current {
     http1: Pool,
@@ -49,15 +50,19 @@ struct Current {
     /// HTTP/2 as well. A server takes only so many requests at once on a connection, and long calls
     /// may hold them all; what must not wait behind them needs another.
     express: Pool,
-    running: Instant,
-    wall: SystemTime,
+    after_sleeps: u64,
 }
 
 impl Pools {
     pub(super) fn new(options: &Options, tls: LazyTls, pings: Pings) -> Self {
         let connector = Connector::new(options, tls);
-        let current = Mutex::new(Current::new(&connector, pings));
-        Self { connector, pings, current }
+        let current = Mutex::new(Current::new(&connector, pings, 0));
+        Self { connector, pings, sleeps: Sleeps::default(), current }
+    }
+
+    /// How many times the machine has slept so far.
+    pub(super) fn sleeps(&self) -> &Sleeps {
+        &self.sleeps
     }
 
     /// What is known of servers.
@@ -87,26 +92,23 @@ impl Pools {
     /// A pool; a new one after a sleep. What slept along is dead, or soon will be, and a request
     /// that is written to it is lost in a way that nobody can tell from having been carried out.
     fn pool(&self, which: impl Fn(&Current) -> &Pool) -> Pool {
+        let sleeps = self.sleeps.count();
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let (running, wall) = (Instant::now(), SystemTime::now());
-        let passed = wall.duration_since(current.wall).unwrap_or_default();
-        if slept(running - current.running, passed) {
+        if current.after_sleeps != sleeps {
             debug!("the machine has slept: all connections are given up");
-            *current = Current::new(&self.connector, self.pings);
+            *current = Current::new(&self.connector, self.pings, sleeps);
         }
-        (current.running, current.wall) = (running, wall);
         Arc::clone(which(&current))
     }
 }
 
 impl Current {
-    fn new(connector: &Connector, pings: Pings) -> Self {
+    fn new(connector: &Connector, pings: Pings, after_sleeps: u64) -> Self {
         Self {
             http1: Arc::new(builder(limits::POOL_IDLE).build(connector.wanting(Protocol::Http1))),
             http2: http2(connector, pings),
             express: http2(connector, pings),
-            running: Instant::now(),
-            wall: SystemTime::now(),
+            after_sleeps,
         }
     }
 }
@@ -131,23 +133,4 @@ fn http2(connector: &Connector, pings: Pings) -> Pool {
         .http2_max_header_list_size(limits::HTTP2_HEAD)
         .build(connector.wanting(Protocol::Http2));
     Arc::new(pool)
-}
-
-/// Whether much more time has passed on the wall than for the process. A clock that was set does no
-/// harm here: it costs a new connection.
-fn slept(running: Duration, wall: Duration) -> bool {
-    wall.saturating_sub(running) > limits::POOL_IDLE
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sleep_is_seen_by_the_clocks_drifting_apart() {
-        let seconds = Duration::from_secs;
-        assert!(slept(seconds(2), seconds(8 * 3600)));
-        assert!(!slept(seconds(8 * 3600), seconds(8 * 3600 + 1)), "a night awake");
-        assert!(!slept(seconds(10), seconds(0)), "a clock that was set back");
-    }
 }

@@ -1,6 +1,9 @@
 //! What differs between the revisions of the protocol: one table, asked by everybody else.
 
 pub mod envelope;
+pub mod params;
+pub mod subscription;
+pub mod tools;
 pub mod translate;
 
 pub use envelope::Envelope;
@@ -95,6 +98,16 @@ impl Revision {
         TABLE.iter().any(|row| row.name == name && row.era == Era::Legacy)
     }
 
+    /// The modern revision of `supported` to go on with where `asked` was refused: that one if it is
+    /// among them after all, else the newest that we know.
+    #[must_use]
+    pub fn modern_in_common(asked: &str, supported: &[String]) -> Option<&'static str> {
+        let has = |row: &&Self| row.era == Era::Modern && supported.iter().any(|s| s == row.name);
+        let mut common = TABLE.iter().filter(has);
+        let same = common.clone().find(|row| row.name == asked);
+        same.or(common.next_back()).map(|row| row.name)
+    }
+
     /// Whether `name` is a revision of the modern era that we know.
     #[must_use]
     pub fn is_modern(name: &str) -> bool {
@@ -113,6 +126,17 @@ mod tests {
         assert_eq!(Revision::of("2099-01-01", Era::Modern).name, "2026-07-28");
         assert!(Revision::is_modern("2026-07-28"));
         assert!(!Revision::is_modern("2025-11-25"));
+    }
+
+    #[test]
+    fn a_revision_in_common_is_a_modern_one_that_both_know() {
+        let common = |asked, supported: &[&str]| {
+            let supported: Vec<String> = supported.iter().map(|&s| s.to_owned()).collect();
+            Revision::modern_in_common(asked, &supported)
+        };
+        assert_eq!(common("2099-01-01", &["2025-11-25", "2026-07-28"]), Some("2026-07-28"));
+        assert_eq!(common("2026-07-28", &["2026-07-28"]), Some("2026-07-28"));
+        assert_eq!(common("2026-07-28", &["2025-11-25", "2099-01-01"]), None);
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub enum Recovery {
     ServerAway,
     /// It can be reached again.
     ServerBack,
-    /// The server's own stream was opened again.
+    /// The stream for what the server says by itself was opened again: its own, or a subscription's.
     StreamReopened,
     /// The stream of an answer goes on where it was cut.
     StreamResumed,

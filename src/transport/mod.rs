@@ -9,9 +9,13 @@ use crate::error::Error;
 use crate::message::{Id, Message};
 
 pub mod channel;
+mod held;
 pub mod http;
 pub mod memory;
 pub mod stdio;
+
+pub use held::Held;
+pub(crate) use held::{Share, weight};
 
 /// A two-way channel of messages to one peer: our own stdin and stdout, an HTTP server, or memory.
 ///
@@ -29,6 +33,8 @@ pub struct Link {
     pub done: JoinHandle<()>,
     /// Moves as long as the peer takes what is written to it.
     pub written: Written,
+    /// What it has taken of messages that get no answer, and not settled.
+    pub held: Held,
 }
 
 /// Counts the writes that a peer has taken.
@@ -81,6 +87,7 @@ pub(crate) struct Ends {
     pub(crate) outgoing: channel::Receiver<Message>,
     pub(crate) incoming: channel::Sender<Incoming>,
     pub(crate) written: Written,
+    pub(crate) held: Held,
 }
 
 /// The channels of a new link; `run` gets the far ends and is the link's life.
@@ -90,7 +97,8 @@ where
 {
     let (outbox, outgoing) = channel::channel();
     let (incoming, inbox) = channel::channel();
-    let written = Written::default();
-    let done = tokio::spawn(run(Ends { outgoing, incoming, written: written.clone() }));
-    Link { outbox, inbox, done, written }
+    let (written, held) = (Written::default(), Held::default());
+    let ends = Ends { outgoing, incoming, written: written.clone(), held: held.clone() };
+    let done = tokio::spawn(run(ends));
+    Link { outbox, inbox, done, written, held }
 }

@@ -25,7 +25,7 @@ where
     I: AsyncRead + Send + Unpin + 'static,
     O: AsyncWrite + Send + Unpin + 'static,
 {
-    spawn(|Ends { outgoing, incoming, written }| async move {
+    spawn(|Ends { outgoing, incoming, written, .. }| async move {
         // Reading ends by itself with the input; whoever waits for the link waits for the writes.
         let reader = tokio::spawn(read(input, incoming, max_message));
         write(Counted { output, written }, outgoing).await;

@@ -29,12 +29,15 @@ pub const ACCEPT_EVENTS: HeaderValue = HeaderValue::from_static("text/event-stre
 /// What it sends.
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A text as the value of `Mcp-Name`: as it is where that is safe in a header,
-/// else in its base64 form.
+/// A text as the value of `Mcp-Name` or `Mcp-Param-…`: as it is where that is safe in a header, else
+/// in its base64 form.
+///
+/// An empty value is not safe, since some proxies drop such headers; nor is a tab, which some replace.
 #[must_use]
 pub fn encode(text: &str) -> HeaderValue {
-    let plain = text.bytes().all(|b| matches!(b, b' '..=b'~' | b'\t'))
-        && text.trim_matches([' ', '\t']) == text
+    let plain = !text.is_empty()
+        && text.bytes().all(|b| matches!(b, b' '..=b'~'))
+        && text.trim_matches(' ') == text
         && !(text.starts_with("=?base64?") && text.ends_with("?="));
     let coded = if plain { text.to_owned() } else { sentinel(text) };
     // Visible ASCII and inner blanks only, by construction.
@@ -89,7 +92,10 @@ mod tests {
     fn safe_names_go_as_they_are_and_others_in_base64() {
         assert_eq!(encode("get_weather"), "get_weather");
         assert_eq!(encode("a b"), "a b");
-        assert_eq!(encode(""), "");
+        assert_eq!(encode(""), "=?base64??=");
+        assert_eq!(encode("a\tb"), "=?base64?YQli?=");
+        assert_eq!(encode("a "), "=?base64?YSA=?=");
+        assert_eq!(encode("\u{7f}"), "=?base64?fw==?=");
         assert_eq!(encode(" a"), "=?base64?IGE=?=");
         assert_eq!(encode("a\n"), "=?base64?YQo=?=");
         assert_eq!(encode("日本"), "=?base64?5pel5pys?=");

@@ -1,7 +1,7 @@
 //! Accounts: what is kept of them, and the commands `login`, `status` and `logout`.
 
 use crate::support::provider::files_below;
-use crate::support::{Manners, Provider, request, run};
+use crate::support::{Manners, Provider, Reply, request, run};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
@@ -84,6 +84,27 @@ async fn a_logout_forgets_even_where_nothing_can_be_revoked() {
 }
 
 #[tokio::test]
+async fn a_logout_says_that_nothing_was_revoked() {
+    let failing = Reply::status(500, "text/plain", "later").pause(0);
+    for (manners, why) in [
+        (Manners::default().instead("/revoke", failing), "HTTP 500"),
+        (Manners::default().instead("/revoke", Reply::nothing().cut()), "broke"),
+    ] {
+        let provider = Provider::start(manners).await;
+        assert!(provider.run("login", &[]).await.status.success());
+        let logout = provider.run("logout", &[]).await;
+        assert!(logout.status.success(), "{logout:?}");
+        assert!(text(&logout.stdout).starts_with("logged out of"), "{logout:?}");
+        let stderr = text(&logout.stderr);
+        assert!(stderr.contains("not revoked") && stderr.contains(why), "{stderr}");
+        assert_eq!(provider.run("status", &[]).await.status.code(), Some(1));
+    }
+    let provider = Provider::start(Manners::default()).await;
+    assert!(provider.run("login", &[]).await.status.success());
+    assert!(provider.run("logout", &[]).await.stderr.is_empty());
+}
+
+#[tokio::test]
 async fn profiles_keep_accounts_apart() {
     let provider = Provider::start(Manners::default()).await;
     provider.ready(&["--profile", "work"]).await;
@@ -100,7 +121,7 @@ async fn profiles_keep_accounts_apart() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_is_kept_is_for_the_owner_alone() {
+async fn one_mcp_517_what_is_kept_is_for_the_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let mode =
         |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -121,6 +142,9 @@ async fn a_damaged_store_is_a_warning_and_a_login() {
     provider.ready(&[]).await;
     let kept = provider.kept();
     std::fs::write(&kept, "{\"token\": \"hidden-to").unwrap();
+    let status = provider.run("status", &[]).await;
+    assert_eq!(status.status.code(), Some(1), "{status:?}");
+    assert!(text(&status.stderr).contains("damaged"), "{status:?}");
     let bridge = provider.ready(&[]).await;
     let (_, _, stderr) = bridge.finish().await;
     assert!(stderr.contains("damaged"), "{stderr}");

@@ -337,3 +337,25 @@ async fn many_notifications_do_not_storm_a_server_that_is_away() {
     }
     assert_eq!(attempts.load(Ordering::SeqCst), 100, "each once");
 }
+
+#[tokio::test]
+async fn a_hundred_that_wait_for_a_server_that_refuses_connections_make_no_hundred_tries() {
+    // C7, C30: nobody counts refused connections but the one who tries.
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.jsonl");
+    let url = format!("http://{}/mcp", reserved().await);
+    let trace_file = trace.to_str().unwrap();
+    let mut bridge = Bridge::start(&[&url, "--away-wait", "2", "--trace-file", trace_file]);
+    // It is known to be away after this.
+    bridge.ask(request(0, "tools/call")).await;
+    for id in 1..=100 {
+        bridge.send(request(id, "tools/call")).await;
+    }
+    let (answers, _) = bridge.answers(100).await;
+    assert!(answers.iter().all(|a| a["error"]["data"]["kind"] == "connect"), "{answers:?}");
+    bridge.finish().await;
+    let text = std::fs::read_to_string(trace).unwrap();
+    let tries = text.lines().filter(|line| line.contains(r#""type":"CONNECTION""#)).count();
+    // 0.1, 0.2, 0.4 and 0.8 s apart, then every second; four seconds in all.
+    assert!((4..=14).contains(&tries), "{tries} tries in four seconds");
+}

@@ -1,13 +1,17 @@
 //! Who we are to a provider: registered on the spot or by hand, with a secret, a key or a document;
 //! and what we ask for.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use serde_json::{Value, json};
 
 use crate::support::desk::refusal;
-use crate::support::{INITIALIZE, Manners, Provider, request};
+use crate::support::provider::place;
+use crate::support::{INITIALIZE, Manners, Provider, Reply, Request, polite, request};
 
 const SECRET: [(&str, &str); 1] = [("S", "hidden: %s")];
 const BY_HAND: [&str; 4] = ["--oauth-client-id", "by-hand", "--oauth-client-secret-env", "S"];
@@ -41,13 +45,40 @@ async fn a_client_that_was_registered_by_hand_is_used_as_it_is() {
     let provider = Provider::start(manners).await;
     let mut bridge = provider.bridge_with(&BY_HAND, &SECRET);
     bridge.handshake().await;
-    assert!(provider.at("/register").is_empty());
+    assert!(provider.at("/register").is_empty(), "{:?}", provider.at("/register"));
     assert_eq!(provider.logins()[0].get("client_id"), "by-hand");
     let port: u16 = {
         let redirect = url::Url::parse(provider.logins()[0].get("redirect_uri")).unwrap();
         redirect.port().unwrap()
     };
     assert_ne!(port, 0);
+}
+
+#[tokio::test]
+async fn a_client_by_hand_is_not_kept_in_place_of_the_one_that_was_registered() {
+    let manners = Manners {
+        proof: "client_secret_post",
+        known: Some(("by-hand", "hidden: %s")),
+        ..Manners::default()
+    };
+    let provider = Provider::start(manners).await;
+    provider.ready(&[]).await;
+    let registered = provider.logins()[0].get("client_id").to_owned();
+    provider.desk.forget_tokens();
+    let mut bridge =
+        provider.bridge_with(&[&BY_HAND[..], &["--no-server-stream"]].concat(), &SECRET);
+    bridge.handshake().await;
+    let kept = std::fs::read_to_string(provider.kept()).unwrap();
+    assert!(kept.contains(&registered) && !kept.contains("hidden: %s"), "{kept}");
+    // It renews what it was given, with the secret from where it was configured.
+    provider.desk.expire();
+    assert!(bridge.ask(request(1, "a")).await["result"].is_object());
+    assert_eq!(provider.forms().last().unwrap().get("client_id"), "by-hand");
+    drop(bridge);
+    provider.desk.forget_tokens();
+    provider.ready(&[]).await;
+    assert_eq!(provider.logins().last().unwrap().get("client_id"), registered);
+    assert_eq!(provider.at("/register").len(), 1);
 }
 
 #[tokio::test]
@@ -86,6 +117,27 @@ async fn a_client_of_its_own_right_needs_no_person() {
     assert_eq!(provider.grants("client_credentials"), 2);
     let (_, _, stderr) = bridge.finish().await;
     assert_eq!(stderr, "");
+    assert!(provider.pages().is_empty());
+}
+
+#[tokio::test]
+async fn a_client_of_its_own_right_gets_more_scope_without_a_person() {
+    let manners = Manners {
+        proof: "client_secret_post",
+        known: Some(("by-hand", "hidden: %s")),
+        needs: &[("tools/call", "write")],
+        ..Manners::default()
+    };
+    let provider = Provider::start(manners).await;
+    let args =
+        [&BY_HAND[..], &["--oauth-grant", "client-credentials", "--no-server-stream"]].concat();
+    let mut bridge = provider.bridge_with(&args, &SECRET);
+    bridge.handshake().await;
+    let answer = bridge.ask(request(1, "tools/call")).await;
+    assert!(answer["result"].is_object(), "{answer}");
+    let forms = provider.forms();
+    let scopes: Vec<&str> = forms.iter().map(|form| form.get("scope")).collect();
+    assert_eq!(scopes, ["read", "read write"]);
     assert!(provider.pages().is_empty());
 }
 
@@ -180,4 +232,80 @@ async fn a_port_that_was_asked_for_is_the_one_that_is_used() {
     } else {
         assert!(answer["error"]["message"].as_str().unwrap().contains(&port.to_string()));
     }
+}
+
+#[tokio::test]
+async fn what_is_configured_comes_before_a_document_and_a_document_before_a_registration() {
+    let url = "https://mcp-span.example/client.json";
+    let edit_metadata: fn(&mut Value, &str) =
+        |d, _| d["client_id_metadata_document_supported"] = true.into();
+    let document = ["--oauth-client-metadata-url", url];
+    let both = [&["--oauth-client-id", "by-hand"], &document[..]].concat();
+    for (args, id) in [(&both[..], "by-hand"), (&document[..], url)] {
+        let manners = Manners { known: Some((id, "")), edit_metadata, ..Manners::default() };
+        let provider = Provider::start(manners).await;
+        provider.ready(args).await;
+        assert_eq!(provider.logins()[0].get("client_id"), id);
+        assert!(provider.at("/register").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_key_signs_for_codes_and_for_renewals_too() {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let manners =
+        Manners { proof: "private_key_jwt", known: Some(("by-hand", "")), ..Manners::default() };
+    let provider = Provider::start(manners).await;
+    let file = provider.path("key.pem");
+    std::fs::write(&file, key.serialize_pem()).unwrap();
+    let file = file.to_str().unwrap();
+    let args = ["--oauth-client-id", "by-hand", "--oauth-private-key", file, "--no-server-stream"];
+    let mut bridge = provider.ready(&args).await;
+    provider.desk.expire();
+    assert!(bridge.ask(request(1, "a")).await["result"].is_object());
+    let forms = provider.forms();
+    let sorts: Vec<&str> = forms.iter().map(|form| form.get("grant_type")).collect();
+    assert_eq!(sorts, ["authorization_code", "refresh_token"]);
+    let assertions: Vec<&str> = forms.iter().map(|form| form.get("client_assertion")).collect();
+    assert_ne!(assertions[0], assertions[1], "each is used once");
+    assert!(provider.at("/register").is_empty());
+}
+
+#[tokio::test]
+async fn another_authorization_server_gets_a_client_of_its_own_and_nothing_of_the_old_one() {
+    // protocol d 5
+    let named: fn(&mut Value, &str) = |answer, _| {
+        answer["access_token"] = "hidden-access-b".into();
+    };
+    let second = Provider::start(Manners { edit_token: named, ..Manners::default() }).await;
+    let (moved, issuer) = (Arc::new(AtomicBool::new(false)), second.desk.issuer());
+    let has_moved = Arc::clone(&moved);
+    let instead = move |r: &Request| {
+        let is_moved = has_moved.load(Ordering::SeqCst);
+        match place(r) {
+            "/.well-known/oauth-protected-resource/mcp" if is_moved => {
+                let resource = format!("http://{}/mcp", r.header("host")?);
+                let document = json!({"resource": resource, "authorization_servers": [issuer]});
+                Some(Reply::json(document.to_string()))
+            }
+            "/mcp" if r.header("authorization") == Some("Bearer hidden-access-b") => {
+                Some(polite(r))
+            }
+            _ => None,
+        }
+    };
+    let first = Provider::start(Manners { instead: Arc::new(instead), ..Manners::default() }).await;
+    let mut bridge = first.ready(&["--no-server-stream"]).await;
+    moved.store(true, Ordering::SeqCst);
+    first.desk.forget_tokens();
+    assert!(bridge.ask(request(1, "a")).await["result"].is_object());
+    assert_eq!((first.at("/register").len(), second.at("/register").len()), (1, 1));
+    let asked = second.server().requests();
+    assert!(asked.iter().all(|r| r.header("authorization").is_none()), "{asked:?}");
+    assert!(asked.iter().all(|r| !r.text().contains("hidden-refresh-2")), "{asked:?}");
+    assert_eq!(second.forms().len(), 1);
+    assert_eq!(second.forms()[0].get("resource"), first.url);
+    let kept: Value = serde_json::from_slice(&std::fs::read(first.kept()).unwrap()).unwrap();
+    assert_eq!(kept["issuer"], second.desk.issuer(), "{kept}");
+    assert_eq!(kept["token_endpoint"], format!("{}/token", second.desk.issuer()), "{kept}");
 }

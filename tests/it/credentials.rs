@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use crate::support::{Bridge, Hub, Reply, Request, Server, polite, request, run};
+use crate::support::{Bridge, Gate, Hub, Reply, Request, Server, polite, request, result, run};
 
 /// A token that the server takes, until the test changes it.
 #[derive(Clone)]
@@ -152,7 +153,7 @@ async fn the_output_of_a_command_is_used_for_its_time_to_live() {
         "--no-server-stream",
     ];
     let mut bridge = Bridge::ready(&args).await;
-    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
     bridge.ask(request(1, "a")).await;
     assert!(printer.runs() >= 2, "old before it was refused");
     assert!(server.all("a").iter().all(|r| taken.allows(r)));
@@ -186,14 +187,58 @@ async fn a_403_is_reason_enough_to_ask_again() {
         false => Reply::status(403, "", ""),
     })
     .await;
-    let printer = Printer::new("old-token");
+    let printer = Printer::new("good-token");
     let command = printer.command();
     let mut bridge = Bridge::start(&[&server.url, "--bearer-command", &command]);
+    assert!(bridge.ask(request(1, "a")).await["result"].is_object());
+    printer.set("better-token");
+    taken.set("better-token");
+    assert!(bridge.ask(request(2, "a")).await["result"].is_object());
+    assert_eq!((printer.runs(), server.all("a").len()), (2, 3), "refused once, then carried out");
+}
+
+#[tokio::test]
+async fn a_file_that_was_replaced_is_read_before_the_old_token_is_refused() {
+    let server = Server::start(polite).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    replace(&file, "token-one");
+    let args = [&*server.url, "--bearer-file", file.to_str().unwrap(), "--no-server-stream"];
+    let mut bridge = Bridge::ready(&args).await;
+    replace(&file, "token-two");
+    // It is looked at once a second.
+    tokio::time::sleep(Duration::from_millis(1200)).await;
     bridge.ask(request(1, "a")).await;
-    printer.set("good-token");
-    // Past the pause in which a fruitless command is left alone.
-    let mut other = Bridge::start(&[&server.url, "--bearer-command", &command]);
-    assert!(other.ask(request(1, "a")).await["result"].is_object());
+    assert_eq!(server.all("initialize")[0].header("authorization"), Some("Bearer token-one"));
+    assert_eq!(server.all("a")[0].header("authorization"), Some("Bearer token-two"));
+    assert_eq!(server.all("a").len(), 1);
+}
+
+#[tokio::test]
+async fn a_token_that_changes_under_requests_in_flight_harms_none_of_them() {
+    let (taken, gate) = (Taken::new("first-token"), Gate::new());
+    let (guard, held) = (guarded(&taken), gate.clone());
+    let server = Server::start(move |r| match (&*r.what(), r.header("authorization")) {
+        ("slow", Some("Bearer first-token")) => {
+            Reply::sse().wait(&held).event(result(r.id(), "{}")).end()
+        }
+        _ => guard(r),
+    })
+    .await;
+    let printer = Printer::new("first-token");
+    let args = [&*server.url, "--bearer-command", &printer.command(), "--no-server-stream"];
+    let mut bridge = Bridge::ready(&args).await;
+    for id in 0..10 {
+        bridge.send(request(id, "slow")).await;
+    }
+    server.saw_count("slow", 10).await;
+    printer.set("second-token");
+    taken.set("second-token");
+    assert!(bridge.ask(request(10, "a")).await["result"].is_object(), "with the new one");
+    gate.open();
+    let (answers, _) = bridge.answers(10).await;
+    assert!(answers.iter().all(|answer| answer["result"].is_object()), "{answers:?}");
+    assert_eq!((server.all("slow").len(), printer.runs()), (10, 2), "none was sent again");
 }
 
 #[tokio::test]

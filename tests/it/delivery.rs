@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::support::{Bridge, Reply, Request, Server, polite, request, result};
 
@@ -65,7 +66,11 @@ async fn what_does_something_is_never_sent_again() {
             let server = Server::start(breaking(method, 9, how)).await;
             let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
             bridge.ask(request(1, "ping")).await;
-            let answer = bridge.ask(request(2, method)).await;
+            bridge.send(request(2, method)).await;
+            server.saw(method).await;
+            let start = Instant::now();
+            let answer = bridge.receive().await;
+            assert!(start.elapsed() < Duration::from_secs(1), "{method}: {:?}", start.elapsed());
             assert_eq!(answer["error"]["data"]["delivery"], "unknown", "{answer}");
             assert_eq!(server.all(method).len(), 1, "{method}");
         }
@@ -130,7 +135,7 @@ async fn an_idle_connection_that_the_server_has_closed_costs_nobody_anything() {
         let answer = bridge.ask(request(id, "tools/call")).await;
         assert!(answer["result"].is_object(), "{answer}");
         // The close has arrived by the time of the next call: it is seen before anything is sent.
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(server.all("tools/call").len(), 20);
 }
@@ -152,4 +157,17 @@ async fn a_repeated_call_that_ends_undelivered_may_have_been_carried_out_before(
     let answer = bridge.receive().await;
     assert_eq!(answer["error"]["data"]["kind"], "connect", "{answer}");
     assert_eq!(answer["error"]["data"]["delivery"], "unknown", "{answer}");
+}
+
+#[tokio::test]
+async fn a_connection_that_was_idle_for_longer_than_servers_keep_it_is_not_used_again() {
+    // Section 7, 15: the usual server closes after five seconds, and a request may meet that.
+    let server = Server::start(polite).await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.ask(request(1, "tools/call")).await;
+    bridge.ask(request(2, "tools/call")).await;
+    assert_eq!(server.connections(), 1, "used again while it is fresh");
+    tokio::time::sleep(Duration::from_millis(4500)).await;
+    bridge.ask(request(3, "tools/call")).await;
+    assert_eq!(server.connections(), 2);
 }

@@ -1,5 +1,7 @@
 //! Connections that do not come about, break or stall.
 
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
 use crate::support::{Bridge, Reply, Server, polite, request, result};
@@ -48,7 +50,7 @@ async fn connecting_has_a_limit_of_its_own() {
     let address = listener.local_addr().unwrap();
     let mut crowd = Vec::new();
     loop {
-        let limit = std::time::Duration::from_millis(300);
+        let limit = Duration::from_millis(300);
         match std::net::TcpStream::connect_timeout(&address, limit) {
             Ok(stream) => crowd.push(stream),
             Err(_) => break,
@@ -71,7 +73,11 @@ async fn a_connection_that_breaks_before_the_answer_leaves_the_fate_unknown() {
     ] {
         let server = Server::start(move |_| script()).await;
         let mut bridge = Bridge::start(&[&server.url]);
-        let error = bridge.ask(request(1, "tools/call")).await["error"].clone();
+        bridge.send(request(1, "tools/call")).await;
+        server.saw("tools/call").await;
+        let start = Instant::now();
+        let error = bridge.receive().await["error"].clone();
+        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
         is(&error, "closed", "unknown");
         assert!(error["data"]["reason"].is_string(), "{error}");
         assert_eq!(
@@ -110,7 +116,11 @@ async fn an_answer_that_breaks_off_ends_its_request() {
         let shown = format!("{reply:?}");
         let server = Server::start(move |_| reply.clone()).await;
         let mut bridge = Bridge::start(&[&server.url]);
-        let error = bridge.ask(request(1, "tools/call")).await["error"].clone();
+        bridge.send(request(1, "tools/call")).await;
+        server.saw("tools/call").await;
+        let start = Instant::now();
+        let error = bridge.receive().await["error"].clone();
+        assert!(start.elapsed() < Duration::from_secs(1), "{shown}: {:?}", start.elapsed());
         is(&error, "closed", "unknown");
         assert!(error["message"].as_str().unwrap().contains(text), "{shown}: {error}");
         assert_eq!(server.requests().len(), 1);

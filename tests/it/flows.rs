@@ -1,4 +1,4 @@
-//! The conversations that the source documents write out, byte for byte.
+//! Whole conversations, byte for byte, as the requirements write them out.
 
 use crate::support::{Bridge, Reply, Server, polite, run};
 

@@ -147,13 +147,16 @@ async fn a_hundred_calls_that_hang_hold_up_neither_pings_nor_cancellations() {
         bridge.send(request(id, "tools/call")).await;
     }
     server.saw_count("tools/call", 100).await;
-    let start = Instant::now();
-    assert_eq!(bridge.ask(request(900, "ping")).await["id"], 900);
-    bridge.send(cancel(50)).await;
-    server.saw("notifications/cancelled").await;
-    let took = start.elapsed();
-    println!("ping and cancellation past a hundred calls: {took:?}");
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    let mut best = Duration::MAX;
+    for n in 1..=5 {
+        let start = Instant::now();
+        assert_eq!(bridge.ask(request(900 + n, "ping")).await["id"], 900 + n);
+        bridge.send(cancel(50 + n)).await;
+        server.saw_count("notifications/cancelled", n).await;
+        best = best.min(start.elapsed());
+    }
+    // The best of several: the machine may have better things to do, but not each time.
+    assert!(best < Duration::from_millis(100), "{best:?}");
     assert_eq!(server.connections(), 2);
 }
 

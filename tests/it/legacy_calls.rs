@@ -265,3 +265,22 @@ async fn time_in_which_the_client_does_not_read_is_nobodys_silence() {
     assert!(answer["result"].is_object(), "{answer}");
     assert_eq!(before.len(), 200);
 }
+
+#[tokio::test]
+async fn a_notification_that_is_never_acknowledged_ends_by_the_clock_and_holds_up_nobody() {
+    // C2
+    let hub =
+        Hub::start(|r, _| (r.what() == "notifications/x").then(|| Reply::nothing().hang())).await;
+    let mut bridge = hub.ready(&["--timeout", "0.5", "--max-parallel", "1"]).await;
+    bridge.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#).await;
+    hub.saw("notifications/x").await;
+    let start = Instant::now();
+    assert_eq!(bridge.ask(request(1, "a")).await["id"], 1, "it has its place in line back");
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    hub.saw_abandoned("notifications/x").await;
+    let (rest, status, stderr) = bridge.finish().await;
+    assert_eq!((rest.len(), status.code()), (0, Some(0)));
+    assert!(stderr.contains("notifications/x did not reach the server"), "{stderr}");
+    assert!(stderr.contains("Notify timeout after 500ms"), "{stderr}");
+    assert_eq!(hub.all("notifications/x").len(), 1);
+}

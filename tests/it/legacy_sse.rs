@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::support::hub::{acknowledged, is_get, offer, session_of, silent_about_calls};
-use crate::support::{Gate, Hub, INITIALIZE, INITIALIZED, Reply, Server, Streams, request, result};
+use crate::support::{
+    Bridge, Gate, Hub, INITIALIZE, INITIALIZED, Reply, Server, Streams, request, result,
+};
 
 #[tokio::test]
 async fn nothing_is_said_before_the_address_is_known_and_nothing_is_opened_before_the_first_message()
@@ -294,5 +296,38 @@ async fn every_legacy_revision_works_and_is_named_from_then_on() {
             .collect();
         let version = Some(version.to_owned());
         assert_eq!(named, [None, None, version.clone(), version]);
+    }
+}
+
+#[tokio::test]
+async fn cookies_of_the_stream_go_back_with_every_message() {
+    // peers b 35: the load balancer that chose a machine for the stream must choose it again.
+    let hub = Hub::start(|r, streams| {
+        is_get(r).then(|| streams.open().header("Set-Cookie", "lb=node-7; Path=/; HttpOnly"))
+    })
+    .await;
+    let mut bridge = hub.ready(&["-H", "Cookie: mine=1"]).await;
+    bridge.ask(request(1, "a")).await;
+    let cookies: Vec<Option<String>> =
+        hub.requests().iter().map(|r| r.header("cookie").map(str::to_owned)).collect();
+    let (first, rest) = cookies.split_first().unwrap();
+    assert_eq!((first.as_deref(), rest.len()), (Some("mine=1"), 3));
+    assert!(rest.iter().all(|c| c.as_deref() == Some("mine=1; lb=node-7")), "{cookies:?}");
+}
+
+#[tokio::test]
+async fn a_user_in_the_url_is_known_to_the_stream_and_to_every_message() {
+    let hub = Hub::plain().await;
+    let url = hub.url.replace("http://", "http://me:s3cret@");
+    for args in [&["--transport", "sse"][..], &[]] {
+        let mut bridge = Bridge::start(&[&[&*url], args].concat());
+        bridge.handshake().await;
+        bridge.ask(request(1, "a")).await;
+        bridge.finish().await;
+    }
+    assert!(hub.requests().len() >= 8);
+    for r in hub.requests() {
+        assert_eq!(r.header("authorization"), Some("Basic bWU6czNjcmV0"), "{}", r.what());
+        assert!(!r.path.contains("s3cret"), "{}", r.path);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Bridge, Gate, Reply, Server, polite, request, result};
+use crate::support::{Bridge, Gate, Reply, Server, polite, request, result, soon};
 
 #[tokio::test]
 async fn ten_thousand_requests_in_flight_are_held() {
@@ -175,4 +175,60 @@ async fn answers_of_the_client_come_through_even_if_too_much_waits() {
         }
     }
     assert!(answered >= 4 && refused >= 1, "{answered} {refused}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_gets_no_answer_is_not_taken_in_without_end_either() {
+    // Notifications of a mebibyte for a server that takes its time with the first.
+    use std::cell::Cell;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    const COUNT: usize = 180;
+    let gate = Gate::new();
+    let held = gate.clone();
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&arrived);
+    let server = Server::start(move |r| match &*r.what() {
+        "big" => {
+            counter.fetch_add(1, Ordering::SeqCst);
+            let accepted = "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n";
+            Reply::nothing().wait(&held).raw(accepted)
+        }
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge =
+        Bridge::ready(&[&server.url, "--max-parallel", "1", "--no-server-stream"]).await;
+    let pid = bridge.pid();
+    let notice =
+        format!(r#"{{"jsonrpc":"2.0","method":"big","params":"{}"}}"#, "x".repeat(1 << 20));
+    let sent = Cell::new(0);
+    let sending = async {
+        for _ in 0..COUNT {
+            bridge.send(&notice).await;
+            sent.set(sent.get() + 1);
+        }
+    };
+    let watching = async {
+        let mut before = 0;
+        // Until stdin is full.
+        while sent.get() == 0 || sent.get() > before {
+            before = sent.get();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        assert!((64..150).contains(&before), "{before} MiB were taken in");
+        let resident = crate::support::process::resident(pid);
+        assert!(resident < 220, "{resident} MiB");
+        gate.open();
+    };
+    tokio::join!(sending, watching);
+    let all = async {
+        while arrived.load(Ordering::SeqCst) < COUNT {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    soon("all at the server", all).await;
+    assert_eq!(bridge.ask(request(1, "ping")).await["id"], 1, "and then all is well");
+    assert_eq!(bridge.finish().await.2, "", "nothing was left out");
 }

@@ -42,7 +42,7 @@ const METADATA: &str = "/.well-known/oauth-authorization-server";
 const RESOURCE: &str = "/.well-known/oauth-protected-resource/mcp";
 
 #[tokio::test]
-async fn metadata_that_does_not_fit_together_is_refused() {
+async fn rmcp_937_metadata_that_does_not_fit_together_is_refused() {
     // protocol d: resource, issuer, PKCE
     let good = Manners::default();
     let edited = |edit_metadata| Manners { edit_metadata, ..Manners::default() };
@@ -57,8 +57,8 @@ async fn metadata_that_does_not_fit_together_is_refused() {
 }
 
 #[tokio::test]
-async fn addresses_that_no_browser_should_see_are_refused() {
-    // CVE-2025-6514; peers c
+async fn cve_2025_6514_addresses_that_no_browser_should_see_are_refused() {
+    // CVE-2025-6514; peers c 1
     let edited = |edit_metadata| Manners { edit_metadata, ..Manners::default() };
     let none = "neither http nor https";
     fails_early(edited(|d, _| d["authorization_endpoint"] = "javascript:alert(1)".into()), none)
@@ -79,8 +79,8 @@ async fn addresses_that_no_browser_should_see_are_refused() {
 }
 
 #[tokio::test]
-async fn the_browser_gets_the_address_as_one_argument_and_no_shell_sees_it() {
-    // CVE-2025-6514
+async fn cve_2025_6514_the_browser_gets_the_address_as_one_argument_and_no_shell_sees_it() {
+    // CVE-2025-6514; peers c 1
     let edit_metadata: fn(&mut Value, &str) = |d, origin| {
         d["authorization_endpoint"] =
             format!("{origin}/authorize?x=$(touch${{IFS}}pwned)`id`;'|\" &y=-o").into();
@@ -95,8 +95,8 @@ async fn the_browser_gets_the_address_as_one_argument_and_no_shell_sees_it() {
 }
 
 #[tokio::test]
-async fn a_public_server_cannot_make_us_ask_our_own_network() {
-    // peers c; the address of the server is a name that only the proxy knows
+async fn rmcp_935_a_public_server_cannot_make_us_ask_our_own_network() {
+    // peers c 6; the address of the server is a name that only the proxy knows
     let private = Server::start(polite).await;
     let challenge = format!("Bearer resource_metadata=\"{}\"", private.url);
     let proxy =
@@ -179,6 +179,8 @@ async fn where_no_client_can_be_registered_the_error_says_what_to_do() {
     let error = fails_early(manners, "knows no client of ours").await;
     let hint = error["data"]["hint"].as_str().unwrap();
     assert!(hint.contains("--oauth-client-id") && hint.contains("http://127.0.0.1:"), "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains(" wants a login, and http://127.0.0.1:"), "and where: {error}");
 }
 
 #[tokio::test]
@@ -204,7 +206,7 @@ async fn what_is_no_metadata_is_not_taken_for_it() {
 }
 
 #[tokio::test]
-async fn discovery_does_not_follow_to_another_origin() {
+async fn rmcp_936_discovery_does_not_follow_to_another_origin() {
     // protocol d 3
     let thief = Server::start(polite).await;
     for path in [METADATA, RESOURCE] {
@@ -228,13 +230,30 @@ async fn a_provider_that_gives_no_token_is_quoted() {
     ] {
         fails(Manners::default().instead("/token", reply), said).await;
     }
+    // A token in a form that nobody expects is still one.
+    for body in ["access_token=hidden-odd&token_type=bearer", "\"hidden-odd\"", "hidden-odd"] {
+        let reply = Reply::status(200, "text/plain", body);
+        let (_, error) = fails(Manners::default().instead("/token", reply), "HTTP 200").await;
+        assert!(!error.to_string().contains("hidden-"), "{error}");
+    }
     let reply = refusal(403, "access_denied", "no new clients");
     fails_early(Manners::default().instead("/register", reply), "no new clients").await;
 }
 
 #[tokio::test]
+async fn a_provider_that_cannot_be_reached_is_no_server_that_is_away() {
+    for edit_metadata in [
+        (|d, _| d["token_endpoint"] = "http://127.0.0.1:1/token".into()) as fn(&mut Value, &str),
+        |d, _| d["registration_endpoint"] = "http://127.0.0.1:1/register".into(),
+    ] {
+        let manners = Manners { edit_metadata, ..Manners::default() };
+        fails(manners, "refused the connection").await;
+    }
+}
+
+#[tokio::test]
 async fn secrets_are_neither_logged_nor_traced() {
-    // C5; peers c
+    // C5; peers c 14
     let echo = refusal(400, "invalid_grant", "hidden-refresh-2 of hidden-secret-1 is no good");
     let manners = Manners { proof: "client_secret_basic", ..Manners::default() }
         .where_it_is(|r| r.text().contains("grant_type=refresh_token"), echo);

@@ -1,6 +1,6 @@
 //! The real binary against a scripted server. Put a new test into the module of its subject:
 //!
-//! - `flows`: the conversations that the source documents write out.
+//! - `flows`: whole conversations, byte for byte, as the requirements write them out.
 //! - `stdio`: what comes in on stdin, and what must not.
 //! - `passthrough`: bytes that must survive.
 //! - `handshake`: headers and order of the opening.
@@ -10,7 +10,8 @@
 //! - `faults`: the wire is damaged at every byte. `load`: much at once, and slow peers.
 //! - `soak`: all faults at once, for as long as you like.
 //! - `cancelling`, `timeouts`, `redirects`, `server_stream`, `resuming`: what their names say.
-//! - `modern`: requests of revision 2026-07-28, and probes.
+//! - `modern`: requests of revision 2026-07-28, and probes. `params`: what their headers repeat.
+//!   `subscriptions`: streams that stay. `eras`: clients and servers of two eras.
 //! - `concurrency`: what runs side by side, what waits.
 //! - `going`: how the process ends.
 //! - `seeing`: logs, and what they never hold.
@@ -20,13 +21,16 @@
 //! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
 //! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
 //! - `login`: when and how one happens. `login_faults`: what goes wrong. `tokens`: what comes of it,
-//!   and how it is kept fresh. `clients`: who we are to a provider. `accounts`: what a person sees.
+//!   and how it is kept fresh. `renewals`: the same in detail. `unbothered`: what opens no browser.
+//!   `clients`: who we are to a provider. `accounts`: what a person sees.
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file.
+//! - `discovery`: who gives out tokens. `browsers`: what a person logs in with. `keeping`: tokens at
+//!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
 //!   `http2`: many requests on one connection.
-//! - `demo`: the embedded server.
+//! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -37,6 +41,7 @@
 mod accounts;
 mod answers;
 mod away;
+mod browsers;
 mod cancelling;
 mod clients;
 mod compat;
@@ -46,6 +51,7 @@ mod credentials;
 mod delivery;
 mod demo;
 mod detection;
+mod discovery;
 mod eras;
 mod failures;
 mod faults;
@@ -55,28 +61,35 @@ mod going;
 mod handshake;
 mod http2;
 mod identity;
+mod keeping;
 mod legacy_away;
 mod legacy_calls;
 mod legacy_lost;
 mod legacy_sse;
+mod lessons;
 mod load;
 mod login;
 mod login_faults;
 mod modern;
+mod params;
 mod passthrough;
 mod proxied;
 mod proxies;
 mod proxy_faults;
 mod redirects;
+mod renewals;
 mod resuming;
 mod secure;
 mod seeing;
 mod server_stream;
 mod sessions;
 mod soak;
+mod standing_in;
 mod stdio;
+mod subscriptions;
 mod support;
 mod timeouts;
 mod tokens;
 mod trace;
+mod unbothered;
 mod usage;

@@ -1,12 +1,6 @@
 //! Requests of revision 2026-07-28 pass by their own rules; probes get a quick answer.
 
-use crate::support::{Bridge, Gate, INITIALIZE, Reply, Server, polite, result};
-
-fn modern(id: impl std::fmt::Display, method: &str, params: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
-    )
-}
+use crate::support::{Bridge, Gate, INITIALIZE, Reply, Server, modern, polite, result};
 
 #[tokio::test]
 async fn headers_repeat_what_the_body_says() {

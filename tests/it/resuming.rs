@@ -64,7 +64,8 @@ async fn a_stream_that_was_complete_is_not_opened_again() {
     .await;
     let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
     bridge.ask(request(1, "tools/call")).await;
-    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    // Longer than the server's own delay, and than the first pause of the backoff.
+    tokio::time::sleep(std::time::Duration::from_millis(700)).await;
     bridge.finish().await;
     assert!(server.all("GET").is_empty());
 }

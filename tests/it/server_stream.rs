@@ -1,6 +1,10 @@
 //! The stream for what the server says on its own account.
 
-use crate::support::{Bridge, Gate, Reply, Server, polite, request, result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::support::{Bridge, Gate, INITIALIZED, Reply, Server, polite, request, result};
 
 #[tokio::test]
 async fn it_opens_after_initialized_was_accepted_and_its_messages_come_through() {
@@ -55,7 +59,7 @@ async fn a_405_means_never_again_and_nobody_hears_of_it() {
     server.saw("GET").await;
     assert_eq!(bridge.ask(request(1, "a")).await["id"], 1);
     // Longer than the first pause of the backoff.
-    tokio::time::sleep(std::time::Duration::from_millis(800)).await;
+    tokio::time::sleep(Duration::from_millis(800)).await;
     let (rest, _, stderr) = bridge.finish().await;
     assert_eq!((rest.len(), stderr.as_str()), (0, ""));
     assert_eq!(server.all("GET").len(), 1);
@@ -141,7 +145,7 @@ async fn a_silent_stream_has_no_idle_limit() {
     .await;
     let mut bridge = Bridge::ready(&[&server.url, "--timeout", "0.2"]).await;
     server.saw("GET").await;
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
     gate.open();
     assert_eq!(bridge.receive().await["method"], "late");
     assert_eq!(server.all("GET").len(), 1);
@@ -217,7 +221,7 @@ async fn a_server_that_asks_for_a_storm_does_not_get_one() {
     })
     .await;
     let mut bridge = Bridge::ready(&[&server.url]).await;
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let asked = server.all("GET").len();
     assert!((2..=11).contains(&asked), "{asked} times in a second");
     assert_eq!(bridge.receive().await["method"], "n");
@@ -260,7 +264,108 @@ async fn a_stream_that_ends_again_and_again_is_asked_for_less_and_less() {
     })
     .await;
     let _bridge = Bridge::ready(&[&server.url]).await;
-    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
     let asked = server.all("GET").len();
     assert!((2..=5).contains(&asked), "{asked} times in three seconds");
+}
+
+/// A server that has no stream for now, for a reason that passes.
+async fn without_stream_for_now() -> Server {
+    Server::start(|r| match &*r.what() {
+        "GET" => Reply::status(500, "", ""),
+        _ => polite(r),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_the_client_says_brings_a_stream_back_before_its_pause_is_over() {
+    // C7: after the fifth try the pause is four seconds or more.
+    let server = without_stream_for_now().await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    server.saw_count("GET", 5).await;
+    let since = Instant::now();
+    assert_eq!(bridge.ask(request(1, "a")).await["id"], 1);
+    server.saw_count("GET", 6).await;
+    assert!(since.elapsed() < Duration::from_secs(3), "{:?}", since.elapsed());
+}
+
+#[tokio::test]
+async fn a_client_that_talks_much_asks_for_it_once_a_second_at_most() {
+    // C7
+    let server = without_stream_for_now().await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    server.saw_count("GET", 4).await;
+    let (since, before) = (Instant::now(), server.all("GET").len());
+    let mut id = 0;
+    while since.elapsed() < Duration::from_millis(2500) {
+        id += 1;
+        bridge.ask(request(id, "a")).await;
+    }
+    let asked = server.all("GET").len() - before;
+    assert!((1..=3).contains(&asked), "{asked} times in two and a half seconds");
+}
+
+#[tokio::test]
+async fn there_are_never_two_of_them() {
+    // C8: a confirmation that is repeated, a lost session, another handshake.
+    let sessions = AtomicUsize::new(0);
+    let known = Arc::new(AtomicUsize::new(1));
+    let forgotten = Arc::clone(&known);
+    let server = Server::start(move |r| {
+        let named = r.header("mcp-session-id").map(str::to_owned);
+        match &*r.what() {
+            "GET" => Reply::sse().chunk(": welcome\n\n").hang(),
+            "initialize" => {
+                let session = format!("s{}", sessions.fetch_add(1, Ordering::SeqCst) + 1);
+                Reply::json(result(r.id(), r#"{"protocolVersion":"2025-06-18"}"#))
+                    .header("Mcp-Session-Id", &session)
+            }
+            "a" if named != Some(format!("s{}", forgotten.load(Ordering::SeqCst))) => {
+                Reply::status(404, "", "")
+            }
+            _ => polite(r),
+        }
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    server.saw_count("GET", 1).await;
+    bridge.send(INITIALIZED).await;
+    server.saw_count("GET", 2).await;
+    server.saw_abandoned_count("GET", 1).await;
+    known.store(2, Ordering::SeqCst);
+    bridge.send(request(1, "a")).await;
+    assert!(bridge.answer(1).await.0["result"].is_object());
+    server.saw_count("GET", 3).await;
+    server.saw_abandoned_count("GET", 2).await;
+    bridge.handshake().await;
+    server.saw_count("GET", 4).await;
+    server.saw_abandoned_count("GET", 3).await;
+    // Long enough for one that would come back.
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    assert_eq!((server.all("GET").len(), server.abandoned("GET")), (4, 3));
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_want_it_is_left_alone_however_much_is_said() {
+    // C8: the slow backoff.
+    for status in [400, 409, 429] {
+        let server = Server::start(move |r| match &*r.what() {
+            "GET" => Reply::status(status, "", ""),
+            _ => polite(r),
+        })
+        .await;
+        let mut bridge = Bridge::ready(&[&server.url]).await;
+        server.saw("GET").await;
+        let since = Instant::now();
+        let mut id = 0;
+        while since.elapsed() < Duration::from_millis(2200) {
+            id += 1;
+            bridge.ask(request(id, "a")).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // 429 says "not so fast" and no more: the usual pauses of half a second, one, two.
+        let most = if status == 429 { 4 } else { 1 };
+        assert!(server.all("GET").len() <= most, "{status}: {}", server.all("GET").len());
+    }
 }

@@ -590,3 +590,34 @@ async fn those_who_met_the_loss_wait_for_a_server_that_needs_a_moment() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_capability_that_is_lost_is_told_the_user_and_its_list_the_client() {
+    // C35: the same revision, but no prompts any more, and resources that are new.
+    let count = AtomicUsize::new(0);
+    let server = Server::start(move |r| match (&*r.what(), r.header("mcp-session-id")) {
+        ("initialize", _) => {
+            let n = count.fetch_add(1, Ordering::SeqCst);
+            let capabilities = ["\"prompts\":{}", "\"resources\":{}"][n.min(1)];
+            let answer = format!(
+                r#"{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}},{capabilities}}}}}"#
+            );
+            Reply::json(result(r.id(), &answer)).header("Mcp-Session-Id", &format!("s{n}"))
+        }
+        ("a", Some("s0")) => not_found(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.send(request(1, "a")).await;
+    let mut told = until_answer(&mut bridge, "1").await;
+    let (rest, _, stderr) = bridge.finish().await;
+    for line in rest {
+        let message: serde_json::Value = serde_json::from_str(&line).unwrap();
+        told.push(message["method"].as_str().unwrap().to_owned());
+    }
+    told.sort();
+    let expected = ["prompts", "resources", "tools"];
+    assert_eq!(told, expected.map(|list| format!("notifications/{list}/list_changed")));
+    assert!(stderr.contains("another revision or fewer capabilities"), "{stderr}");
+}

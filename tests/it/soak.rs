@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -20,6 +20,14 @@ use crate::support::{Bridge, Hub, PATIENCE, Server, request, soon};
 
 /// Calls that are under way at once.
 const IN_FLIGHT: usize = 40;
+
+/// Connections at once: one for each call, and for those whose answer is over but not their stream,
+/// or which were cancelled a moment ago.
+const CONNECTIONS: usize = 3 * IN_FLIGHT;
+
+/// How much the bridge may grow, in MiB: what is under way takes some, and memory that was given
+/// back to the allocator is not given back to the system at once.
+const MEMORY: usize = 16;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |value| value.parse().expect("a number"))
@@ -35,6 +43,7 @@ fn damage(chance: &Chance) -> Fault {
         10..=11 => Fault::Delay(Duration::from_millis(chance.below(30))),
         12 => Fault::Refuse,
         13 => Fault::Swallow,
+        14 => Fault::StallAnswer(bytes),
         _ => Fault::None,
     }
 }
@@ -206,11 +215,16 @@ async fn soak(transport: Transport) {
     bridge.send(request("\"tools\"", "tools/list")).await;
     while bridge.receive().await["id"] != "tools" {}
     let before = memory(&bridge);
+    let most = Arc::new(Most::default());
+    let watch = tokio::spawn(watch(Arc::clone(&most), relay.counter(), bridge.pid()));
     let (book, tools) = converse(&mut bridge, &chance, duration).await;
+    watch.abort();
     over.store(true, Ordering::SeqCst);
     book.balance(&ledger, &tools);
+    most.check();
     let after = memory(&bridge);
-    assert!(after < before + 40, "{before} MiB before, {after} MiB after");
+    assert!(after < before + MEMORY, "{before} MiB before, {after} MiB after");
+    happened(&ledger, tools.len(), duration);
     let (_, status, _) = bridge.finish().await;
     assert_eq!(status.code(), Some(0));
     let closed = async {
@@ -221,6 +235,44 @@ async fn soak(transport: Transport) {
     soon("the end of all connections", closed).await;
     life.abort();
     report(&book, &ledger, tools.len(), (before, after));
+}
+
+/// The most that there was at any time.
+#[derive(Debug, Default)]
+struct Most {
+    connections: AtomicUsize,
+    files: AtomicUsize,
+}
+
+impl Most {
+    /// While it lives, the bridge keeps nothing that it does not need.
+    fn check(&self) {
+        let connections = self.connections.load(Ordering::SeqCst);
+        let files = self.files.load(Ordering::SeqCst);
+        println!("at most {connections} connections, {files} open files");
+        assert!(connections <= CONNECTIONS, "{connections} connections at once");
+        assert!(files <= CONNECTIONS + 30, "{files} open files at once");
+    }
+}
+
+/// Looks again and again how much is open.
+async fn watch(most: Arc<Most>, open: impl Fn() -> usize, pid: u32) {
+    loop {
+        most.connections.fetch_max(open(), Ordering::SeqCst);
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+        most.files.fetch_max(files, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// That enough has happened for the books to mean something.
+fn happened(ledger: &Ledger, calls: usize, duration: Duration) {
+    let (sessions, faults) = ledger.totals();
+    let seconds = duration.as_secs();
+    assert!(calls as u64 >= 20 * seconds, "{calls} calls");
+    assert!(faults >= 4 * seconds, "{faults} mistreated");
+    // A machine that is busy gets through few restarts.
+    assert!(sessions >= 2, "{sessions} sessions");
 }
 
 /// Calls and cancels at random until the time is over and everything has ended.

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::support::desk::refusal;
+use crate::support::desk::{Desk, refusal};
 use crate::support::provider::place;
 use crate::support::{
-    Bridge, INITIALIZE, Manners, Provider, Reply, Request, Server, polite, request,
+    Bridge, Feed, Hub, INITIALIZE, Manners, Provider, Reply, Request, Server, polite, request, soon,
 };
 
 async fn all_answer(bridge: &mut Bridge, count: usize) {
@@ -54,10 +54,25 @@ async fn two_processes_at_expiry_refresh_once_between_them() {
 }
 
 #[tokio::test]
+async fn sixty_requests_of_three_processes_at_expiry_cause_one_refresh() {
+    // protocol d 7; peers b 23
+    let provider = Provider::start(Manners::default()).await;
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        all.push(provider.ready(&["--no-server-stream"]).await);
+    }
+    provider.desk.expire();
+    let [first, second, third] = &mut all[..] else { panic!("three were started") };
+    tokio::join!(all_answer(first, 20), all_answer(second, 20), all_answer(third, 20));
+    assert_eq!(provider.grants("refresh_token"), 1);
+    assert_eq!(provider.desk.replayed(), 0);
+}
+
+#[tokio::test]
 async fn two_processes_with_an_old_token_refresh_once_before_they_ask() {
-    let lifetimes = (json!(29), json!(3600));
-    let provider = Provider::start(Manners { lifetimes, ..Manners::default() }).await;
+    let provider = Provider::start(Manners::default()).await;
     assert!(provider.run("login", &[]).await.status.success());
+    provider.leave(29);
     let before = provider.carried().len();
     let mut both = [provider.bridge(&[]), provider.bridge(&[])];
     for bridge in &mut both {
@@ -172,6 +187,12 @@ async fn the_second_401_in_a_row_is_the_clients_to_see_and_no_loop_of_tabs() {
         for id in 0..6 {
             let error = bridge.ask(request(id, "tools/call")).await["error"].clone();
             assert_eq!(error["data"]["status"], 401, "{error}");
+            assert!(error["data"]["hint"].is_string(), "{error}");
+            assert!(error["message"].as_str().unwrap().contains("invalid_token"), "{error}");
+            if id == 0 {
+                let tokens: Vec<_> = provider.carried().into_iter().map(|(_, t)| t).collect();
+                assert_eq!(tokens, ["-", "hidden-access-2"], "one fresh token, one retry");
+            }
         }
         let asked = provider.carried().len();
         assert!(asked <= 12, "{asked}");
@@ -226,8 +247,8 @@ async fn a_plain_403_is_no_reason_for_a_login() {
 }
 
 #[tokio::test]
-async fn a_token_never_goes_to_another_origin() {
-    // C5; peers c
+async fn rmcp_936_a_token_never_goes_to_another_origin() {
+    // C5; peers c 6
     let thief = Server::start(polite).await;
     let reply = Reply::status(307, "", "").header("Location", &thief.url);
     let manners = Manners { elsewhere: true, ..Manners::default() };
@@ -259,4 +280,76 @@ async fn a_provider_that_is_away_at_expiry_is_not_a_lost_account() {
     let kept = std::fs::read_to_string(provider.kept()).unwrap();
     assert!(kept.contains("hidden-refresh-2"));
     assert_eq!(provider.pages().len(), 1);
+}
+
+#[tokio::test]
+async fn rmcp_936_neither_code_nor_secret_goes_to_where_the_token_endpoint_redirects() {
+    let thief = Server::start(polite).await;
+    for status in [302, 307, 308] {
+        let reply = Reply::status(status, "", "").header("Location", &thief.url);
+        let manners = Manners { proof: "client_secret_post", ..Manners::default() };
+        let provider = Provider::start(manners.instead("/token", reply)).await;
+        let error = provider.bridge(&[]).ask(INITIALIZE).await["error"].clone();
+        assert!(error["message"].as_str().unwrap().contains("another origin"), "{error}");
+        assert_eq!(provider.at("/token").len(), 1);
+        assert!(thief.requests().is_empty(), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_opened_again_after_expiry_renews_the_token() {
+    let feed = Feed::new();
+    let first = feed.clone();
+    let provider = Provider::guarding(Manners::default(), move |r| match &*r.http_method {
+        "GET" => Reply::sse().feed(&first),
+        _ => polite(r),
+    })
+    .await;
+    let bridge = provider.ready(&[]).await;
+    let streams = async |count: usize| {
+        let opened = async {
+            loop {
+                let mut carried = provider.carried();
+                carried.retain(|(what, _)| what == "GET");
+                if carried.len() >= count {
+                    return carried.into_iter().map(|(_, token)| token).collect::<Vec<_>>();
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        soon("a stream", opened).await
+    };
+    streams(1).await;
+    provider.desk.expire();
+    feed.cut();
+    // The second is refused, the third has the new token.
+    let tokens = streams(3).await;
+    assert_eq!(tokens[..3], ["hidden-access-2", "hidden-access-2", "hidden-access-3"]);
+    let (_, status, _) = bridge.finish().await;
+    assert!(status.success());
+    assert_eq!(provider.grants("refresh_token"), 1);
+}
+
+#[tokio::test]
+async fn servers_of_the_older_transport_see_one_refresh_at_expiry_as_well() {
+    let desk = Arc::new(Desk::new(Manners {
+        challenge: Some(""),
+        resource_at: "/.well-known/oauth-protected-resource",
+        edit_resource: |document, origin| document["resource"] = format!("{origin}/").into(),
+        ..Manners::default()
+    }));
+    let at = Arc::clone(&desk);
+    let hub = Hub::start(move |r, _| at.answer(r)).await;
+    desk.guards(&hub.url);
+    let provider = Provider::with(hub.url.clone(), desk, Vec::new());
+    let mut bridge = provider.ready(&[]).await;
+    provider.desk.expire();
+    all_answer(&mut bridge, 20).await;
+    let of_sort = |sort: &str| {
+        let asked = hub.requests();
+        asked.iter().filter(|r| r.path == "/token" && r.text().contains(sort)).count()
+    };
+    assert_eq!(of_sort("grant_type=refresh_token"), 1);
+    assert_eq!(of_sort("grant_type=authorization_code"), 1);
+    assert_eq!(hub.streams.count(), 1, "the stream is not opened again for that");
 }

@@ -116,10 +116,11 @@ async function open() {
   notify("notifications/initialized");
 }
 
-// A call may come back with questions; their answers go with the next round of it.
-async function call(name, args) {
+// A call may come back with questions; their answers go with the next round of it, whatever is called in between.
+async function call(name, args = {}, between = async () => {}) {
   let result = await ask("tools/call", { name, arguments: args });
   while (isModern && result.resultType === "input_required") {
+    await between();
     const given = Object.entries(result.inputRequests ?? {}).map(([key, { method, params }]) => [
       key,
       answers[method](params ?? {}),
@@ -172,7 +173,11 @@ const scenarios = {
   "elicitation-sep1034-client-defaults": () => listAndCallEach(),
   "sse-retry": () => listAndCallEach(),
   "request-metadata": list,
-  "sep-2322-client-request-state": () => listAndCallEach(),
+  "sep-2322-client-request-state": async () => {
+    await list();
+    await call("test_mrtr_echo_state", {}, () => call("test_mrtr_unrelated"));
+    for (const name of ["no_state", "unrelated", "no_result_type"]) await call(`test_mrtr_${name}`);
+  },
   "http-standard-headers": oneOfEach,
   "http-custom-headers": callAsTold,
   "http-invalid-tool-headers": () => listAndCallEach(() => ({ region: "here" })),

@@ -150,11 +150,8 @@ const SKILLS: &str = "an extension for those who read skills, which the bridge p
 
 /// What is expected to fail as things are; an entry that passes fails the test.
 const NOT_YET: &[(&str, Option<Forced>, &str)] = &[
-    ("request-metadata", None, VERSION),
     ("request-metadata", Some(Forced::Legacy), VERSION),
-    ("http-custom-headers", None, PARAMETERS),
     ("http-custom-headers", Some(Forced::Legacy), PARAMETERS),
-    ("http-invalid-tool-headers", None, PARAMETERS),
     ("http-invalid-tool-headers", Some(Forced::Legacy), PARAMETERS),
     ("auth/scope-step-up", Some(Forced::Legacy), LOGIN),
     ("auth/scope-retry-limit", Some(Forced::Legacy), LOGIN),

@@ -60,6 +60,15 @@ impl HubPlace {
         command
     }
 
+    /// The bridge in every way in which it reaches this hub.
+    pub(crate) fn bridges(&self) -> [Command; 3] {
+        let [mut found_out, mut told, mut found] = std::array::from_fn(|_| self.bridge_command());
+        found_out.arg(self.url());
+        told.arg("--mcp-hub-mode").arg(self.url());
+        found.arg("--mcp-hub");
+        [found_out, told, found]
+    }
+
     /// Starts a hub and waits until all its servers are there.
     pub(crate) fn start(&self) -> Hub {
         let mut hub = self.launch();
@@ -149,6 +158,19 @@ impl Hub {
         clients_in(&health)
     }
 
+    /// The tools of all its servers as it tells them to its own user interface, under the names that
+    /// clients see.
+    pub(crate) fn tools(&self) -> Vec<String> {
+        let told = ask(self.port, "/api/servers").expect("a running hub tells its servers");
+        let servers = told["servers"].as_array().expect("a list of servers");
+        let text = |value: &Value| value["name"].as_str().expect("a name").to_owned();
+        let tools = servers.iter().flat_map(|server| {
+            let list = server["capabilities"]["tools"].as_array().expect("a list of tools");
+            list.iter().map(|tool| format!("{}__{}", text(server), text(tool)))
+        });
+        tools.collect()
+    }
+
     pub(crate) fn wait_for_clients(&mut self, count: u64) {
         self.wait_until(&format!("it has {count} clients"), |health| clients_in(health) == count);
     }
@@ -206,10 +228,14 @@ fn clients_in(health: &Value) -> u64 {
 
 /// What the hub says of itself, or `None` as long as it does not listen.
 fn health(port: u16) -> Option<Value> {
+    ask(port, "/api/health")
+}
+
+fn ask(port: u16, path: &str) -> Option<Value> {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).ok()?;
     socket.set_read_timeout(Some(REACTION)).ok()?;
     // By this version of HTTP the answer comes in one piece, and the connection ends behind it.
-    socket.write_all(b"GET /api/health HTTP/1.0\r\n\r\n").ok()?;
+    socket.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
     let mut answer = String::new();
     socket.read_to_string(&mut answer).ok()?;
     let (_, body) = answer.split_once("\r\n\r\n")?;

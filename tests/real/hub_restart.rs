@@ -7,8 +7,8 @@ use crate::mcp_hub::{REVISION, assert_echo_works, begin_call, tool_names};
 use crate::raw_client::RawClient;
 use crate::restart::{assert_call_is_lost, assert_only_lists_changed};
 
-/// A call learns within about a second that the hub has gone; the machine may be busy.
-const BAD_NEWS: Duration = Duration::from_secs(3);
+/// Within this, a call learns that the hub has gone.
+const BAD_NEWS: Duration = Duration::from_secs(1);
 /// The hub looks at a changed file for 0.2 s, then starts the new server.
 const NEW_SERVER: Duration = Duration::from_secs(20);
 
@@ -16,53 +16,62 @@ const NEW_SERVER: Duration = Duration::from_secs(20);
 #[test]
 fn a_call_in_flight_ends_with_a_hub_that_is_told_to_stop() {
     let place = HubPlace::new();
-    let hub = place.start();
-    let mut client = RawClient::connect(&place.url(), REVISION);
-    let call = begin_call(&mut client, 60);
+    for mut bridge in place.bridges() {
+        let hub = place.start();
+        let mut client = RawClient::connect_by(&mut bridge, REVISION);
+        let call = begin_call(&mut client, 60);
 
-    hub.terminate();
-    assert_call_is_lost(&mut client, call, BAD_NEWS);
-    hub.wait_until_gone();
-    let _hub = place.start();
-    assert_echo_works(&mut client);
-    assert_only_lists_changed(&mut client);
-    client.leave();
+        hub.terminate();
+        assert_call_is_lost(&mut client, call, BAD_NEWS);
+        hub.wait_until_gone();
+        let hub = place.start();
+        assert_echo_works(&mut client);
+        assert_only_lists_changed(&mut client);
+        client.leave();
+        hub.kill();
+    }
 }
 
 // C7, 4(d)27
 #[test]
 fn a_call_in_flight_ends_with_a_hub_that_is_killed() {
     let place = HubPlace::new();
-    let hub = place.start();
-    let mut client = RawClient::connect(&place.url(), REVISION);
-    let call = begin_call(&mut client, 60);
+    for mut bridge in place.bridges() {
+        let hub = place.start();
+        let mut client = RawClient::connect_by(&mut bridge, REVISION);
+        let call = begin_call(&mut client, 60);
 
-    hub.kill();
-    assert_call_is_lost(&mut client, call, BAD_NEWS);
-    let _hub = place.start();
-    assert_echo_works(&mut client);
-    assert_only_lists_changed(&mut client);
-    client.leave();
+        hub.kill();
+        assert_call_is_lost(&mut client, call, BAD_NEWS);
+        let hub = place.start();
+        assert_echo_works(&mut client);
+        assert_only_lists_changed(&mut client);
+        client.leave();
+        hub.kill();
+    }
 }
 
 // C7, C30, S3-16
 #[test]
 fn a_restart_of_the_hub_between_two_calls_is_not_noticed() {
     let place = HubPlace::new();
-    let hub = place.start();
-    let mut client = RawClient::connect(&place.url(), REVISION);
-    let tools = tool_names(&mut client);
-    assert_eq!(client.take_aside(), [""; 0], "nothing has changed yet");
+    for mut bridge in place.bridges() {
+        let hub = place.start();
+        let mut client = RawClient::connect_by(&mut bridge, REVISION);
+        let tools = tool_names(&mut client);
+        assert_eq!(client.take_aside(), [""; 0], "nothing has changed yet");
 
-    hub.kill();
-    let mut hub = place.start();
-    assert_echo_works(&mut client);
-    assert_only_lists_changed(&mut client);
-    assert_eq!(tool_names(&mut client), tools);
-    assert_eq!(hub.active_clients(), 1);
-    client.leave();
-    hub.wait_for_clients(0);
-    assert_eq!(hub.handshakes(), 1);
+        hub.kill();
+        let mut hub = place.start();
+        assert_echo_works(&mut client);
+        assert_only_lists_changed(&mut client);
+        assert_eq!(tool_names(&mut client), tools);
+        assert_eq!(hub.active_clients(), 1);
+        client.leave();
+        hub.wait_for_clients(0);
+        assert_eq!(hub.handshakes(), 1);
+        hub.kill();
+    }
 }
 
 // 4(d)25

@@ -13,6 +13,8 @@ mod conformance;
 mod conformance_list;
 mod hub;
 mod hub_restart;
+mod identity;
+mod logins;
 mod matrix;
 mod matrix_cells;
 mod matrix_peers;

@@ -140,11 +140,20 @@ impl RawClient {
     }
 
     /// The same when the time matters.
-    pub(crate) fn leave_within(mut self, limit: Duration) {
+    pub(crate) fn leave_within(self, limit: Duration) {
+        assert_eq!(self.end(limit), "", "the bridge printed something on stderr");
+    }
+
+    /// The same where it had something to say; returns that.
+    pub(crate) fn leave_with_words(self) -> String {
+        self.end(PATIENCE)
+    }
+
+    fn end(mut self, limit: Duration) -> String {
         self.bridge.close_stdin();
         let status = self.bridge.wait(limit);
         assert!(status.is_some_and(|status| status.success()), "the bridge ended with {status:?}");
-        assert_eq!(self.bridge.stderr(), "", "the bridge printed something on stderr");
+        self.bridge.stderr()
     }
 
     fn wait_for(&mut self, limit: Duration, fits: impl Fn(&Value) -> bool) -> Option<Value> {

@@ -4,13 +4,11 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use http::StatusCode;
-use tracing::debug;
-use url::Url;
 
 use super::challenge::Challenge;
-use super::grant::Revocation;
 use super::store::Kept;
-use super::{OAuth, address};
+use super::token::Token;
+use super::{OAuth, address, identity};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::shown;
@@ -32,6 +30,17 @@ pub struct Account {
     pub file: Option<PathBuf>,
 }
 
+/// What came of a logout.
+#[derive(Clone, Debug)]
+pub enum LoggedOut {
+    /// The tokens are gone, and revoked where that is offered.
+    Done,
+    /// The tokens are gone from here, but whoever has a copy can still use them.
+    NotRevoked(Error),
+    /// There were none.
+    Nobody,
+}
+
 impl OAuth {
     /// Logs in anew, if the server wants that.
     ///
@@ -44,7 +53,7 @@ impl OAuth {
             let message = format!("{} asks for no login (HTTP {status})", shown(&self.server));
             return Err(Error::new(Kind::Login, message).not_delivered());
         }
-        let _lock = self.store.lock(limits::LOGIN_WAIT).await;
+        let _lock = self.lock_for_login().await?;
         if self.login(Challenge::of(&said).as_ref()).await? {
             return Ok(());
         }
@@ -60,7 +69,7 @@ impl OAuth {
         let token = kept.token?;
         Some(Account {
             issuer: kept.issuer,
-            client: kept.identity.map(|identity| identity.id),
+            client: kept.holder.map(|h| h.id).or(kept.identity.map(|identity| identity.id)),
             scope: token.scope,
             expires: token.expires,
             can_be_renewed: token.refresh.is_some(),
@@ -69,35 +78,40 @@ impl OAuth {
     }
 
     /// Tells the authorization server that the token is to be used no more, if it can be told, and
-    /// forgets it. `false` if there was none.
+    /// forgets it in any case.
     ///
     /// # Errors
     ///
     /// When the file cannot be removed.
-    pub async fn log_out(&self) -> Result<bool, Error> {
+    pub async fn log_out(&self) -> Result<LoggedOut, Error> {
+        // Whoever holds it is about to replace what is forgotten here; it goes all the same.
         let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
         let kept = self.store.read();
-        self.revoke(&kept).await;
+        let revoked = match &kept.token {
+            Some(token) => self.revoke(&kept, token).await,
+            None => Ok(()),
+        };
         self.state(|state| state.kept = None);
-        self.store.remove().map_err(|error| {
+        let was_there = self.store.remove().map_err(|error| {
             Error::new(Kind::Login, "The tokens cannot be removed").because(error).not_delivered()
+        })?;
+        Ok(match revoked {
+            _ if !was_there => LoggedOut::Nobody,
+            Ok(()) => LoggedOut::Done,
+            Err(error) => LoggedOut::NotRevoked(error),
         })
     }
 
-    async fn revoke(&self, kept: &Kept) {
-        let Some(place) = self.revocation_place(kept) else { return };
-        let (Some(identity), Some(token)) = (&kept.identity, &kept.token) else { return };
+    /// A provider that offers no revocation has nothing to be told.
+    async fn revoke(&self, kept: &Kept, token: &Token) -> Result<(), Error> {
+        let Some(place) = &kept.revocation_endpoint else { return Ok(()) };
+        let place = address::checked(place, "revocation", &self.server)?;
+        let Some(identity) = identity::of_token(&self.settings, kept) else {
+            let message = "The token was given to another client than the one that is configured";
+            return Err(Error::new(Kind::Login, message).not_delivered());
+        };
         let issuer = kept.issuer.clone().unwrap_or_default();
-        let request = self.request(&place, identity, &issuer, None, None);
-        let revoked = request.revoke(token.refresh.as_ref().unwrap_or(&token.access)).await;
-        match revoked {
-            Revocation::Done => debug!("the token was revoked"),
-            Revocation::Failed(error) => debug!("the token was not revoked: {error}"),
-        }
-    }
-
-    fn revocation_place(&self, kept: &Kept) -> Option<Url> {
-        let text = kept.revocation_endpoint.as_ref()?;
-        address::checked(text, "revocation", &self.server).ok()
+        let request = self.request(&place, &identity, &issuer, None, None);
+        request.revoke(token.refresh.as_ref().unwrap_or(&token.access)).await
     }
 }

@@ -1,6 +1,6 @@
 //! Which addresses of others are used at all: encrypted ones, and no way into a private network.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
@@ -10,10 +10,31 @@ use crate::secret::shown;
 
 /// How near a host is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Reach {
+pub(super) enum Reach {
     Public,
     Private,
     Loopback,
+}
+
+impl Reach {
+    const ALL: [Self; 3] = [Self::Public, Self::Private, Self::Loopback];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Private => "private",
+            Self::Loopback => "loopback",
+        }
+    }
+
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reach| reach.name() == name)
+    }
+
+    /// As it stands in an atomic number.
+    pub(super) fn of_number(number: u8) -> Self {
+        Self::ALL.into_iter().find(|reach| *reach as u8 == number).unwrap_or(Self::Public)
+    }
 }
 
 /// Takes an address that `server`, or somebody whom it named, has given.
@@ -39,7 +60,8 @@ pub(super) fn checked(text: &str, what: &str, server: &Url) -> Result<Url, Error
     Ok(url)
 }
 
-fn reach(url: &Url) -> Reach {
+/// By what stands in the URL; a name may lead anywhere.
+pub(super) fn reach(url: &Url) -> Reach {
     match url.host() {
         Some(Host::Domain(name)) if is_localhost(name) => Reach::Loopback,
         Some(Host::Domain(name)) if is_local_name(name) => Reach::Private,
@@ -57,7 +79,7 @@ fn is_local_name(name: &str) -> bool {
         || [".local", ".internal", ".lan", ".home.arpa"].iter().any(|e| name.ends_with(e))
 }
 
-fn of_address(ip: IpAddr) -> Reach {
+pub(super) fn of_address(ip: IpAddr) -> Reach {
     match ip {
         _ if ip.is_loopback() || ip.is_unspecified() => Reach::Loopback,
         IpAddr::V4(ip) => {
@@ -65,11 +87,26 @@ fn of_address(ip: IpAddr) -> Reach {
             let is_private = ip.is_private() || ip.is_link_local() || ip.is_broadcast() || shared;
             if is_private { Reach::Private } else { Reach::Public }
         }
-        IpAddr::V6(ip) => match ip.to_ipv4_mapped() {
-            Some(mapped) => of_address(IpAddr::V4(mapped)),
+        IpAddr::V6(ip) => match embedded(ip) {
+            Some(inside) => of_address(IpAddr::V4(inside)),
             None if is_local_v6(ip) => Reach::Private,
             None => Reach::Public,
         },
+    }
+}
+
+/// The IPv4 address that this one stands for: mapped, or by NAT64 or 6to4.
+fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
+    let of = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        Ipv4Addr::new(a, b, c, d)
+    };
+    match ip.segments() {
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            Some(of(high, low))
+        }
+        [0x2002, high, low, ..] => Some(of(high, low)),
+        _ => None,
     }
 }
 
@@ -102,6 +139,12 @@ mod tests {
             "https://[::1]/",
             "https://[fd00::1]/",
             "https://[::ffff:10.0.0.1]/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://[64:ff9b::10.0.0.1]/",
+            "https://[2002:a00:1::]/",
+            "https://[fe80::1]/",
+            "https://0.0.0.0/",
+            "https://0x7f.1/",
             "https://router/",
             "https://db.internal/",
             "file:///etc/passwd",

@@ -1,6 +1,7 @@
 //! The login itself: who gives out tokens, who we are, a person's consent, and the token.
 
-use tokio::sync::watch;
+use std::sync::atomic::Ordering;
+
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 use url::Url;
@@ -12,83 +13,34 @@ use super::identity::{self, Identity};
 use super::loopback::{Callback, Loopback};
 use super::metadata::Issuer;
 use super::scope::Scopes;
-use super::store::Kept;
+use super::store::{Holder, Kept};
 use super::token::Token;
-use super::{Grant, OAuth, pkce};
+use super::{Grant, OAuth, pkce, said};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::edit;
 use crate::secret::shown;
 
-/// However a login ends, it is no longer waited for.
-struct Over<'a>(&'a watch::Sender<Option<String>>);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.send_replace(None);
-    }
-}
-
 impl OAuth {
-    /// Renews the token. `false`: the provider does not renew it, and a login is needed.
-    pub(super) async fn refresh(&self) -> Result<bool, Error> {
-        let kept = self.kept();
-        let (Some(identity), Some(token), Some(endpoint)) =
-            (&kept.identity, &kept.token, &kept.token_endpoint)
-        else {
-            return Ok(false);
-        };
-        let (Some(refresh), Ok(endpoint)) = (&token.refresh, Url::parse(endpoint)) else {
-            return Ok(false);
-        };
-        let issuer = kept.issuer.clone().unwrap_or_default();
-        let request = self.request(
-            &endpoint,
-            identity,
-            &issuer,
-            kept.resource.as_deref(),
-            token.scope.as_deref(),
-        );
-        let form = vec![
-            ("grant_type", "refresh_token".to_owned()),
-            ("refresh_token", refresh.reveal().to_owned()),
-        ];
-        match request.send(form).await {
-            Ok(renewed) => {
-                debug!("the token was renewed");
-                let token = Some(renewed.or_refresh_of(token));
-                self.keep(Kept { token, ..kept });
-                Ok(true)
-            }
-            Err(Refusal::Grant(error)) => {
-                debug!("the refresh token is no good any more: {error}");
-                self.keep(Kept { token: None, ..kept });
-                Ok(false)
-            }
-            Err(Refusal::Client(error)) => {
-                debug!("the client is not known any more: {error}");
-                self.keep(Kept { token: None, identity: None, ..kept });
-                Ok(false)
-            }
-            Err(Refusal::Other(error)) => Err(error),
-        }
-    }
-
     /// Gets a token from the beginning. After one that came to nothing there is a pause. `false`: the
     /// server knows of no logins.
     pub(super) async fn login(&self, challenge: Option<&Challenge>) -> Result<bool, Error> {
-        let failed = self.state(|state| state.failed.clone());
-        if let Some((at, error)) = failed
+        let fruitless = self.state(|state| state.fruitless.clone());
+        if let Some((at, outcome)) = fruitless
             && at.elapsed() < limits::LOGIN_PAUSE
         {
-            return Err(error);
+            return outcome;
         }
-        let outcome = self.try_login(challenge).await;
-        let failed = outcome.as_ref().err().map(|error| (Instant::now(), error.clone()));
+        // Noted before anybody is asked: whoever waits for it may be gone before it ends.
+        let message = format!("A login to {} was begun and given up", shown(&self.server));
+        let given_up = Error::new(Kind::Login, message).hint("Try again in a minute");
         self.state(|state| {
-            state.failed = failed;
-            state.logins.push(Instant::now());
+            state.logins.note(Instant::now());
+            state.fruitless = Some((Instant::now(), Err(given_up.not_delivered())));
         });
+        let outcome = self.try_login(challenge).await;
+        let is_done = matches!(outcome, Ok(true));
+        let fruitless = (!is_done).then(|| (Instant::now(), outcome.clone()));
+        self.state(|state| state.fruitless = fruitless);
         outcome
     }
 
@@ -106,7 +58,10 @@ impl OAuth {
         let challenge = challenge.cloned().unwrap_or_default();
         // What another authorization server gave us is nobody else's business.
         let kept = match &kept.issuer {
-            Some(issuer) if *issuer != authority.issuer => Kept::default(),
+            Some(issuer) if *issuer != authority.issuer => {
+                self.refuses_resource.store(false, Ordering::Relaxed);
+                Kept::default()
+            }
             _ => kept,
         };
         let before = kept.token.as_ref().and_then(|token| token.scope.as_deref());
@@ -128,13 +83,19 @@ impl OAuth {
             }
             Err(error) => return Err(error),
         };
+        self.state(|state| state.unrenewed = None);
+        let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
+        let is_configured = identity::is_configured(&self.settings, &identity.id);
         self.keep(Kept {
             issuer: Some(authority.issuer.clone()),
-            identity: Some(identity),
+            identity: if is_configured { kept.identity } else { Some(identity) },
+            holder,
             token: Some(token),
             token_endpoint: Some(endpoint.to_string()),
             revocation_endpoint: authority.metadata.revocation_endpoint.clone(),
             resource: self.resource(&authority).map(str::to_owned),
+            without_resource: self.refuses_resource(),
+            near: Some(self.web.near()),
         });
         Ok(true)
     }
@@ -168,23 +129,13 @@ impl OAuth {
         authority.metadata.check_pkce()?;
         let (loopback, identity) = self.introduce(authority, kept).await?;
         let redirect = loopback.redirect();
-        let (state, verifier) = (pkce::random()?, pkce::random()?);
-        let page = self.page(
-            authority,
-            &identity,
-            &redirect,
-            scope,
-            (&state, &pkce::challenge(&verifier)),
-        )?;
-        (self.settings.show)(&page);
-        self.state(|state| state.was_shown = true);
-        self.pending.send_replace(Some(page.to_string()));
-        let _over = Over(&self.pending);
-        let Ok(callback) = timeout(limits::LOGIN_WAIT, loopback.wait(&state)).await else {
-            let message = format!("Nobody has logged in to {} in time", shown(&self.server));
-            return Err(Error::new(Kind::Login, message).not_delivered());
-        };
-        let code = self.code(authority, callback)?;
+        let mut consent = self.consent(authority, &identity, &loopback, scope).await?;
+        if self.resource(authority).is_some() && consent.callback.rejects_resource() {
+            debug!("the provider does not want to know what the token is for: asked without it");
+            self.refuses_resource.store(true, Ordering::Relaxed);
+            consent = self.consent(authority, &identity, &loopback, scope).await?;
+        }
+        let (code, verifier) = (self.code(consent.callback)?, consent.verifier);
         let request =
             self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
         let form = vec![
@@ -196,12 +147,34 @@ impl OAuth {
         match request.send(form).await {
             Ok(token) => Ok((identity, token)),
             Err(Refusal::Client(error)) => {
-                // The next login begins with another registration.
-                self.keep(Kept { identity: None, ..self.kept() });
+                self.forget_client(&identity.id);
                 Err(error)
             }
             Err(refusal) => Err(refusal.into_error()),
         }
+    }
+
+    /// Asks a person, and waits for the answer that the browser brings back.
+    async fn consent(
+        &self,
+        authority: &Authority,
+        identity: &Identity,
+        loopback: &Loopback,
+        scope: Option<&str>,
+    ) -> Result<Consent, Error> {
+        let (state, verifier) = (pkce::random()?, pkce::random()?);
+        let proof = (&*state, &*pkce::challenge(&verifier));
+        let page = self.page(authority, identity, &loopback.redirect(), scope, proof)?;
+        (self.settings.show)(&page);
+        self.state(|state| state.was_shown = true);
+        let _note = self.store.note_page(&page);
+        let _over = self.pending_at(&page);
+        let Ok(callback) = timeout(limits::LOGIN_WAIT, loopback.wait(&state)).await else {
+            let message = format!("Nobody has logged in to {} in time", shown(&self.server));
+            return Err(Error::new(Kind::Login, message).not_delivered());
+        };
+        check_origin(authority, &callback)?;
+        Ok(Consent { callback, verifier })
     }
 
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
@@ -268,22 +241,9 @@ impl OAuth {
         Ok(page)
     }
 
-    /// The code, if the browser comes from where we sent it (RFC 9207).
-    fn code(&self, authority: &Authority, callback: Callback) -> Result<String, Error> {
-        let expected = authority.metadata.issuer.as_deref().unwrap_or(&authority.issuer);
-        let is_promised = authority.metadata.authorization_response_iss_parameter_supported;
-        let is_wrong = match &callback.issuer {
-            Some(issuer) => issuer != expected,
-            None => is_promised,
-        };
-        if is_wrong {
-            let message = "The answer to the login does not come from the authorization server that was asked";
-            return Err(Error::new(Kind::Login, message).not_delivered());
-        }
+    fn code(&self, callback: Callback) -> Result<String, Error> {
         if let Some(error) = callback.error {
-            let said = callback.description.unwrap_or(error);
-            let said: String = said.chars().filter(|c| !c.is_control()).collect();
-            let said = edit::excerpt(&said, limits::LOGIN_TEXT);
+            let said = said(&callback.description.unwrap_or(error));
             let message = format!("The login to {} was refused: {said}", shown(&self.server));
             return Err(Error::new(Kind::Login, message).not_delivered());
         }
@@ -293,7 +253,12 @@ impl OAuth {
     }
 
     fn resource<'a>(&self, authority: &'a Authority) -> Option<&'a str> {
-        authority.resource.as_deref().filter(|_| self.settings.send_resource)
+        let is_told = self.settings.send_resource && !self.refuses_resource();
+        authority.resource.as_deref().filter(|_| is_told)
+    }
+
+    pub(super) fn refuses_resource(&self) -> bool {
+        self.refuses_resource.load(Ordering::Relaxed)
     }
 
     pub(super) fn request<'a>(
@@ -305,6 +270,30 @@ impl OAuth {
         scope: Option<&'a str>,
     ) -> TokenRequest<'a> {
         let key = self.settings.private_key.as_ref();
-        TokenRequest { web: &self.web, endpoint, identity, key, issuer, resource, scope }
+        let (web, refuses_resource) = (&self.web, &self.refuses_resource);
+        TokenRequest { web, endpoint, identity, key, issuer, resource, refuses_resource, scope }
     }
+}
+
+/// What a person has agreed to.
+struct Consent {
+    callback: Callback,
+    /// Proves that whoever has the code has asked for it.
+    verifier: String,
+}
+
+/// The browser must come from where we sent it (RFC 9207).
+fn check_origin(authority: &Authority, callback: &Callback) -> Result<(), Error> {
+    let expected = authority.metadata.issuer.as_deref().unwrap_or(&authority.issuer);
+    let is_promised = authority.metadata.authorization_response_iss_parameter_supported;
+    let is_wrong = match &callback.issuer {
+        Some(issuer) => issuer != expected,
+        None => is_promised,
+    };
+    if is_wrong {
+        let message =
+            "The answer to the login does not come from the authorization server that was asked";
+        return Err(Error::new(Kind::Login, message).not_delivered());
+    }
+    Ok(())
 }

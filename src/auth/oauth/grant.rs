@@ -1,5 +1,6 @@
 //! Asks the token endpoint: for a code, a refresh token, or just as the client that we are.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
@@ -27,14 +28,9 @@ pub(super) struct TokenRequest<'a> {
     pub(super) issuer: &'a str,
     /// The resource that the token is for (RFC 8707), if the server is to be told.
     pub(super) resource: Option<&'a str>,
+    /// Raised when it does not want to be.
+    pub(super) refuses_resource: &'a AtomicBool,
     pub(super) scope: Option<&'a str>,
-}
-
-/// What became of a token that was to be revoked.
-#[derive(Debug)]
-pub(super) enum Revocation {
-    Done,
-    Failed(Error),
 }
 
 /// Why there is no token.
@@ -44,13 +40,19 @@ pub(super) enum Refusal {
     Grant(Error),
     /// The client is not known (any more).
     Client(Error),
+    /// The provider says no.
     Other(Error),
+    /// The provider says nothing, or not now: nothing is known about what it was asked with.
+    Unanswered(Error),
 }
 
 impl Refusal {
     pub(super) fn into_error(self) -> Error {
         match self {
-            Self::Grant(error) | Self::Client(error) | Self::Other(error) => error,
+            Self::Grant(error)
+            | Self::Client(error)
+            | Self::Other(error)
+            | Self::Unanswered(error) => error,
         }
     }
 }
@@ -58,23 +60,24 @@ impl Refusal {
 impl TokenRequest<'_> {
     /// Sends `form`, with who we are added.
     pub(super) async fn send(&self, form: Form) -> Result<Token, Refusal> {
-        let (status, answer) = self.attempt(&form, self.resource).await.map_err(Refusal::Other)?;
-        if self.resource.is_some() && rejects_resource(status, &answer) {
+        let resource = self.resource.filter(|_| !self.refuses_resource.load(Ordering::Relaxed));
+        let answer = self.attempt(&form, resource).await;
+        let (mut status, mut answer) = answer.map_err(Refusal::Unanswered)?;
+        if resource.is_some() && rejects_resource(status, &answer) {
             debug!("the provider does not know the parameter resource: asked without it");
-            let (status, answer) = self.attempt(&form, None).await.map_err(Refusal::Other)?;
-            return self.read(status, &answer);
+            (status, answer) = self.attempt(&form, None).await.map_err(Refusal::Unanswered)?;
+            if status.is_success() {
+                self.refuses_resource.store(true, Ordering::Relaxed);
+            }
         }
         self.read(status, &answer)
     }
 
     /// Tells the server that `token` is to be used no more (RFC 7009).
-    pub(super) async fn revoke(&self, token: &Secret) -> Revocation {
+    pub(super) async fn revoke(&self, token: &Secret) -> Result<(), Error> {
         let form = vec![("token", token.reveal().to_owned())];
-        match self.attempt(&form, None).await {
-            Ok((status, _)) if status.is_success() => Revocation::Done,
-            Ok((status, answer)) => Revocation::Failed(refused("The revocation", status, &answer)),
-            Err(error) => Revocation::Failed(error),
-        }
+        let (status, answer) = self.attempt(&form, None).await?;
+        if status.is_success() { Ok(()) } else { Err(refused("The revocation", status, &answer)) }
     }
 
     async fn attempt(
@@ -141,18 +144,33 @@ impl TokenRequest<'_> {
         Err(match answer["error"].as_str() {
             Some("invalid_grant") => Refusal::Grant(error),
             Some("invalid_client" | "unauthorized_client") => Refusal::Client(error),
+            _ if is_passing(status) => Refusal::Unanswered(error),
+            // Some say no with a success; others are a stranger's page in between.
+            None if status.is_success() => Refusal::Unanswered(error),
             _ => Refusal::Other(error),
         })
     }
 }
 
-/// Some providers refuse what they do not know, by name.
+/// Whether the provider may say something else in a moment.
+fn is_passing(status: StatusCode) -> bool {
+    status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
+}
+
 fn rejects_resource(status: StatusCode, answer: &Value) -> bool {
-    let says = |name: &str| answer[name].as_str().unwrap_or_default().to_ascii_lowercase();
-    let is_target = says("error") == "invalid_target";
-    let description = says("error_description");
-    let is_named = description.contains("resource") || description.contains("aadsts9010010");
-    status.is_client_error() && !is_target && is_named && says("error") != "invalid_grant"
+    let says = |name: &str| answer[name].as_str().unwrap_or_default();
+    status.is_client_error() && names_resource(says("error"), says("error_description"))
+}
+
+/// Some providers refuse the parameter `resource`, and say that this is what they refuse.
+pub(super) fn names_resource(error: &str, description: &str) -> bool {
+    let description = description.to_ascii_lowercase();
+    match error {
+        "invalid_target" => true,
+        "invalid_request" => description.contains("resource"),
+        // Entra has several errors for it, and one number.
+        _ => description.contains("aadsts9010010"),
+    }
 }
 
 /// RFC 6749, 2.3.1: both parts are coded like a form before they are joined.
@@ -178,11 +196,10 @@ mod tests {
         let bad = StatusCode::BAD_REQUEST;
         let described = json!({"error": "invalid_request", "error_description": "AADSTS9010010: The resource parameter …"});
         assert!(rejects_resource(bad, &described));
-        assert!(!rejects_resource(
-            bad,
-            &json!({"error": "invalid_target", "error_description": "unknown resource"})
-        ));
-        assert!(!rejects_resource(bad, &json!({"error": "invalid_grant"})));
+        assert!(rejects_resource(bad, &json!({"error": "invalid_target"})));
+        assert!(!rejects_resource(bad, &json!({"error": "invalid_request"})));
+        let grant = json!({"error": "invalid_grant", "error_description": "not for this resource"});
+        assert!(!rejects_resource(bad, &grant));
         assert!(!rejects_resource(StatusCode::OK, &described));
     }
 

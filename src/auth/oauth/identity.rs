@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::metadata::Issuer;
+use super::store::{Holder, Kept};
 use super::web::Web;
 use super::{Settings, refused};
 use crate::error::{Error, Kind};
@@ -64,6 +65,30 @@ pub(super) fn configured(settings: &Settings, issuer: &Issuer) -> Option<Identit
         (Some(_), _) => Proof::Signed,
         (None, Some(_)) => Proof::with_secret(issuer),
         (None, None) => Proof::Nothing,
+    };
+    Some(Identity { id, secret, proof, port: None })
+}
+
+/// Whether `id` is that of a client in the settings, rather than of one registered on the spot.
+pub(super) fn is_configured(settings: &Settings, id: &str) -> bool {
+    settings.client_id.as_deref() == Some(id)
+        || settings.client_metadata_url.as_ref().is_some_and(|url| url.as_str() == id)
+}
+
+/// The client that the token in `kept` was given to: only that one can renew or revoke it. `None` if
+/// the settings have changed since.
+pub(super) fn of_token(settings: &Settings, kept: &Kept) -> Option<Identity> {
+    let Some(Holder { id, proof }) = kept.holder.clone() else { return kept.identity.clone() };
+    if !is_configured(settings, &id) {
+        let registered = kept.identity.clone().filter(|identity| identity.id == id);
+        return registered.filter(|_| settings.client_id.is_none());
+    }
+    let secret = settings.client_secret.clone().filter(|_| settings.client_id.is_some());
+    let proof = match (&settings.private_key, &secret) {
+        (Some(_), _) if settings.client_id.is_some() => Proof::Signed,
+        (_, None) => Proof::Nothing,
+        (_, Some(_)) if proof == Proof::Post => Proof::Post,
+        (_, Some(_)) => Proof::Basic,
     };
     Some(Identity { id, secret, proof, port: None })
 }
@@ -164,5 +189,28 @@ mod tests {
         let named =
             json!({"client_secret": "s", "token_endpoint_auth_method": "client_secret_post"});
         assert_eq!(read(named), Proof::Post);
+    }
+    #[test]
+    fn only_the_client_that_has_a_token_renews_it() {
+        let registered =
+            Identity { id: "r".into(), secret: None, proof: Proof::Nothing, port: Some(1) };
+        let kept = |holder: &str| Kept {
+            identity: Some(registered.clone()),
+            holder: Some(Holder { id: holder.into(), proof: Proof::Post }),
+            ..Kept::default()
+        };
+        let plain = crate::auth::oauth::tests::settings();
+        let by_hand = Settings {
+            client_id: Some("c".into()),
+            client_secret: Some(Secret::new("s")),
+            ..plain.clone()
+        };
+        assert_eq!(of_token(&plain, &kept("r")), Some(registered.clone()));
+        assert_eq!(of_token(&plain, &kept("c")), None, "it is configured no more");
+        assert_eq!(of_token(&by_hand, &kept("r")), None, "another is configured");
+        let used = of_token(&by_hand, &kept("c")).unwrap();
+        assert_eq!((used.proof, used.secret.unwrap().reveal()), (Proof::Post, "s"));
+        let old = Kept { holder: None, ..kept("r") };
+        assert_eq!(of_token(&plain, &old), Some(registered.clone()));
     }
 }

@@ -1,7 +1,8 @@
 //! Listens on this machine for the browser that comes back from a login.
 
 use std::convert::Infallible;
-use std::net::Ipv4Addr;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,10 +13,13 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tracing::debug;
 
+use super::grant::names_resource;
 use crate::error::{Error, Kind};
+use crate::limits;
 
 /// A listener that is up: the browser may be started.
 #[derive(Debug)]
@@ -24,14 +28,22 @@ pub(super) struct Loopback {
     port: u16,
 }
 
-/// What the browser brought back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What the browser brought back. It is never shown: a code is as good as a token for a while.
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Callback {
     pub(super) code: Option<String>,
     pub(super) state: Option<String>,
     pub(super) issuer: Option<String>,
     pub(super) error: Option<String>,
     pub(super) description: Option<String>,
+}
+
+impl Callback {
+    /// Whether the provider has refused the parameter `resource`, by name.
+    pub(super) fn rejects_resource(&self) -> bool {
+        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        names_resource(&text(&self.error), &text(&self.description))
+    }
 }
 
 const PATH: &str = "/callback";
@@ -58,27 +70,32 @@ impl Loopback {
     }
 
     /// Waits for the browser with this state; others are turned away.
-    pub(super) async fn wait(self, state: &str) -> Callback {
+    pub(super) async fn wait(&self, state: &str) -> Callback {
+        self.wait_with(state, || self.listener.accept()).await
+    }
+
+    /// The same with connections from wherever `accept` has them.
+    async fn wait_with<F>(&self, state: &str, accept: impl Fn() -> F) -> Callback
+    where
+        F: Future<Output = io::Result<(TcpStream, SocketAddr)>>,
+    {
         let (found, mut callbacks) = mpsc::channel(1);
         let desk = Arc::new(Desk { state: state.to_owned(), port: self.port, found });
         loop {
             tokio::select! {
                 Some((callback, shown)) = callbacks.recv() => {
                     // The browser gets its page before we stop listening.
-                    let _ = tokio::time::timeout(crate::limits::GOODBYE, shown).await;
+                    let _ = tokio::time::timeout(limits::GOODBYE, shown).await;
                     return callback;
                 }
-                Ok((stream, _)) = self.listener.accept() => {
-                    let desk = Arc::clone(&desk);
-                    let service = service_fn(move |request| {
-                        let desk = Arc::clone(&desk);
-                        async move { Ok::<_, Infallible>(desk.receive(&request).await) }
-                    });
-                    let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-                    tokio::spawn(async move {
-                        let _ = tokio::time::timeout(crate::limits::LOGIN_QUESTION, served).await;
-                    });
-                }
+                accepted = accept() => match accepted {
+                    Ok((stream, _)) => desk.serve(stream),
+                    Err(error) => {
+                        // Out of descriptors, or a visitor who has left: the next one may be ours.
+                        debug!("a visitor to the login was not let in: {error}");
+                        tokio::time::sleep(limits::RETRY_FLOOR).await;
+                    }
+                },
             }
         }
     }
@@ -93,6 +110,18 @@ struct Desk {
 }
 
 impl Desk {
+    fn serve(self: &Arc<Self>, stream: TcpStream) {
+        let desk = Arc::clone(self);
+        let service = service_fn(move |request| {
+            let desk = Arc::clone(&desk);
+            async move { Ok::<_, Infallible>(desk.receive(&request).await) }
+        });
+        let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        tokio::spawn(async move {
+            let _ = tokio::time::timeout(limits::LOGIN_QUESTION, served).await;
+        });
+    }
+
     async fn receive(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
         // A page elsewhere must not reach us under a name of its own.
@@ -114,7 +143,7 @@ impl Desk {
         let _ = self.found.send((callback, shown)).await;
         // Dropped some time after the answer is on its way.
         tokio::spawn(async move {
-            tokio::time::sleep(crate::limits::RETRY_FLOOR).await;
+            tokio::time::sleep(limits::RETRY_FLOOR).await;
             drop(sender);
         });
         page(status, text)
@@ -155,8 +184,9 @@ fn page(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpStream;
 
     use super::*;
 
@@ -185,6 +215,24 @@ mod tests {
         let callback = waiting.await.unwrap();
         assert_eq!(callback.code.as_deref(), Some("c d"));
         assert_eq!(callback.issuer.as_deref(), Some("https://as"));
+    }
+
+    #[tokio::test]
+    async fn a_visitor_who_cannot_be_let_in_does_not_make_us_deaf() {
+        let loopback = Loopback::open(None).await.unwrap();
+        let port = loopback.port;
+        let waiting = tokio::spawn(async move {
+            let tries = AtomicUsize::new(0);
+            let accept = async || match tries.fetch_add(1, Ordering::Relaxed) {
+                ..3 => Err(io::Error::other("too many open files")),
+                _ => loopback.listener.accept().await,
+            };
+            loopback.wait_with("s", accept).await
+        });
+        let page = get(port, "/callback?state=s&code=c", &format!("127.0.0.1:{port}")).await;
+        assert!(page.contains("logged in"), "{page}");
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(10), waiting).await;
+        assert_eq!(ended.expect("in time").unwrap().code.as_deref(), Some("c"));
     }
 
     #[tokio::test]

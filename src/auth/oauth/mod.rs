@@ -2,23 +2,23 @@
 //! fresh.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
-use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tracing::debug;
 use url::Url;
 
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::edit;
 use crate::net;
-use crate::secret::Secret;
+use crate::secret::{Secret, shown};
 
 mod account;
 mod address;
@@ -31,16 +31,23 @@ mod key;
 mod loopback;
 mod metadata;
 mod pkce;
+mod recent;
+mod renewal;
 mod scope;
 mod store;
 mod token;
 mod web;
+mod words;
 
-pub use account::Account;
+pub use account::{Account, LoggedOut};
 use challenge::Challenge;
 pub use key::PrivateKey;
-use store::{Kept, Store};
+use recent::Recent;
+use renewal::{Cause, Renewal};
+use store::{Kept, Lock, Store};
+use token::{Age, Token};
 use web::Web;
+use words::{refused, said};
 
 /// How a token is come by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,28 +96,69 @@ impl fmt::Debug for Settings {
 }
 
 /// The tokens of one server.
-#[derive(Debug)]
 pub struct OAuth {
     server: Url,
     settings: Settings,
     web: Web,
     store: Store,
     state: Mutex<State>,
+    /// One permit: whoever has it renews the token, the others wait for what comes of that.
+    renewing: Semaphore,
+    /// The authorization server does not want to be told what a token is for.
+    refuses_resource: AtomicBool,
     /// The page of a login that waits for a person.
     pub(super) pending: watch::Sender<Option<String>>,
 }
 
-#[derive(Debug, Default)]
+/// Neither tokens nor pages are shown.
+impl fmt::Debug for OAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OAuth({})", shown(&self.server))
+    }
+}
+
 struct State {
     kept: Option<Kept>,
-    /// How many times more scope was asked for.
-    step_ups: u32,
-    /// When there were logins, as far as it matters.
-    logins: Vec<Instant>,
+    /// When more scope was asked for.
+    step_ups: Recent,
+    /// When logins were begun.
+    logins: Recent,
     /// A person was asked in the login that is under way.
     was_shown: bool,
-    /// The last login that came to nothing.
-    failed: Option<(Instant, Error)>,
+    /// The last login, if it came to nothing or nobody has waited for its end.
+    fruitless: Option<(Instant, Result<bool, Error>)>,
+    /// The last renewal, if it came to nothing.
+    unrenewed: Option<(Instant, Result<bool, Error>)>,
+    /// When another process was found to hold the lock of the tokens.
+    held: Option<Instant>,
+    /// The token is being renewed while it can still be used.
+    is_renewing_ahead: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            kept: None,
+            step_ups: Recent::new(limits::STEP_UPS, limits::STEP_UP_WINDOW),
+            logins: Recent::new(limits::LOGINS_IN_A_ROW, limits::LOGIN_PAUSE),
+            was_shown: false,
+            fruitless: None,
+            unrenewed: None,
+            held: None,
+            is_renewing_ahead: false,
+        }
+    }
+}
+
+/// What can be done about a token that was refused.
+#[derive(Debug)]
+pub(super) enum Remedy {
+    /// This one is to be tried.
+    Header(HeaderMap),
+    /// Only a login helps.
+    Login,
+    /// Nothing.
+    None,
 }
 
 impl OAuth {
@@ -120,96 +168,157 @@ impl OAuth {
         let mut server = server.clone();
         server.set_fragment(None);
         let store = Store::new(settings.folder.as_deref(), &server, &settings.profile);
-        let (web, state, pending) = (Web::new(options), Mutex::default(), watch::Sender::default());
-        Self { server, settings, web, store, state, pending }
+        let web = Web::new(options, &server);
+        let (state, pending) = (Mutex::default(), watch::Sender::default());
+        let (renewing, refuses_resource) = (Semaphore::new(1), AtomicBool::new(false));
+        Self { server, settings, web, store, state, renewing, refuses_resource, pending }
+    }
+
+    /// The server has answered from `peer`: what it names must not be nearer to us than that.
+    pub fn met(&self, peer: IpAddr) {
+        self.web.is_near(address::of_address(peer));
+    }
+
+    /// Whether a login needs a person.
+    pub(super) fn asks_a_person(&self) -> bool {
+        self.settings.grant != Grant::ClientCredentials
     }
 
     /// The header to send now: none before there was a login.
-    pub(super) async fn current(&self) -> Result<HeaderMap, Error> {
+    pub(super) async fn current(self: &Arc<Self>) -> HeaderMap {
         let kept = self.kept();
-        if let Some(token) = &kept.token
-            && token.is_old(SystemTime::now())
-            && token.refresh.is_some()
-        {
-            let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
-            self.reread(&kept);
-            if self.kept().token.as_ref().is_some_and(|token| token.is_old(SystemTime::now())) {
-                // If that fails, the server will say so.
-                if let Err(error) = self.refresh().await {
-                    debug!("the token could not be renewed in time: {error}");
-                }
-            }
+        let renewable = kept.token.as_ref().filter(|token| token.refresh.is_some());
+        match renewable.map(|token| token.age(SystemTime::now())) {
+            Some(Age::Old) => match self.renew(&kept, Cause::Age).await {
+                Ok(renewal) => debug!(?renewal, "the token is old"),
+                // If that matters, the server will say so.
+                Err(error) => debug!("the token could not be renewed in time: {error}"),
+            },
+            Some(Age::Ageing) => self.renew_ahead(),
+            Some(Age::Fresh) | None => {}
         }
-        Ok(self.header())
+        self.header()
     }
 
-    /// What there is, however old. Whoever holds the lock must not wait for it again.
-    fn header(&self) -> HeaderMap {
-        let header = self.kept().token.as_ref().and_then(token::Token::header);
+    /// What there is, however old.
+    pub(super) fn header(&self) -> HeaderMap {
+        let header = self.kept().token.as_ref().and_then(Token::header);
         header.map(|value| (AUTHORIZATION, value)).into_iter().collect()
     }
 
-    /// The server has refused what `current` gave: another token, if there is a way to one.
-    pub(super) async fn after_refusal(
-        &self,
+    /// The server has refused what `current` gave: what can be done without asking anybody.
+    pub(super) async fn remedy(
+        self: &Arc<Self>,
         status: StatusCode,
-        headers: &HeaderMap,
-    ) -> Result<HeaderMap, Error> {
-        let challenge = Challenge::of(headers);
-        let is_step_up = challenge.as_ref().is_some_and(Challenge::wants_more_scope);
+        challenge: Option<&Challenge>,
+    ) -> Result<Remedy, Error> {
+        let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
         if status == StatusCode::FORBIDDEN && !is_step_up {
-            return Ok(self.header());
+            return Ok(Remedy::None);
         }
         let before = self.kept();
-        let _lock = self.store.lock(limits::LOGIN_WAIT).await;
-        if self.reread(&before) {
-            debug!("another process has a new token");
-            return Ok(self.header());
+        let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
+        match self.renew(&before, cause).await? {
+            Renewal::Done => Ok(Remedy::Header(self.header())),
+            Renewal::Impossible | Renewal::Held => Ok(Remedy::Login),
         }
-        if is_step_up {
-            let step_ups = self.state(|state| {
-                state.step_ups += 1;
-                state.step_ups
-            });
-            if step_ups > limits::STEP_UPS {
-                return Ok(self.header());
-            }
-        } else if before.token.as_ref().is_some_and(|token| token.refresh.is_some())
-            && self.refresh().await?
-        {
-            return Ok(self.header());
-        } else if self.has_tried_enough() {
+    }
+
+    /// Logs in after the server has refused what there was, unless another process has, or there
+    /// were enough logins.
+    pub(super) async fn log_in_after(&self, challenge: Option<&Challenge>) -> Result<(), Error> {
+        let before = self.kept();
+        let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
+        let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
+        let _lock = self.lock_for_login().await?;
+        if self.renew_locked(&before, cause).await? == Renewal::Done {
+            return Ok(());
+        }
+        let is_enough =
+            if is_step_up { self.has_stepped_up_enough() } else { self.has_tried_enough() };
+        if is_enough {
             debug!("the server refuses what logins bring: no other is begun");
-            return Ok(self.header());
+            return Ok(());
         }
-        self.login(challenge.as_ref()).await?;
-        Ok(self.header())
+        self.login(challenge).await.map(|_| ())
+    }
+
+    /// Waits until no other process logs in; meanwhile its page is ours to show.
+    async fn lock_for_login(&self) -> Result<Lock, Error> {
+        let until = Instant::now() + limits::LOGIN_WAIT;
+        let mut shown_page = None;
+        loop {
+            if let Ok(lock) = self.store.lock(limits::PAGE_CHECK).await {
+                return Ok(lock);
+            }
+            if Instant::now() >= until {
+                let message =
+                    format!("Another process has not logged in to {} in time", shown(&self.server));
+                return Err(Error::new(Kind::Login, message).not_delivered());
+            }
+            if shown_page.is_none()
+                && let Some(page) = self.store.page()
+            {
+                shown_page = Some(self.pending_at(&page));
+            }
+        }
+    }
+
+    /// Tells whoever listens that a login waits for a person, until the result is dropped.
+    fn pending_at(&self, page: &Url) -> Over<'_> {
+        self.pending.send_replace(Some(page.to_string()));
+        Over(&self.pending)
     }
 
     fn has_tried_enough(&self) -> bool {
+        self.state(|state| state.logins.is_enough(Instant::now()))
+    }
+
+    /// Notes another one if there were not too many.
+    fn has_stepped_up_enough(&self) -> bool {
         self.state(|state| {
-            state.logins.retain(|at| at.elapsed() < limits::LOGIN_PAUSE);
-            state.logins.len() >= limits::LOGINS_IN_A_ROW
+            let is_enough = state.step_ups.is_enough(Instant::now());
+            if !is_enough {
+                state.step_ups.note(Instant::now());
+            }
+            is_enough
         })
     }
 
     /// Takes over what another process has stored. `true` if that is another token than before.
     fn reread(&self, before: &Kept) -> bool {
         let stored = self.store.read();
-        let access = |kept: &Kept| kept.token.as_ref().map(|token| token.access.clone());
         let is_other = stored.token.is_some() && access(&stored) != access(before);
         if is_other {
-            self.state(|state| state.kept = Some(stored));
+            self.hold(stored);
         }
         is_other
     }
 
+    /// Looks for what another process may have stored.
+    pub(super) fn look(&self) {
+        self.reread(&self.kept());
+    }
+
     fn kept(&self) -> Kept {
-        self.state(|state| state.kept.get_or_insert_with(|| self.store.read()).clone())
+        if let Some(kept) = self.state(|state| state.kept.clone()) {
+            return kept;
+        }
+        let stored = self.store.read();
+        if let Some(near) = stored.near {
+            self.web.is_near(near);
+        }
+        self.hold(stored.clone());
+        stored
     }
 
     fn keep(&self, kept: Kept) {
         self.store.write(&self.server, &kept);
+        self.hold(kept);
+    }
+
+    fn hold(&self, kept: Kept) {
+        self.refuses_resource.fetch_or(kept.without_resource, Ordering::Relaxed);
         self.state(|state| state.kept = Some(kept));
     }
 
@@ -218,15 +327,72 @@ impl OAuth {
     }
 }
 
-/// The error for an authorization server that says no; in its own words, but not many of them.
-fn refused(what: &str, status: StatusCode, answer: &Value) -> Error {
-    let said = answer["error_description"]
-        .as_str()
-        .or_else(|| answer["error"].as_str())
-        .or_else(|| answer.as_str())
-        .unwrap_or("no reason given");
-    let said: String = said.chars().filter(|c| !c.is_control()).collect();
-    let said = edit::excerpt(&said, limits::LOGIN_TEXT);
-    let message = format!("{what} was refused (HTTP {}): {said}", status.as_u16());
-    Error::new(Kind::Login, message).not_delivered()
+fn access(kept: &Kept) -> Option<&Secret> {
+    kept.token.as_ref().map(|token| &token.access)
+}
+
+/// However a login ends, it is no longer waited for.
+struct Over<'a>(&'a watch::Sender<Option<String>>);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::net::TcpListener;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// Tokens for a server that listens and says nothing.
+    async fn of_silent_server() -> (OAuth, TcpListener) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let server = Url::parse(&url).unwrap();
+        (OAuth::new(&server, settings(), net::Options::default()), listener)
+    }
+
+    /// Nothing is configured, and nothing kept.
+    pub(super) fn settings() -> Settings {
+        Settings {
+            client_id: None,
+            client_secret: None,
+            client_metadata_url: None,
+            private_key: None,
+            scope: None,
+            send_resource: true,
+            callback_port: None,
+            grant: Grant::Code,
+            folder: None,
+            profile: String::new(),
+            show: Arc::new(|_| ()),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_login_that_was_dropped_counts_as_one_that_was_given_up() {
+        let (oauth, _listener) = of_silent_server().await;
+        assert!(timeout(Duration::from_millis(50), oauth.login(None)).await.is_err());
+        let again = timeout(Duration::from_secs(1), oauth.login(None)).await.expect("at once");
+        assert!(again.unwrap_err().message.contains("given up"));
+        assert!(!oauth.has_tried_enough(), "one was begun");
+        oauth.state(|state| state.fruitless = None);
+        assert!(timeout(Duration::from_millis(50), oauth.login(None)).await.is_err());
+        assert!(oauth.has_tried_enough(), "and another");
+    }
+
+    #[tokio::test]
+    async fn what_holds_tokens_shows_none() {
+        // peers c 14: redact by type
+        let (oauth, _listener) = of_silent_server().await;
+        oauth.pending.send_replace(Some("https://as/?state=hidden-state".to_owned()));
+        let shown = format!("{oauth:?} {:?}", oauth.settings);
+        assert!(shown.starts_with("OAuth(http://127.0.0.1:"), "{shown}");
+        assert!(!shown.contains("hidden"), "{shown}");
+    }
 }

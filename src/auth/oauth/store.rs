@@ -1,16 +1,17 @@
 //! Where tokens rest: one file for each server and profile, for the owner alone, one process at a
 //! time.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ring::digest;
 use serde::{Deserialize, Serialize};
-use tracing::warn;
+use tracing::{debug, warn};
 use url::Url;
 
+use super::address::Reach;
 use super::identity::{Identity, Proof};
 use super::token::{Stored, Token};
 use crate::secret::Secret;
@@ -27,11 +28,25 @@ pub(super) struct Store {
 pub(super) struct Kept {
     /// Whose client and token they are; those of another authorization server are no good.
     pub(super) issuer: Option<String>,
+    /// A client that was registered on the spot; never one that is configured.
     pub(super) identity: Option<Identity>,
+    /// The client that the token was given to, where that is known.
+    pub(super) holder: Option<Holder>,
     pub(super) token: Option<Token>,
     pub(super) token_endpoint: Option<String>,
     pub(super) revocation_endpoint: Option<String>,
     pub(super) resource: Option<String>,
+    /// The authorization server does not want to be told what a token is for.
+    pub(super) without_resource: bool,
+    /// How near the server was when there was a login: nothing that it has named may be nearer.
+    pub(super) near: Option<Reach>,
+}
+
+/// A client, without anything that proves who it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Holder {
+    pub(super) id: String,
+    pub(super) proof: Proof,
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -46,14 +61,43 @@ struct OnDisk {
     token_endpoint: Option<String>,
     revocation_endpoint: Option<String>,
     resource: Option<String>,
+    without_resource: bool,
+    server_is: Option<String>,
+    token_client_id: Option<String>,
+    token_client_proof: Option<String>,
     token: Option<Stored>,
 }
 
 /// Held by one process at a time.
 #[derive(Debug)]
 pub(super) struct Lock {
-    /// Closing it is what unlocks it.
+    /// Closing it is what unlocks it. `None`: there is nothing that could be shared.
     _file: Option<File>,
+}
+
+/// Another process still has the lock.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Held;
+
+/// What became of one try for the lock.
+#[derive(Debug)]
+enum Try {
+    Locked(File),
+    Held,
+    /// There are no locks here, or no files.
+    Impossible(io::Error),
+}
+
+/// The page of a login, for other processes to see; gone when this is dropped.
+#[derive(Debug)]
+pub(super) struct PageNote(Option<PathBuf>);
+
+impl Drop for PageNote {
+    fn drop(&mut self) {
+        if let Some(file) = &self.0 {
+            let _ = std::fs::remove_file(file);
+        }
+    }
 }
 
 /// How often a lock that another process holds is tried for.
@@ -70,23 +114,50 @@ impl Store {
         Self { file: folder.map(|folder| folder.join("tokens").join(format!("{name}.json"))) }
     }
 
-    /// Waits until no other process has it.
-    pub(super) async fn lock(&self, patience: Duration) -> Lock {
-        let Some(file) = &self.file else { return Lock { _file: None } };
+    /// Waits until no other process has it. Where there can be no lock, there is one for the asking:
+    /// a home without them is no reason to be without tokens.
+    pub(super) async fn lock(&self, patience: Duration) -> Result<Lock, Held> {
+        let Some(file) = &self.file else { return Ok(Lock { _file: None }) };
         let locking = async {
             loop {
                 let opened = private(file).and_then(|()| open(&file.with_extension("lock"), false));
-                match opened {
-                    Ok(lock) if lock.try_lock().is_ok() => return Some(lock),
-                    Ok(_) => tokio::time::sleep(TRIES).await,
-                    Err(error) => {
+                match attempt(opened, File::try_lock) {
+                    Try::Locked(lock) => {
+                        // Of a process that did not come to its end.
+                        let _ = std::fs::remove_file(file.with_extension("page"));
+                        return Some(lock);
+                    }
+                    Try::Held => tokio::time::sleep(TRIES).await,
+                    Try::Impossible(error) => {
                         warn!("tokens cannot be kept in {}: {error}", file.display());
                         return None;
                     }
                 }
             }
         };
-        Lock { _file: tokio::time::timeout(patience, locking).await.ok().flatten() }
+        let locked = tokio::time::timeout(patience, locking).await;
+        locked.map(|file| Lock { _file: file }).map_err(|_| Held)
+    }
+
+    /// Shows other processes where a person has to log in. Only for whoever has the lock.
+    pub(super) fn note_page(&self, page: &Url) -> PageNote {
+        let Some(file) = self.page_file() else { return PageNote(None) };
+        let _ = std::fs::remove_file(&file);
+        let written = open(&file, true).and_then(|mut f| f.write_all(page.as_str().as_bytes()));
+        if let Err(error) = written {
+            debug!("the page cannot be shown to other processes: {error}");
+        }
+        PageNote(Some(file))
+    }
+
+    /// Where a person has to log in, if the process that has the lock says so.
+    pub(super) fn page(&self) -> Option<Url> {
+        let text = std::fs::read_to_string(self.page_file()?).ok()?;
+        Url::parse(&text).ok()
+    }
+
+    fn page_file(&self) -> Option<PathBuf> {
+        self.file.as_ref().map(|file| file.with_extension("page"))
     }
 
     /// What is kept; a damaged file is as good as none.
@@ -129,6 +200,18 @@ impl Store {
 
     pub(super) fn path(&self) -> Option<&Path> {
         self.file.as_deref()
+    }
+}
+
+fn attempt(opened: io::Result<File>, lock: impl Fn(&File) -> Result<(), TryLockError>) -> Try {
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) => return Try::Impossible(error),
+    };
+    match lock(&file) {
+        Ok(()) => Try::Locked(file),
+        Err(TryLockError::WouldBlock) => Try::Held,
+        Err(TryLockError::Error(error)) => Try::Impossible(error),
     }
 }
 
@@ -177,6 +260,10 @@ impl OnDisk {
             token_endpoint: kept.token_endpoint.clone(),
             revocation_endpoint: kept.revocation_endpoint.clone(),
             resource: kept.resource.clone(),
+            without_resource: kept.without_resource,
+            server_is: kept.near.map(|near| near.name().to_owned()),
+            token_client_id: kept.holder.as_ref().map(|holder| holder.id.clone()),
+            token_client_proof: kept.holder.as_ref().map(|h| h.proof.name().to_owned()),
             token: kept.token.as_ref().map(Stored::from),
         }
     }
@@ -184,20 +271,25 @@ impl OnDisk {
 
 impl From<OnDisk> for Kept {
     fn from(disk: OnDisk) -> Self {
-        let proof = disk.client_proof.as_deref().and_then(Proof::of).unwrap_or(Proof::Nothing);
+        let proof = |name: Option<&str>| name.and_then(Proof::of).unwrap_or(Proof::Nothing);
         let secret = disk.client_secret.map(Secret::new);
         Self {
             issuer: disk.issuer,
             identity: disk.client_id.map(|id| Identity {
                 id,
                 secret,
-                proof,
+                proof: proof(disk.client_proof.as_deref()),
                 port: disk.client_port,
             }),
+            holder: disk
+                .token_client_id
+                .map(|id| Holder { id, proof: proof(disk.token_client_proof.as_deref()) }),
             token: disk.token.map(Token::from),
             token_endpoint: disk.token_endpoint,
             revocation_endpoint: disk.revocation_endpoint,
             resource: disk.resource,
+            without_resource: disk.without_resource,
+            near: disk.server_is.as_deref().and_then(Reach::named),
         }
     }
 }
@@ -221,7 +313,10 @@ mod tests {
         Kept {
             issuer: Some("https://as".into()),
             identity: Some(identity),
+            holder: Some(Holder { id: "i".into(), proof: Proof::Post }),
             token: Token::read(&answer, Some("x"), SystemTime::now()),
+            without_resource: true,
+            near: Some(Reach::Private),
             ..Kept::default()
         }
     }
@@ -234,6 +329,9 @@ mod tests {
         let read = store.read();
         assert_eq!(read.token, kept().token);
         assert_eq!(read.identity, kept().identity);
+        assert_eq!(read.holder, kept().holder);
+        assert!(read.without_resource);
+        assert_eq!(read.near, Some(Reach::Private));
         let other = Store::new(Some(folder.path()), &server(), "work");
         assert!(other.read().token.is_none(), "another account");
         #[cfg(unix)]
@@ -260,10 +358,39 @@ mod tests {
     async fn two_do_not_hold_it_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(Some(folder.path()), &server(), "");
-        let first = store.lock(Duration::from_secs(5)).await;
+        let first = store.lock(Duration::from_secs(5)).await.unwrap();
         let soon = Duration::from_millis(120);
-        assert!(store.lock(soon).await._file.is_none());
+        assert_eq!(store.lock(soon).await.unwrap_err(), Held);
+        assert!(first._file.is_some());
         drop(first);
-        assert!(store.lock(soon).await._file.is_some());
+        assert!(store.lock(soon).await.unwrap()._file.is_some());
+    }
+
+    #[tokio::test]
+    async fn where_there_are_no_locks_nobody_waits_for_one() {
+        let file = || Ok(tempfile::tempfile().unwrap());
+        let none = |_: &File| Err(TryLockError::Error(io::ErrorKind::Unsupported.into()));
+        assert!(matches!(attempt(file(), none), Try::Impossible(_)));
+        assert!(matches!(attempt(file(), |_| Err(TryLockError::WouldBlock)), Try::Held));
+        assert!(matches!(
+            attempt(Err(io::ErrorKind::NotFound.into()), |_| Ok(())),
+            Try::Impossible(_)
+        ));
+        let blocked = tempfile::NamedTempFile::new().unwrap();
+        let store = Store::new(Some(blocked.path()), &server(), "");
+        let lock = tokio::time::timeout(Duration::from_secs(5), store.lock(Duration::MAX)).await;
+        assert!(lock.expect("at once").unwrap()._file.is_none());
+    }
+
+    #[test]
+    fn others_see_the_page_while_the_login_lasts() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(Some(folder.path()), &server(), "");
+        store.write(&server(), &kept());
+        let page = Url::parse("https://as/authorize?state=x").unwrap();
+        let note = store.note_page(&page);
+        assert_eq!(Store::new(Some(folder.path()), &server(), "").page(), Some(page));
+        drop(note);
+        assert_eq!(store.page(), None);
     }
 }

@@ -15,12 +15,24 @@ pub(super) struct Token {
     pub(super) access: Secret,
     pub(super) refresh: Option<Secret>,
     pub(super) expires: Option<SystemTime>,
+    /// How long it was good when it was given out.
+    pub(super) lifetime: Option<Duration>,
     /// What it is good for, in the words of the provider or else of the request.
     pub(super) scope: Option<String>,
 }
 
-/// The form in which it is stored.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+/// How near to its end a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Age {
+    Fresh,
+    /// It can be used, and should be renewed meanwhile.
+    Ageing,
+    /// It should be renewed first: a request takes its time, and clocks differ.
+    Old,
+}
+
+/// The form in which it is stored. It is never shown.
+#[derive(Clone, Deserialize, Serialize)]
 pub(super) struct Stored {
     access_token: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,6 +40,9 @@ pub(super) struct Stored {
     /// Seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_at: Option<u64>,
+    /// Seconds, when it was given out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_in: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scope: Option<String>,
 }
@@ -41,18 +56,34 @@ impl Token {
             Value::String(text) => text.parse().ok(),
             _ => None,
         };
-        let lifetime = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let lifetime = seconds
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            // One that is over at once is of no use to anybody: nothing was said, then.
+            .filter(|lifetime| !lifetime.is_zero())
+            .map(|lifetime| lifetime.min(limits::LONGEST_PAUSE * 365));
         Some(Self {
             access: Secret::new(text("access_token")?),
             refresh: text("refresh_token").map(Secret::new),
-            expires: lifetime.map(|lifetime| now + lifetime.min(limits::LONGEST_PAUSE * 365)),
+            expires: lifetime.map(|lifetime| now + lifetime),
+            lifetime,
             scope: text("scope").or(asked).map(str::to_owned),
         })
     }
 
-    /// Whether it should be renewed: a request takes its time, and clocks differ.
-    pub(super) fn is_old(&self, now: SystemTime) -> bool {
-        self.expires.is_some_and(|expires| expires <= now + limits::TOKEN_SKEW)
+    /// How near to its end it is at `now`. A short life is not spent on being renewed: half of it
+    /// is for use, whatever comes.
+    pub(super) fn age(&self, now: SystemTime) -> Age {
+        let Some(expires) = self.expires else { return Age::Fresh };
+        let lifetime = self.lifetime.unwrap_or(Duration::MAX);
+        let skew = limits::TOKEN_SKEW.min(lifetime / 2);
+        let left = expires.duration_since(now).unwrap_or_default();
+        if left <= skew {
+            Age::Old
+        } else if left <= skew + skew.min(lifetime / 4) {
+            Age::Ageing
+        } else {
+            Age::Fresh
+        }
     }
 
     /// A provider that does not send a new refresh token means the old one.
@@ -74,6 +105,7 @@ impl From<&Token> for Stored {
             access_token: token.access.reveal().to_owned(),
             refresh_token: token.refresh.as_ref().map(|secret| secret.reveal().to_owned()),
             expires_at: token.expires.map(seconds),
+            expires_in: token.lifetime.map(|lifetime| lifetime.as_secs()),
             scope: token.scope.clone(),
         }
     }
@@ -84,7 +116,10 @@ impl From<Stored> for Token {
         Self {
             access: Secret::new(stored.access_token),
             refresh: stored.refresh_token.map(Secret::new),
-            expires: stored.expires_at.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds)),
+            expires: stored
+                .expires_at
+                .and_then(|at| UNIX_EPOCH.checked_add(Duration::from_secs(at))),
+            lifetime: stored.expires_in.map(Duration::from_secs),
             scope: stored.scope,
         }
     }
@@ -104,16 +139,36 @@ mod tests {
             let token = Token::read(&answer, Some("x"), now).unwrap();
             assert_eq!(token.expires, Some(now + Duration::from_secs(3600)));
             assert_eq!(token.scope.as_deref(), Some("x"));
-            assert!(!token.is_old(now) && token.is_old(now + Duration::from_secs(3580)));
+            assert_eq!(token.age(now), Age::Fresh);
+            assert_eq!(token.age(now + Duration::from_secs(3580)), Age::Old);
         }
-        for expires_in in [json!(null), json!(-5), json!("soon"), json!(1e300)] {
+        for expires_in in [json!(null), json!(-5), json!(0), json!("soon"), json!(1e300)] {
             let answer = json!({"access_token": "a", "expires_in": expires_in, "scope": "y"});
             let token = Token::read(&answer, Some("x"), now).unwrap();
             assert_eq!(token.scope.as_deref(), Some("y"));
-            assert!(!token.is_old(now));
+            assert_eq!(token.age(now), Age::Fresh);
         }
         assert_eq!(Token::read(&json!({"access_token": ""}), None, now), None);
         assert_eq!(Token::read(&json!("<html>"), None, now), None);
+    }
+
+    #[test]
+    fn a_short_life_is_used_for_its_half() {
+        let now = SystemTime::now();
+        for (lifetime, ageing, old) in [(20, 5, 10), (2, 0, 1), (60, 15, 30), (3600, 3540, 3570)] {
+            let answer = json!({"access_token": "a", "expires_in": lifetime});
+            let token = Token::read(&answer, None, now).unwrap();
+            let age = |seconds| token.age(now + Duration::from_millis(seconds * 1000 + 600));
+            assert_eq!(age(old), Age::Old, "{lifetime}");
+            assert_eq!(age(old - 1), Age::Ageing, "{lifetime}");
+            if ageing > 0 {
+                assert_eq!(age(ageing - 1), Age::Fresh, "{lifetime}");
+            }
+            assert_ne!(token.age(now), Age::Old, "{lifetime}");
+            let again = Token::from(Stored::from(&token));
+            assert_eq!(again.age(now + Duration::from_secs(old + 1)), Age::Old);
+            assert_ne!(again.age(now), Age::Old);
+        }
     }
 
     #[test]

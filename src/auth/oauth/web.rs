@@ -1,5 +1,6 @@
 //! Asks authorization servers: short questions, within limits of time and size.
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::{Bytes, BytesMut};
@@ -10,10 +11,11 @@ use serde_json::Value;
 use tracing::debug;
 use url::Url;
 
+use super::address::{self, Reach};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, edit, reply};
-use crate::net::{Call, Content, Endpoint, HttpClient, Options, Progress};
+use crate::net::{Addresses, Call, Content, Endpoint, HttpClient, Options, Progress, peer};
 use crate::secret::shown;
 use crate::wire::{header, media};
 
@@ -23,18 +25,46 @@ pub(super) struct Web {
     options: Options,
     /// Made when the first question is asked: most servers want no login.
     client: OnceLock<HttpClient>,
+    /// For the MCP server alone, whose address the user has named.
+    door: OnceLock<HttpClient>,
+    /// How near the MCP server is: whatever it names must not be nearer.
+    near: Arc<AtomicU8>,
 }
 
 /// A body as a form has it.
 pub(super) type Form = Vec<(&'static str, String)>;
 
 impl Web {
-    pub(super) fn new(options: Options) -> Self {
-        Self { options, client: OnceLock::new() }
+    /// For what `server` names.
+    pub(super) fn new(options: Options, server: &Url) -> Self {
+        let near = Arc::new(AtomicU8::new(address::reach(server) as u8));
+        let (client, door) = (OnceLock::new(), OnceLock::new());
+        Self { options, client, door, near }
     }
 
+    /// How near the MCP server is, as far as that is known.
+    pub(super) fn near(&self) -> Reach {
+        Reach::of_number(self.near.load(Ordering::Relaxed))
+    }
+
+    /// Where the MCP server turned out to be: a name says nothing about it.
+    pub(super) fn is_near(&self, reach: Reach) {
+        self.near.store(reach as u8, Ordering::Relaxed);
+    }
+
+    /// Goes to where the server may send us: by name, too.
     fn client(&self) -> &HttpClient {
-        self.client.get_or_init(|| HttpClient::new(&self.options))
+        self.client.get_or_init(|| {
+            let near = Arc::clone(&self.near);
+            let addresses = Addresses::only(move |ip| {
+                address::of_address(ip) <= Reach::of_number(near.load(Ordering::Relaxed))
+            });
+            HttpClient::new(&Options { addresses, ..self.options.clone() })
+        })
+    }
+
+    fn door(&self) -> &HttpClient {
+        self.door.get_or_init(|| HttpClient::new(&self.options))
     }
 
     /// A document, if there is one at `url` that can be read.
@@ -68,9 +98,11 @@ impl Web {
         let (endpoint, progress) = (Arc::new(Endpoint::new(server)?), Progress::default());
         let method = Method::POST;
         let call = Call { method, endpoint, headers, body, urgent: false, progress };
-        let response =
-            tokio::time::timeout(limits::LOGIN_QUESTION, self.client().send(&call)).await;
+        let response = tokio::time::timeout(limits::LOGIN_QUESTION, self.door().send(&call)).await;
         let response = response.map_err(|_| late(server))??;
+        if let Some(ip) = peer(&response) {
+            self.is_near(address::of_address(ip));
+        }
         Ok((response.status(), response.headers().clone()))
     }
 
@@ -104,6 +136,10 @@ impl Web {
     ) -> Result<(StatusCode, Value), Error> {
         let (status, body) = self.ask(Method::POST, url, headers, body).await?;
         let value = serde_json::from_slice(&body).unwrap_or_else(|_| {
+            if status.is_success() {
+                // It may hold a token, in a form that we do not understand.
+                return Value::Null;
+            }
             // Not repeated beyond its beginning: it is a stranger's web page, most likely.
             let text = String::from_utf8_lossy(&body[..body.len().min(limits::ERROR_TEXT)]);
             Value::String(edit::excerpt(&text, limits::LOGIN_TEXT))
@@ -142,7 +178,8 @@ impl Web {
             Ok((parts.status, collected.freeze()))
         };
         match tokio::time::timeout(limits::LOGIN_QUESTION, asking).await {
-            Ok(answer) => answer.map_err(Error::not_delivered),
+            // Whatever is wrong with them, the MCP server is there.
+            Ok(answer) => answer.map_err(|e| Error { kind: Kind::Login, ..e.not_delivered() }),
             Err(_) => Err(late(url)),
         }
     }
@@ -151,4 +188,54 @@ impl Web {
 fn late(url: &Url) -> Error {
     let message = format!("{} did not answer in time", shown(url));
     Error::new(Kind::Login, message).not_delivered()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_name_that_leads_into_a_private_network_is_refused_where_it_is_resolved() {
+        // peers c 6: metadata that sends us into our own network
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = Url::parse("https://mcp.example.com/mcp").unwrap();
+        let web = Web::new(Options::default(), &server);
+        // A name as good as any that a name server resolves to this address.
+        let place = Url::parse(&format!("http://localhost:{port}/token")).unwrap();
+        let error = web.form(&place, &Vec::new(), None).await.unwrap_err();
+        assert_eq!(error.kind, Kind::Login);
+        assert!(error.message.contains("private network"), "{error}");
+        assert!(web.document::<Value>(&place).await.is_none());
+        let silence = std::time::Duration::from_millis(100);
+        assert!(tokio::time::timeout(silence, listener.accept()).await.is_err(), "nobody came");
+        // A server of this machine may send us there, also if only its address shows where it is.
+        web.is_near(address::of_address(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        let asking = tokio::spawn(async move { web.form(&place, &Vec::new(), None).await.is_ok() });
+        assert!(listener.accept().await.is_ok());
+        asking.abort();
+    }
+
+    #[tokio::test]
+    async fn the_address_that_answers_shows_how_near_the_server_is() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = Url::parse(&format!("http://127.0.0.1:{port}/mcp")).unwrap();
+        let web = Web::new(Options::default(), &server);
+        web.is_near(Reach::Public);
+        let answering = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await;
+            let answer = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(answer).await.unwrap();
+        });
+        assert_eq!(web.knock(&server).await.unwrap().0, StatusCode::UNAUTHORIZED);
+        answering.await.unwrap();
+        assert_eq!(web.near(), Reach::Loopback);
+    }
 }

@@ -8,6 +8,7 @@ use http::{HeaderMap, Response, StatusCode};
 use url::Url;
 
 use super::Context;
+use super::events::{timeout, too_large};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Message, edit, peek};
@@ -112,6 +113,31 @@ impl Collected {
 
     pub(super) fn finish(self) -> Bytes {
         if self.rest.is_empty() { self.first } else { self.rest.freeze() }
+    }
+}
+
+/// The whole body of a JSON answer; `limit` is for the silence between two pieces of it.
+pub(super) async fn whole(
+    mut body: Content,
+    context: &Context,
+    limit: Option<Duration>,
+) -> Result<Bytes, Error> {
+    let expected = body.expected();
+    let max = context.settings.max_message;
+    let mut collected = Collected::default();
+    loop {
+        let piece = body.next(context.endpoint.url());
+        let piece = match limit {
+            None => piece.await?,
+            Some(limit) => tokio::time::timeout(limit, piece)
+                .await
+                .map_err(|_| timeout("Request timeout", limit))??,
+        };
+        let Some(piece) = piece else { return Ok(collected.finish()) };
+        if collected.len() + piece.len() > max {
+            return Err(too_large(max));
+        }
+        collected.push(piece, expected);
     }
 }
 

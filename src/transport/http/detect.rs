@@ -7,6 +7,7 @@ use super::answer::Refusal;
 use super::heeding::Report;
 use super::legacy_sse::{self, First};
 use super::post::Exchange;
+use crate::auth::Login;
 use crate::error::{Error, Kind};
 
 /// Which transport to speak.
@@ -25,7 +26,7 @@ impl Exchange {
     /// `initialize` was refused: perhaps the server wants to be asked in the older way.
     pub(super) async fn try_older_transport(&mut self, refusal: &Refusal) -> Result<(), Error> {
         let headers = self.post.session.stream_headers();
-        match legacy_sse::open(&self.context, headers, First::Address).await {
+        match legacy_sse::open(&self.context, headers, First::Address, Login::Allowed).await {
             Ok(stream) => {
                 let ticket = self.post.ticket;
                 let report = Report::IsLegacySse { ticket, stream };

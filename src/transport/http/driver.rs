@@ -15,6 +15,7 @@ use super::gate::{INITIALIZED, Lane, Outgoing};
 use super::heeding::Report;
 use super::legacy_sse::Takeover;
 use super::line::Line;
+use super::modern::Written;
 use super::post::{self, Post};
 use super::session::Session;
 use super::{Context, Manner, legacy_sse, stream};
@@ -187,16 +188,17 @@ impl Driver {
     fn launch(&mut self, outgoing: Outgoing, lane: Lane) {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
+        self.context.stir();
         let rules = self.session.rules_for(&outgoing);
-        let headers = self.session.post_headers(&outgoing);
-        let body = outgoing.message.bytes().clone();
+        let Written { headers, body, mirrored } = self.context.written(&self.session, &outgoing);
         let mut call = self.context.call(Method::POST, headers, body);
         call.urgent = self.is_urgent(&outgoing, lane);
         let progress = call.progress.clone();
         let unwanted = Flag::default();
         let post = Post {
             ticket,
-            message: outgoing.message.clone(),
+            outgoing: outgoing.clone(),
+            mirrored,
             progress: progress.clone(),
             unwanted: unwanted.clone(),
             rules,
@@ -287,7 +289,7 @@ impl Driver {
 
     async fn goodbye(&self, id: &HeaderValue, limit: Duration) {
         let call = self.delete(id);
-        match timeout(limit, self.context.send(call, Manner::aside())).await {
+        match timeout(limit, self.context.send(call, Manner::leaving())).await {
             Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
             Ok(Err(error)) => {
                 debug!("the session was not deleted: {}", self.context.scrubbed(error));

@@ -177,6 +177,17 @@ fn skipped(malformed: &Malformed, is_message: bool) {
     }
 }
 
+/// S1-15: the request with this id has no answer, and there will be none.
+pub(super) fn no_response(id: &str) -> Error {
+    Error::new(Kind::NoResponse, format!("No response received for request ID {id}"))
+}
+
+/// The same, because the connection broke.
+pub(super) fn lost_response(id: &str, cause: &Error) -> Error {
+    let reason = cause.reason.as_ref().unwrap_or(&cause.message);
+    Error { kind: Kind::Closed, ..no_response(id).because(reason) }
+}
+
 /// The error for silence (S1-34).
 pub(super) fn timeout(what: &str, limit: Duration) -> Error {
     Error::new(Kind::Timeout, format!("{what} after {}ms", limit.as_millis()))

@@ -1,9 +1,11 @@
 //! Decides which message may leave now: the handshake in line, then as many at once as allowed.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::message::{Head, Id, Message};
 use crate::revision::Envelope;
+use crate::transport::Share;
 
 /// A message on its way out, and the envelope that makes it a modern one.
 #[derive(Clone, Debug)]
@@ -14,6 +16,8 @@ pub(super) struct Outgoing {
     pub(super) order: u64,
     /// How many times its session was lost under it.
     pub(super) losses: u8,
+    /// It is counted for as long as it is here, if it gets no answer.
+    pub(super) _share: Option<Arc<Share>>,
 }
 
 impl Outgoing {
@@ -279,7 +283,7 @@ mod tests {
         let text = format!(r#"{{"jsonrpc":"2.0",{member}"method":"{method}"}}"#);
         let message = Message::parse(Bytes::from(text)).expect("a message");
         let order = id.map_or(u64::MAX, u64::from);
-        Outgoing { message, envelope: None, order, losses: 0 }
+        Outgoing { message, envelope: None, order, losses: 0, _share: None }
     }
 
     fn modern(method: &str, id: u32) -> Outgoing {

@@ -51,7 +51,8 @@ impl Driver {
             }
             Report::GivenUp { notice } => self.tell(notice),
             Report::Settled { ticket, well, session_id, failure } => {
-                if let Some(id) = session_id {
+                // Most answers name the session that is known: nothing is copied for these.
+                if let Some(id) = session_id.filter(|_| self.session.would_adopt()) {
                     Arc::make_mut(&mut self.session).adopt(id);
                 }
                 let flight = self.settle(ticket)?;

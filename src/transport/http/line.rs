@@ -34,7 +34,8 @@ impl Line {
     /// A message with its place in the order in which they came.
     pub(super) fn outgoing(&mut self, message: Message, envelope: Option<Envelope>) -> Outgoing {
         self.next_order += 1;
-        Outgoing { message, envelope, order: self.next_order, losses: 0 }
+        let _share = self.context.held.hold(&message);
+        Outgoing { message, envelope, order: self.next_order, losses: 0, _share }
     }
 
     /// Nothing more comes: nobody waits for answers any more.

@@ -9,20 +9,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tracing::debug;
 use url::Url;
 
-use super::{Ends, Incoming, Link, channel, spawn};
-use crate::auth::Credentials;
+use super::{Ends, Held, Incoming, Link, channel, spawn};
+use crate::auth::{Credentials, Login};
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
-use crate::message::Message;
+use crate::message::{Head, Message};
 use crate::net::{self, Call, Content, Endpoint, HttpClient, Jar, Progress};
 use crate::secret::{Scrubber, Secret, shown};
 use crate::traffic::{self, Recovery};
 
 mod answer;
+#[cfg(test)]
+mod asleep;
 mod detect;
 mod driver;
 mod events;
@@ -30,10 +32,12 @@ mod gate;
 mod heeding;
 mod legacy_sse;
 mod line;
+mod listen;
 mod log;
-
+mod modern;
 mod post;
 mod reading;
+mod remedy;
 mod session;
 mod stream;
 
@@ -41,6 +45,7 @@ use answer::Refusal;
 pub use detect::Transport;
 use driver::Driver;
 use events::timeout;
+use modern::Learnt;
 pub use session::basic_authorization;
 
 /// All that a link to a server needs to know.
@@ -114,13 +119,8 @@ impl Settings {
 /// When the URL is not one that HTTP can carry.
 pub fn open(settings: Settings) -> Result<Link, Error> {
     let endpoint = Arc::new(Endpoint::new(&settings.url)?);
-    Ok(spawn(|Ends { outgoing, incoming, .. }| {
-        let client = HttpClient::new(&settings.net);
-        let (is_away, is_decided) = (AtomicBool::new(false), AtomicBool::new(false));
-        let cookies = settings.cookies.then(Mutex::default);
-        let context =
-            Context { client, endpoint, settings, incoming, is_away, cookies, is_decided };
-        let context = Arc::new(context);
+    Ok(spawn(|Ends { outgoing, incoming, held, .. }| {
+        let context = Arc::new(Context::new(settings, endpoint, incoming, held));
         async move {
             let logins = context.settings.credentials.as_ref().and_then(|c| c.pending());
             let Some(logins) = logins else { return drive(context, outgoing).await };
@@ -165,18 +165,39 @@ struct Manner {
     /// What it is, for the error when that is over.
     what: &'static str,
     /// Whether a person may be asked to log in for it.
-    may_log_in: bool,
+    login: Login,
 }
 
 impl Manner {
-    /// Within `limit`.
+    /// Within `limit`; nobody is bothered for it.
     fn within(limit: Option<Duration>, what: &'static str) -> Self {
-        Self { limit, what, may_log_in: true }
+        Self { limit, what, login: Login::Never }
     }
 
-    /// Nobody is bothered for it.
+    /// Without a limit of its own.
     fn aside() -> Self {
-        Self { limit: None, what: "Request", may_log_in: false }
+        Self::within(None, "Request")
+    }
+
+    /// On the way out: nothing is begun for it.
+    fn leaving() -> Self {
+        Self { login: Login::Leaving, ..Self::aside() }
+    }
+
+    /// A person may be asked to log in for it: somebody waits for an answer.
+    fn with_login(self) -> Self {
+        Self { login: Login::Allowed, ..self }
+    }
+
+    /// The same for those messages only that are worth it. A probe opens no browser (C5, C22), and
+    /// neither does what the client has not asked a person's question with.
+    fn with_login_for(self, message: &Message) -> Self {
+        match message.head() {
+            Head::Request { method, .. } if !matches!(&**method, "server/discover" | "ping") => {
+                self.with_login()
+            }
+            _ => self,
+        }
     }
 }
 
@@ -188,15 +209,49 @@ struct Context {
     settings: Settings,
     /// To whoever holds the link.
     incoming: channel::Sender<Incoming>,
+    /// Counts what waits here without anybody who waits for its answer.
+    held: Held,
     /// The last word is that the server cannot be reached.
     is_away: AtomicBool,
+    /// Wakes those who wait for a server that cannot be reached.
+    is_back: Notify,
     /// Unless nobody wants them.
     cookies: Option<Mutex<Jar>>,
     /// The server is known to speak Streamable HTTP: no other transport is looked for.
     is_decided: AtomicBool,
+    /// Changes whenever there is a reason to think that the server can be reached now.
+    stirs: watch::Sender<()>,
+    /// What the answers of a modern server have taught.
+    learnt: Mutex<Learnt>,
 }
 
 impl Context {
+    fn new(
+        settings: Settings,
+        endpoint: Arc<Endpoint>,
+        incoming: channel::Sender<Incoming>,
+        held: Held,
+    ) -> Self {
+        Self {
+            client: HttpClient::new(&settings.net),
+            endpoint,
+            incoming,
+            held,
+            is_away: AtomicBool::new(false),
+            cookies: settings.cookies.then(Mutex::default),
+            is_decided: AtomicBool::new(false),
+            is_back: Notify::new(),
+            stirs: watch::Sender::default(),
+            learnt: Mutex::default(),
+            settings,
+        }
+    }
+
+    /// The client says something, or the server is back: whoever waits to try again need not.
+    fn stir(&self) {
+        self.stirs.send_replace(());
+    }
+
     /// A request to the endpoint.
     fn call(&self, method: Method, headers: HeaderMap, body: Bytes) -> Call {
         let endpoint = Arc::clone(&self.endpoint);
@@ -209,19 +264,22 @@ impl Context {
         let Some(credentials) = &self.settings.credentials else {
             return self.exchange(&call, manner).await;
         };
-        let mut granted = credentials.get().await?;
+        let mut granted = credentials.get(manner.login).await?;
         let mut refusals = Vec::new();
         loop {
             granted.apply(&mut call.headers);
             let response = self.exchange(&call, manner).await?;
             let status = response.status();
             let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            let is_hopeless = !manner.may_log_in && credentials.may_ask_a_person();
-            if !is_refusal || is_hopeless || refusals.contains(&status) {
+            if !is_refusal || refusals.contains(&status) {
                 return Ok(response);
             }
             refusals.push(status);
-            match credentials.after_refusal(&granted, status, response.headers()).await {
+            if let (Some(oauth), Some(peer)) = (credentials.oauth(), net::peer(&response)) {
+                oauth.met(peer);
+            }
+            let said = response.headers();
+            match credentials.after_refusal(&granted, status, said, manner.login).await {
                 Ok(None) => return Ok(response),
                 Ok(Some(renewed)) => granted = renewed,
                 Err(error) => return Err(self.refused_for_good(response, error).await),
@@ -289,7 +347,9 @@ impl Context {
     fn note_presence(&self) -> bool {
         let was_away = self.is_away.swap(false, Ordering::Relaxed);
         if was_away {
+            self.is_back.notify_waiters();
             traffic::recovery(Recovery::ServerBack, None);
+            self.stir();
         }
         was_away
     }

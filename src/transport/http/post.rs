@@ -9,17 +9,20 @@ use http::{HeaderValue, Response};
 use tokio::sync::mpsc;
 use tracing::debug;
 
-use super::answer::{Answer, Collected, Refusal, drain};
-use super::detect::allows_older_transport;
-use super::events::{timeout, too_large};
+use super::answer::{Answer, drain, whole};
+use super::events::{lost_response, no_response};
+use super::gate::Outgoing;
 use super::heeding::Report;
 use super::log::Direction;
+use super::modern::Params;
+use super::remedy::{Tried, is_modern_refusal};
 use super::session::Session;
 use super::{Context, Manner};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, edit, parse_each, peek, reply};
 use crate::net::{Call, Content, Flag, Progress};
+use crate::revision::subscription::Promise;
 use crate::revision::{Cancel, Revision};
 use crate::traffic;
 use crate::transport::Incoming;
@@ -29,7 +32,9 @@ use crate::wire::header;
 #[derive(Debug)]
 pub(super) struct Post {
     pub(super) ticket: u64,
-    pub(super) message: Message,
+    pub(super) outgoing: Outgoing,
+    /// The headers that repeat its arguments.
+    pub(super) mirrored: Params,
     /// Tells whether it has begun to leave.
     pub(super) progress: Progress,
     /// Raised when nobody wants its answer any more: the id may be in use again.
@@ -43,14 +48,14 @@ pub(super) struct Post {
 
 impl Post {
     /// The session's id, for logs.
-    fn session_id(&self) -> Option<&HeaderValue> {
+    pub(super) fn session_id(&self) -> Option<&HeaderValue> {
         self.session.id().filter(|_| self.rules.sessions)
     }
 }
 
 /// Sends the message and delivers what comes back.
 pub(super) async fn run(context: Arc<Context>, post: Post, call: Call) {
-    let limit = context.settings.timeouts.of(post.message.method());
+    let limit = context.settings.timeouts.of(post.outgoing.message.method());
     let mut exchange = Exchange {
         context,
         post,
@@ -59,8 +64,10 @@ pub(super) async fn run(context: Arc<Context>, post: Post, call: Call) {
         session_id: None,
         failure: None,
         last_word: None,
+        tried: Tried::default(),
+        promise: None,
     };
-    let (message, session) = (&exchange.post.message, exchange.post.session_id());
+    let (message, session) = (&exchange.post.outgoing.message, exchange.post.session_id());
     exchange.context.crossing(Direction::ToServer, message, session);
     match exchange.perform(call).await {
         Ok(()) => {}
@@ -82,29 +89,36 @@ pub(super) struct Exchange {
     /// Why it failed, for those who wait for it.
     failure: Option<Error>,
     /// What the server said of the lost session, if it turns out not to be about the session.
-    last_word: Option<Message>,
+    pub(super) last_word: Option<Message>,
+    /// What was done about refusals.
+    pub(super) tried: Tried,
+    /// What a subscription was promised.
+    pub(super) promise: Option<Promise>,
 }
 
 impl Exchange {
     /// The id, if the message is a request.
     pub(super) fn request_id(&self) -> Option<&Id> {
-        match self.post.message.head() {
+        match self.post.outgoing.message.head() {
             Head::Request { id, .. } => Some(id),
             _ => None,
         }
     }
 
-    fn is(&self, method: &str) -> bool {
-        self.request_id().is_some() && self.post.message.method() == Some(method)
+    pub(super) fn is(&self, method: &str) -> bool {
+        self.request_id().is_some() && self.post.outgoing.message.method() == Some(method)
     }
 
     /// Whether it begins something: then no session can have been lost under it.
-    fn opens(&self) -> bool {
+    pub(super) fn opens(&self) -> bool {
         self.is("initialize") || self.is("server/discover")
     }
 
-    async fn perform(&mut self, call: Call) -> Result<(), Error> {
-        let response = self.send(call).await?;
+    pub(super) async fn perform(&mut self, call: Call) -> Result<(), Error> {
+        let response = match self.send(call).await {
+            Err(error) if self.is_cut_subscription(&error) => return self.listen(None).await,
+            response => response?,
+        };
         let session_id = response.headers().get(header::SESSION_ID).cloned();
         self.session_id = session_id.filter(header::is_session_id);
         let wants_content = self.request_id().is_some();
@@ -114,6 +128,7 @@ impl Exchange {
         }
         match answer {
             Answer::Json(body) => self.read_json(body).await,
+            Answer::Events(body) if self.is_subscription() => self.listen(Some(body)).await,
             Answer::Events(body) => self.read_events(body).await,
             Answer::Accepted(body) => {
                 drain(body).await;
@@ -135,9 +150,7 @@ impl Exchange {
     /// Sends it; the first that gets through to a server that was away tells so.
     async fn attempt(&self, call: Call) -> Result<Response<Content>, Error> {
         let what = if self.request_id().is_some() { "Request" } else { "Notify" };
-        let manner = Manner::within(self.limit, what);
-        // A probe opens no browser (C5, C22).
-        let manner = Manner { may_log_in: !self.is("server/discover"), ..manner };
+        let manner = Manner::within(self.limit, what).with_login_for(&self.post.outgoing.message);
         let sending = self.context.send(call, manner);
         if !self.context.is_away.load(Ordering::Relaxed) {
             return sending.await;
@@ -167,31 +180,15 @@ impl Exchange {
         answer
     }
 
-    async fn tell_reached(&self) {
+    pub(super) async fn tell_reached(&self) {
         if self.context.note_presence() {
             let _ = self.context.incoming.send(Incoming::Reached).await;
         }
     }
 
-    async fn read_json(&mut self, mut body: Content) -> Result<(), Error> {
-        let expected = body.expected();
-        let max = self.context.settings.max_message;
-        let mut collected = Collected::default();
-        loop {
-            let piece = body.next(self.context.endpoint.url());
-            let piece = match self.limit {
-                None => piece.await?,
-                Some(limit) => tokio::time::timeout(limit, piece)
-                    .await
-                    .map_err(|_| timeout("Request timeout", limit))??,
-            };
-            let Some(piece) = piece else { break };
-            if collected.len() + piece.len() > max {
-                return Err(too_large(max));
-            }
-            collected.push(piece, expected);
-        }
-        self.deliver_body(collected.finish()).await
+    pub(super) async fn read_json(&mut self, body: Content) -> Result<(), Error> {
+        let body = whole(body, &self.context, self.limit).await?;
+        self.deliver_body(body).await
     }
 
     async fn deliver_body(&mut self, body: Bytes) -> Result<(), Error> {
@@ -223,45 +220,12 @@ impl Exchange {
         }
     }
 
-    async fn refused(&mut self, response: Response<Content>) -> Result<(), Error> {
-        let refusal = Refusal::read(response, &self.context).await;
-        let in_session = self.post.session_id().is_some() && !self.opens();
-        if in_session && refusal.tells_of_lost_session() {
-            let id = self.request_id();
-            self.last_word = refusal.json_rpc_error().zip(id).map(|(e, id)| edit::with_id(&e, id));
-            return Err(refusal.lost_session());
-        }
-        let Some(id) = self.request_id().cloned() else {
-            return Err(refusal.error());
-        };
-        if self.is("initialize") && self.context.may_be_older() && allows_older_transport(&refusal)
-        {
-            return self.try_older_transport(&refusal).await;
-        }
-        let in_band = refusal.json_rpc_error();
-        if self.is("server/discover") && refusal.status().is_client_error() {
-            // C22: whoever refuses the question is a legacy server.
-            let modern = in_band.filter(is_modern_refusal);
-            let answer = modern.map_or_else(
-                || reply::method_not_found(&id, "server/discover"),
-                |answer| edit::with_id(&answer, &id),
-            );
-            self.deliver(answer).await;
-            return Ok(());
-        }
-        match in_band {
-            // C23: whatever id it has, it is the answer to this POST.
-            Some(answer) => {
-                self.deliver(edit::with_id(&answer, &id)).await;
-                Ok(())
-            }
-            None => Err(refusal.error()),
-        }
-    }
-
     /// Hands a message over, and notes if it is the answer that was waited for.
     pub(super) async fn deliver(&mut self, message: Message) {
-        let (message, answers) = self.claim(message);
+        let (mut message, answers) = self.claim(message);
+        if answers && self.post.outgoing.envelope.is_some() && self.is("tools/list") {
+            message = self.context.heed_tools(&self.post.outgoing.message, message);
+        }
         if answers && self.post.unwanted.is_raised() {
             return debug!(?message, "an answer that nobody wants was dropped");
         }
@@ -327,7 +291,7 @@ impl Exchange {
             let notice = reply::cancelled(id, &error.message);
             let _ = self.post.reports.send(Report::GivenUp { notice }).await;
         }
-        let message = self.post.message.clone();
+        let message = self.post.outgoing.message.clone();
         let _ = self.context.incoming.send(Incoming::Failed { message, error }).await;
     }
 
@@ -360,24 +324,12 @@ impl Exchange {
         let _ = self.post.reports.send(Report::Settled { ticket, well, session_id, failure }).await;
     }
 
-    /// S1-15
     pub(super) fn no_response(&self) -> Error {
-        let id = self.request_id().map_or("null", Id::as_json);
-        Error::new(Kind::NoResponse, format!("No response received for request ID {id}"))
+        no_response(self.request_id().map_or("null", Id::as_json))
     }
 
     /// The same, because the connection broke.
     pub(super) fn lost(&self, cause: &Error) -> Error {
-        let reason = cause.reason.as_ref().unwrap_or(&cause.message);
-        Error { kind: Kind::Closed, ..self.no_response().because(reason) }
-    }
-}
-
-/// Errors that only a modern server writes; to all others `server/discover` is unknown.
-fn is_modern_refusal(answer: &Message) -> bool {
-    match peek::error_code(answer) {
-        Some((-32022, supported)) => supported.iter().any(|name| Revision::is_modern(name)),
-        Some((code, _)) => matches!(code, -32021 | -32020),
-        None => false,
+        lost_response(self.request_id().map_or("null", Id::as_json), cause)
     }
 }

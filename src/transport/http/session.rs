@@ -85,11 +85,16 @@ impl Session {
         self.refresh();
     }
 
-    /// An answer to another message named a session: taken only if there is none (C14).
+    /// Whether a session that the answer to another message names would be taken: only if there is
+    /// none (C14), and once there was a handshake, only another one counts.
+    pub(super) fn would_adopt(&self) -> bool {
+        !self.has_begun && self.id.is_none()
+    }
+
+    /// An answer to another message named a session.
     pub(super) fn adopt(&mut self, id: HeaderValue) {
-        // Once there was a handshake, only another one counts.
-        if !self.has_begun {
-            self.id.get_or_insert(id);
+        if self.would_adopt() {
+            self.id = Some(id);
             self.refresh();
         }
     }
@@ -182,7 +187,7 @@ mod tests {
     fn outgoing(text: &'static str) -> Outgoing {
         let message = Message::parse(Bytes::from_static(text.as_bytes())).expect("a message");
         let envelope = Envelope::of(&message);
-        Outgoing { message, envelope, order: 0, losses: 0 }
+        Outgoing { message, envelope, order: 0, losses: 0, _share: None }
     }
 
     fn session() -> Session {

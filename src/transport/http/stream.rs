@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
 use super::answer::{Answer, Refusal};
@@ -34,11 +34,22 @@ enum Opened {
     Later,
     /// Not now; soon, perhaps.
     Soon,
+    /// Not now, because too much is asked of the server already.
+    Busy,
     /// Somebody is there and says nothing. So does a proxy that keeps the head of an answer back
     /// until there is something to send with it: nginx, if it buffers.
     Silent,
     /// There is nobody.
     Unreachable,
+}
+
+/// Why a stream is read no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// By the server, or by the network.
+    Elsewhere,
+    /// The machine has slept: it may look open and be dead.
+    Slept,
 }
 
 /// Keeps the server's own stream open until the task is dropped, or the server has none.
@@ -52,16 +63,26 @@ pub(super) async fn keep_open(
     let mut backoff = Backoff::default();
     let mut hasty = 0;
     let mut was_open = false;
+    let mut stirs = context.stirs.subscribe();
     let session = headers.get(header::SESSION_ID).cloned();
     loop {
         let since = Instant::now();
+        let sleeps = context.client.sleeps();
+        stirs.mark_unchanged();
         position.moved = false;
+        let mut can_be_hastened = true;
         match open(&context, resuming(&headers, &position), session.is_some()).await {
             Opened::Stream(body) => {
                 if std::mem::replace(&mut was_open, true) {
                     traffic::recovery(Recovery::StreamReopened, None);
                 }
-                read(&context, &reports, body, &mut position, session.as_ref()).await;
+                let slept = slept(&context, sleeps, &mut stirs);
+                let session = session.as_ref();
+                if read(&context, &reports, body, &mut position, session, slept).await
+                    == Ended::Slept
+                {
+                    continue;
+                }
                 if since.elapsed() > limits::STREAM_STEADY {
                     backoff.reset();
                     hasty = 0;
@@ -81,13 +102,46 @@ pub(super) async fn keep_open(
                 }
                 None => {}
             },
-            Opened::Later => backoff.slow_down(),
+            Opened::Later => {
+                backoff.slow_down();
+                can_be_hastened = false;
+            }
+            Opened::Busy => can_be_hastened = false,
             // It may have been open all the time: nothing grows that delays the next one.
             Opened::Silent => backoff.reset(),
             Opened::Soon | Opened::Unreachable => {}
         }
-        tokio::time::sleep(pause(&position, &mut backoff)).await;
+        let earliest = can_be_hastened.then(|| since + least_pause(&position));
+        rest(pause(&position, &mut backoff), earliest, &mut stirs).await;
     }
+}
+
+/// Waits for the next try; from `earliest` on, only until there is a reason to try now.
+async fn rest(pause: Duration, earliest: Option<Instant>, stirs: &mut watch::Receiver<()>) {
+    let stirred = async {
+        sleep_until(earliest.unwrap_or_else(Instant::now)).await;
+        stirs.changed().await.is_ok()
+    };
+    tokio::select! {
+        () = sleep(pause) => {}
+        true = stirred, if earliest.is_some() => {}
+    }
+}
+
+/// Completes when the machine has slept since `before`. The stream may look open for minutes after
+/// that; whatever the client says is the occasion to find out.
+async fn slept(context: &Context, before: u64, stirs: &mut watch::Receiver<()>) {
+    while context.client.sleeps() == before {
+        if stirs.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// How soon after a try the next may follow if the client says something, or if the server is
+/// reached by other means (C7): the server's own delay is kept even then.
+fn least_pause(position: &Position) -> Duration {
+    position.retry.unwrap_or_default().max(limits::AWAY_CAP)
 }
 
 /// How long to wait before a stream is asked for again (C29): what the server said, exactly, if
@@ -125,7 +179,7 @@ pub(super) async fn reopen(
     };
     match opened {
         Opened::Stream(body) => Ok(Resumed::Stream(body)),
-        Opened::Soon | Opened::Silent => Ok(Resumed::Busy),
+        Opened::Soon | Opened::Busy | Opened::Silent => Ok(Resumed::Busy),
         Opened::Unreachable => Ok(Resumed::Unreachable),
         Opened::Never | Opened::Suspicious | Opened::Later => Err(Error::new(
             crate::error::Kind::NoResponse,
@@ -178,7 +232,8 @@ async fn open(context: &Context, headers: HeaderMap, in_session: bool) -> Opened
 fn by_status(status: StatusCode) -> Opened {
     match status.as_u16() {
         404 | 405 => Opened::Never,
-        429 | 500.. => Opened::Soon,
+        429 => Opened::Busy,
+        500.. => Opened::Soon,
         _ => Opened::Later,
     }
 }
@@ -189,16 +244,30 @@ async fn read(
     body: Content,
     position: &mut Position,
     session: Option<&HeaderValue>,
-) {
+    slept: impl Future<Output = ()>,
+) -> Ended {
+    tokio::pin!(slept);
     let max_message = context.settings.max_message;
     let mut events = Events::new(body, max_message, Arc::clone(&context.endpoint));
     loop {
         // No idle limit: a server may have nothing to say for days.
-        let payload = match events.next_payload(position, None).await {
+        let next = tokio::select! {
+            biased;
+            next = events.next_payload(position, None) => next,
+            () = &mut slept => {
+                debug!("the machine has slept: the server's stream is opened anew");
+                return Ended::Slept;
+            }
+        };
+        let payload = match next {
             Ok(Some(payload)) => payload,
-            Ok(None) => return debug!("the server ended its stream"),
+            Ok(None) => {
+                debug!("the server ended its stream");
+                return Ended::Elsewhere;
+            }
             Err(error) => {
-                return debug!("the server's stream broke: {}", context.scrubbed(error));
+                debug!("the server's stream broke: {}", context.scrubbed(error));
+                return Ended::Elsewhere;
             }
         };
         for message in payload.messages() {
@@ -207,7 +276,7 @@ async fn read(
                 let _ = reports.send(Report::Answered { id: id.clone() }).await;
             }
             if context.incoming.send(Incoming::Message(message)).await.is_err() {
-                return;
+                return Ended::Elsewhere;
             }
         }
     }
@@ -257,8 +326,9 @@ mod tests {
         for status in [400, 401, 403, 409] {
             assert!(matches!(by(status), Opened::Later), "{status}");
         }
-        for status in [429, 500, 503] {
+        for status in [500, 503] {
             assert!(matches!(by(status), Opened::Soon), "{status}");
         }
+        assert!(matches!(by(429), Opened::Busy));
     }
 }

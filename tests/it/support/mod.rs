@@ -38,6 +38,13 @@ pub(crate) fn request(id: impl std::fmt::Display, method: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#)
 }
 
+/// A request of revision 2026-07-28 in its envelope; `params` end with a comma.
+pub(crate) fn modern(id: impl std::fmt::Display, method: &str, params: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+    )
+}
+
 /// An answer with `result` as its result.
 pub(crate) fn result(id: impl std::fmt::Display, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)

@@ -58,6 +58,15 @@ pub(crate) async fn run(args: &[&str], env: &[(&str, &str)], input: &str) -> Out
     soon("the end of the program", child.wait_with_output()).await.expect("an exit")
 }
 
+/// What a process has in memory, in MiB.
+#[cfg(target_os = "linux")]
+pub(crate) fn resident(pid: u32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("its memory");
+    let kib = line.split_whitespace().nth(1).expect("a number");
+    kib.parse::<usize>().expect("a number") / 1024
+}
+
 impl Bridge {
     pub(crate) fn start(args: &[&str]) -> Self {
         Self::start_with(args, &[])
@@ -69,13 +78,19 @@ impl Bridge {
         Self::spawn(command)
     }
 
-    pub(crate) fn spawn(mut command: Command) -> Self {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    pub(crate) fn spawn(command: Command) -> Self {
+        Self::spawn_with(command, Stdio::piped())
+    }
+
+    /// The same with a stderr that may lead elsewhere.
+    pub(crate) fn spawn_with(mut command: Command, stderr: Stdio) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().expect("the program starts");
         let stderr = Arc::new(Mutex::new(String::new()));
-        let mut pipe = child.stderr.take().expect("a pipe");
+        let pipe = child.stderr.take();
         let collected = Arc::clone(&stderr);
         let stderr_done = tokio::spawn(async move {
+            let Some(mut pipe) = pipe else { return };
             let mut buffer = [0; 4096];
             while let Ok(n @ 1..) = pipe.read(&mut buffer).await {
                 let text = String::from_utf8_lossy(&buffer[..n]);
@@ -113,11 +128,7 @@ impl Bridge {
     /// What the process has in memory, in MiB.
     #[cfg(target_os = "linux")]
     pub(crate) fn resident(&self) -> usize {
-        let status =
-            std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a process");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("its memory");
-        let kib = line.split_whitespace().nth(1).expect("a number");
-        kib.parse::<usize>().expect("a number") / 1024
+        resident(self.pid())
     }
 
     /// Writes one line.

@@ -238,6 +238,16 @@ impl Provider {
         files.remove(0)
     }
 
+    /// Makes the token that is kept one of an hour that has these seconds left.
+    pub(crate) fn leave(&self, seconds: u64) {
+        let file = self.kept();
+        let mut kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+        kept["token"]["expires_at"] = (now + seconds).into();
+        kept["token"]["expires_in"] = 3600.into();
+        std::fs::write(&file, kept.to_string()).unwrap();
+    }
+
     /// Waits until the browser has been started so many times.
     pub(crate) async fn browsed(&self, times: usize) {
         let waiting = async {

@@ -72,7 +72,13 @@ impl Relay {
 
     /// Connections that are open.
     pub(crate) fn open_connections(&self) -> usize {
-        *self.open.lock().expect("no panic under the lock")
+        self.counter()()
+    }
+
+    /// The same for somebody who watches.
+    pub(crate) fn counter(&self) -> impl Fn() -> usize + Send + 'static {
+        let open = Arc::clone(&self.open);
+        move || *open.lock().expect("no panic under the lock")
     }
 }
 

@@ -200,6 +200,18 @@ impl Server {
         self.until(what, |seen| seen.abandoned.iter().any(|w| w == what)).await;
     }
 
+    /// The same for so many of them.
+    pub(crate) async fn saw_abandoned_count(&self, what: &str, count: usize) {
+        let enough = |seen: &Seen| seen.abandoned.iter().filter(|w| *w == what).count() >= count;
+        self.until(what, enough).await;
+    }
+
+    /// How many connections of requests `what` the peer has given up.
+    pub(crate) fn abandoned(&self, what: &str) -> usize {
+        let seen = self.log.seen.lock().expect("no panic under the lock");
+        seen.abandoned.iter().filter(|w| *w == what).count()
+    }
+
     async fn until(&self, what: &str, reached: impl Fn(&Seen) -> bool) -> Seen {
         let waiting = async {
             loop {

@@ -42,6 +42,14 @@ impl Inputs {
         }
     }
 
+    /// Nobody will call again.
+    pub(super) fn end_all(self, error: &Error, out: &mut Steps) {
+        for round in self.0 {
+            let answer = reply::error(round.asked.request.id(), error);
+            round.end(None, answer, out);
+        }
+    }
+
     /// The call for which the question `id` was asked.
     fn position(&self, id: &Id) -> Option<usize> {
         self.0.iter().position(|round| round.open.iter().any(|(own, _)| own == id))

@@ -115,6 +115,11 @@ impl Listening {
         [self.answer_at, self.retry_at].into_iter().flatten().min()
     }
 
+    /// Nobody will be listened to.
+    pub(super) fn end_all(mut self, error: &Error, out: &mut Steps) {
+        self.answer_all(out, |id| reply::error(Some(id), error));
+    }
+
     fn answer_all(&mut self, out: &mut Steps, answer: impl Fn(&Id) -> Message) {
         self.answer_at = None;
         for id in self.unanswered.drain(..) {

@@ -24,7 +24,7 @@ mod tests;
 use calls::Envelope;
 use inputs::Inputs;
 use listening::Listening;
-use opening::{Asking, Watching};
+use opening::{Asking, Offer, Watching};
 
 /// The translation, or the watch for the moment when one is needed.
 #[derive(Debug)]
@@ -53,6 +53,7 @@ enum State {
 /// What is known while messages are translated.
 #[derive(Debug)]
 struct Translation {
+    offer: Offer,
     envelope: Envelope,
     /// Requests that are out, by the id under which the server knows them.
     asked: HashMap<Id, Asked>,
@@ -112,6 +113,15 @@ impl LegacyClient {
         matches!(self.state, State::Through)
     }
 
+    /// Bytes of what waits for the verdict and gets no answer.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match &self.state {
+            State::Watching(watching) => watching.held.bytes(),
+            State::Asking(asking) => asking.held.bytes(),
+            State::Through | State::Translating(_) => 0,
+        }
+    }
+
     /// The era of the server, if it was found out just now and is worth remembering.
     pub(crate) fn take_finding(&mut self) -> Option<Era> {
         self.finding.take()
@@ -120,6 +130,9 @@ impl LegacyClient {
     pub(crate) fn client_says(&mut self, message: Message, now: Instant, out: &mut Steps) {
         if is_initialize(&message) {
             return self.open(message, out);
+        }
+        if self.close(&message, out) {
+            return;
         }
         match &mut self.state {
             State::Translating(translation) => {

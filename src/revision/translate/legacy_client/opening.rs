@@ -50,15 +50,19 @@ impl Asking {
 /// What the client says before it is known how the server wants to hear it; whoever hands it over
 /// bounds it.
 #[derive(Debug, Default)]
-pub(super) struct Held(VecDeque<Message>);
+pub(super) struct Held {
+    messages: VecDeque<Message>,
+    /// Bytes of those among them that get no answer.
+    told: usize,
+}
 
 impl Held {
     /// Keeps it back, unless it may be said at any time.
     pub(super) fn take(&mut self, message: Message, out: &mut Steps) {
         if let Some(id) = peek::cancelled_request(&message) {
-            let before = self.0.len();
-            self.0.retain(|held| held.id() != Some(&id));
-            if self.0.len() == before {
+            let before = self.messages.len();
+            self.messages.retain(|held| held.id() != Some(&id));
+            if self.messages.len() == before {
                 out.push_back(Step::ToServer(message));
             }
             return;
@@ -67,11 +71,18 @@ impl Held {
         if is_probe || revision::Envelope::of(&message).is_some() {
             return out.push_back(Step::ToServer(message));
         }
-        self.0.push_back(message);
+        if message.id().is_none() {
+            self.told += message.bytes().len();
+        }
+        self.messages.push_back(message);
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.told
     }
 
     fn release(self, out: &mut Steps) {
-        out.extend(self.0.into_iter().map(Step::ToServer));
+        out.extend(self.messages.into_iter().map(Step::ToServer));
     }
 
     /// Nobody is there: they need not find out one by one.
@@ -80,17 +91,51 @@ impl Held {
             return self.release(out);
         }
         let failed = |message| Step::Failed { message, error: error.clone() };
-        out.extend(self.0.into_iter().map(failed));
+        out.extend(self.messages.into_iter().map(failed));
     }
 }
 
 impl LegacyClient {
     /// The client opens, or the core does so again in its name.
     pub(super) fn open(&mut self, initialize: Message, out: &mut Steps) {
+        let held = match std::mem::replace(&mut self.state, State::Through) {
+            State::Translating(mut translation) => {
+                // What is in flight stays so; the server has said what it is.
+                let answer = translation.offer.initialize_result(&initialize);
+                out.push_back(Step::ToClient(answer));
+                translation.envelope = Envelope::of(&initialize);
+                self.state = State::Translating(translation);
+                return;
+            }
+            State::Watching(watching) => watching.held,
+            State::Asking(asking) => asking.held,
+            State::Through => Held::default(),
+        };
         if self.known == Some(Era::Modern) {
-            return self.ask(initialize, None, Held::default(), out);
+            return self.ask(initialize, None, held, out);
         }
-        self.pass(initialize, Held::default(), out);
+        self.pass(initialize, held, out);
+    }
+
+    /// The client takes back its `initialize`: it gets no answer. `false`: another request is meant.
+    pub(super) fn close(&mut self, notice: &Message, out: &mut Steps) -> bool {
+        let (initialize, asked) = match &self.state {
+            State::Watching(watching) => (&watching.initialize, watching.initialize.id()),
+            State::Asking(asking) => (&asking.initialize, Some(&asking.id)),
+            State::Through | State::Translating(_) => return false,
+        };
+        let cancelled = peek::cancelled_request(notice).map(|id| id.canonical());
+        if cancelled.is_none() || cancelled != initialize.id().map(Id::canonical) {
+            return false;
+        }
+        out.extend(asked.map(|id| Step::ToServer(reply::cancelled(id, "cancelled"))));
+        match std::mem::replace(&mut self.state, State::Through) {
+            State::Watching(Watching { held, .. }) | State::Asking(Asking { held, .. }) => {
+                held.release(out);
+            }
+            State::Through | State::Translating(_) => {}
+        }
+        true
     }
 
     fn pass(&mut self, initialize: Message, held: Held, out: &mut Steps) {
@@ -153,15 +198,16 @@ impl LegacyClient {
         self.known = Some(Era::Modern);
         let answer = offer.initialize_result(&asking.initialize);
         out.push_back(Step::ToClient(answer));
-        let listening = Listening::new(offer.filter);
+        let listening = Listening::new(offer.filter.clone());
         let mut translation = Translation {
+            offer,
             envelope: asking.envelope,
             asked: Default::default(),
             inputs: Inputs::default(),
             listening,
             wrapped: Default::default(),
         };
-        for message in asking.held.0 {
+        for message in asking.held.messages {
             translation.client_says(message, &mut self.ids, now, out);
         }
         self.state = State::Translating(Box::new(translation));
@@ -201,12 +247,15 @@ impl LegacyClient {
         self.known = None;
         self.finding = Some(Era::Legacy);
         out.push_back(Step::SessionLost);
+        let changed = Error::new(Kind::NoResponse, "The server was replaced by another");
+        translation.inputs.end_all(&changed, out);
+        translation.listening.end_all(&changed, out);
         for (id, asked) in translation.asked {
             let error = if Some(&id) == refusal.id() {
                 // It was turned away: it may go out again when there is a session.
-                Error::new(Kind::Closed, "The server has changed").not_delivered()
+                Error { kind: Kind::Closed, ..changed.clone().not_delivered() }
             } else {
-                Error::new(Kind::NoResponse, "The server has changed")
+                changed.clone()
             };
             out.push_back(Step::Failed { message: asked.request, error });
         }
@@ -228,7 +277,7 @@ fn names_modern(answer: &Message) -> bool {
 
 /// What a modern server says of itself.
 #[derive(Debug)]
-struct Offer {
+pub(super) struct Offer {
     capabilities: String,
     server_info: String,
     instructions: Option<String>,
@@ -259,7 +308,7 @@ impl Offer {
         })
     }
 
-    fn initialize_result(&self, initialize: &Message) -> Message {
+    pub(super) fn initialize_result(&self, initialize: &Message) -> Message {
         let mut result = Members::default();
         let version = serde_json::Value::from(client_version(initialize)).to_string();
         result.set("protocolVersion", version);

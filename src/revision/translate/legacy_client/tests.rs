@@ -227,10 +227,13 @@ fn a_stale_verdict_heals_by_itself() {
 #[test]
 fn a_server_that_turns_legacy_is_opened_anew_and_the_refused_call_waits() {
     let mut rig = Rig::translating();
+    let third = rig.ask(3, "tools/call", json!({"name":"c"}));
+    rig.server(result(&third, json!({"resultType":"input_required","requestState":"s"})));
     let first = rig.ask(1, "tools/call", json!({"name":"a"}));
     rig.ask(2, "tools/call", json!({"name":"b"}));
     rig.server(error(&first, -32022, json!({"supported":["2025-06-18"]})));
     assert_eq!(rig.out.pop_front(), Some(Step::SessionLost));
+    assert_eq!(rig.heard_by_client()["id"], 3);
     let mut fates = BTreeMap::new();
     while let Some(Step::Failed { message, error }) = rig.out.pop_front() {
         fates.insert(message.id().unwrap().to_string(), error.is_unreachable());
@@ -248,6 +251,42 @@ fn a_question_that_does_not_get_through_comes_back_as_initialize() {
     let refused = Error::new(Kind::Connect, "refused").not_delivered();
     rig.translation.failed(message(question), refused.clone(), rig.now, &mut rig.out);
     assert_eq!(rig.out.pop_front(), Some(Step::Failed { message: initialize(), error: refused }));
+}
+
+#[test]
+fn an_initialize_that_is_taken_back_holds_up_nothing() {
+    let list = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    let cancel =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"i"}}"#;
+    for (known, asked) in [(None, json!("i")), (Some(Era::Modern), json!(1))] {
+        let mut rig = Rig::new(known);
+        rig.client(initialize());
+        rig.heard_by_server();
+        rig.client(list.clone());
+        rig.client(message(cancel));
+        assert_eq!(rig.heard_by_server()["params"]["requestId"], asked);
+        assert_eq!(rig.out.pop_front(), Some(Step::ToServer(list.clone())));
+        assert!(rig.translation.is_through());
+    }
+}
+
+#[test]
+fn a_second_initialize_loses_nothing() {
+    let list = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    let mut rig = Rig::new(None);
+    rig.client(initialize());
+    rig.client(list.clone());
+    rig.client(initialize());
+    rig.out.clear();
+    rig.server(message(r#"{"jsonrpc":"2.0","id":"i","result":{}}"#));
+    rig.heard_by_client();
+    assert_eq!(rig.out.pop_front(), Some(Step::ToServer(list)));
+    let mut rig = Rig::translating();
+    let sent = rig.ask(1, "tools/call", json!({"name":"x"}));
+    rig.client(initialize());
+    assert_eq!(rig.heard_by_client()["result"]["serverInfo"]["name"], "s");
+    rig.server(result(&sent, json!({"resultType":"complete"})));
+    assert_eq!(rig.heard_by_client()["id"], 1, "what was in flight ends as well");
 }
 
 #[test]

@@ -15,12 +15,12 @@ use crate::error::Error;
 use crate::limits;
 use crate::message::{Head, Id, Message, peek, reply};
 use crate::net::{Call, Progress};
-use crate::transport::http::Context;
 use crate::transport::http::events::{Payload, Position};
 use crate::transport::http::gate::{INITIALIZED, Lane, Outgoing};
 use crate::transport::http::line::Line;
 use crate::transport::http::log::Direction;
 use crate::transport::http::session::Session;
+use crate::transport::http::{Context, Manner};
 use crate::transport::{Incoming, channel};
 
 /// What the tasks tell the driver.
@@ -119,6 +119,9 @@ impl Driver {
                 () = context.incoming.closed() => return,
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => Event::Time,
             };
+            if !matches!(event, Event::Heard(_)) {
+                self.give_up_what_slept().await;
+            }
             match event {
                 Event::Report(Report::Opened(opened)) => self.opened(opened).await,
                 Event::Report(Report::Posted { ticket, posted }) => {
@@ -191,8 +194,9 @@ impl Driver {
     fn open_for(&mut self, first: Outgoing) {
         let (context, reports) = (Arc::clone(&self.context), self.reports.clone());
         let headers = self.session.stream_headers();
+        let login = Manner::aside().with_login_for(&first.message).login;
         self.tasks.spawn(async move {
-            let opened = stream::open(&context, headers, First::Anything).await;
+            let opened = stream::open(&context, headers, First::Anything, login).await;
             let _ = reports.send(Report::Opened(opened)).await;
         });
         self.phase = Phase::Opening(Some(first));
@@ -239,7 +243,9 @@ impl Driver {
             progress: progress.clone(),
         };
         let limit = self.context.settings.timeouts.of(message.method());
-        let posting = post::run(Arc::clone(&self.context), call, ticket, self.reports.clone());
+        let manner = Manner::within(None, "Request").with_login_for(message);
+        let (context, reports) = (Arc::clone(&self.context), self.reports.clone());
+        let posting = post::run(context, call, manner, ticket, reports);
         let post = self.tasks.spawn(posting);
         let flight = Flight::new(outgoing, holds_place, progress, post, limit);
         self.flights.insert(ticket, flight, Instant::now());

@@ -249,7 +249,7 @@ mod tests {
     }
 
     fn flight(message: Message, order: u64) -> Flight {
-        let outgoing = Outgoing { message, envelope: None, order, losses: 0 };
+        let outgoing = Outgoing { message, envelope: None, order, losses: 0, _share: None };
         let post = tokio::spawn(async {}).abort_handle();
         Flight::new(outgoing, true, Progress::default(), post, Some(LIMIT))
     }

@@ -9,9 +9,9 @@ use super::flights::Flight;
 use super::post::Posted;
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Message, Outline, peek, reply};
+use crate::message::{Head, Message, Outline, peek, reply};
 use crate::transport::Incoming;
-use crate::transport::http::events::{Payload, timeout, too_large};
+use crate::transport::http::events::{Payload, lost_response, timeout, too_large};
 use crate::transport::http::gate::INITIALIZED;
 use crate::transport::http::line::Line;
 use crate::transport::http::log::Direction;
@@ -219,6 +219,16 @@ impl Driver {
         self.come_back(flight.outgoing, &error).await;
     }
 
+    /// Nothing is sent into a session whose stream has slept along with the machine: it may look
+    /// open for minutes, and no answer would come.
+    pub(super) async fn give_up_what_slept(&mut self) {
+        if let Phase::Open(stream) = &self.phase
+            && stream.has_slept(&self.context)
+        {
+            self.lose(&Error::new(Kind::Closed, "the machine has slept")).await;
+        }
+    }
+
     /// The stream has ended, and the session with it: what waited for an answer gets none (C7).
     ///
     /// Or the server has refused a message for it; then it will refuse all that are out.
@@ -233,7 +243,8 @@ impl Driver {
             flight.post.abort();
             self.left_behind(flight, cause).await;
         }
-        self.flights.leave(Instant::now() + limits::LINGER, |id| no_response(id, cause));
+        self.flights
+            .leave(Instant::now() + limits::LINGER, |id| lost_response(id.as_json(), cause));
         let what = "The stream of the session has ended";
         let lost = Error::new(Kind::SessionLost, what).because(cause).not_delivered();
         if was_begun {
@@ -250,7 +261,7 @@ impl Driver {
         let has_begun = !flight.progress.withdraw();
         match flight.request_id() {
             Some(id) if has_begun || is_handshake => {
-                let error = no_response(id, cause);
+                let error = lost_response(id.as_json(), cause);
                 let error = if has_begun { error } else { error.not_delivered() };
                 self.come_back(flight.outgoing, &error).await;
             }
@@ -265,11 +276,4 @@ impl Driver {
             None => debug!("an answer to a question of a lost session was dropped"),
         }
     }
-}
-
-/// S1-15
-fn no_response(id: &Id, cause: &Error) -> Error {
-    let message = format!("No response received for request ID {id}");
-    let reason = cause.reason.as_ref().unwrap_or(&cause.message);
-    Error::new(Kind::Closed, message).because(reason)
 }

@@ -25,10 +25,11 @@ pub(super) enum Posted {
 pub(super) async fn run(
     context: Arc<Context>,
     call: Call,
+    manner: Manner,
     ticket: u64,
     reports: mpsc::Sender<Report>,
 ) {
-    let (posted, body) = match context.send(call, Manner::within(None, "Request")).await {
+    let (posted, body) = match context.send(call, manner).await {
         Ok(response) if response.status().is_success() => {
             (Posted::Accepted, Some(response.into_body()))
         }

@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderValue, Method, Response};
 use tracing::debug;
 
 use super::address::Address;
+use crate::auth::Login;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::net::{Content, Endpoint, final_endpoint};
@@ -24,6 +25,8 @@ pub(in super::super) struct Stream {
     others: Vec<Endpoint>,
     /// The session's name, for logs.
     pub(super) session: Option<HeaderValue>,
+    /// How many times the machine had slept before it was opened.
+    sleeps: u64,
 }
 
 impl Stream {
@@ -33,6 +36,11 @@ impl Stream {
         debug!(address = %other, "nobody is at the address that was announced: another is tried");
         self.endpoint = Arc::new(other);
         true
+    }
+
+    /// Whether the machine has slept since it was opened: it may look open and be dead.
+    pub(super) fn has_slept(&self, context: &Context) -> bool {
+        context.client.sleeps() != self.sleeps
     }
 
     /// The address is the right one.
@@ -55,11 +63,13 @@ pub(in super::super) async fn open(
     context: &Context,
     headers: HeaderMap,
     first: First,
+    login: Login,
 ) -> Result<Box<Stream>, Error> {
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
     let call = context.call(Method::GET, headers, Bytes::new());
     // A login on the way takes its own time.
-    let opened = match context.send(call, Manner::within(Some(limit), "Stream")).await {
+    let manner = Manner { login, ..Manner::within(Some(limit), "Stream") };
+    let opened = match context.send(call, manner).await {
         Ok(response) => match tokio::time::timeout(limit, read(context, response, first)).await {
             Ok(opened) => opened,
             Err(_) => Err(timeout("No address for messages came on the stream: timeout", limit)),
@@ -92,7 +102,8 @@ async fn read(
                 debug!(%endpoint, "the stream is open");
                 others.reverse();
                 let endpoint = Arc::new(endpoint);
-                return Ok(Box::new(Stream { events, endpoint, others, session }));
+                let sleeps = context.client.sleeps();
+                return Ok(Box::new(Stream { events, endpoint, others, session, sleeps }));
             }
             Some(_) if first == First::Address => {
                 return Err(no_stream(&place, "it does not begin with an address for messages"));

@@ -1,0 +1,179 @@
+//! Renewal of a token without a person: once for all who need it, by one process at a time.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+use tracing::debug;
+use url::Url;
+
+use super::grant::Refusal;
+use super::store::Kept;
+use super::token::{Age, Token};
+use super::{OAuth, access, identity};
+use crate::error::{Error, Kind};
+use crate::limits;
+
+/// Why another token is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// It is near its end.
+    Age,
+    /// The server does not take it.
+    Refusal,
+    /// It is not good for enough, which no renewal changes.
+    Scope,
+}
+
+/// What became of a renewal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Renewal {
+    /// There is another token.
+    Done,
+    /// There is no way to one but a login.
+    Impossible,
+    /// Another process is at it. Without the lock nobody renews: two who use the same refresh token
+    /// lose it, and with it the login.
+    Held,
+}
+
+impl OAuth {
+    /// Gets another token than that in `before`, without asking a person. As a task: whoever asked
+    /// may not wait for the end, but a refresh token that was sent is used up, and what comes in its
+    /// place must be kept.
+    pub(super) async fn renew(
+        self: &Arc<Self>,
+        before: &Kept,
+        cause: Cause,
+    ) -> Result<Renewal, Error> {
+        let (oauth, before) = (Arc::clone(self), before.clone());
+        let task = tokio::spawn(async move { oauth.renew_alone(&before, cause).await });
+        task.await.unwrap_or_else(|error| {
+            Err(Error::new(Kind::Login, "The renewal broke off").because(error).not_delivered())
+        })
+    }
+
+    async fn renew_alone(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {
+        // Closed by nobody, so it is always had.
+        let _permit = self.renewing.acquire().await;
+        if access(&self.kept()).is_some() && access(&self.kept()) != access(before) {
+            return Ok(Renewal::Done);
+        }
+        let Ok(_lock) = self.store.lock(self.patience()).await else {
+            debug!("another process has the lock of the tokens");
+            self.state(|state| state.held = Some(Instant::now()));
+            return Ok(Renewal::Held);
+        };
+        self.renew_locked(before, cause).await
+    }
+
+    /// The same for whoever has the lock.
+    pub(super) async fn renew_locked(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {
+        if self.reread(before) && self.is_young() {
+            debug!("another process has a new token");
+            return Ok(Renewal::Done);
+        }
+        if cause == Cause::Scope {
+            return Ok(Renewal::Impossible);
+        }
+        let done = match self.state(|state| state.unrenewed.clone()) {
+            // Whoever waited for this would only hear the same again.
+            Some((at, outcome)) if at.elapsed() < limits::RENEWAL_PAUSE => outcome?,
+            _ => {
+                let outcome = self.refresh(cause).await;
+                let is_done = matches!(outcome, Ok(true));
+                let noted = (!is_done).then(|| (Instant::now(), outcome.clone()));
+                self.state(|state| state.unrenewed = noted);
+                outcome?
+            }
+        };
+        Ok(if done { Renewal::Done } else { Renewal::Impossible })
+    }
+
+    /// How long the lock is waited for: not at all by the many who come while another process logs
+    /// in.
+    fn patience(&self) -> Duration {
+        let held = self.state(|state| state.held);
+        let is_known = held.is_some_and(|at| at.elapsed() < limits::LOCK_WAIT * 5);
+        if is_known { Duration::ZERO } else { limits::LOCK_WAIT }
+    }
+
+    fn is_young(&self) -> bool {
+        self.kept().token.is_some_and(|token| token.age(SystemTime::now()) != Age::Old)
+    }
+
+    /// Renews the token in the background, while the one that there is can still be used.
+    pub(super) fn renew_ahead(self: &Arc<Self>) {
+        let is_due = self.state(|state| {
+            let was_tried = state.unrenewed.as_ref();
+            let is_left_alone =
+                was_tried.is_some_and(|(at, _)| at.elapsed() < limits::RENEWAL_PAUSE);
+            !is_left_alone && !std::mem::replace(&mut state.is_renewing_ahead, true)
+        });
+        if !is_due {
+            return;
+        }
+        let oauth = Arc::clone(self);
+        tokio::spawn(async move {
+            let outcome = oauth.renew(&oauth.kept(), Cause::Age).await;
+            oauth.state(|state| state.is_renewing_ahead = false);
+            debug!(?outcome, "the token was to be renewed ahead of its end");
+        });
+    }
+
+    /// Uses the refresh token. `false`: the provider does not take it, and a login is needed.
+    async fn refresh(&self, cause: Cause) -> Result<bool, Error> {
+        let kept = self.kept();
+        let identity = identity::of_token(&self.settings, &kept);
+        let (Some(identity), Some(token), Some(endpoint)) =
+            (identity, &kept.token, &kept.token_endpoint)
+        else {
+            return Ok(false);
+        };
+        let (Some(refresh), Ok(endpoint)) = (&token.refresh, Url::parse(endpoint)) else {
+            return Ok(false);
+        };
+        let issuer = kept.issuer.clone().unwrap_or_default();
+        let (resource, scope) = (kept.resource.as_deref(), token.scope.as_deref());
+        let request = self.request(&endpoint, &identity, &issuer, resource, scope);
+        let form = vec![
+            ("grant_type", "refresh_token".to_owned()),
+            ("refresh_token", refresh.reveal().to_owned()),
+        ];
+        match request.send(form).await {
+            Ok(renewed) => {
+                debug!("the token was renewed");
+                let token = Some(renewed.or_refresh_of(token));
+                self.keep(Kept { token, without_resource: self.refuses_resource(), ..kept });
+                return Ok(true);
+            }
+            Err(Refusal::Grant(error)) => {
+                debug!("the refresh token is no good any more: {error}");
+                self.keep(Kept { token: usable(token, cause), ..kept });
+            }
+            Err(Refusal::Client(error)) => {
+                debug!("the client is not known any more: {error}");
+                self.keep(Kept { token: usable(token, cause), ..kept });
+                self.forget_client(&identity.id);
+            }
+            Err(Refusal::Other(error)) => debug!("the token is not renewed: {error}"),
+            Err(Refusal::Unanswered(error)) => return Err(error),
+        }
+        Ok(false)
+    }
+
+    /// The next login begins with another registration. What is configured is not ours to forget.
+    pub(super) fn forget_client(&self, id: &str) {
+        let kept = self.kept();
+        if kept.identity.as_ref().is_some_and(|identity| identity.id == id) {
+            self.keep(Kept { identity: None, ..kept });
+        }
+    }
+}
+
+/// What is left of a token that cannot be renewed: all but nothing, if it was not refused itself.
+fn usable(token: &Token, cause: Cause) -> Option<Token> {
+    let lives = token.expires.is_none_or(|expires| expires > SystemTime::now());
+    let is_good = cause == Cause::Age && lives;
+    is_good.then(|| Token { refresh: None, ..token.clone() })
+}

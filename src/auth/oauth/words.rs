@@ -1,0 +1,45 @@
+//! What an authorization server says, as far as it may be shown. Pure.
+
+use http::StatusCode;
+use serde_json::Value;
+
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::message::edit;
+
+/// Words of others, for a terminal: few, and without control characters.
+pub(super) fn said(text: &str) -> String {
+    let text: String = text.chars().filter(|c| !c.is_control()).collect();
+    edit::excerpt(&text, limits::LOGIN_TEXT)
+}
+
+/// The error for an authorization server that says no; in its own words, but not many of them.
+pub(super) fn refused(what: &str, status: StatusCode, answer: &Value) -> Error {
+    let text = answer["error_description"]
+        .as_str()
+        .or_else(|| answer["error"].as_str())
+        // What comes with a success may be a token, in a form that nobody expects.
+        .or_else(|| answer.as_str().filter(|_| !status.is_success()))
+        .unwrap_or("no reason given");
+    let message = format!("{what} was refused (HTTP {}): {}", status.as_u16(), said(text));
+    Error::new(Kind::Login, message).not_delivered()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_success_is_never_quoted() {
+        // It may be a token.
+        for answer in [json!("hidden-token"), json!(["hidden-token"]), json!({"x": "hidden-token"})]
+        {
+            let error = refused("The request", StatusCode::OK, &answer);
+            assert_eq!(error.message, "The request was refused (HTTP 200): no reason given");
+        }
+        let error = refused("The request", StatusCode::BAD_GATEWAY, &json!("<p>later\u{1b}[0m"));
+        assert!(error.message.ends_with("(HTTP 502): <p>later[0m"), "{error}");
+    }
+}

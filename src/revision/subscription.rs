@@ -1,0 +1,124 @@
+//! What a server has promised to tell on `subscriptions/listen`, and what may have been missed of it.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::translate::SUBSCRIPTION_ID;
+use crate::message::{Head, Id, Members, Message};
+
+/// The first message of such a stream.
+pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+
+/// What was acknowledged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Promise {
+    tools_list_changed: Option<bool>,
+    prompts_list_changed: Option<bool>,
+    resources_list_changed: Option<bool>,
+    resource_subscriptions: Option<Vec<String>>,
+}
+
+impl Promise {
+    /// What `message` promises, if it is an acknowledgement.
+    #[must_use]
+    pub fn of(message: &Message) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Notice {
+            params: Params,
+        }
+        #[derive(Deserialize)]
+        struct Params {
+            notifications: Promise,
+        }
+        if message.method() != Some(ACKNOWLEDGED) {
+            return None;
+        }
+        let notice = serde_json::from_slice::<Notice>(message.bytes());
+        Some(notice.map(|notice| notice.params.notifications).unwrap_or_default())
+    }
+
+    /// Everything that may have changed while nobody listened, told for the subscription `id`.
+    #[must_use]
+    pub fn missed(&self, id: &Id) -> Vec<Message> {
+        let lists = [
+            (self.tools_list_changed, "notifications/tools/list_changed"),
+            (self.prompts_list_changed, "notifications/prompts/list_changed"),
+            (self.resources_list_changed, "notifications/resources/list_changed"),
+        ];
+        let promised = lists.iter().filter(|(promised, _)| *promised == Some(true));
+        let lists = promised.map(|(_, method)| notification(method, None, id));
+        let resources = self.resource_subscriptions.iter().flatten();
+        let resources = resources.map(|uri| notification(UPDATED, Some(uri), id));
+        lists.chain(resources).collect()
+    }
+}
+
+const UPDATED: &str = "notifications/resources/updated";
+
+fn notification(method: &str, uri: Option<&str>, id: &Id) -> Message {
+    let mut members = Members::default();
+    members.set("jsonrpc", r#""2.0""#);
+    members.set("method", Value::from(method).to_string());
+    let params = members.object("params");
+    if let Some(uri) = uri {
+        params.set("uri", Value::from(uri).to_string());
+    }
+    params.object("_meta").set(SUBSCRIPTION_ID, id.as_json().to_owned());
+    members.into_message(Head::Notification { method: method.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn message(text: &str) -> Message {
+        Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect("a message")
+    }
+
+    fn acknowledged(notifications: &str) -> Message {
+        message(&format!(
+            r#"{{"jsonrpc":"2.0","method":"{ACKNOWLEDGED}","params":{{"_meta":{{}},"notifications":{notifications}}}}}"#
+        ))
+    }
+
+    #[test]
+    fn all_that_was_promised_may_have_been_missed() {
+        let promise = Promise::of(&acknowledged(
+            r#"{"toolsListChanged":true,"promptsListChanged":false,"resourcesListChanged":true,
+                "resourceSubscriptions":["file:///a\"b"],"io.example/more":[1]}"#,
+        ));
+        let missed = promise.unwrap().missed(&Id::from_json("\"listen:0\"").unwrap());
+        let texts: Vec<&str> =
+            missed.iter().map(|m| std::str::from_utf8(m.bytes()).unwrap()).collect();
+        assert_eq!(
+            texts,
+            [
+                r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"listen:0"}}}"#,
+                r#"{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"listen:0"}}}"#,
+                r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a\"b","_meta":{"io.modelcontextprotocol/subscriptionId":"listen:0"}}}"#,
+            ]
+        );
+        for message in missed {
+            assert_eq!(Message::parse(message.bytes().clone()).as_ref(), Ok(&message));
+        }
+    }
+
+    #[test]
+    fn ids_keep_their_digits() {
+        let promise = Promise::of(&acknowledged(r#"{"toolsListChanged":true}"#)).unwrap();
+        let missed = promise.missed(&Id::from_json("12345678901234567890").unwrap());
+        assert!(missed[0].bytes().ends_with(br#"subscriptionId":12345678901234567890}}}"#));
+    }
+
+    #[test]
+    fn an_acknowledgement_that_says_nothing_promises_nothing() {
+        let bare = message(&format!(r#"{{"jsonrpc":"2.0","method":"{ACKNOWLEDGED}"}}"#));
+        assert_eq!(Promise::of(&bare), Some(Promise::default()));
+        assert!(Promise::default().missed(&Id::from_json("1").unwrap()).is_empty());
+        let other = message(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+        assert_eq!(Promise::of(&other), None);
+    }
+}

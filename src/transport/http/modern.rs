@@ -1,0 +1,135 @@
+//! How a message looks on the wire: modern requests by what earlier answers have taught.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tracing::{debug, warn};
+
+use super::Context;
+use super::gate::Outgoing;
+use super::session::Session;
+use crate::message::{Members, Message, edit};
+use crate::revision::tools::{Page, Tools, is_first_page};
+use crate::revision::{Envelope, params, translate};
+
+/// What the answers of a modern server have taught.
+#[derive(Debug, Default)]
+pub(super) struct Learnt {
+    tools: Tools,
+    /// The revision that the client's requests speak, and the one that the server wants instead.
+    instead: Option<(String, &'static str)>,
+}
+
+/// A message as it goes over the wire.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    /// Those of the headers that repeat arguments.
+    pub(super) mirrored: Params,
+}
+
+/// Headers that repeat arguments of a call.
+pub(super) type Params = Vec<(HeaderName, HeaderValue)>;
+
+impl Context {
+    /// The message with its headers. Only modern requests differ from what the client has sent.
+    pub(super) fn written(&self, session: &Session, outgoing: &Outgoing) -> Written {
+        let body = outgoing.message.bytes().clone();
+        let mirrored = self.mirrored(outgoing);
+        let (mut headers, body) = match self.spoken_instead(outgoing.envelope.as_ref()) {
+            None => (session.post_headers(outgoing), body),
+            Some(envelope) => {
+                let message = with_version(&outgoing.message, &envelope.version);
+                let body = message.bytes().clone();
+                let envelope = Some(envelope);
+                let changed = Outgoing { message, envelope, ..outgoing.clone() };
+                (session.post_headers(&changed), body)
+            }
+        };
+        for (name, value) in &mirrored {
+            headers.insert(name, value.clone());
+        }
+        Written { headers, body, mirrored }
+    }
+
+    /// The arguments of a call that are repeated in headers, as far as its tool is known.
+    pub(super) fn mirrored(&self, outgoing: &Outgoing) -> Params {
+        let name = outgoing.envelope.as_ref().and_then(|envelope| envelope.name.as_deref());
+        let Some(name) = name.filter(|_| outgoing.is_request("tools/call")) else {
+            return Vec::new();
+        };
+        let wanted = self.learnt().tools.mirrored(name);
+        wanted.map_or_else(Vec::new, |wanted| params::headers(&wanted, &outgoing.message))
+    }
+
+    /// The envelope in the revision that the server wants, if that is another one.
+    fn spoken_instead(&self, envelope: Option<&Envelope>) -> Option<Envelope> {
+        let envelope = envelope?;
+        let learnt = self.learnt();
+        let (_, spoken) =
+            learnt.instead.as_ref().filter(|(asked, _)| *asked == envelope.version)?;
+        Some(Envelope { version: (*spoken).to_owned(), name: envelope.name.clone() })
+    }
+
+    /// From now on, what comes in revision `asked` goes out in `spoken`.
+    pub(super) fn speak(&self, asked: &str, spoken: &'static str) {
+        let instead = (asked != spoken).then(|| (asked.to_owned(), spoken));
+        debug!(asked, spoken, "the server wants another revision");
+        self.learnt().instead = instead;
+    }
+
+    /// Learns from the answer to `tools/list`, and takes out what must not be offered.
+    pub(super) fn heed_tools(&self, request: &Message, answer: Message) -> Message {
+        if !Page::is_of_interest(&answer) && self.learnt().tools.is_empty() {
+            return answer;
+        }
+        let Some(page) = Page::read(&answer) else { return answer };
+        let mut learnt = self.learnt();
+        learnt.tools.learn(&page, is_first_page(request));
+        for (name, fault) in page.refused {
+            let name = edit::excerpt(&name, 100);
+            if learnt.tools.is_news(&name) {
+                warn!("tool '{name}' is not offered to the client: {fault}");
+            }
+        }
+        page.without.unwrap_or(answer)
+    }
+
+    /// Takes in a list that was asked for by ourselves; one that is not whole only adds.
+    pub(super) fn replace_tools(&self, pages: &[Page], is_whole: bool) {
+        let mut learnt = self.learnt();
+        for (at, page) in pages.iter().enumerate() {
+            learnt.tools.learn(page, is_whole && at == 0);
+        }
+    }
+
+    /// Never held for longer than one of these functions takes.
+    fn learnt(&self) -> MutexGuard<'_, Learnt> {
+        self.learnt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The same request in another revision.
+fn with_version(message: &Message, version: &str) -> Message {
+    let Some(mut members) = Members::of_message(message) else { return message.clone() };
+    let json = serde_json::Value::from(version).to_string();
+    members.object("params").object("_meta").set(translate::PROTOCOL_VERSION, json);
+    members.into_message(message.head().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_revision_changes() {
+        let text = r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"n":1.0e5,"_meta":{"io.modelcontextprotocol\/protocolVersion":"2099-01-01","x": [ 1 ]}}}"#;
+        let message = Message::parse(Bytes::from_static(text.as_bytes())).unwrap();
+        let edited = with_version(&message, "2026-07-28");
+        let expected = r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"n":1.0e5,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","x":[ 1 ]}}}"#;
+        assert_eq!(&edited.bytes()[..], expected.as_bytes());
+        assert_eq!(edited.head(), message.head());
+    }
+}

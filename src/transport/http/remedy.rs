@@ -1,0 +1,239 @@
+//! What a refusal of a request leads to: another try where what the server complains about can be
+//! mended, else an answer or an error.
+
+use std::time::Duration;
+
+use http::{Method, Response};
+use tracing::debug;
+
+use super::Manner;
+use super::answer::{Answer, Refusal, whole};
+use super::detect::allows_older_transport;
+use super::events::{Events, Position};
+use super::gate::Outgoing;
+use super::post::Exchange;
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::message::{Head, Id, Members, Message, edit, peek, reply};
+use crate::net::backoff::entropy;
+use crate::net::{Call, Content};
+use crate::revision::tools::Page;
+use crate::revision::{Envelope, Revision};
+use crate::traffic::{self, Recovery};
+
+/// A header does not say what the body says.
+const HEADER_MISMATCH: i64 = -32020;
+/// The server wants something that the client has not said it can do.
+const MISSING_CAPABILITY: i64 = -32021;
+/// The server does not speak the request's revision.
+const UNSUPPORTED_VERSION: i64 = -32022;
+
+/// What was tried for one request already: each remedy once.
+#[derive(Debug, Default)]
+pub(super) struct Tried {
+    another_version: bool,
+    other_headers: bool,
+}
+
+impl Exchange {
+    pub(super) async fn refused(&mut self, response: Response<Content>) -> Result<(), Error> {
+        let refusal = Refusal::read(response, &self.context).await;
+        self.heed_refusal(refusal).await
+    }
+
+    pub(super) async fn heed_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
+        let in_session = self.post.session_id().is_some() && !self.opens();
+        if in_session && refusal.tells_of_lost_session() {
+            let id = self.request_id();
+            self.last_word = refusal.json_rpc_error().zip(id).map(|(e, id)| edit::with_id(&e, id));
+            return Err(refusal.lost_session());
+        }
+        let Some(id) = self.request_id().cloned() else {
+            return Err(refusal.error());
+        };
+        if self.is("initialize") && self.context.may_be_older() && allows_older_transport(&refusal)
+        {
+            return self.try_older_transport(&refusal).await;
+        }
+        let in_band = refusal.json_rpc_error();
+        if let Some(call) = self.remedy(in_band.as_ref()).await {
+            // It was refused, so it was not carried out.
+            traffic::recovery(Recovery::SentAgain, None);
+            return Box::pin(self.perform(call)).await;
+        }
+        if self.is("server/discover") && refusal.status().is_client_error() {
+            // C22: whoever refuses the question is a legacy server.
+            let modern = in_band.filter(is_modern_refusal);
+            let answer = modern.map_or_else(
+                || reply::method_not_found(&id, "server/discover"),
+                |answer| edit::with_id(&answer, &id),
+            );
+            self.deliver(answer).await;
+            return Ok(());
+        }
+        match in_band {
+            // C23: whatever id it has, it is the answer to this POST.
+            Some(answer) => {
+                self.deliver(edit::with_id(&answer, &id)).await;
+                Ok(())
+            }
+            None => Err(refusal.error()),
+        }
+    }
+
+    /// The next try of a modern request, if what `answer` complains about can be mended.
+    async fn remedy(&mut self, answer: Option<&Message>) -> Option<Call> {
+        let asked = self.post.outgoing.envelope.as_ref()?.version.clone();
+        let (code, supported) = peek::error_code(answer?)?;
+        match code {
+            UNSUPPORTED_VERSION if !self.tried.another_version => {
+                self.tried.another_version = true;
+                let common = Revision::modern_in_common(&asked, &supported)?;
+                self.context.speak(&asked, common);
+            }
+            HEADER_MISMATCH if !self.tried.other_headers && self.is("tools/call") => {
+                self.tried.other_headers = true;
+                // Somebody else may have learnt better in the meantime.
+                if !self.has_other_headers() {
+                    self.learn_tools_anew().await;
+                }
+                if !self.has_other_headers() {
+                    return None;
+                }
+            }
+            _ => return None,
+        }
+        Some(self.written_again())
+    }
+
+    /// The same request, as it looks by what is known now.
+    pub(super) fn written_again(&mut self) -> Call {
+        let written = self.context.written(&self.post.session, &self.post.outgoing);
+        self.post.mirrored = written.mirrored;
+        self.post.progress.lower();
+        let call = self.context.call(Method::POST, written.headers, written.body);
+        Call { progress: self.post.progress.clone(), ..call }
+    }
+
+    fn has_other_headers(&self) -> bool {
+        self.context.mirrored(&self.post.outgoing) != self.post.mirrored
+    }
+
+    /// Lists the tools on our own account: what they want in headers may have changed.
+    async fn learn_tools_anew(&self) {
+        let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
+        let (mut pages, mut cursor) = (Vec::new(), None);
+        let mut is_whole = false;
+        while pages.len() < limits::LIST_PAGES {
+            let page = match self.list_page(cursor.as_deref(), limit).await {
+                Ok(page) => page,
+                Err(error) => {
+                    debug!("no list of tools: {}", self.context.scrubbed(error));
+                    break;
+                }
+            };
+            cursor = page.next.clone();
+            pages.push(page);
+            if cursor.is_none() {
+                is_whole = true;
+                break;
+            }
+        }
+        debug!(pages = pages.len(), is_whole, "the tools were listed again");
+        self.context.replace_tools(&pages, is_whole);
+    }
+
+    async fn list_page(&self, cursor: Option<&str>, limit: Duration) -> Result<Page, Error> {
+        let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
+        let message = list_request(&self.post.outgoing.message, &id, cursor);
+        let envelope = Envelope::of(&message);
+        let asking =
+            self.ask(Outgoing { message, envelope, order: 0, losses: 0, _share: None }, &id);
+        let silent = |_| Error::new(Kind::Timeout, "tools/list was not answered in time");
+        let answer = tokio::time::timeout(limit, asking).await.map_err(silent)??;
+        let other = || Error::new(Kind::BadResponse, "tools/list was not answered with a list");
+        Page::read(&answer).ok_or_else(other)
+    }
+
+    /// The answer to a request of our own.
+    async fn ask(&self, request: Outgoing, id: &Id) -> Result<Message, Error> {
+        let context = &self.context;
+        let written = context.written(&self.post.session, &request);
+        let call = context.call(Method::POST, written.headers, written.body);
+        let response = context.send(call, Manner::aside()).await?;
+        match Answer::sort(response, true, context.endpoint.url()) {
+            Answer::Json(body) => {
+                let body = whole(body, context, None).await?;
+                let malformed = |error| Error::new(Kind::BadResponse, format!("{error}"));
+                Message::parse(body).map_err(malformed)
+            }
+            Answer::Events(body) => {
+                let endpoint = std::sync::Arc::clone(&context.endpoint);
+                let mut events = Events::new(body, context.settings.max_message, endpoint);
+                let mut position = Position::default();
+                while let Some(payload) = events.next_payload(&mut position, None).await? {
+                    let is_answer =
+                        |message: &Message| message.method().is_none() && message.id() == Some(id);
+                    if let Some(answer) = payload.messages().find(is_answer) {
+                        return Ok(answer);
+                    }
+                }
+                Err(Error::new(Kind::NoResponse, "the stream ended without an answer"))
+            }
+            Answer::Refused(response) => Err(Refusal::read(response, context).await.error()),
+            Answer::Unreadable(error) => Err(error),
+            Answer::Accepted(_) => Err(Error::new(Kind::NoResponse, "there was no answer")),
+        }
+    }
+}
+
+/// A request for a page of tools, in the envelope of `call`.
+fn list_request(call: &Message, id: &Id, cursor: Option<&str>) -> Message {
+    let mut given = Members::of_message(call).unwrap_or_default();
+    let mut list = Members::default();
+    list.set("jsonrpc", r#""2.0""#);
+    list.set("id", id.as_json().to_owned());
+    list.set("method", r#""tools/list""#);
+    let params = list.object("params");
+    if let Some(cursor) = cursor {
+        params.set("cursor", cursor.to_owned());
+    }
+    let envelope = params.object("_meta");
+    for (name, value) in given.object("params").object("_meta").iter() {
+        // The rest is about the call alone: its progress, its trace.
+        if name.starts_with("io.modelcontextprotocol/") {
+            envelope.set(name.to_owned(), value.to_owned());
+        }
+    }
+    list.into_message(Head::Request { id: id.clone(), method: "tools/list".into() })
+}
+
+/// Errors that only a modern server writes; to all others `server/discover` is unknown.
+pub(super) fn is_modern_refusal(answer: &Message) -> bool {
+    match peek::error_code(answer) {
+        Some((UNSUPPORTED_VERSION, names)) => names.iter().any(|name| Revision::is_modern(name)),
+        Some((code, _)) => matches!(code, MISSING_CAPABILITY | HEADER_MISMATCH),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_list_of_our_own_has_the_envelope_of_the_call_and_nothing_else_of_it() {
+        let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{ }}}}"#;
+        let call = Message::parse(Bytes::from_static(text.as_bytes())).unwrap();
+        let id = Id::string("x");
+        let list = list_request(&call, &id, None);
+        let expected = r#"{"jsonrpc":"2.0","id":"x","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{ }}}}"#;
+        assert_eq!(&list.bytes()[..], expected.as_bytes());
+        assert_eq!(Message::parse(list.bytes().clone()).as_ref(), Ok(&list));
+        let next = list_request(&call, &id, Some("\"c\\n\""));
+        let text = String::from_utf8_lossy(next.bytes()).into_owned();
+        assert!(text.contains(r#""params":{"cursor":"c\n","_meta":{"#), "{text}");
+    }
+}
