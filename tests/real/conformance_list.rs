@@ -150,9 +150,6 @@ const SKILLS: &str = "an extension for those who read skills, which the bridge p
 
 /// What is expected to fail as things are; an entry that passes fails the test.
 const NOT_YET: &[(&str, Option<Forced>, &str)] = &[
-    ("request-metadata", Some(Forced::Legacy), VERSION),
-    ("http-custom-headers", Some(Forced::Legacy), PARAMETERS),
-    ("http-invalid-tool-headers", Some(Forced::Legacy), PARAMETERS),
     ("auth/scope-step-up", Some(Forced::Legacy), LOGIN),
     ("auth/scope-retry-limit", Some(Forced::Legacy), LOGIN),
     ("auth/authorization-server-migration", Some(Forced::Legacy), LOGIN),
@@ -165,8 +162,6 @@ const NOT_YET: &[(&str, Option<Forced>, &str)] = &[
     ("auth/basic-cimd", Some(Forced::Modern), TRANSLATION),
     ("auth/scope-step-up", Some(Forced::Modern), TRANSLATION),
 ];
-const VERSION: &str = "a refused revision is not tried again";
-const PARAMETERS: &str = "no parameters in headers";
 const LOGIN: &str = "no login where only `server/discover` is answered with 401";
 const TRANSLATION: &str = "a modern client is not translated";
 
