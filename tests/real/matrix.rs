@@ -96,7 +96,7 @@ const LEGEND: &str = "T tools as seen directly, C call, P progress, E elicitatio
 X cancellation; · what this server does not have in the era that is spoken to it. *Translated*: the \
 two have no era in common.\n";
 
-// C20, C21, C22: every client reaches every server, whatever eras they are of.
+// C22, C33: every client reaches every server, whatever their eras and the transport.
 #[test]
 fn every_client_reaches_every_server() {
     let peers = Peers::find();
