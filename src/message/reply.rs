@@ -29,6 +29,12 @@ pub fn method_not_found(id: &Id, method: &str) -> Message {
     failure(Some(id), -32601, &format!("Method not found: {method}"), None)
 }
 
+/// The refusal of a request by a code of the protocol's, as a server would write it.
+#[must_use]
+pub fn refusal(id: &Id, code: i32, message: &str) -> Message {
+    failure(Some(id), code, &short(message), None)
+}
+
 /// A result of the bridge's own.
 #[must_use]
 pub fn result(id: &Id, result: &serde_json::Value) -> Message {
@@ -194,5 +200,10 @@ mod tests {
         assert_eq!(Message::parse(notice.bytes().clone()).as_ref(), Ok(&notice));
         let refusal = method_not_found(&id("1"), "server/discover");
         assert_eq!(Message::parse(refusal.bytes().clone()).as_ref(), Ok(&refusal));
+        let refusal = super::refusal(&id("1"), -32602, "no \"such\"");
+        assert_eq!(
+            &refusal.bytes()[..],
+            br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no \"such\""}}"#
+        );
     }
 }

@@ -42,6 +42,16 @@ pub enum Cancel {
     ClosingTheStream,
 }
 
+const MODERN: Revision = Revision {
+    name: "2026-07-28",
+    era: Era::Modern,
+    sessions: false,
+    server_stream: false,
+    resumable: false,
+    cancel: Cancel::ClosingTheStream,
+    routing_headers: true,
+};
+
 const LEGACY: Revision = Revision {
     name: "2025-11-25",
     era: Era::Legacy,
@@ -62,15 +72,7 @@ const TABLE: &[Revision] = &[
     Revision { name: "2025-03-26", ..LEGACY },
     Revision { name: "2025-06-18", ..LEGACY },
     LEGACY,
-    Revision {
-        name: "2026-07-28",
-        era: Era::Modern,
-        sessions: false,
-        server_stream: false,
-        resumable: false,
-        cancel: Cancel::ClosingTheStream,
-        routing_headers: true,
-    },
+    MODERN,
 ];
 
 impl Revision {
@@ -83,6 +85,9 @@ impl Revision {
 
     /// The newest of the legacy era.
     pub const LATEST_LEGACY: &str = LEGACY.name;
+
+    /// The newest of the modern era.
+    pub const LATEST_MODERN: &str = MODERN.name;
 
     /// Whether `name` is a revision of the legacy era that we know.
     #[must_use]
