@@ -65,7 +65,7 @@ impl ModernClient {
         now: Instant,
         out: &mut Steps,
     ) {
-        if self.waiting.get_mut(id).is_some() {
+        if self.waiting.get_mut(id).is_some() || self.passed.get_mut(id).is_some() {
             let text = format!("Invalid request: a request with ID {id} is still in flight");
             let error = Error::new(Kind::InvalidRequest, text).not_delivered();
             return out.push_back(Step::ToClient(reply::error(Some(id), &error)));

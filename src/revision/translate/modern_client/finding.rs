@@ -130,6 +130,9 @@ impl ModernClient {
 
     /// The server is believed to be modern; the first answer shows whether it is.
     pub(super) fn pass_and_watch(&mut self, message: Message, out: &mut Steps) {
+        if let Head::Request { id, .. } = message.head() {
+            self.passed.open(id, ());
+        }
         if let Phase::Trusting { watched: watched @ None } = &mut self.phase
             && let Head::Request { method, .. } = message.head()
             && &**method != "subscriptions/listen"

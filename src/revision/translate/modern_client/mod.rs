@@ -46,6 +46,8 @@ pub(crate) struct ModernClient {
     own: HashMap<Id, Own>,
     /// The client's requests that have no answer, by its own ids.
     waiting: InFlight<Waits>,
+    /// Those that went out as they came while the server was trusted.
+    passed: InFlight<()>,
     /// Its calls under way at the server, by our ids.
     calls: HashMap<Id, Call>,
     /// Whose progress a token of the server's is about.
@@ -124,6 +126,7 @@ impl ModernClient {
             ids: OwnIds { prefix: format!("mcp-span-{prefix}"), count: 0 },
             own: HashMap::new(),
             waiting: InFlight::default(),
+            passed: InFlight::default(),
             calls: HashMap::new(),
             tokens: HashMap::new(),
             parked: HashMap::new(),
@@ -288,8 +291,11 @@ impl ModernClient {
         if self.held.withdraw(id) {
             return debug!(%id, "cancelled before it was sent");
         }
+        let was_passed = self.passed.close_exactly(id).is_some();
         match &mut self.phase {
-            Phase::Serving(_) => return debug!(%id, "nobody waits for what was cancelled"),
+            Phase::Serving(_) if !was_passed => {
+                return debug!(%id, "nobody waits for what was cancelled");
+            }
             Phase::Probing { kept } if kept.as_ref().is_some_and(|kept| kept.is_for(id)) => {
                 *kept = None;
                 return;
@@ -317,6 +323,7 @@ impl ModernClient {
         if let Some(call) = self.calls.remove(id) {
             return self.call_answered(call, message, now, out);
         }
+        self.passed.close_exactly(id);
         match &self.phase {
             Phase::Asked { discover } if is_request(discover, id) => {
                 self.discover_answered(message, now, out);

@@ -251,7 +251,7 @@ proptest! {
     #[test]
     fn payloads_stay_byte_for_byte(
         payload in "\\{( \"[a-c]\\\\u00e9\" : (-?[1-9][0-9]{0,30}(\\.[0-9]0)?|\\[ \\{\\} ,null\\]|\"\\\\/[ä-ö]?\"))?\\ ?\\}",
-        answer in "\\{ (\"x\":\\[ ?[0-9]{1,20} ?\\] ?)?\\}",
+        answer in "\\{ (\"x\":\\[ ?[1-9][0-9]{0,20} ?\\] ?)?\\}",
     ) {
         let mut rig = Rig::serving(json!({}));
         let text = |id: u32, more: &str| {
@@ -301,7 +301,8 @@ proptest! {
             }
             for step in out {
                 let (Step::ToClient(m) | Step::ToServer(m)) = step else { panic!("failed") };
-                prop_assert_eq!(Message::parse(m.bytes().clone()).as_ref(), Ok(&m));
+                let again = Message::parse(m.bytes().clone());
+                prop_assert_eq!(again, Ok(m));
             }
         }
     }
