@@ -144,6 +144,9 @@ impl ModernClient {
             let text = "Invalid params: \"notifications\" does not say what to listen for";
             return out.push_back(Step::ToClient(reply::refusal(id, -32602, text)));
         };
+        if self.has_left {
+            return out.push_back(Step::ToClient(self.listened(id)));
+        }
         let uris = listen.uris.clone();
         self.waiting.open(id, Waits::Listen);
         self.listening.listens.push(listen);
@@ -212,16 +215,21 @@ impl ModernClient {
         let ids: Vec<Id> = self.listening.listens.iter().map(|listen| listen.id.clone()).collect();
         for id in ids {
             self.waiting.close_exactly(&id);
-            let head = Head::Response { id: Some(id.clone()), is_error: false };
-            let mut answer = Members::headed(&head);
-            let result = answer.object("result");
-            result.object("_meta").set(SUBSCRIPTION_ID, id.as_json());
-            if let Some(server) = self.server() {
-                server.complete(result, false);
-            }
-            out.push_back(Step::ToClient(answer.into_message(head)));
+            out.push_back(Step::ToClient(self.listened(&id)));
             self.end_listen(&id, out);
         }
+    }
+
+    /// The answer to a subscription that has ended.
+    fn listened(&self, id: &Id) -> Message {
+        let head = Head::Response { id: Some(id.clone()), is_error: false };
+        let mut answer = Members::headed(&head);
+        let result = answer.object("result");
+        result.object("_meta").set(SUBSCRIPTION_ID, id.as_json());
+        if let Some(server) = self.server() {
+            server.complete(result, false);
+        }
+        answer.into_message(head)
     }
 
     /// Something has changed: each subscription that wants to hear of it does.

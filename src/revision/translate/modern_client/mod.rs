@@ -58,6 +58,8 @@ pub(crate) struct ModernClient {
     /// The level that the server logs at, because we have told it.
     log_level: Option<String>,
     hashing: RandomState,
+    /// The client will say nothing more.
+    has_left: bool,
 }
 
 /// How far it has been found out what is to be done.
@@ -133,6 +135,7 @@ impl ModernClient {
             listening: Listening::default(),
             log_level: None,
             hashing: RandomState::new(),
+            has_left: false,
         }
     }
 
@@ -162,11 +165,11 @@ impl ModernClient {
                 let id = id.clone();
                 self.server_answers(&id, message, now, out);
             }
-            Head::Request { id, method } if self.serves() => {
+            Head::Request { id, method } if self.has_session() => {
                 let (id, method) = (id.clone(), method.clone());
                 self.server_asks(&id, &method, message, now, out);
             }
-            Head::Notification { method } if self.serves() => {
+            Head::Notification { method } if self.has_session() => {
                 let method = method.clone();
                 self.server_notifies(&method, message, out);
             }
@@ -175,8 +178,8 @@ impl ModernClient {
     }
 
     /// The client will say nothing more: subscriptions end, and calls that wait for it do, too.
-    pub(crate) fn client_leaves(&mut self, now: Instant, out: &mut Steps) {
-        let _ = now;
+    pub(crate) fn client_leaves(&mut self, _now: Instant, out: &mut Steps) {
+        self.has_left = true;
         self.end_listens(out);
         self.end_parked(out);
     }
@@ -211,8 +214,9 @@ impl ModernClient {
         self.finding.take()
     }
 
-    fn serves(&self) -> bool {
-        matches!(self.phase, Phase::Serving(_))
+    /// Whether what the server says of its own accord is said in a session of ours.
+    fn has_session(&self) -> bool {
+        matches!(self.phase, Phase::Serving(_) | Phase::Opening)
     }
 
     fn server(&self) -> Option<&Server> {
@@ -241,9 +245,8 @@ impl ModernClient {
     /// Whatever was translated until now: this client wants the legacy era.
     fn client_is_legacy(&mut self, initialize: Message, now: Instant, out: &mut Steps) {
         self.client = Some(Era::Legacy);
-        if self.serves() {
-            self.client_leaves(now, out);
-        }
+        self.end_listens(out);
+        self.end_parked(out);
         if let Phase::Probing { kept: Some(kept) } =
             std::mem::replace(&mut self.phase, Phase::Through)
         {

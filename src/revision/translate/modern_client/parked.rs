@@ -16,6 +16,9 @@ use crate::limits;
 use crate::message::{Head, Id, Members, Message, peek, reply};
 use crate::revision::translate::{Step, Steps};
 
+/// What a server hears whose question nobody will answer.
+const LEFT: &str = "The client has left";
+
 /// A call that waits for the client.
 pub(super) struct Parked {
     what: What,
@@ -138,6 +141,9 @@ impl ModernClient {
         if method == "ping" {
             return out.push_back(Step::ToServer(reply::result(id, &json!({}))));
         }
+        if self.has_left {
+            return out.push_back(Step::ToServer(reply::refusal(id, -32603, LEFT)));
+        }
         let mut members = Members::of_message(&message).unwrap_or_default();
         let params = members.remove("params");
         let newest = self
@@ -193,7 +199,7 @@ impl ModernClient {
         now: Instant,
         out: &mut Steps,
     ) -> bool {
-        if !may_be_parked(&what.method) || !what.abilities.url {
+        if !may_be_parked(&what.method) || !what.abilities.url || self.has_left {
             return false;
         }
         let mut parked = Parked::new(what, Upstream::Refused, now);
@@ -295,7 +301,7 @@ impl ModernClient {
 
     pub(super) fn end_parked(&mut self, out: &mut Steps) {
         for (_, parked) in std::mem::take(&mut self.parked) {
-            self.give_up(&parked, "The client has left", out);
+            self.give_up(&parked, LEFT, out);
         }
     }
 

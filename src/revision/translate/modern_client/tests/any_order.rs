@@ -172,7 +172,7 @@ impl World {
     }
 
     fn question(&mut self, which: usize) {
-        if !self.rig.it.serves() {
+        if !self.rig.it.has_session() {
             return;
         }
         self.count += 1;

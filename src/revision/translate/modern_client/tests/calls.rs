@@ -168,6 +168,10 @@ fn the_servers_ping_is_answered_here() {
     let mut rig = Rig::serving(json!({}));
     let said = rig.server(plain(json!("p"), "ping", json!({}))).server();
     assert_eq!(said, json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
+    let mut rig = Rig::new(Protocol::Legacy, None);
+    rig.client(request(json!(1), "tools/list", json!({})));
+    let said = rig.server(plain(json!("p"), "ping", json!({}))).server();
+    assert_eq!(said["id"], "p", "in the handshake, too");
 }
 
 #[test]

@@ -141,6 +141,20 @@ fn the_end_of_the_client_is_the_end_of_its_subscriptions() {
 }
 
 #[test]
+fn a_subscription_that_gets_its_turn_too_late_ends_at_once() {
+    let mut rig = Rig::new(Protocol::Legacy, None);
+    let initialize = rig.client(listen(1, json!({"toolsListChanged": true}))).server();
+    rig.client(request(json!(2), "tools/call", json!({"name": "a"}))).nothing();
+    rig.leave().nothing();
+    let said = rig.server(opened(&initialize, everything()));
+    assert_eq!(said.to_client.len(), 1);
+    assert_eq!(said.to_client[0]["result"]["_meta"][SUBSCRIPTION_ID], 1);
+    assert_eq!(said.methods_to_server(), ["notifications/initialized", "tools/call"]);
+    let ask = plain(json!("q"), "roots/list", json!({}));
+    assert_eq!(rig.server(ask).server()["error"]["code"], -32603, "nobody will answer");
+}
+
+#[test]
 fn there_is_room_for_so_many_subscriptions() {
     let mut rig = Rig::serving(everything());
     for id in 0..limits::LISTENS {
