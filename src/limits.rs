@@ -64,6 +64,28 @@ pub const TOLD: usize = 1024;
 /// A longer pause than this is not what a server can mean by `Retry-After`.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// How long a call that has asked the client something waits for the answers: a person may have to
+/// fetch something, and SDKs that do the same wait as long for each question.
+pub const PARKED_WAIT: Duration = Duration::from_secs(600);
+
+/// How many calls may wait for a client's answers at once; a person has one question in view.
+pub const PARKED: usize = 64;
+
+/// How many questions of a server one such call may gather before the client comes back to it.
+pub const QUESTIONS: usize = 64;
+
+/// How many subscriptions of a client are served at once, where the bridge has to serve them.
+pub const LISTENS: usize = 64;
+
+/// How many resources one such subscription may name; the rest is not acknowledged.
+pub const LISTEN_RESOURCES: usize = 1024;
+
+/// How many different notices are kept for a subscription that is not acknowledged yet.
+pub const EARLY_NOTICES: usize = 64;
+
+/// How many messages wait while it is found out which era a server speaks: one round trip or two.
+pub const HELD: usize = 1024;
+
 /// How many POSTs run at once; what comes on top waits, it never fails.
 pub const PARALLEL_POSTS: usize = 128;
 
@@ -320,6 +342,10 @@ pub const INPUT_PAUSE: Duration = Duration::from_millis(250);
 /// How long a subscription may remain unacknowledged before the client, who wants an answer to
 /// `resources/subscribe`, is told that all is well.
 pub const LISTEN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long everything waits for the answer to a modern client's first request, which tells the
+/// server's era. A legacy server refuses it within a round trip; who takes longer is at work.
+pub const TRIAL_WAIT: Duration = Duration::from_secs(1);
 
 /// How long a server's era is remembered: a server that was brought up to date yesterday is asked
 /// anew today, and whoever starts many times a day pays for finding out once.

@@ -166,7 +166,7 @@ impl Bridge {
     async fn work(&mut self) -> Ended {
         loop {
             self.hand_over();
-            if self.crossing.core.is_finished() {
+            if self.crossing.is_finished() {
                 self.crossing.end_all(&late());
                 return Ended::ClientClosed;
             }

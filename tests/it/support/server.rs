@@ -306,6 +306,13 @@ pub(crate) fn polite(request: &Request) -> Reply {
     }
     let id = request.id();
     match &*request.what() {
+        // Modern requests have this header; they are served as well.
+        what if request.header("mcp-method").is_some() => {
+            let answer = format!(
+                r#"{{"resultType":"complete","supportedVersions":["2026-07-28"],"did":"{what}"}}"#
+            );
+            Reply::json(result(id, &answer))
+        }
         "initialize" => {
             let version = json["params"]["protocolVersion"].as_str().unwrap_or("2025-06-18");
             let answer = format!(
