@@ -11,7 +11,7 @@
 //! - `soak`: all faults at once, for as long as you like.
 //! - `cancelling`, `timeouts`, `redirects`, `server_stream`, `resuming`: what their names say.
 //! - `modern`: requests of revision 2026-07-28, and probes. `params`: what their headers repeat.
-//!   `subscriptions`: streams that stay. `eras`: clients and servers of two eras.
+//!   `subscriptions`: streams that stay. `eras`, `eras_modern`: clients and servers of two eras.
 //! - `concurrency`: what runs side by side, what waits.
 //! - `going`: how the process ends.
 //! - `seeing`: logs, and what they never hold.
@@ -53,6 +53,7 @@ mod demo;
 mod detection;
 mod discovery;
 mod eras;
+mod eras_modern;
 mod failures;
 mod faults;
 mod finding;

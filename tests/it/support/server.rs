@@ -188,6 +188,12 @@ impl Server {
         seen.requests.into_iter().find(|r| r.what() == what).expect("it was just there")
     }
 
+    /// Waits until the client has answered something that this server has asked.
+    pub(crate) async fn until_answer(&self) {
+        let answered = |seen: &Seen| seen.requests.iter().any(|r| !r.json()["result"].is_null());
+        self.until("an answer", answered).await;
+    }
+
     /// Waits until so many requests `what` have come.
     pub(crate) async fn saw_count(&self, what: &str, count: usize) {
         let enough =
