@@ -52,10 +52,10 @@ pub(super) fn parse(
         Some(
             Command::Connect(connect)
             | Command::Config(connect)
-            | Command::Login(connect)
             | Command::Logout(connect)
             | Command::Status(connect),
-        ) => connect,
+        ) => &mut **connect,
+        Some(Command::Login(login)) => &mut login.connect,
         _ => &mut cli.connect,
     };
     connect.credentials.keep_explicit(deepest);
@@ -142,7 +142,7 @@ pub(super) enum Command {
     /// Show every setting, its value, and where it came from
     Config(Box<Connect>),
     /// Log in to the server at URL, and keep the tokens
-    Login(Box<Connect>),
+    Login(Box<Login>),
     /// Forget the tokens of the server at URL, and have them revoked where that can be done
     Logout(Box<Connect>),
     /// Show who is logged in to the server at URL, and until when
@@ -213,6 +213,20 @@ pub(super) struct Connect {
 
     #[command(flatten)]
     pub(super) log: Log,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Login {
+    #[command(flatten)]
+    pub(super) connect: Connect,
+
+    /// Without a browser on this machine: paste the address that the browser ended up at
+    #[arg(long)]
+    pub(super) paste: bool,
+
+    /// Take over the tokens that mcp-remote has kept
+    #[arg(long, conflicts_with = "paste")]
+    pub(super) import: bool,
 }
 
 #[derive(Args, Debug)]

@@ -19,12 +19,17 @@ mod demo;
 mod expand;
 mod headers;
 mod hub;
+mod import;
 mod link;
 mod log_writer;
 mod logging;
+mod md5;
 mod oauth;
+mod oauth_given;
+mod paste;
 mod proxy;
 mod report;
+mod secrets;
 mod settings;
 mod timeline;
 mod tls;
@@ -112,7 +117,7 @@ fn run(cli: Cli, ignored: &[String]) -> Result<ExitCode, Failure> {
             on_runtime(demo::run(demo.link))
         }
         Some(Command::Connect(connect) | Command::Config(connect)) => connect_to(&connect, ignored),
-        Some(Command::Login(connect)) => on_account(&connect, account::login),
+        Some(Command::Login(login)) => log_in(*login),
         Some(Command::Logout(connect)) => on_account(&connect, account::logout),
         Some(Command::Status(connect)) => on_account(&connect, account::status),
         Some(Command::Trace(typed)) => trace::run(&typed),
@@ -134,6 +139,17 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
         tracing::debug!(arguments = ignored.join(" "), "accepted without any effect");
     }
     on_runtime(connect::run(settings))
+}
+
+/// Logs in, in one of three ways.
+fn log_in(login: args::Login) -> Result<ExitCode, Failure> {
+    let args::Login { mut connect, paste, import } = login;
+    connect.oauth.is_pasted = paste;
+    if import {
+        let found = import::find(&connect);
+        return on_account(&connect, |settings| import::take_over(settings, found));
+    }
+    on_account(&connect, account::login)
 }
 
 /// Does something about the account at a server.

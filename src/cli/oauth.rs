@@ -10,10 +10,13 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use url::Url;
 
+use super::oauth_given::{self, OAuthGiven};
+use super::paste;
 use super::report::Usage;
-use super::values::seconds;
-use crate::auth::oauth::{Grant, PrivateKey, Settings};
-use crate::secret::{Scrubber, Secret};
+use super::secrets::{Purpose, Secrets};
+use super::values::{seconds, some_seconds};
+use crate::auth::oauth::{Grant, PrivateKey, Prompt, Settings};
+use crate::secret::Scrubber;
 
 /// Logins.
 #[derive(Args, Debug)]
@@ -77,6 +80,37 @@ pub(super) struct OAuth {
     /// Keep tokens below this folder, in place of the usual one for state
     #[arg(long, value_name = "DIR", env = "MCP_SPAN_STATE_DIR")]
     pub(super) state_dir: Option<PathBuf>,
+
+    /// Seconds that a person may take for a login
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_OAUTH_LOGIN_TIMEOUT",
+        default_value = "300",
+        value_parser = some_seconds
+    )]
+    pub(super) oauth_login_timeout: Duration,
+
+    /// Renew tokens so many seconds before they expire
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_OAUTH_SKEW",
+        default_value = "30",
+        value_parser = seconds
+    )]
+    pub(super) oauth_skew: Duration,
+
+    #[command(flatten)]
+    pub(super) given: OAuthGiven,
+
+    /// What other programs' settings bring along.
+    #[arg(skip)]
+    pub(super) secrets: Secrets,
+
+    /// The way back is pasted: `mcp-span login --paste`.
+    #[arg(skip)]
+    pub(super) is_pasted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -84,6 +118,9 @@ pub(super) enum GrantName {
     /// A person logs in with a browser
     #[value(alias = "authorization-code")]
     Code,
+    /// A person enters a code on any device
+    #[value(alias = "device")]
+    DeviceCode,
     /// The client itself has a secret or a key
     ClientCredentials,
 }
@@ -91,23 +128,16 @@ pub(super) enum GrantName {
 /// What was typed, checked; `None` if nobody is to log in.
 pub(super) fn of(
     typed: &OAuth,
+    allow_http: bool,
     scrubber: &Scrubber,
-    lookup: impl Fn(&str) -> Option<String>,
+    lookup: impl Fn(&str) -> Option<String> + Copy,
 ) -> Result<Option<Settings>, Usage> {
     if typed.no_oauth {
         return Ok(None);
     }
-    let client_secret = match &typed.oauth_client_secret_env {
-        None => None,
-        Some(name) => {
-            let value = lookup(name).filter(|value| !value.is_empty()).ok_or_else(|| {
-                Usage::new(format!("--oauth-client-secret-env: the variable {name} is not set"))
-            })?;
-            let secret = Secret::new(value);
-            scrubber.add(&secret);
-            Some(secret)
-        }
-    };
+    let variable = typed.oauth_client_secret_env.as_ref();
+    let (purpose, flag) = (Purpose::ClientSecret, "oauth-client-secret-env");
+    let client_secret = typed.secrets.find(purpose, flag, variable, scrubber, lookup)?;
     let private_key = typed.oauth_private_key.as_deref().map(key).transpose()?;
     let browser = lookup("BROWSER").filter(|text| !text.trim().is_empty());
     Ok(Some(Settings {
@@ -118,13 +148,22 @@ pub(super) fn of(
         scope: typed.oauth_scope.clone(),
         send_resource: !typed.oauth_no_resource,
         callback_port: typed.oauth_callback_port,
+        callback: oauth_given::callback(&typed.given)?,
+        login_wait: typed.oauth_login_timeout,
+        skew: typed.oauth_skew,
+        given: oauth_given::of(&typed.given, allow_http, &typed.secrets, scrubber, lookup)?,
+        paste: typed.is_pasted.then(paste::from_terminal),
         grant: match typed.oauth_grant {
             GrantName::Code => Grant::Code,
+            GrantName::DeviceCode => Grant::DeviceCode,
             GrantName::ClientCredentials => Grant::ClientCredentials,
         },
-        folder: typed.state_dir.clone().or_else(|| state_folder(&lookup)),
+        folder: typed.state_dir.clone().or_else(|| state_folder(lookup)),
         profile: typed.profile.clone(),
-        show: Arc::new(move |page| show(page, browser.as_deref())),
+        show: match typed.is_pasted {
+            true => Arc::new(paste::show),
+            false => Arc::new(move |prompt| show(prompt, browser.as_deref())),
+        },
     }))
 }
 
@@ -145,8 +184,10 @@ fn state_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
 }
 
 /// Says where to log in, and opens a browser there: a program with an argument, never a shell.
-fn show(page: &Url, browser: Option<&str>) {
-    eprintln!("mcp-span: to log in, open {page}");
+fn show(prompt: &Prompt, browser: Option<&str>) {
+    eprintln!("mcp-span: to log in, open {prompt}");
+    // A code is for another device: a browser here would be in the way.
+    let Prompt::Browser(page) = prompt else { return };
     let Some((program, arguments)) = opener(page, browser) else { return };
     let started = Command::new(program)
         .args(arguments)

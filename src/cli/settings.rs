@@ -50,7 +50,7 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     settings.http.scrubber = scrubber;
     settings.http.net.tls = tls::of(&typed.tls, |name| std::env::var_os(name))?;
     settings.policy.login_wait = typed.oauth.oauth_wait;
-    let login = oauth::of(&typed.oauth, &settings.http.scrubber, lookup)?;
+    let login = oauth::of(&typed.oauth, typed.allow_http, &settings.http.scrubber, lookup)?;
     settings.http.credentials = sources.or_else(|| logins(login?, &settings.http)).map(Arc::new);
     Ok(settings)
 }

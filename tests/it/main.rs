@@ -21,6 +21,7 @@
 //! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
 //! - `login`: when and how one happens. `login_faults`: what goes wrong. `tokens`: what comes of it,
 //!   and how it is kept fresh. `clients`: who we are to a provider. `accounts`: what a person sees.
+//! - `device`, `paste`: logins without a browser on this machine. `import`: those of mcp-remote.
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file.
@@ -46,6 +47,7 @@ mod credentials;
 mod delivery;
 mod demo;
 mod detection;
+mod device;
 mod failures;
 mod faults;
 mod finding;
@@ -54,6 +56,7 @@ mod going;
 mod handshake;
 mod http2;
 mod identity;
+mod import;
 mod legacy_away;
 mod legacy_calls;
 mod legacy_lost;
@@ -63,6 +66,7 @@ mod login;
 mod login_faults;
 mod modern;
 mod passthrough;
+mod paste;
 mod proxied;
 mod proxies;
 mod proxy_faults;

@@ -1,6 +1,5 @@
 //! What a person does with an account: log in, look, log out.
 
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use http::StatusCode;
@@ -29,7 +28,7 @@ pub struct Account {
     /// Whether it can be renewed without a person.
     pub can_be_renewed: bool,
     /// Where it is kept.
-    pub file: Option<PathBuf>,
+    pub place: Option<String>,
 }
 
 impl OAuth {
@@ -44,7 +43,7 @@ impl OAuth {
             let message = format!("{} asks for no login (HTTP {status})", shown(&self.server));
             return Err(Error::new(Kind::Login, message).not_delivered());
         }
-        let _lock = self.store.lock(limits::LOGIN_WAIT).await;
+        let _lock = self.store.lock(self.settings.login_wait).await;
         if self.login(Challenge::of(&said).as_ref()).await? {
             return Ok(());
         }
@@ -64,7 +63,7 @@ impl OAuth {
             scope: token.scope,
             expires: token.expires,
             can_be_renewed: token.refresh.is_some(),
-            file: self.store.path().map(ToOwned::to_owned),
+            place: self.store.place(),
         })
     }
 

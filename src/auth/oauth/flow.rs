@@ -8,20 +8,20 @@ use url::Url;
 use super::challenge::Challenge;
 use super::discovery::{self, Authority};
 use super::grant::{Refusal, TokenRequest};
-use super::identity::{self, Identity};
+use super::identity::{self, Identity, Purpose};
 use super::loopback::{Callback, Loopback};
 use super::metadata::Issuer;
 use super::scope::Scopes;
 use super::store::Kept;
 use super::token::Token;
-use super::{Grant, OAuth, pkce};
+use super::{Grant, OAuth, Prompt, pkce};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::edit;
 use crate::secret::shown;
 
 /// However a login ends, it is no longer waited for.
-struct Over<'a>(&'a watch::Sender<Option<String>>);
+pub(super) struct Over<'a>(pub(super) &'a watch::Sender<Option<String>>);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
@@ -94,15 +94,9 @@ impl OAuth {
 
     async fn try_login(&self, challenge: Option<&Challenge>) -> Result<bool, Error> {
         self.state(|state| state.was_shown = false);
-        let kept = self.kept();
+        let (kept, given) = (self.kept(), &self.settings.given);
         let known = kept.issuer.as_deref();
-        let finding = discovery::find(&self.web, &self.server, challenge, known);
-        let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
-            let message =
-                format!("{} does not say in time who gives out tokens", shown(&self.server));
-            Err(Error::new(Kind::Login, message).not_delivered())
-        })?;
-        let Some(authority) = found else { return Ok(false) };
+        let Some(authority) = self.authority(challenge, known).await? else { return Ok(false) };
         let challenge = challenge.cloned().unwrap_or_default();
         // What another authorization server gave us is nobody else's business.
         let kept = match &kept.issuer {
@@ -113,13 +107,8 @@ impl OAuth {
         let scopes = Scopes::choose(self.settings.scope.as_deref(), before, &challenge, &authority);
         let scope = scopes.text();
         let endpoint =
-            Issuer::endpoint(authority.metadata.token_endpoint.as_ref(), "tokens", &self.server)?;
-        let obtained = match self.settings.grant {
-            Grant::Code => self.by_code(&authority, &kept, &endpoint, scope.as_deref()).await,
-            Grant::ClientCredentials => {
-                self.as_client(&authority, &endpoint, scope.as_deref()).await
-            }
-        };
+            self.endpoint(&authority.metadata.token_endpoint, &given.token_url, "tokens")?;
+        let obtained = self.obtain(&authority, &kept, &endpoint, scope.as_deref()).await;
         let (identity, token) = match obtained {
             Ok(obtained) => obtained,
             Err(error) if authority.is_guess && !self.state(|state| state.was_shown) => {
@@ -139,6 +128,68 @@ impl OAuth {
         Ok(true)
     }
 
+    /// Who gives out tokens: given, or found.
+    pub(super) async fn authority(
+        &self,
+        challenge: Option<&Challenge>,
+        known: Option<&str>,
+    ) -> Result<Option<Authority>, Error> {
+        let given = &self.settings.given;
+        if let Some(authority) = given.authority(self.settings.grant != Grant::ClientCredentials) {
+            return Ok(Some(authority));
+        }
+        let finding = discovery::find(&self.web, &self.server, challenge, known);
+        let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
+            let message =
+                format!("{} does not say in time who gives out tokens", shown(&self.server));
+            Err(Error::new(Kind::Login, message).not_delivered())
+        });
+        // Where nothing is found, what is given may be enough.
+        let found = match (found, given.authority(false)) {
+            (Ok(Some(found)), _) => Some(found),
+            (_, Some(given)) => Some(given),
+            (found, None) => found?,
+        };
+        Ok(found.map(|mut authority| {
+            given.amend(&mut authority);
+            authority
+        }))
+    }
+
+    /// An endpoint: the one that the user gives is the user's to choose, any other is checked.
+    fn endpoint(
+        &self,
+        found: &Option<String>,
+        given: &Option<Url>,
+        what: &str,
+    ) -> Result<Url, Error> {
+        match given {
+            Some(given) => Ok(given.clone()),
+            None => Issuer::endpoint(found.as_ref(), what, &self.server),
+        }
+    }
+
+    async fn obtain(
+        &self,
+        authority: &Authority,
+        kept: &Kept,
+        endpoint: &Url,
+        scope: Option<&str>,
+    ) -> Result<(Identity, Token), Error> {
+        if self.settings.grant == Grant::ClientCredentials {
+            return self.as_client(authority, endpoint, scope).await;
+        }
+        let given = self.by_what_was_given(authority, kept, endpoint, scope).await?;
+        if let Some(obtained) = given {
+            return Ok(obtained);
+        }
+        self.check_person()?;
+        match self.settings.grant {
+            Grant::DeviceCode => self.by_device(authority, kept, endpoint, scope).await,
+            _ => self.by_code(authority, kept, endpoint, scope).await,
+        }
+    }
+
     async fn as_client(
         &self,
         authority: &Authority,
@@ -154,6 +205,8 @@ impl OAuth {
             self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
         let mut form = vec![("grant_type", "client_credentials".to_owned())];
         form.extend(scope.map(|scope| ("scope", scope.to_owned())));
+        let audience = self.settings.given.audience.clone();
+        form.extend(audience.map(|audience| ("audience", audience)));
         let token = request.send(form).await.map_err(Refusal::into_error)?;
         Ok((identity, token))
     }
@@ -176,15 +229,22 @@ impl OAuth {
             scope,
             (&state, &pkce::challenge(&verifier)),
         )?;
-        (self.settings.show)(&page);
+        let prompt = Prompt::Browser(page);
+        (self.settings.show)(&prompt);
         self.state(|state| state.was_shown = true);
-        self.pending.send_replace(Some(page.to_string()));
+        self.pending.send_replace(Some(prompt.to_string()));
         let _over = Over(&self.pending);
-        let Ok(callback) = timeout(limits::LOGIN_WAIT, loopback.wait(&state)).await else {
+        let coming_back = async {
+            match &self.settings.paste {
+                Some(paste) => paste.wait(loopback, &state).await,
+                None => Ok(loopback.wait(&state).await),
+            }
+        };
+        let Ok(callback) = timeout(self.settings.login_wait, coming_back).await else {
             let message = format!("Nobody has logged in to {} in time", shown(&self.server));
             return Err(Error::new(Kind::Login, message).not_delivered());
         };
-        let code = self.code(authority, callback)?;
+        let code = self.code(authority, callback?)?;
         let request =
             self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
         let form = vec![
@@ -214,24 +274,30 @@ impl OAuth {
         let (settings, metadata) = (&self.settings, &authority.metadata);
         let wanted = settings.callback_port;
         if let Some(identity) = identity::configured(settings, metadata) {
-            return Ok((Loopback::open(wanted).await?, identity));
+            return Ok((self.listen(wanted).await?, identity));
         }
         let registered = kept.identity.as_ref();
         let fits = |identity: &&Identity| {
             wanted.is_none() || identity.port.is_none() || identity.port == wanted
         };
+        let registered = registered.filter(|identity| identity.only.is_none());
         if let Some(identity) = registered.filter(fits) {
-            match Loopback::open(wanted.or(identity.port)).await {
+            match self.listen(wanted.or(identity.port)).await {
                 Ok(loopback) => return Ok((loopback, identity.clone())),
                 Err(error) if wanted.is_some() => return Err(error),
                 Err(error) => debug!("the client has to be registered anew: {error}"),
             }
         }
-        let loopback = Loopback::open(wanted).await?;
+        let loopback = self.listen(wanted).await?;
         let redirect = loopback.redirect();
+        let purpose = Purpose::Redirect(&redirect);
         let identity =
-            identity::choose(settings, metadata, &self.web, &self.server, &redirect).await?;
+            identity::choose(settings, metadata, &self.web, &self.server, purpose).await?;
         Ok((loopback, identity))
+    }
+
+    async fn listen(&self, port: Option<u16>) -> Result<Loopback, Error> {
+        Ok(Loopback::open(port).await?.known_as(&self.settings.callback))
     }
 
     /// The page for the person.
@@ -243,8 +309,10 @@ impl OAuth {
         scope: Option<&str>,
         (state, challenge): (&str, &str),
     ) -> Result<Url, Error> {
-        let place = authority.metadata.authorization_endpoint.as_ref();
-        let mut page = Issuer::endpoint(place, "a login", &self.server)?;
+        let given = &self.settings.given;
+        let place = &authority.metadata.authorization_endpoint;
+        let mut page = self.endpoint(place, &given.authorization_url, "a login")?;
+        let is_free = |name: &str| !given.page_params.iter().any(|(given, _)| given == name);
         {
             let mut query = page.query_pairs_mut();
             query
@@ -254,16 +322,18 @@ impl OAuth {
                 .append_pair("state", state)
                 .append_pair("code_challenge", challenge)
                 .append_pair("code_challenge_method", "S256");
-            if let Some(scope) = scope {
+            if let Some(scope) = scope.filter(|_| is_free("scope")) {
                 query.append_pair("scope", scope);
             }
-            if scope.is_some_and(|scope| scope.split(' ').any(|scope| scope == "offline_access")) {
+            let wants_offline = |scope: &str| scope.split(' ').any(|s| s == "offline_access");
+            if scope.is_some_and(wants_offline) && is_free("prompt") {
                 // OpenID wants it for a refresh token.
                 query.append_pair("prompt", "consent");
             }
-            if let Some(resource) = self.resource(authority) {
+            if let Some(resource) = self.resource(authority).filter(|_| is_free("resource")) {
                 query.append_pair("resource", resource);
             }
+            query.extend_pairs(&given.page_params);
         }
         Ok(page)
     }
@@ -292,7 +362,7 @@ impl OAuth {
         })
     }
 
-    fn resource<'a>(&self, authority: &'a Authority) -> Option<&'a str> {
+    pub(super) fn resource<'a>(&self, authority: &'a Authority) -> Option<&'a str> {
         authority.resource.as_deref().filter(|_| self.settings.send_resource)
     }
 
@@ -305,6 +375,7 @@ impl OAuth {
         scope: Option<&'a str>,
     ) -> TokenRequest<'a> {
         let key = self.settings.private_key.as_ref();
-        TokenRequest { web: &self.web, endpoint, identity, key, issuer, resource, scope }
+        let params = &self.settings.given.token_params;
+        TokenRequest { web: &self.web, endpoint, identity, key, issuer, resource, scope, params }
     }
 }

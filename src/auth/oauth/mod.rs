@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
@@ -23,14 +23,19 @@ use crate::secret::Secret;
 mod account;
 mod address;
 pub mod challenge;
+mod device;
 mod discovery;
 mod flow;
+mod given;
 mod grant;
 mod identity;
+mod import;
 mod key;
 mod loopback;
 mod metadata;
+mod paste;
 mod pkce;
+mod prompt;
 mod scope;
 mod store;
 mod token;
@@ -38,7 +43,12 @@ mod web;
 
 pub use account::Account;
 use challenge::Challenge;
+pub use given::{Given, OneShot, Style};
+pub use import::{Foreign, TakenOver};
 pub use key::PrivateKey;
+pub use loopback::CallbackPlace;
+pub use paste::Paste;
+pub use prompt::Prompt;
 use store::{Kept, Store};
 use web::Web;
 
@@ -48,12 +58,14 @@ pub enum Grant {
     /// A person logs in with a browser.
     #[default]
     Code,
+    /// A person enters a code on any device.
+    DeviceCode,
     /// The client itself has a secret or a key.
     ClientCredentials,
 }
 
 /// Shows a person where to log in.
-pub type Show = Arc<dyn Fn(&Url) + Send + Sync>;
+pub type Show = Arc<dyn Fn(&Prompt) + Send + Sync>;
 
 /// All that a login needs to know.
 #[derive(Clone)]
@@ -72,6 +84,16 @@ pub struct Settings {
     pub send_resource: bool,
     /// The port for the browser's way back; any, if it is not said.
     pub callback_port: Option<u16>,
+    /// The name of this machine in the address of the way back, and the path of that.
+    pub callback: CallbackPlace,
+    /// How long a person may take.
+    pub login_wait: Duration,
+    /// A token is renewed so long before it expires.
+    pub skew: Duration,
+    /// What need not be found out.
+    pub given: Given,
+    /// A person whose browser is elsewhere pastes the way back.
+    pub paste: Option<Paste>,
     /// How a token is come by.
     pub grant: Grant,
     /// Where tokens are kept; nowhere, if it is not said.
@@ -105,6 +127,7 @@ struct State {
     kept: Option<Kept>,
     /// How many times more scope was asked for.
     step_ups: u32,
+    spent: given::Spent,
     /// When there were logins, as far as it matters.
     logins: Vec<Instant>,
     /// A person was asked in the login that is under way.
@@ -128,12 +151,13 @@ impl OAuth {
     pub(super) async fn current(&self) -> Result<HeaderMap, Error> {
         let kept = self.kept();
         if let Some(token) = &kept.token
-            && token.is_old(SystemTime::now())
+            && token.is_old(SystemTime::now(), self.settings.skew)
             && token.refresh.is_some()
         {
             let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
             self.reread(&kept);
-            if self.kept().token.as_ref().is_some_and(|token| token.is_old(SystemTime::now())) {
+            let is_old = |token: &token::Token| token.is_old(SystemTime::now(), self.settings.skew);
+            if self.kept().token.as_ref().is_some_and(is_old) {
                 // If that fails, the server will say so.
                 if let Err(error) = self.refresh().await {
                     debug!("the token could not be renewed in time: {error}");
@@ -161,7 +185,7 @@ impl OAuth {
             return Ok(self.header());
         }
         let before = self.kept();
-        let _lock = self.store.lock(limits::LOGIN_WAIT).await;
+        let _lock = self.store.lock(self.settings.login_wait).await;
         if self.reread(&before) {
             debug!("another process has a new token");
             return Ok(self.header());

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tracing::warn;
 use url::Url;
 
-use super::identity::{Identity, Proof};
+use super::identity::{Identity, Only, Proof};
 use super::token::{Stored, Token};
 use crate::secret::Secret;
 
@@ -43,6 +43,8 @@ struct OnDisk {
     client_secret: Option<String>,
     client_proof: Option<String>,
     client_port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_only: Option<String>,
     token_endpoint: Option<String>,
     revocation_endpoint: Option<String>,
     resource: Option<String>,
@@ -127,7 +129,13 @@ impl Store {
         }
     }
 
-    pub(super) fn path(&self) -> Option<&Path> {
+    /// Where it is kept, in words.
+    pub(super) fn place(&self) -> Option<String> {
+        self.file.as_ref().map(|file| file.display().to_string())
+    }
+
+    #[cfg(test)]
+    fn path(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 }
@@ -174,6 +182,9 @@ impl OnDisk {
                 .map(|secret| secret.reveal().to_owned()),
             client_proof: identity.map(|identity| identity.proof.name().to_owned()),
             client_port: identity.and_then(|identity| identity.port),
+            client_only: identity
+                .and_then(|identity| identity.only)
+                .map(|only| only.name().to_owned()),
             token_endpoint: kept.token_endpoint.clone(),
             revocation_endpoint: kept.revocation_endpoint.clone(),
             resource: kept.resource.clone(),
@@ -193,6 +204,7 @@ impl From<OnDisk> for Kept {
                 secret,
                 proof,
                 port: disk.client_port,
+                only: disk.client_only.as_deref().and_then(Only::of),
             }),
             token: disk.token.map(Token::from),
             token_endpoint: disk.token_endpoint,
@@ -217,7 +229,13 @@ mod tests {
     fn kept() -> Kept {
         let answer = json!({"access_token": "a", "refresh_token": "r"});
         let secret = Some(Secret::new("s"));
-        let identity = Identity { id: "i".into(), secret, proof: Proof::Post, port: Some(4000) };
+        let identity = Identity {
+            id: "i".into(),
+            secret,
+            proof: Proof::Post,
+            port: Some(4000),
+            only: None,
+        };
         Kept {
             issuer: Some("https://as".into()),
             identity: Some(identity),

@@ -51,8 +51,8 @@ impl Token {
     }
 
     /// Whether it should be renewed: a request takes its time, and clocks differ.
-    pub(super) fn is_old(&self, now: SystemTime) -> bool {
-        self.expires.is_some_and(|expires| expires <= now + limits::TOKEN_SKEW)
+    pub(super) fn is_old(&self, now: SystemTime, skew: Duration) -> bool {
+        self.expires.is_some_and(|expires| expires <= now + skew)
     }
 
     /// A provider that does not send a new refresh token means the old one.
@@ -104,13 +104,15 @@ mod tests {
             let token = Token::read(&answer, Some("x"), now).unwrap();
             assert_eq!(token.expires, Some(now + Duration::from_secs(3600)));
             assert_eq!(token.scope.as_deref(), Some("x"));
-            assert!(!token.is_old(now) && token.is_old(now + Duration::from_secs(3580)));
+            let skew = limits::TOKEN_SKEW;
+            assert!(!token.is_old(now, skew));
+            assert!(token.is_old(now + Duration::from_secs(3580), skew));
         }
         for expires_in in [json!(null), json!(-5), json!("soon"), json!(1e300)] {
             let answer = json!({"access_token": "a", "expires_in": expires_in, "scope": "y"});
             let token = Token::read(&answer, Some("x"), now).unwrap();
             assert_eq!(token.scope.as_deref(), Some("y"));
-            assert!(!token.is_old(now));
+            assert!(!token.is_old(now, limits::TOKEN_SKEW));
         }
         assert_eq!(Token::read(&json!({"access_token": ""}), None, now), None);
         assert_eq!(Token::read(&json!("<html>"), None, now), None);

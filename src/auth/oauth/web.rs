@@ -74,15 +74,19 @@ impl Web {
         Ok((response.status(), response.headers().clone()))
     }
 
-    /// Posts a form; `basic` are credentials for the header.
+    /// Posts a form, with `more` fields behind it; `basic` are credentials for the header.
     pub(super) async fn form(
         &self,
         url: &Url,
         form: &Form,
+        more: &[(String, String)],
         basic: Option<HeaderValue>,
     ) -> Result<(StatusCode, Value), Error> {
-        let coded =
-            url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        // In one expression: it cannot be kept over an await.
+        let coded = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(form)
+            .extend_pairs(more)
+            .finish();
         let mut headers = HeaderMap::new();
         let media = HeaderValue::from_static("application/x-www-form-urlencoded");
         headers.insert(CONTENT_TYPE, media);
