@@ -48,16 +48,7 @@ pub(super) fn parse(
     let matches = command.try_get_matches_from_mut(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
-    let connect = match &mut cli.command {
-        Some(
-            Command::Connect(connect)
-            | Command::Config(connect)
-            | Command::Logout(connect)
-            | Command::Status(connect),
-        ) => &mut **connect,
-        Some(Command::Login(login)) => &mut login.connect,
-        _ => &mut cli.connect,
-    };
+    let connect = cli.connect_mut();
     connect.credentials.keep_explicit(deepest);
     connect.tls.keep_explicit(deepest);
     connect.proxy.note_places(deepest);
@@ -76,6 +67,22 @@ pub(super) fn parse(
         connect.log.verbose = false;
     }
     Ok(Parsed { cli, command, matches })
+}
+
+/// Whether the command line is about `url`, or about none: what other programs have for one server
+/// is no business of others.
+pub(super) fn is_about(
+    args: &[OsString],
+    command: &clap::Command,
+    file: &ConfigFile,
+    url: &str,
+) -> bool {
+    let lookup = |name: &OsStr| std::env::var_os(name);
+    let parsed = parse(args.to_vec(), command.clone(), file, lookup);
+    parsed.is_ok_and(|mut parsed| {
+        let connect = parsed.cli.connect_mut();
+        connect.mcp_hub.is_none() && connect.url.as_deref().is_none_or(|typed| typed == url)
+    })
 }
 
 /// The value that stands for the hub of this machine.
@@ -131,6 +138,22 @@ pub(super) struct Cli {
     pub(super) command: Option<Command>,
     #[command(flatten)]
     pub(super) connect: Connect,
+}
+
+impl Cli {
+    /// The settings for a connection, of whatever command it is.
+    pub(super) fn connect_mut(&mut self) -> &mut Connect {
+        match &mut self.command {
+            Some(
+                Command::Connect(connect)
+                | Command::Config(connect)
+                | Command::Logout(connect)
+                | Command::Status(connect),
+            ) => connect,
+            Some(Command::Login(login)) => &mut login.connect,
+            _ => &mut self.connect,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

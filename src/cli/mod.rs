@@ -9,7 +9,9 @@ use std::process::ExitCode;
 mod account;
 mod args;
 mod compat;
+mod compat_client;
 mod compat_flags;
+mod compat_proxy;
 mod compat_words;
 mod config;
 mod config_file;
@@ -66,13 +68,20 @@ fn config_file(args: &[OsString], command: &clap::Command) -> Result<ConfigFile,
 }
 
 fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let lookup = |name: &str| std::env::var(name).ok();
     // Made once: it takes a good part of the time until the first message is read.
     let command = args::command(&typed);
-    let Translated { args, ignored } = compat::translate(typed, &command, is_set)?;
-    let file = config_file(&args, &command)?;
-    let parsed = args::parse(args, command, &file, |name| std::env::var_os(name))
+    let Translated { args, ignored, mut secrets } = compat::translate(typed, &command, lookup)?;
+    let mut file = config_file(&args, &command)?;
+    if let Some(theirs) = compat_proxy::read(lookup)?
+        && args::is_about(&args, &command, &file, &theirs.url)
+    {
+        file = file.behind(&theirs);
+        secrets.extend(theirs.secrets);
+    }
+    let mut parsed = args::parse(args, command, &file, |name| std::env::var_os(name))
         .map_err(|error| file.blame(&error).map_or(Failure::Arguments(error), Failure::Usage))?;
+    parsed.cli.connect_mut().oauth.secrets = secrets;
     if let (Some(Command::Config(_)), Some((name, matches))) =
         (&parsed.cli.command, parsed.matches.subcommand())
         && let Some(command) = parsed.command.find_subcommand(name)

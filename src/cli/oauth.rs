@@ -146,8 +146,9 @@ pub(super) fn of(
         client_metadata_url: typed.oauth_client_metadata_url.clone(),
         private_key,
         scope: typed.oauth_scope.clone(),
-        send_resource: !typed.oauth_no_resource,
-        callback_port: typed.oauth_callback_port,
+        send_resource: !typed.oauth_no_resource
+            && typed.given.oauth_resource.as_deref() != Some(""),
+        callback_port: typed.oauth_callback_port.filter(|port| *port != 0),
         callback: oauth_given::callback(&typed.given)?,
         login_wait: typed.oauth_login_timeout,
         skew: typed.oauth_skew,

@@ -143,6 +143,16 @@ impl OAuth {
         })
     }
 
+    /// The usual ends in words of our own, with those of the provider behind them.
+    fn explained(&self, answer: &Value, error: Error) -> Error {
+        let message = match answer["error"].as_str() {
+            Some("access_denied") => format!("The login to {} was refused", shown(&self.server)),
+            Some("expired_token") => "The code has expired before it was entered".to_owned(),
+            _ => return error,
+        };
+        Error::new(Kind::Login, message).because(error).not_delivered()
+    }
+
     async fn poll(&self, request: &TokenRequest<'_>, ticket: &Ticket) -> Result<Token, Error> {
         let form: Form = vec![
             ("grant_type", GRANT_TYPE.to_owned()),
@@ -174,7 +184,7 @@ impl OAuth {
                 Step::Settled => {
                     let refusal = match request.read(status, &answer) {
                         Ok(token) => return Ok(token),
-                        Err(refusal) => refusal.into_error(),
+                        Err(refusal) => self.explained(&answer, refusal.into_error()),
                     };
                     let is_unknown = is_unknown_client(&answer);
                     return Err(if is_unknown { self.disown(refusal) } else { refusal });

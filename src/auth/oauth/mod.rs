@@ -246,6 +246,7 @@ impl OAuth {
 fn refused(what: &str, status: StatusCode, answer: &Value) -> Error {
     let said = answer["error_description"]
         .as_str()
+        .filter(|said| !said.is_empty())
         .or_else(|| answer["error"].as_str())
         .or_else(|| answer.as_str())
         .unwrap_or("no reason given");
