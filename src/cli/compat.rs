@@ -106,11 +106,7 @@ impl Line {
         Ok(())
     }
 
-    fn add(
-        &mut self,
-        item: Item,
-        lookup: impl Fn(&str) -> Option<String>,
-    ) -> Result<(), Usage> {
+    fn add(&mut self, item: Item, lookup: impl Fn(&str) -> Option<String>) -> Result<(), Usage> {
         match item {
             Item::Ours(_, words) => self.done.args.extend(words),
             Item::Theirs(name, meaning @ (Meaning::Client | Meaning::ClientMetadata), values) => {

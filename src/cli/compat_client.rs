@@ -113,10 +113,12 @@ mod tests {
         let mut same = Secrets::default();
         same.add(Purpose::ClientSecret, "s3cret");
         assert_eq!(secrets, same);
-        assert!(metadata("--x", r#"{"client_name": "n", "redirect_uris": ["https://a/"]}"#)
-            .unwrap()
-            .0
-            .is_empty());
+        assert!(
+            metadata("--x", r#"{"client_name": "n", "redirect_uris": ["https://a/"]}"#)
+                .unwrap()
+                .0
+                .is_empty()
+        );
     }
 
     #[test]

@@ -76,12 +76,7 @@ const SETTINGS: &[Row] = &[
     ("oauth2", "resource", "OAUTH2_RESOURCE", Text("oauth-resource")),
     ("oauth2", "audience", "OAUTH2_AUDIENCE", Text("oauth-audience")),
     ("oauth2", "authStyle", "OAUTH2_AUTH_STYLE", OneOf("oauth-auth-style", &["header", "body"])),
-    (
-        "oauth2",
-        "refreshSkewSeconds",
-        "OAUTH2_REFRESH_SKEW_SECONDS",
-        Integer("oauth-skew", 0, MOST),
-    ),
+    ("oauth2", "refreshSkewSeconds", "OAUTH2_REFRESH_SKEW_SECONDS", Integer("oauth-skew", 0, MOST)),
     ("oauth2", "extraParams", "OAUTH2_EXTRA_PARAMS", Parameters),
     ("discovery", "enabled", "DISCOVERY_ENABLED", Off("oauth-no-discovery")),
     ("log", "level", "LOG_LEVEL", OneOf("log-level", LEVELS)),
@@ -89,7 +84,8 @@ const SETTINGS: &[Row] = &[
 ];
 
 /// What it has where nothing is said, and we have not: its users have registered this port.
-const DEFAULTS: [(&str, &str); 2] = [("oauth-auth-style", "body"), ("oauth-callback-port", "53682")];
+const DEFAULTS: [(&str, &str); 2] =
+    [("oauth-auth-style", "body"), ("oauth-callback-port", "53682")];
 
 /// Reads all of it; `None` if it is not meant.
 pub(super) fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Theirs>, Usage> {
@@ -104,8 +100,9 @@ pub(super) fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<The
         // A variable beats the file.
         let value = match lookup(variable) {
             Some(text) => Some((variable.to_string(), from_text(variable, text, *becomes)?)),
-            None => entry(&document, section, key)
-                .map(|value| (format!("{section}.{key}").trim_start_matches('.').to_owned(), value)),
+            None => entry(&document, section, key).map(|value| {
+                (format!("{section}.{key}").trim_start_matches('.').to_owned(), value)
+            }),
         };
         if let Some((name, value)) = value {
             theirs.add(&name, &value, *becomes)?;
@@ -207,9 +204,10 @@ impl Theirs {
     /// What it insists on, and what it has where nothing is said.
     fn check(&mut self) -> Result<(), Usage> {
         let has = |flags: &[(&str, String)], name: &str| flags.iter().any(|(n, _)| *n == name);
-        for (flag, names) in
-            [("oauth-grant", "OAUTH2_GRANT (oauth2.grant)"), ("oauth-client-id", "OAUTH2_CLIENT_ID (oauth2.clientId)")]
-        {
+        for (flag, names) in [
+            ("oauth-grant", "OAUTH2_GRANT (oauth2.grant)"),
+            ("oauth-client-id", "OAUTH2_CLIENT_ID (oauth2.clientId)"),
+        ] {
             if !has(&self.flags, flag) {
                 return Err(Usage::new(format!("{names} is missing")));
             }
@@ -261,7 +259,8 @@ mod tests {
         assert_eq!(flag(&[], "oauth-grant").unwrap(), "authorization-code");
         assert_eq!(flag(&[], "oauth-callback-port").unwrap(), "53682");
         assert_eq!(flag(&[("UPSTREAM_TIMEOUT_MS", "1500")], "timeout").unwrap(), "1.500");
-        for (text, ours) in [("yes", "false"), ("ON", "false"), ("0", "true"), ("nonsense", "true")] {
+        for (text, ours) in [("yes", "false"), ("ON", "false"), ("0", "true"), ("nonsense", "true")]
+        {
             let env = [("OAUTH2_INTERACTIVE", text)];
             assert_eq!(flag(&env, "oauth-no-interactive").unwrap(), ours, "{text}");
         }

@@ -69,7 +69,8 @@ pub(super) async fn take_over(settings: Settings, found: Finding) -> Result<Exit
             return Ok(report::failed(&Error::new(Kind::Login, message).because(error)));
         }
     };
-    let mut text = format!("logged in to {place}\n  the tokens are from {}\n", found.tokens.display());
+    let mut text =
+        format!("logged in to {place}\n  the tokens are from {}\n", found.tokens.display());
     if let Some(client) = &found.client {
         text += &format!("  the client is from {}\n", client.display());
     }
@@ -167,7 +168,9 @@ mod tests {
     #[test]
     fn the_newest_version_comes_first() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["mcp-remote-0.1.9", "mcp-remote-v1", "mcp-remote-0.1.38", "other", "mcp-remote-v2"] {
+        for name in
+            ["mcp-remote-0.1.9", "mcp-remote-v1", "mcp-remote-0.1.38", "other", "mcp-remote-v2"]
+        {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         let names: Vec<String> = versions(folder.path())

@@ -35,8 +35,7 @@ fn round(before: [u32; 4], words: [u32; 16]) -> [u32; 4] {
             reason = "positive and below 2^32"
         )]
         let constant = (((step + 1) as f64).sin().abs() * 4_294_967_296.0) as u32;
-        let sum =
-            a.wrapping_add(mixed).wrapping_add(constant).wrapping_add(words[word % 16]);
+        let sum = a.wrapping_add(mixed).wrapping_add(constant).wrapping_add(words[word % 16]);
         let turned = sum.rotate_left(SHIFTS[step / 16][step % 4]);
         (a, d, c, b) = (d, c, b, b.wrapping_add(turned));
     }

@@ -108,8 +108,14 @@ pub(super) enum StyleName {
 }
 
 /// What is ours to say in the address of the login page.
-const OWN: [&str; 6] =
-    ["response_type", "client_id", "redirect_uri", "state", "code_challenge", "code_challenge_method"];
+const OWN: [&str; 6] = [
+    "response_type",
+    "client_id",
+    "redirect_uri",
+    "state",
+    "code_challenge",
+    "code_challenge_method",
+];
 
 /// What was typed, checked.
 pub(super) fn of(
@@ -127,7 +133,9 @@ pub(super) fn of(
     let verifier = find(Purpose::CodeVerifier, "oauth-code-verifier-env", verifier)?;
     let redirect = typed.oauth_redirect_uri.clone();
     if typed.oauth_no_discovery && typed.oauth_token_url.is_none() {
-        return Err(Usage::new("--oauth-no-discovery needs --oauth-token-url: who else gives tokens?"));
+        return Err(Usage::new(
+            "--oauth-no-discovery needs --oauth-token-url: who else gives tokens?",
+        ));
     }
     Ok(Given {
         token_url: secure("oauth-token-url", typed.oauth_token_url.as_ref(), allow_http)?,
@@ -219,7 +227,10 @@ mod tests {
             let texts: Vec<String> = texts.iter().map(|t| (*t).to_owned()).collect();
             params("f", &texts, &OWN)
         };
-        assert_eq!(of(&["a=b=c", "", "d="]).unwrap(), [("a".into(), "b=c".into()), ("d".into(), String::new())]);
+        assert_eq!(
+            of(&["a=b=c", "", "d="]).unwrap(),
+            [("a".into(), "b=c".into()), ("d".into(), String::new())]
+        );
         for wrong in ["s3cret", "=s3cret", "state=s3cret"] {
             assert!(!of(&[wrong]).unwrap_err().0.contains("s3cret"));
         }
@@ -228,7 +239,9 @@ mod tests {
     #[test]
     fn the_way_back_is_a_path_of_this_machine() {
         assert!(is_callback_path("/oauth/callback") && is_callback_path("/"));
-        assert!(!is_callback_path("callback") && !is_callback_path("/a?b") && !is_callback_path("/ü"));
+        assert!(
+            !is_callback_path("callback") && !is_callback_path("/a?b") && !is_callback_path("/ü")
+        );
         assert!(!is_callback_host("evil.example") && !is_callback_host("0.0.0.0"));
     }
 }

@@ -12,7 +12,9 @@ use crate::auth::oauth::{Paste, Prompt};
 pub(super) fn show(prompt: &Prompt) {
     eprintln!("mcp-span: to log in, open {prompt}");
     if matches!(prompt, Prompt::Browser(_)) {
-        eprintln!("Then the browser goes to an address of this machine, and may not find it there.");
+        eprintln!(
+            "Then the browser goes to an address of this machine, and may not find it there."
+        );
         eprintln!("Paste that address here, and press Enter:");
     }
 }

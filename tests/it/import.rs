@@ -37,7 +37,11 @@ impl Kept {
 const NAMED: [(&str, &[&str], &str); 4] = [
     ("https://example.com/mcp", &[], "8724945d3c4865fe12d6890203193588"),
     ("https://example.com/mcp", &["--header", "X-A: 1"], "08279a8436b9d90f5f37883c213a6acd"),
-    ("https://example.com/mcp", &["--resource", "https://example.com/other"], "5d207673b240aaf1c11c2b28e6dfbd88"),
+    (
+        "https://example.com/mcp",
+        &["--resource", "https://example.com/other"],
+        "5d207673b240aaf1c11c2b28e6dfbd88",
+    ),
     (
         "https://example.com/mcp",
         &["--authorize-param=b=2", "--authorize-param=a=1", "-H", "X-B: 2 \"x\"", "-H", "X-A: 1"],
@@ -126,7 +130,10 @@ async fn tokens_without_a_client_are_good_until_they_expire() {
     kept.write("mcp-remote-v1", &file, &tokens.to_string());
     let (code, stdout, _) = kept.import(&provider, &[]).await;
     assert_eq!(code, Some(0));
-    assert!(stdout.contains("cannot be renewed") && stdout.contains("--oauth-client-id"), "{stdout}");
+    assert!(
+        stdout.contains("cannot be renewed") && stdout.contains("--oauth-client-id"),
+        "{stdout}"
+    );
     provider.ready(&[]).await;
     assert_eq!(provider.pages().len(), 1);
 }

@@ -77,7 +77,8 @@ impl OAuth {
                 "The authorization server of {} offers no logins on another device",
                 shown(&self.server)
             );
-            let hint = "Leave --oauth-grant out, or use 'mcp-span login --paste' where there is no screen";
+            let hint =
+                "Leave --oauth-grant out, or use 'mcp-span login --paste' where there is no screen";
             return Err(Error::new(Kind::Login, message).hint(hint).not_delivered());
         };
         address::checked(text, "logins on another device", &self.server)

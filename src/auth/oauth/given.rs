@@ -209,6 +209,9 @@ mod tests {
         let alone = OneShot { code: code.clone(), verifier: None, redirect: None };
         assert_eq!(alone.form().len(), 2);
         let whole = OneShot { code, verifier: Some(Secret::new("v")), redirect: Some("r".into()) };
-        assert_eq!(whole.form()[2..], [("redirect_uri", "r".into()), ("code_verifier", "v".into())]);
+        assert_eq!(
+            whole.form()[2..],
+            [("redirect_uri", "r".into()), ("code_verifier", "v".into())]
+        );
     }
 }

@@ -52,9 +52,10 @@ impl OAuth {
         let metadata = authority.as_ref().map_or(&nothing, |authority| &authority.metadata);
         let identity = identity::configured(&self.settings, metadata)
             .or_else(|| client(foreign.client.as_ref()?, metadata));
-        let endpoint = metadata.token_endpoint.as_ref().filter(|text| {
-            Issuer::endpoint(Some(text), "tokens", &self.server).is_ok()
-        });
+        let endpoint = metadata
+            .token_endpoint
+            .as_ref()
+            .filter(|text| Issuer::endpoint(Some(text), "tokens", &self.server).is_ok());
         let no_renewal = match (&token.refresh, &identity, endpoint) {
             (None, ..) => Some("no refresh token was kept"),
             (_, None, _) => Some("its client was not kept: give it with --oauth-client-id"),
@@ -69,9 +70,9 @@ impl OAuth {
             revocation_endpoint: metadata.revocation_endpoint.clone(),
             resource: authority.as_ref().and_then(|a| self.resource(a)).map(str::to_owned),
         });
-        let account = self.account().ok_or_else(|| {
-            Error::new(Kind::Login, "The tokens cannot be kept").not_delivered()
-        })?;
+        let account = self
+            .account()
+            .ok_or_else(|| Error::new(Kind::Login, "The tokens cannot be kept").not_delivered())?;
         Ok(TakenOver { account, no_renewal })
     }
 

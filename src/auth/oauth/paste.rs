@@ -70,9 +70,13 @@ fn read(line: &str, state: &str) -> Result<Callback, &'static str> {
     let callback = loopback::read(&query);
     if callback.code.is_none() && callback.error.is_none() {
         return Err(match callback.state {
-            Some(_) => "this is the page to log in at: log in there first, then paste the address that the browser ends up at",
+            Some(_) => {
+                "this is the page to log in at: log in there first, then paste the address that the browser ends up at"
+            }
             None if line.contains(['=', '/']) => "there is no code in this address",
-            None => "this is not the whole address: it begins with http:// and holds 'code' and 'state'",
+            None => {
+                "this is not the whole address: it begins with http:// and holds 'code' and 'state'"
+            }
         });
     }
     match callback.state.as_deref() {

@@ -46,7 +46,8 @@ mod tests {
         if let Prompt::Device { filled_in, .. } = &mut prompt {
             *filled_in = Some(Url::parse("https://as/device?c=AB-CD").unwrap());
         }
-        let text = "https://as/device?c=AB-CD (or https://as/device) and see that the code is AB-CD";
+        let text =
+            "https://as/device?c=AB-CD (or https://as/device) and see that the code is AB-CD";
         assert_eq!(prompt.to_string(), text);
     }
 }

@@ -229,13 +229,8 @@ mod tests {
     fn kept() -> Kept {
         let answer = json!({"access_token": "a", "refresh_token": "r"});
         let secret = Some(Secret::new("s"));
-        let identity = Identity {
-            id: "i".into(),
-            secret,
-            proof: Proof::Post,
-            port: Some(4000),
-            only: None,
-        };
+        let identity =
+            Identity { id: "i".into(), secret, proof: Proof::Post, port: Some(4000), only: None };
         Kept {
             issuer: Some("https://as".into()),
             identity: Some(identity),
