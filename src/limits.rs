@@ -173,6 +173,14 @@ pub const DEVICE_SLOW_DOWN: Duration = Duration::from_secs(5);
 /// The longest code that a person is asked to type, in letters.
 pub const USER_CODE: usize = 64;
 
+/// How long the keychain of the system may take for one question: everybody else waits meanwhile.
+#[cfg(feature = "keychain")]
+pub const KEYCHAIN_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a person may take to unlock it, before a login.
+#[cfg(feature = "keychain")]
+pub const KEYCHAIN_UNLOCK: Duration = Duration::from_secs(60);
+
 /// How many lines may be pasted before a login is given up.
 pub const PASTES: usize = 5;
 

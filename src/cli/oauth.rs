@@ -15,7 +15,7 @@ use super::paste;
 use super::report::Usage;
 use super::secrets::{Purpose, Secrets};
 use super::values::{seconds, some_seconds};
-use crate::auth::oauth::{Grant, PrivateKey, Prompt, Settings};
+use crate::auth::oauth::{Grant, PrivateKey, Prompt, Settings, TokenStore};
 use crate::secret::Scrubber;
 
 /// Logins.
@@ -81,6 +81,10 @@ pub(super) struct OAuth {
     #[arg(long, value_name = "DIR", env = "MCP_SPAN_STATE_DIR")]
     pub(super) state_dir: Option<PathBuf>,
 
+    /// What tokens are kept in
+    #[arg(long, value_name = "STORE", env = "MCP_SPAN_TOKEN_STORE", default_value = "file")]
+    pub(super) token_store: TokenStoreName,
+
     /// Seconds that a person may take for a login
     #[arg(
         long,
@@ -125,6 +129,14 @@ pub(super) enum GrantName {
     ClientCredentials,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum TokenStoreName {
+    /// Files that are for their owner alone
+    File,
+    /// The keychain of the operating system
+    Keychain,
+}
+
 /// What was typed, checked; `None` if nobody is to log in.
 pub(super) fn of(
     typed: &OAuth,
@@ -160,12 +172,32 @@ pub(super) fn of(
             GrantName::ClientCredentials => Grant::ClientCredentials,
         },
         folder: typed.state_dir.clone().or_else(|| state_folder(lookup)),
+        token_store: token_store(typed.token_store)?,
         profile: typed.profile.clone(),
         show: match typed.is_pasted {
             true => Arc::new(paste::show),
             false => Arc::new(move |prompt| show(prompt, browser.as_deref())),
         },
     }))
+}
+
+#[cfg(feature = "keychain")]
+fn token_store(name: TokenStoreName) -> Result<TokenStore, Usage> {
+    Ok(match name {
+        TokenStoreName::File => TokenStore::File,
+        TokenStoreName::Keychain => TokenStore::Keychain,
+    })
+}
+
+#[cfg(not(feature = "keychain"))]
+fn token_store(name: TokenStoreName) -> Result<TokenStore, Usage> {
+    match name {
+        TokenStoreName::File => Ok(TokenStore::File),
+        TokenStoreName::Keychain => Err(Usage::new(
+            "this program was built without a keychain: build it with 'cargo install mcp-span \
+             --features keychain', or use --token-store file",
+        )),
+    }
 }
 
 fn key(path: &Path) -> Result<PrivateKey, Usage> {

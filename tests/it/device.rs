@@ -168,7 +168,7 @@ async fn a_provider_without_device_codes_is_named_with_what_helps() {
 #[tokio::test]
 async fn what_a_provider_wants_to_be_shown_is_looked_at_first() {
     // peers c: nothing of a server's reaches a terminal unescaped
-    let cases: [(fn(&mut Value, &str), &str); 7] = [
+    let cases: [(crate::support::provider::Edit, &str); 7] = [
         (|d, _| d["verification_uri"] = "http://login.example.com/".into(), "is not encrypted"),
         (|d, _| d["verification_uri"] = "javascript:alert(1)".into(), "neither http nor https"),
         (|d, _| d["verification_uri_complete"] = "file:///etc/passwd".into(), "neither http"),

@@ -94,6 +94,9 @@ impl OAuth {
 
     async fn try_login(&self, challenge: Option<&Challenge>) -> Result<bool, Error> {
         self.state(|state| state.was_shown = false);
+        if self.store.probe().await? && self.reread(&self.kept()) {
+            return Ok(true);
+        }
         let (kept, given) = (self.kept(), &self.settings.given);
         let known = kept.issuer.as_deref();
         let Some(authority) = self.authority(challenge, known).await? else { return Ok(false) };

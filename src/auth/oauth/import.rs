@@ -46,6 +46,7 @@ impl OAuth {
             return Err(Error::new(Kind::Login, message).not_delivered());
         };
         let _lock = self.store.lock(self.settings.login_wait).await;
+        self.store.probe().await?;
         let issuer = foreign.tokens["issuer"].as_str();
         let authority = self.authority_of(issuer).await;
         let nothing = Issuer::default();

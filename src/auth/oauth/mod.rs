@@ -31,6 +31,8 @@ mod grant;
 mod identity;
 mod import;
 mod key;
+#[cfg(feature = "keychain")]
+mod keychain;
 mod loopback;
 mod metadata;
 mod paste;
@@ -62,6 +64,17 @@ pub enum Grant {
     DeviceCode,
     /// The client itself has a secret or a key.
     ClientCredentials,
+}
+
+/// What tokens are kept in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TokenStore {
+    /// Files that are for the owner alone.
+    #[default]
+    File,
+    /// The keychain of the operating system.
+    #[cfg(feature = "keychain")]
+    Keychain,
 }
 
 /// Shows a person where to log in.
@@ -98,6 +111,8 @@ pub struct Settings {
     pub grant: Grant,
     /// Where tokens are kept; nowhere, if it is not said.
     pub folder: Option<PathBuf>,
+    /// What they are kept in.
+    pub token_store: TokenStore,
     /// One of several accounts at the same server.
     pub profile: String,
     /// Shows a person where to log in.
@@ -142,7 +157,8 @@ impl OAuth {
     pub fn new(server: &Url, settings: Settings, options: net::Options) -> Self {
         let mut server = server.clone();
         server.set_fragment(None);
-        let store = Store::new(settings.folder.as_deref(), &server, &settings.profile);
+        let store = Store::new(settings.folder.as_deref(), &server, &settings.profile)
+            .in_place(settings.token_store);
         let (web, state, pending) = (Web::new(options), Mutex::default(), watch::Sender::default());
         Self { server, settings, web, store, state, pending }
     }

@@ -11,15 +11,22 @@ use serde::{Deserialize, Serialize};
 use tracing::warn;
 use url::Url;
 
+use super::TokenStore;
 use super::identity::{Identity, Only, Proof};
+#[cfg(feature = "keychain")]
+use super::keychain;
 use super::token::{Stored, Token};
+use crate::error::Error;
 use crate::secret::Secret;
 
 /// The files of one server and profile.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
-    /// `None`: nothing is kept.
+    /// `None`: nothing is kept. Its lock is used wherever the tokens are.
     file: Option<PathBuf>,
+    /// In place of the file.
+    #[cfg(feature = "keychain")]
+    keychain: Option<keychain::Entry>,
 }
 
 /// What is kept between runs.
@@ -69,7 +76,59 @@ impl Store {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        Self { file: folder.map(|folder| folder.join("tokens").join(format!("{name}.json"))) }
+        Self {
+            file: folder.map(|folder| folder.join("tokens").join(format!("{name}.json"))),
+            #[cfg(feature = "keychain")]
+            keychain: None,
+        }
+    }
+
+    /// The same tokens, in what the user wants them to be in.
+    pub(super) fn in_place(self, place: TokenStore) -> Self {
+        match place {
+            TokenStore::File => self,
+            #[cfg(feature = "keychain")]
+            TokenStore::Keychain => {
+                let name = self.file.as_ref().and_then(|file| file.file_stem()?.to_str());
+                let keychain = name.map(keychain::Entry::new);
+                Self { keychain, ..self }
+            }
+        }
+    }
+
+    /// Finds out whether tokens can be kept before anybody is asked to log in. `true`: what could not
+    /// be read before may be read now.
+    pub(super) async fn probe(&self) -> Result<bool, Error> {
+        #[cfg(feature = "keychain")]
+        if let Some(keychain) = &self.keychain {
+            keychain.probe().await?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn load(&self) -> io::Result<Vec<u8>> {
+        #[cfg(feature = "keychain")]
+        if let Some(keychain) = &self.keychain {
+            return keychain.read();
+        }
+        std::fs::read(self.file.as_ref().ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    fn save(&self, text: &[u8]) -> io::Result<()> {
+        #[cfg(feature = "keychain")]
+        if let Some(keychain) = &self.keychain {
+            return keychain.write(text);
+        }
+        replace(self.file.as_ref().ok_or(io::ErrorKind::NotFound)?, text)
+    }
+
+    fn erase(&self) -> io::Result<()> {
+        #[cfg(feature = "keychain")]
+        if let Some(keychain) = &self.keychain {
+            return keychain.remove();
+        }
+        std::fs::remove_file(self.file.as_ref().ok_or(io::ErrorKind::NotFound)?)
     }
 
     /// Waits until no other process has it.
@@ -93,19 +152,19 @@ impl Store {
 
     /// What is kept; a damaged file is as good as none.
     pub(super) fn read(&self) -> Kept {
-        let Some(file) = &self.file else { return Kept::default() };
-        let text = match std::fs::read(file) {
+        let Some(place) = self.place() else { return Kept::default() };
+        let text = match self.load() {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Kept::default(),
             Err(error) => {
-                warn!("the tokens in {} cannot be read: {error}", file.display());
+                warn!("the tokens in {place} cannot be read: {error}");
                 return Kept::default();
             }
         };
         match serde_json::from_slice::<OnDisk>(&text) {
             Ok(kept) => kept.into(),
             Err(error) => {
-                warn!("the tokens in {} are damaged and not used: {error}", file.display());
+                warn!("the tokens in {place} are damaged and not used: {error}");
                 Kept::default()
             }
         }
@@ -113,24 +172,28 @@ impl Store {
 
     /// Replaces what is kept, at once or not at all.
     pub(super) fn write(&self, server: &Url, kept: &Kept) {
-        let Some(file) = &self.file else { return };
-        if let Err(error) = replace(file, server, kept) {
-            warn!("tokens cannot be kept in {}: {error}", file.display());
+        let Some(place) = self.place() else { return };
+        let text = serde_json::to_vec_pretty(&OnDisk::of(server, kept));
+        if let Err(error) = text.map_err(io::Error::from).and_then(|text| self.save(&text)) {
+            warn!("tokens cannot be kept in {place}: {error}");
         }
     }
 
     /// Forgets everything.
     pub(super) fn remove(&self) -> io::Result<bool> {
-        match self.file.as_ref().map(std::fs::remove_file) {
-            None => Ok(false),
-            Some(Ok(())) => Ok(true),
-            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Some(Err(error)) => Err(error),
+        match self.erase() {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
     /// Where it is kept, in words.
     pub(super) fn place(&self) -> Option<String> {
+        #[cfg(feature = "keychain")]
+        if self.keychain.is_some() {
+            return Some("the keychain of this system".to_owned());
+        }
         self.file.as_ref().map(|file| file.display().to_string())
     }
 
@@ -140,13 +203,12 @@ impl Store {
     }
 }
 
-fn replace(file: &Path, server: &Url, kept: &Kept) -> io::Result<()> {
+fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     private(file)?;
-    let text = serde_json::to_vec_pretty(&OnDisk::of(server, kept))?;
     let new = file.with_extension(format!("new{}", std::process::id()));
     let _ = std::fs::remove_file(&new);
     let mut opened = open(&new, true)?;
-    opened.write_all(&text)?;
+    opened.write_all(text)?;
     opened.sync_all()?;
     std::fs::rename(&new, file)
 }
@@ -256,6 +318,19 @@ mod tests {
             assert_eq!(mode(store.path().unwrap()), 0o600);
             assert_eq!(mode(store.path().unwrap().parent().unwrap()), 0o700);
         }
+        assert!(store.remove().unwrap() && !store.remove().unwrap());
+    }
+
+    #[cfg(feature = "keychain")]
+    #[test]
+    fn a_keychain_is_as_good_as_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let keychain = Some(keychain::tests::in_memory());
+        let store = Store { keychain, ..Store::new(Some(folder.path()), &server(), "") };
+        assert!(store.read().token.is_none());
+        store.write(&server(), &kept());
+        assert_eq!(store.read().token, kept().token);
+        assert!(!store.path().unwrap().exists(), "nothing of it is in the file");
         assert!(store.remove().unwrap() && !store.remove().unwrap());
     }
 
