@@ -83,7 +83,10 @@ async fn foreign(provider: &Provider) -> (Value, Value) {
 
 fn name(provider: &Provider) -> String {
     // The digest program of the system, so that ours is not measured by itself.
-    let mut child = std::process::Command::new("md5sum")
+    let (program, args): (_, &[&str]) =
+        if cfg!(target_os = "macos") { ("md5", &["-q"]) } else { ("md5sum", &[]) };
+    let mut child = std::process::Command::new(program)
+        .args(args)
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .spawn()

@@ -123,8 +123,9 @@ impl OAuth {
         let (Some(device_code), Some(code)) = (text("device_code"), text("user_code")) else {
             return Err(wrong("has no code in it"));
         };
-        // It goes to a terminal.
-        if code.chars().any(char::is_control) || code.chars().count() > limits::USER_CODE {
+        // It goes to a terminal, and to a model as well.
+        let is_typed = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
+        if !code.chars().all(is_typed) || code.chars().count() > limits::USER_CODE {
             return Err(wrong("has a code that nobody can type"));
         }
         // An early draft had the other name, and Google still has.
