@@ -237,13 +237,15 @@ mod tests {
     fn keys_are_the_names_of_flags_in_any_spelling() {
         let file = read(
             r#"{"timeout": 7.5, "connectTimeout": "3", "away_wait": 1, "serial": true,
-                "headers": {"X-A": "1", "X-B": "2"}, "log-level": "debug"}"#,
+                "headers": {"X-A": "1", "X-B": "2"}, "log-level": "debug",
+                "oauthParam": {"tenant": "t"}, "tokenStore": "file", "oauthGrant": "device-code"}"#,
         )
         .unwrap();
         let of = |name: &str| file.values[name].join("|");
         assert_eq!((of("timeout"), of("connect-timeout")), ("7.5".into(), "3".into()));
         assert_eq!((of("away-wait"), of("serial")), ("1".into(), "true".into()));
         assert_eq!(of("header"), "X-A: 1|X-B: 2");
+        assert_eq!((of("oauth-param"), of("token-store")), ("tenant=t".into(), "file".into()));
     }
 
     #[test]
