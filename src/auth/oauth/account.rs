@@ -1,6 +1,5 @@
 //! What a person does with an account: log in, look, log out.
 
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use http::StatusCode;
@@ -27,7 +26,7 @@ pub struct Account {
     /// Whether it can be renewed without a person.
     pub can_be_renewed: bool,
     /// Where it is kept.
-    pub file: Option<PathBuf>,
+    pub place: Option<String>,
 }
 
 /// What came of a logout.
@@ -73,7 +72,7 @@ impl OAuth {
             scope: token.scope,
             expires: token.expires,
             can_be_renewed: token.refresh.is_some(),
-            file: self.store.path().map(ToOwned::to_owned),
+            place: self.store.place(),
         })
     }
 

@@ -11,16 +11,23 @@ use serde::{Deserialize, Serialize};
 use tracing::{debug, warn};
 use url::Url;
 
+use super::TokenStore;
 use super::address::Reach;
-use super::identity::{Identity, Proof};
+use super::identity::{Identity, Only, Proof};
+#[cfg(feature = "keychain")]
+use super::keychain;
 use super::token::{Stored, Token};
+use crate::error::Error;
 use crate::secret::Secret;
 
 /// The files of one server and profile.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
-    /// `None`: nothing is kept.
+    /// `None`: nothing is kept. Its lock is used wherever the tokens are.
     file: Option<PathBuf>,
+    /// In place of the file.
+    #[cfg(feature = "keychain")]
+    keychain: Option<keychain::Entry>,
 }
 
 /// What is kept between runs.
@@ -58,6 +65,8 @@ struct OnDisk {
     client_secret: Option<String>,
     client_proof: Option<String>,
     client_port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_only: Option<String>,
     token_endpoint: Option<String>,
     revocation_endpoint: Option<String>,
     resource: Option<String>,
@@ -111,7 +120,59 @@ impl Store {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        Self { file: folder.map(|folder| folder.join("tokens").join(format!("{name}.json"))) }
+        Self {
+            file: folder.map(|folder| folder.join("tokens").join(format!("{name}.json"))),
+            #[cfg(feature = "keychain")]
+            keychain: None,
+        }
+    }
+
+    /// The same tokens, in what the user wants them to be in.
+    pub(super) fn in_place(self, place: TokenStore) -> Self {
+        match place {
+            TokenStore::File => self,
+            #[cfg(feature = "keychain")]
+            TokenStore::Keychain => {
+                let name = self.file.as_ref().and_then(|file| file.file_stem()?.to_str());
+                let keychain = name.map(keychain::Entry::new);
+                Self { keychain, ..self }
+            }
+        }
+    }
+
+    /// Finds out whether tokens can be kept before anybody is asked to log in. `true`: what could not
+    /// be read before may be read now.
+    pub(super) async fn probe(&self) -> Result<bool, Error> {
+        #[cfg(feature = "keychain")]
+        if let Some(keychain) = &self.keychain {
+            keychain.probe().await?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn load(&self) -> io::Result<Vec<u8>> {
+        #[cfg(feature = "keychain")]
+        if let Some(keychain) = &self.keychain {
+            return keychain.read();
+        }
+        std::fs::read(self.file.as_ref().ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    fn save(&self, text: &[u8]) -> io::Result<()> {
+        #[cfg(feature = "keychain")]
+        if let Some(keychain) = &self.keychain {
+            return keychain.write(text);
+        }
+        replace(self.file.as_ref().ok_or(io::ErrorKind::NotFound)?, text)
+    }
+
+    fn erase(&self) -> io::Result<()> {
+        #[cfg(feature = "keychain")]
+        if let Some(keychain) = &self.keychain {
+            return keychain.remove();
+        }
+        std::fs::remove_file(self.file.as_ref().ok_or(io::ErrorKind::NotFound)?)
     }
 
     /// Waits until no other process has it. Where there can be no lock, there is one for the asking:
@@ -140,10 +201,10 @@ impl Store {
     }
 
     /// Shows other processes where a person has to log in. Only for whoever has the lock.
-    pub(super) fn note_page(&self, page: &Url) -> PageNote {
+    pub(super) fn note_page(&self, page: &str) -> PageNote {
         let Some(file) = self.page_file() else { return PageNote(None) };
         let _ = std::fs::remove_file(&file);
-        let written = open(&file, true).and_then(|mut f| f.write_all(page.as_str().as_bytes()));
+        let written = open(&file, true).and_then(|mut f| f.write_all(page.as_bytes()));
         if let Err(error) = written {
             debug!("the page cannot be shown to other processes: {error}");
         }
@@ -151,9 +212,10 @@ impl Store {
     }
 
     /// Where a person has to log in, if the process that has the lock says so.
-    pub(super) fn page(&self) -> Option<Url> {
+    pub(super) fn page(&self) -> Option<String> {
         let text = std::fs::read_to_string(self.page_file()?).ok()?;
-        Url::parse(&text).ok()
+        // It may be in the middle of being written.
+        (!text.is_empty() && !text.contains(char::is_control)).then_some(text)
     }
 
     fn page_file(&self) -> Option<PathBuf> {
@@ -162,19 +224,19 @@ impl Store {
 
     /// What is kept; a damaged file is as good as none.
     pub(super) fn read(&self) -> Kept {
-        let Some(file) = &self.file else { return Kept::default() };
-        let text = match std::fs::read(file) {
+        let Some(place) = self.place() else { return Kept::default() };
+        let text = match self.load() {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Kept::default(),
             Err(error) => {
-                warn!("the tokens in {} cannot be read: {error}", file.display());
+                warn!("the tokens in {place} cannot be read: {error}");
                 return Kept::default();
             }
         };
         match serde_json::from_slice::<OnDisk>(&text) {
             Ok(kept) => kept.into(),
             Err(error) => {
-                warn!("the tokens in {} are damaged and not used: {error}", file.display());
+                warn!("the tokens in {place} are damaged and not used: {error}");
                 Kept::default()
             }
         }
@@ -182,23 +244,33 @@ impl Store {
 
     /// Replaces what is kept, at once or not at all.
     pub(super) fn write(&self, server: &Url, kept: &Kept) {
-        let Some(file) = &self.file else { return };
-        if let Err(error) = replace(file, server, kept) {
-            warn!("tokens cannot be kept in {}: {error}", file.display());
+        let Some(place) = self.place() else { return };
+        let text = serde_json::to_vec_pretty(&OnDisk::of(server, kept));
+        if let Err(error) = text.map_err(io::Error::from).and_then(|text| self.save(&text)) {
+            warn!("tokens cannot be kept in {place}: {error}");
         }
     }
 
     /// Forgets everything.
     pub(super) fn remove(&self) -> io::Result<bool> {
-        match self.file.as_ref().map(std::fs::remove_file) {
-            None => Ok(false),
-            Some(Ok(())) => Ok(true),
-            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Some(Err(error)) => Err(error),
+        match self.erase() {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
-    pub(super) fn path(&self) -> Option<&Path> {
+    /// Where it is kept, in words.
+    pub(super) fn place(&self) -> Option<String> {
+        #[cfg(feature = "keychain")]
+        if self.keychain.is_some() {
+            return Some("the keychain of this system".to_owned());
+        }
+        self.file.as_ref().map(|file| file.display().to_string())
+    }
+
+    #[cfg(test)]
+    fn path(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 }
@@ -215,13 +287,12 @@ fn attempt(opened: io::Result<File>, lock: impl Fn(&File) -> Result<(), TryLockE
     }
 }
 
-fn replace(file: &Path, server: &Url, kept: &Kept) -> io::Result<()> {
+fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     private(file)?;
-    let text = serde_json::to_vec_pretty(&OnDisk::of(server, kept))?;
     let new = file.with_extension(format!("new{}", std::process::id()));
     let _ = std::fs::remove_file(&new);
     let mut opened = open(&new, true)?;
-    opened.write_all(&text)?;
+    opened.write_all(text)?;
     opened.sync_all()?;
     std::fs::rename(&new, file)
 }
@@ -257,6 +328,9 @@ impl OnDisk {
                 .map(|secret| secret.reveal().to_owned()),
             client_proof: identity.map(|identity| identity.proof.name().to_owned()),
             client_port: identity.and_then(|identity| identity.port),
+            client_only: identity
+                .and_then(|identity| identity.only)
+                .map(|only| only.name().to_owned()),
             token_endpoint: kept.token_endpoint.clone(),
             revocation_endpoint: kept.revocation_endpoint.clone(),
             resource: kept.resource.clone(),
@@ -280,6 +354,7 @@ impl From<OnDisk> for Kept {
                 secret,
                 proof: proof(disk.client_proof.as_deref()),
                 port: disk.client_port,
+                only: disk.client_only.as_deref().and_then(Only::of),
             }),
             holder: disk
                 .token_client_id
@@ -309,7 +384,8 @@ mod tests {
     fn kept() -> Kept {
         let answer = json!({"access_token": "a", "refresh_token": "r"});
         let secret = Some(Secret::new("s"));
-        let identity = Identity { id: "i".into(), secret, proof: Proof::Post, port: Some(4000) };
+        let identity =
+            Identity { id: "i".into(), secret, proof: Proof::Post, port: Some(4000), only: None };
         Kept {
             issuer: Some("https://as".into()),
             identity: Some(identity),
@@ -341,6 +417,19 @@ mod tests {
             assert_eq!(mode(store.path().unwrap()), 0o600);
             assert_eq!(mode(store.path().unwrap().parent().unwrap()), 0o700);
         }
+        assert!(store.remove().unwrap() && !store.remove().unwrap());
+    }
+
+    #[cfg(feature = "keychain")]
+    #[test]
+    fn a_keychain_is_as_good_as_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let keychain = Some(keychain::tests::in_memory());
+        let store = Store { keychain, ..Store::new(Some(folder.path()), &server(), "") };
+        assert!(store.read().token.is_none());
+        store.write(&server(), &kept());
+        assert_eq!(store.read().token, kept().token);
+        assert!(!store.path().unwrap().exists(), "nothing of it is in the file");
         assert!(store.remove().unwrap() && !store.remove().unwrap());
     }
 
@@ -387,9 +476,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(Some(folder.path()), &server(), "");
         store.write(&server(), &kept());
-        let page = Url::parse("https://as/authorize?state=x").unwrap();
-        let note = store.note_page(&page);
-        assert_eq!(Store::new(Some(folder.path()), &server(), "").page(), Some(page));
+        let page = "https://as/device and enter the code AB-CD";
+        let note = store.note_page(page);
+        let other = Store::new(Some(folder.path()), &server(), "");
+        assert_eq!(other.page().as_deref(), Some(page));
         drop(note);
         assert_eq!(store.page(), None);
     }
