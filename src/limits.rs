@@ -235,6 +235,10 @@ pub const LINGER: Duration = Duration::from_secs(1);
 /// What a cancelled request's stream may still bring before it is dropped.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
+/// What a login that is under way may take once the client has left: a browser on its way back
+/// arrives, a person who has not begun does not.
+pub const LOGIN_FAREWELL: Duration = Duration::from_secs(1);
+
 /// Goodbye to the server (DELETE of the session) when stdin has ended.
 pub const GOODBYE: Duration = Duration::from_millis(500);
 
