@@ -187,11 +187,22 @@ impl Web {
             Ok((parts.status, collected.freeze()))
         };
         match tokio::time::timeout(limits::LOGIN_QUESTION, asking).await {
-            // Whatever is wrong with them, the MCP server is there.
-            Ok(answer) => answer.map_err(|e| Error { kind: Kind::Login, ..e.not_delivered() }),
+            Ok(answer) => answer.map_err(of_login),
             Err(_) => Err(late(url)),
         }
     }
+}
+
+/// Whatever is wrong with them, the MCP server is there, and its URL is right.
+fn of_login(error: Error) -> Error {
+    let error = match error.kind {
+        Kind::Redirect => error.hint(
+            "What belongs to a login is not sent on. Ask who runs the authorization server for the \
+             right address, or give that of the token endpoint with --oauth-token-url",
+        ),
+        _ => error,
+    };
+    Error { kind: Kind::Login, ..error.not_delivered() }
 }
 
 fn late(url: &Url) -> Error {
