@@ -171,7 +171,8 @@ pub(super) fn of(
             GrantName::DeviceCode => Grant::DeviceCode,
             GrantName::ClientCredentials => Grant::ClientCredentials,
         },
-        folder: folder(typed, &lookup),
+        folder: folder(typed, lookup),
+        usual_folder: usual_folder(typed, lookup),
         token_store: token_store(typed.token_store)?,
         profile: typed.profile.clone(),
         show: match typed.is_pasted {
@@ -209,6 +210,12 @@ fn key(path: &Path) -> Result<PrivateKey, Usage> {
 /// Where state is kept.
 pub(super) fn folder(typed: &OAuth, lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     typed.state_dir.clone().or_else(|| state_folder(lookup))
+}
+
+/// Where it is kept by a run whose environment says nothing about it: clients often pass little on.
+fn usual_folder(typed: &OAuth, lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let is_chosen = typed.state_dir.is_some();
+    state_folder(|name| lookup(name).filter(|_| name != "XDG_STATE_HOME" && !is_chosen))
 }
 
 /// Where programs keep what is neither configuration nor cache.

@@ -11,7 +11,7 @@ use url::Url;
 use super::discovery::Authority;
 use super::grant::TokenRequest;
 use super::identity::{self, Identity, Only, Purpose};
-use super::store::Kept;
+use super::kept::Kept;
 use super::token::Token;
 use super::web::Form;
 use super::{OAuth, Prompt, address, refused};

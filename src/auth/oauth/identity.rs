@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use url::Url;
 
+use super::kept::{Holder, Kept};
 use super::metadata::Issuer;
-use super::store::{Holder, Kept};
 use super::web::Web;
 use super::{Settings, Style, device, refused};
 use crate::error::{Error, Kind};

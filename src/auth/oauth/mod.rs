@@ -30,6 +30,7 @@ mod given;
 mod grant;
 mod identity;
 mod import;
+mod kept;
 mod key;
 #[cfg(feature = "keychain")]
 mod keychain;
@@ -37,6 +38,7 @@ mod loopback;
 mod metadata;
 mod paste;
 mod pkce;
+mod places;
 mod prompt;
 mod recent;
 mod renewal;
@@ -51,6 +53,7 @@ pub use account::{Account, LoggedOut};
 use challenge::Challenge;
 pub use given::{Given, OneShot, Style};
 pub use import::{Foreign, TakenOver};
+use kept::Kept;
 pub use key::PrivateKey;
 pub use loopback::CallbackPlace;
 pub use paste::Paste;
@@ -58,7 +61,7 @@ pub use prompt::Prompt;
 use recent::Recent;
 use renewal::{Cause, Renewal};
 pub use settings::{Grant, Settings, Show, TokenStore};
-use store::{Kept, Lock, Store};
+use store::{Lock, Store};
 use token::{Age, Token};
 use web::Web;
 use words::{refused, said};
@@ -138,8 +141,8 @@ impl OAuth {
     pub fn new(server: &Url, settings: Settings, options: net::Options) -> Self {
         let mut server = server.clone();
         server.set_fragment(None);
-        let store = Store::new(settings.folder.as_deref(), &server, &settings.profile)
-            .in_place(settings.token_store);
+        let folders = (settings.folder.as_deref(), settings.usual_folder.as_deref());
+        let store = Store::new(folders, &server, &settings.profile).in_place(settings.token_store);
         let web = Web::new(options, &server, settings.given.token_url.clone());
         let (state, pending) = (Mutex::default(), watch::Sender::default());
         let (renewing, refuses_resource) = (Semaphore::new(1), AtomicBool::new(false));
@@ -346,6 +349,7 @@ mod tests {
             paste: None,
             grant: Grant::Code,
             folder: None,
+            usual_folder: None,
             token_store: TokenStore::File,
             profile: String::new(),
             show: Arc::new(|_| ()),

@@ -8,7 +8,7 @@ use tracing::debug;
 use url::Url;
 
 use super::grant::Refusal;
-use super::store::Kept;
+use super::kept::Kept;
 use super::token::{Age, Token};
 use super::{OAuth, access, identity};
 use crate::error::{Error, Kind};

@@ -71,6 +71,8 @@ pub struct Settings {
     pub grant: Grant,
     /// Where tokens are kept; nowhere, if it is not said.
     pub folder: Option<PathBuf>,
+    /// Where a run would keep them whose environment says nothing about it, if that is elsewhere.
+    pub usual_folder: Option<PathBuf>,
     /// What they are kept in.
     pub token_store: TokenStore,
     /// One of several accounts at the same server.
