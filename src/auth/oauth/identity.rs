@@ -130,6 +130,17 @@ pub(super) fn of_token(settings: &Settings, kept: &Kept) -> Option<Identity> {
     Some(Identity { id, secret, proof, port: None, only: None })
 }
 
+/// What is kept, but for a token that was given to another client than the one that is configured.
+pub(super) fn without_others(settings: &Settings, kept: Kept) -> Kept {
+    let holder = kept.holder.as_ref().map(|holder| &holder.id);
+    let holder = holder.or_else(|| kept.identity.as_ref().map(|identity| &identity.id));
+    let is_ours = match (&settings.client_id, holder) {
+        (Some(ours), Some(holder)) => ours == holder,
+        _ => true,
+    };
+    Kept { token: kept.token.filter(|_| is_ours), ..kept }
+}
+
 /// The identity to use with `issuer`, in the order of the specification.
 pub(super) async fn choose(
     settings: &Settings,

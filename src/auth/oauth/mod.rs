@@ -262,7 +262,7 @@ impl OAuth {
 
     /// Takes over what another process has stored. `true` if that is another token than before.
     fn reread(&self, before: &Kept) -> bool {
-        let stored = self.store.read();
+        let stored = identity::without_others(&self.settings, self.store.read());
         let is_other = stored.token.is_some() && access(&stored) != access(before);
         if is_other {
             self.hold(stored);
@@ -279,7 +279,7 @@ impl OAuth {
         if let Some(kept) = self.state(|state| state.kept.clone()) {
             return kept;
         }
-        let stored = self.store.read();
+        let stored = identity::without_others(&self.settings, self.store.read());
         if let Some(near) = stored.near {
             self.web.is_near(near);
         }
