@@ -146,3 +146,19 @@ async fn tokens_are_found_by_runs_whose_environment_names_another_place_for_them
         assert_eq!((tokens_below(is).len(), tokens_below(is_not).len()), (0, 0));
     }
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_folder_of_tokens_that_others_can_read_is_closed_and_what_is_above_it_left_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let provider = Provider::start(Manners::default()).await;
+    let tokens = provider.path("state/tokens");
+    std::fs::create_dir_all(&tokens).unwrap();
+    for folder in [&provider.path("state"), &tokens] {
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    provider.ready(&[]).await;
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&tokens), 0o700);
+    assert_eq!(mode(&provider.path("state")), 0o755);
+}

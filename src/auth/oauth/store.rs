@@ -260,15 +260,34 @@ fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     std::fs::rename(&new, file)
 }
 
-/// Makes the folder, for the owner alone.
+/// Makes the folder, for the owner alone. What is above it is not ours to change.
 fn private(file: &Path) -> io::Result<()> {
     let Some(folder) = file.parent() else { return Ok(()) };
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+    builder.create(folder)?;
+    close(folder);
+    Ok(())
 }
+
+/// Takes from others what an earlier hand has given them.
+#[cfg(unix)]
+fn close(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let closing = folder.metadata().and_then(|metadata| {
+        let is_open = metadata.permissions().mode() & 0o077 != 0;
+        let closed = std::fs::Permissions::from_mode(0o700);
+        if is_open { std::fs::set_permissions(folder, closed) } else { Ok(()) }
+    });
+    if let Err(error) = closing {
+        debug!("others can look into {}: {error}", folder.display());
+    }
+}
+
+#[cfg(not(unix))]
+fn close(_: &Path) {}
 
 /// A file that nobody else can read from the moment it exists.
 fn open(path: &Path, is_new: bool) -> io::Result<File> {
