@@ -192,6 +192,29 @@ pub const LOGIN_PATIENCE: Duration = Duration::from_secs(8);
 /// How long a person may take for a login.
 pub const LOGIN_WAIT: Duration = Duration::from_secs(300);
 
+/// How often the provider is asked whether a code was entered, where it does not say (RFC 8628).
+pub const DEVICE_POLL: Duration = Duration::from_secs(5);
+
+/// It is not asked more often, whatever it says.
+pub const DEVICE_POLL_LEAST: Duration = Duration::from_millis(500);
+
+/// How much longer to wait each time that it asks for that (RFC 8628).
+pub const DEVICE_SLOW_DOWN: Duration = Duration::from_secs(5);
+
+/// The longest code that a person is asked to type, in letters.
+pub const USER_CODE: usize = 64;
+
+/// How long the keychain of the system may take for one question: everybody else waits meanwhile.
+#[cfg(feature = "keychain")]
+pub const KEYCHAIN_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a person may take to unlock it, before a login.
+#[cfg(feature = "keychain")]
+pub const KEYCHAIN_UNLOCK: Duration = Duration::from_secs(60);
+
+/// How many lines may be pasted before a login is given up.
+pub const PASTES: usize = 5;
+
 /// After a login that failed or was given up, the next is not begun before this: no loop of tabs.
 pub const LOGIN_PAUSE: Duration = Duration::from_secs(60);
 
@@ -253,6 +276,10 @@ pub const INTEGER_ZEROS: usize = 64;
 
 /// What a cancelled request's stream may still bring before it is dropped.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
+
+/// What a login that is under way may take once the client has left: a browser on its way back
+/// arrives, a person who has not begun does not.
+pub const LOGIN_FAREWELL: Duration = Duration::from_secs(1);
 
 /// Goodbye to the server (DELETE of the session) when stdin has ended.
 pub const GOODBYE: Duration = Duration::from_millis(500);

@@ -159,6 +159,11 @@ impl Crossing {
         self.core.is_finished() && !self.translators.modern_client.is_holding()
     }
 
+    /// Whether nothing can come before somebody has logged in.
+    pub(super) fn waits_for_person(&self) -> bool {
+        self.core.waits_for_person()
+    }
+
     pub(super) fn server_says(&mut self, incoming: Incoming, now: Instant) {
         let translators = &mut self.translators;
         if translators.legacy_client.is_through() {

@@ -23,6 +23,8 @@
 //! - `login`: when and how one happens. `login_faults`: what goes wrong. `tokens`: what comes of it,
 //!   and how it is kept fresh. `renewals`: the same in detail. `unbothered`: what opens no browser.
 //!   `clients`: who we are to a provider. `accounts`: what a person sees.
+//! - `device`, `paste`: logins without a browser on this machine. `import`: those of mcp-remote.
+//!   `given`: with what servers do not say. `proxy_settings`: with the settings of mcp-oauth2-proxy.
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file.
@@ -51,6 +53,7 @@ mod credentials;
 mod delivery;
 mod demo;
 mod detection;
+mod device;
 mod discovery;
 mod eras;
 mod eras_modern;
@@ -58,10 +61,12 @@ mod failures;
 mod faults;
 mod finding;
 mod flows;
+mod given;
 mod going;
 mod handshake;
 mod http2;
 mod identity;
+mod import;
 mod keeping;
 mod legacy_away;
 mod legacy_calls;
@@ -74,9 +79,11 @@ mod login_faults;
 mod modern;
 mod params;
 mod passthrough;
+mod paste;
 mod proxied;
 mod proxies;
 mod proxy_faults;
+mod proxy_settings;
 mod redirects;
 mod renewals;
 mod resuming;
