@@ -12,10 +12,11 @@ test: format lint docs unit test-real ## everything: format, lints, docs, unit, 
 format: ## formatting as rustfmt.toml has it
 	$(CARGO) fmt --check
 
-lint: ## clippy, every warning an error; the library also without the command line
+lint: ## clippy, every warning an error; also without the command line, and with the keychain
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --test real -- -D warnings
 	$(CARGO) clippy --lib --no-default-features -- -D warnings
+	$(CARGO) clippy --all-targets --features keychain -- -D warnings
 
 docs: ## rustdoc, every warning an error
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items

@@ -64,6 +64,28 @@ pub const TOLD: usize = 1024;
 /// A longer pause than this is not what a server can mean by `Retry-After`.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// How long a call that has asked the client something waits for the answers: a person may have to
+/// fetch something, and SDKs that do the same wait as long for each question.
+pub const PARKED_WAIT: Duration = Duration::from_secs(600);
+
+/// How many calls may wait for a client's answers at once; a person has one question in view.
+pub const PARKED: usize = 64;
+
+/// How many questions of a server one such call may gather before the client comes back to it.
+pub const QUESTIONS: usize = 64;
+
+/// How many subscriptions of a client are served at once, where the bridge has to serve them.
+pub const LISTENS: usize = 64;
+
+/// How many resources one such subscription may name; the rest is not acknowledged.
+pub const LISTEN_RESOURCES: usize = 1024;
+
+/// How many different notices are kept for a subscription that is not acknowledged yet.
+pub const EARLY_NOTICES: usize = 64;
+
+/// How many messages wait while it is found out which era a server speaks: one round trip or two.
+pub const HELD: usize = 1024;
+
 /// How many POSTs run at once; what comes on top waits, it never fails.
 pub const PARALLEL_POSTS: usize = 128;
 
@@ -170,6 +192,29 @@ pub const LOGIN_PATIENCE: Duration = Duration::from_secs(8);
 /// How long a person may take for a login.
 pub const LOGIN_WAIT: Duration = Duration::from_secs(300);
 
+/// How often the provider is asked whether a code was entered, where it does not say (RFC 8628).
+pub const DEVICE_POLL: Duration = Duration::from_secs(5);
+
+/// It is not asked more often, whatever it says.
+pub const DEVICE_POLL_LEAST: Duration = Duration::from_millis(500);
+
+/// How much longer to wait each time that it asks for that (RFC 8628).
+pub const DEVICE_SLOW_DOWN: Duration = Duration::from_secs(5);
+
+/// The longest code that a person is asked to type, in letters.
+pub const USER_CODE: usize = 64;
+
+/// How long the keychain of the system may take for one question: everybody else waits meanwhile.
+#[cfg(feature = "keychain")]
+pub const KEYCHAIN_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a person may take to unlock it, before a login.
+#[cfg(feature = "keychain")]
+pub const KEYCHAIN_UNLOCK: Duration = Duration::from_secs(60);
+
+/// How many lines may be pasted before a login is given up.
+pub const PASTES: usize = 5;
+
 /// After a login that failed or was given up, the next is not begun before this: no loop of tabs.
 pub const LOGIN_PAUSE: Duration = Duration::from_secs(60);
 
@@ -231,6 +276,10 @@ pub const INTEGER_ZEROS: usize = 64;
 
 /// What a cancelled request's stream may still bring before it is dropped.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
+
+/// What a login that is under way may take once the client has left: a browser on its way back
+/// arrives, a person who has not begun does not.
+pub const LOGIN_FAREWELL: Duration = Duration::from_secs(1);
 
 /// Goodbye to the server (DELETE of the session) when stdin has ended.
 pub const GOODBYE: Duration = Duration::from_millis(500);
@@ -320,6 +369,10 @@ pub const INPUT_PAUSE: Duration = Duration::from_millis(250);
 /// How long a subscription may remain unacknowledged before the client, who wants an answer to
 /// `resources/subscribe`, is told that all is well.
 pub const LISTEN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long everything waits for the answer to a modern client's first request, which tells the
+/// server's era. A legacy server refuses it within a round trip; who takes longer is at work.
+pub const TRIAL_WAIT: Duration = Duration::from_secs(1);
 
 /// How long a server's era is remembered: a server that was brought up to date yesterday is asked
 /// anew today, and whoever starts many times a day pays for finding out once.

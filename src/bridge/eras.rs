@@ -16,7 +16,9 @@ use crate::error::Error;
 use crate::limits;
 use crate::message::Message;
 use crate::net::backoff::entropy;
+use crate::revision::Era;
 use crate::revision::translate::legacy_client::LegacyClient;
+use crate::revision::translate::modern_client::ModernClient;
 use crate::revision::translate::{Memory, Protocol, Step, Steps};
 use crate::transport::{Held, Incoming, weight};
 
@@ -30,8 +32,8 @@ pub struct Eras {
 }
 
 /// The two translations, each asleep unless it is needed.
-#[derive(Debug)]
 pub(super) struct Translators {
+    modern_client: ModernClient,
     legacy_client: LegacyClient,
     steps: Steps,
     memory: Option<Memory>,
@@ -42,6 +44,7 @@ impl Translators {
     pub(super) fn new(eras: Eras) -> Self {
         let known = eras.memory.as_ref().and_then(Memory::recall);
         Self {
+            modern_client: ModernClient::new(eras.protocol, known),
             legacy_client: LegacyClient::new(eras.protocol, known, entropy()),
             steps: Steps::new(),
             memory: eras.memory,
@@ -50,11 +53,19 @@ impl Translators {
     }
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        self.legacy_client.wake_at()
+        let both = [self.modern_client.wake_at(), self.legacy_client.wake_at()];
+        both.into_iter().flatten().min()
+    }
+
+    /// Whether a message for the server is to be translated: only for a legacy client, since a
+    /// modern one is translated, if at all, before the core.
+    fn takes_for_server(&self, message: &Message) -> bool {
+        self.modern_client.client_era() != Some(Era::Modern) && self.legacy_client.takes(message)
     }
 
     fn remember(&mut self) {
-        if let Some(era) = self.legacy_client.take_finding()
+        let found = self.modern_client.take_finding().or_else(|| self.legacy_client.take_finding());
+        if let Some(era) = found
             && let Some(memory) = self.memory.clone()
         {
             // Not on this thread: a disk may be slow.
@@ -71,7 +82,6 @@ impl Translators {
 }
 
 /// The core, and the words in which both sides hear of what it decides.
-#[derive(Debug)]
 pub(super) struct Crossing {
     pub(super) core: Core,
     /// What the core wants to be written, in the words of the era that it speaks.
@@ -127,11 +137,31 @@ impl Crossing {
     }
 
     pub(super) fn client_says(&mut self, incoming: Incoming, now: Instant) {
-        self.core.client_says(incoming, now, &mut self.out);
+        let translators = &mut self.translators;
+        match incoming {
+            Incoming::Message(message) if !translators.modern_client.is_through() => {
+                translators.modern_client.client_says(message, now, &mut translators.steps);
+                self.walk_from_client(now);
+            }
+            incoming => self.core.client_says(incoming, now, &mut self.out),
+        }
     }
 
     pub(super) fn client_leaves(&mut self, now: Instant) {
+        // First: it may have something to tell the server.
+        self.translators.modern_client.client_leaves(now, &mut self.translators.steps);
+        self.walk_from_client(now);
         self.core.client_leaves(now, &mut self.out);
+    }
+
+    /// Whether the client has left and everything that it may expect has come.
+    pub(super) fn is_finished(&self) -> bool {
+        self.core.is_finished() && !self.translators.modern_client.is_holding()
+    }
+
+    /// Whether nothing can come before somebody has logged in.
+    pub(super) fn waits_for_person(&self) -> bool {
+        self.core.waits_for_person()
     }
 
     pub(super) fn server_says(&mut self, incoming: Incoming, now: Instant) {
@@ -148,36 +178,64 @@ impl Crossing {
             }
             other => self.core.server_says(other, now, &mut self.out),
         }
-        self.walk(now);
+        self.walk_from_server(now);
     }
 
     pub(super) fn tick(&mut self, now: Instant) {
         self.core.tick(now, &mut self.out);
         self.translators.legacy_client.tick(now, &mut self.translators.steps);
-        self.walk(now);
+        self.walk_from_server(now);
+        self.translators.modern_client.tick(now, &mut self.translators.steps);
+        self.walk_from_client(now);
     }
 
     /// Brings what the core has written into the words of those who will read it.
     pub(super) fn translate(&mut self, now: Instant) {
-        self.for_client.append(&mut self.out.to_client);
+        self.pass_to_client(now);
         while let Some(message) = self.out.next_for_server() {
             self.pass_to_server(message, now);
-            self.for_client.append(&mut self.out.to_client);
+            self.pass_to_client(now);
         }
         self.out.aside = self.translators.legacy_client.held_bytes();
     }
 
+    fn pass_to_client(&mut self, now: Instant) {
+        if self.translators.modern_client.is_through() {
+            return self.for_client.append(&mut self.out.to_client);
+        }
+        while let Some(message) = self.out.to_client.pop_front() {
+            let translators = &mut self.translators;
+            translators.modern_client.server_says(message, now, &mut translators.steps);
+            self.walk_from_client(now);
+        }
+    }
+
     fn pass_to_server(&mut self, message: Message, now: Instant) {
         let translators = &mut self.translators;
-        if !translators.legacy_client.takes(&message) {
+        if !translators.takes_for_server(&message) {
             return self.for_server(message);
         }
         translators.legacy_client.client_says(message, now, &mut translators.steps);
-        self.walk(now);
+        self.walk_from_server(now);
+    }
+
+    /// Does what the translation of the client's side has led to.
+    fn walk_from_client(&mut self, now: Instant) {
+        while let Some(step) = self.translators.steps.pop_front() {
+            match step {
+                Step::ToServer(message) => {
+                    self.core.client_says(Incoming::Message(message), now, &mut self.out);
+                }
+                Step::ToClient(message) => self.for_client.push_back(message),
+                // Nothing fails on this side of the core.
+                Step::Failed { .. } | Step::SessionLost => {}
+            }
+        }
+        self.translators.remember();
     }
 
     /// Does what the translation of the server's side has led to.
-    fn walk(&mut self, now: Instant) {
+    fn walk_from_server(&mut self, now: Instant) {
         while let Some(step) = self.translators.steps.pop_front() {
             let incoming = match step {
                 Step::ToServer(message) => {

@@ -8,6 +8,7 @@ use super::core::{Asked, Core, Out, Own, gone};
 use super::recover::Try;
 use super::waiting::Waiting;
 use crate::error::{Delivery, Error, Kind};
+use crate::limits;
 use crate::message::{Head, Id, reply};
 
 impl Core {
@@ -47,7 +48,8 @@ impl Core {
             out.server(reply::request(&id, "ping"));
         }
         if self.leaving.is_some_and(|deadline| deadline <= now) {
-            self.end_all(&late(), out);
+            let error = if self.waits_for_person() { self.pending_error() } else { late() };
+            self.end_all(&error, out);
         }
     }
 
@@ -97,14 +99,21 @@ impl Core {
 
     /// The client has nothing more to say (C20, C27).
     pub(super) fn client_leaves(&mut self, now: Instant, out: &mut Out) {
-        let limits =
-            self.from_client.notes().map(|asked| self.policy.timeouts.farewell(&asked.method));
-        let waits = if self.waiting.is_empty() { Duration::ZERO } else { self.policy.away_wait };
-        let limit = limits.max().unwrap_or_default().max(waits);
-        self.leaving = Some(now + limit);
+        self.leaving = Some(now + self.farewell());
         for id in self.from_server.close_all() {
             self.send_or_hold(reply::error(Some(&id), &gone()), now, out);
         }
+    }
+
+    /// How long what is in flight may take once the client has left.
+    pub(super) fn farewell(&self) -> Duration {
+        if self.waits_for_person() {
+            return limits::LOGIN_FAREWELL;
+        }
+        let limits =
+            self.from_client.notes().map(|asked| self.policy.timeouts.farewell(&asked.method));
+        let waits = if self.waiting.is_empty() { Duration::ZERO } else { self.policy.away_wait };
+        limits.max().unwrap_or_default().max(waits)
     }
 
     /// Whether the client has left and everything that it may expect has come.

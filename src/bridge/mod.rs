@@ -166,7 +166,7 @@ impl Bridge {
     async fn work(&mut self) -> Ended {
         loop {
             self.hand_over();
-            if self.crossing.core.is_finished() {
+            if self.crossing.is_finished() {
                 self.crossing.end_all(&late());
                 return Ended::ClientClosed;
             }
@@ -253,7 +253,9 @@ impl Bridge {
         // One bound for all of it, counted from when the client left (C27).
         let quick = policy.timeouts.quick.unwrap_or(limits::DRAIN_WITHOUT_TIMEOUT);
         let left = self.left_at.unwrap_or_else(Instant::now);
-        let deadline = (left + quick).max(Instant::now()) + limits::GOODBYE;
+        // Nothing of what waits for a person comes in time.
+        let rest = if self.crossing.waits_for_person() { Duration::ZERO } else { quick };
+        let deadline = (left + rest).max(Instant::now()) + limits::GOODBYE;
         let finishing = async {
             if let Some(to_server) = self.to_server.take() {
                 while let Some(message) = self.crossing.next_for_server() {

@@ -22,6 +22,17 @@ impl Core {
     /// A login has begun, or is over.
     pub(super) fn login_pending(&mut self, page: Option<String>, now: Instant) {
         self.login = page.map(|page| Login { page, since: now });
+        if self.is_left() {
+            // It may be the reason why nothing comes, or be that no more.
+            self.leaving = Some(now + self.farewell());
+        }
+    }
+
+    /// Whether nothing can come before somebody has logged in: the session waits for it.
+    pub(super) fn waits_for_person(&self) -> bool {
+        let is_opening =
+            self.opening.is_some() || self.own.values().any(|own| *own == Own::StoodIn);
+        self.login.is_some() && is_opening
     }
 
     /// When the client has waited long enough.
@@ -80,7 +91,7 @@ impl Core {
         reply::result(id, &empty)
     }
 
-    fn pending_error(&self) -> Error {
+    pub(super) fn pending_error(&self) -> Error {
         let error = match (&self.login, &self.trouble) {
             (Some(login), _) => {
                 let message = format!("A login is pending: open {}", login.page);
@@ -129,6 +140,7 @@ mod tests {
 
     use super::*;
     use crate::bridge::Policy;
+    use crate::limits;
     use crate::transport::Incoming;
 
     const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#;
@@ -217,6 +229,42 @@ mod tests {
         assert!(told(&mut out)[0]["error"]["message"].as_str().unwrap().contains("nobody came"));
         assert_eq!(out.to_server.len(), 1);
         assert_eq!(out.to_server[0].method(), Some("initialize"));
+    }
+
+    #[test]
+    fn a_client_that_leaves_waits_for_no_person() {
+        let now = Instant::now();
+        let late = now + limits::LOGIN_FAREWELL;
+        for was_pending_before in [true, false] {
+            let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
+            core.client_says(says(INITIALIZE), now, &mut out);
+            let pending = Incoming::LoginPending(Some("https://as/login".into()));
+            if was_pending_before {
+                core.server_says(pending, now, &mut out);
+                core.client_leaves(now, &mut out);
+            } else {
+                core.client_leaves(now, &mut out);
+                assert!(core.wake_at() > Some(late), "the server has its time");
+                core.server_says(pending, now, &mut out);
+            }
+            assert_eq!(core.wake_at(), Some(late));
+            core.tick(late, &mut out);
+            let error = told(&mut out)[0]["error"].clone();
+            assert!(error["message"].as_str().unwrap().contains("https://as/login"), "{error}");
+            assert!(core.is_finished());
+        }
+    }
+
+    #[test]
+    fn a_login_that_is_done_in_time_gives_the_server_its_time_back() {
+        let now = Instant::now();
+        let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
+        core.client_says(says(INITIALIZE), now, &mut out);
+        core.server_says(Incoming::LoginPending(Some("p".into())), now, &mut out);
+        core.client_leaves(now, &mut out);
+        core.server_says(Incoming::LoginPending(None), now, &mut out);
+        core.tick(now + limits::LOGIN_FAREWELL, &mut out);
+        assert!(out.to_client.is_empty());
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub(super) async fn status(settings: Settings) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn oauth(settings: &Settings) -> Result<&OAuth, Usage> {
+pub(super) fn oauth(settings: &Settings) -> Result<&OAuth, Usage> {
     let credentials = settings.http.credentials.as_deref();
     credentials.and_then(|credentials| credentials.oauth()).ok_or_else(|| {
         Usage::new("there is no login here: the credentials come from somewhere else, or --no-oauth was said")
@@ -67,13 +67,12 @@ fn lines(account: &Account, now: SystemTime) -> Vec<(&'static str, String)> {
         Some(Ok(left)) => format!("in {} minutes, {renewal}", left.as_secs() / 60),
         Some(Err(_)) => format!("over, {renewal}"),
     };
-    let file = account.file.as_ref().map_or("-".to_owned(), |file| file.display().to_string());
     vec![
         ("issuer", or_none(&account.issuer)),
         ("client", or_none(&account.client)),
         ("scopes", or_none(&account.scope)),
         ("expires", expiry),
-        ("kept in", file),
+        ("kept in", or_none(&account.place)),
     ]
 }
 
@@ -92,7 +91,7 @@ mod tests {
             scope: Some("a b".into()),
             expires: Some(now + Duration::from_secs(600)),
             can_be_renewed: true,
-            file: Some("/s/t.json".into()),
+            place: Some("/s/t.json".into()),
         };
         let text: String = lines(&account, now).iter().map(|(n, v)| format!("{n}={v};")).collect();
         assert_eq!(

@@ -48,16 +48,7 @@ pub(super) fn parse(
     let matches = command.try_get_matches_from_mut(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
-    let connect = match &mut cli.command {
-        Some(
-            Command::Connect(connect)
-            | Command::Config(connect)
-            | Command::Login(connect)
-            | Command::Logout(connect)
-            | Command::Status(connect),
-        ) => connect,
-        _ => &mut cli.connect,
-    };
+    let connect = cli.connect_mut();
     connect.credentials.keep_explicit(deepest);
     connect.tls.keep_explicit(deepest);
     connect.proxy.note_places(deepest);
@@ -76,6 +67,22 @@ pub(super) fn parse(
         connect.log.verbose = false;
     }
     Ok(Parsed { cli, command, matches })
+}
+
+/// Whether the command line is about `url`, or about none: what other programs have for one server
+/// is no business of others.
+pub(super) fn is_about(
+    args: &[OsString],
+    command: &clap::Command,
+    file: &ConfigFile,
+    url: &str,
+) -> bool {
+    let lookup = |name: &OsStr| std::env::var_os(name);
+    let parsed = parse(args.to_vec(), command.clone(), file, lookup);
+    parsed.is_ok_and(|mut parsed| {
+        let connect = parsed.cli.connect_mut();
+        connect.mcp_hub.is_none() && connect.url.as_deref().is_none_or(|typed| typed == url)
+    })
 }
 
 /// The value that stands for the hub of this machine.
@@ -134,6 +141,22 @@ pub(super) struct Cli {
     pub(super) connect: Connect,
 }
 
+impl Cli {
+    /// The settings for a connection, of whatever command it is.
+    pub(super) fn connect_mut(&mut self) -> &mut Connect {
+        match &mut self.command {
+            Some(
+                Command::Connect(connect)
+                | Command::Config(connect)
+                | Command::Logout(connect)
+                | Command::Status(connect),
+            ) => connect,
+            Some(Command::Login(login)) => &mut login.connect,
+            _ => &mut self.connect,
+        }
+    }
+}
+
 #[derive(Subcommand)]
 pub(super) enum Command {
     /// Connect a stdio client to the MCP server at URL (the same as just URL)
@@ -143,7 +166,7 @@ pub(super) enum Command {
     /// Show every setting, its value, and where it came from
     Config(Box<Connect>),
     /// Log in to the server at URL, and keep the tokens
-    Login(Box<Connect>),
+    Login(Box<Login>),
     /// Forget the tokens of the server at URL, and have them revoked where that can be done
     Logout(Box<Connect>),
     /// Show who is logged in to the server at URL, and until when
@@ -214,6 +237,20 @@ pub(super) struct Connect {
 
     #[command(flatten)]
     pub(super) log: Log,
+}
+
+#[derive(Args)]
+pub(super) struct Login {
+    #[command(flatten)]
+    pub(super) connect: Connect,
+
+    /// Without a browser on this machine: paste the address that the browser ended up at
+    #[arg(long)]
+    pub(super) paste: bool,
+
+    /// Take over the tokens that mcp-remote has kept
+    #[arg(long, conflicts_with = "paste")]
+    pub(super) import: bool,
 }
 
 #[derive(Args, Debug)]

@@ -7,9 +7,12 @@ use std::ffi::OsString;
 
 use clap::Command;
 
+use super::compat_client;
 use super::compat_flags::{Meaning, Program, SILENCE, is_runner, program};
 use super::compat_words::{Flags, Item};
+use super::oauth_given::is_callback_host;
 use super::report::Usage;
+use super::secrets::Secrets;
 use super::values::{seconds, some_seconds};
 
 /// A command line of ours, with what was left out of it.
@@ -19,20 +22,21 @@ pub(super) struct Translated {
     pub(super) args: Vec<OsString>,
     /// Names only: their values may be secrets.
     pub(super) ignored: Vec<String>,
+    /// What must not stand on a command line.
+    pub(super) secrets: Secrets,
 }
 
-/// Translates what was typed, the name of our program first. `is_set` says whether there is
-/// something in a variable.
+/// Translates what was typed, the name of our program first, with variables from `lookup`.
 pub(super) fn translate(
     args: Vec<OsString>,
     command: &Command,
-    is_set: impl Fn(&str) -> bool,
+    lookup: impl Fn(&str) -> Option<String>,
 ) -> Result<Translated, Usage> {
     let named = args.get(1).and_then(|word| word.to_str());
     let subcommand = named.and_then(|name| command.find_subcommand(name));
     let has_url = |command: &Command| command.get_arguments().any(|arg| arg.get_id() == "url");
     if named == Some("help") || subcommand.is_some_and(|command| !has_url(command)) {
-        return Ok(Translated { args, ignored: Vec::new() });
+        return Ok(Translated { args, ..Translated::default() });
     }
     let own = 1 + usize::from(subcommand.is_some());
     let (program, leftovers) = leftovers(args.get(own..).unwrap_or_default());
@@ -42,8 +46,9 @@ pub(super) fn translate(
     let items = Flags::of(subcommand.unwrap_or(command)).items(args.skip(leftovers).collect())?;
     line.take_stock(&items)?;
     for item in items {
-        line.add(item)?;
+        line.add(item, &lookup)?;
     }
+    let is_set = |name: &str| lookup(name).is_some_and(|value| !value.is_empty());
     Ok(line.finish(program, is_set))
 }
 
@@ -102,9 +107,12 @@ impl Line {
         Ok(())
     }
 
-    fn add(&mut self, item: Item) -> Result<(), Usage> {
+    fn add(&mut self, item: Item, lookup: impl Fn(&str) -> Option<String>) -> Result<(), Usage> {
         match item {
             Item::Ours(_, words) => self.done.args.extend(words),
+            Item::Theirs(name, meaning @ (Meaning::Client | Meaning::ClientMetadata), values) => {
+                self.add_client(&name, meaning, &values, lookup)?;
+            }
             Item::Theirs(name, meaning, values) => self.add_theirs(&name, meaning, values)?,
             Item::Word(word) if self.has_url && is_port(&word) => {
                 self.make("port", "oauth-callback-port", word);
@@ -130,7 +138,16 @@ impl Line {
         let mut values = values.into_iter();
         let first = values.next().unwrap_or_default();
         match meaning {
-            Meaning::Nothing | Meaning::NothingWithValue => self.ignore(name),
+            Meaning::Host if !first.to_str().is_some_and(is_callback_host) => self.ignore(name),
+            Meaning::Host => self.make(name, "oauth-callback-host", first),
+            Meaning::Each(ours) => {
+                self.made.remove(ours);
+                self.make(name, ours, first);
+            }
+            Meaning::Nothing
+            | Meaning::NothingWithValue
+            | Meaning::Client
+            | Meaning::ClientMetadata => self.ignore(name),
             // `--ping-interval` says the same with a number.
             Meaning::Fixed("keep-alive", _) if self.has_interval => {}
             Meaning::Fixed(ours, value) => self.make(name, ours, value.into()),
@@ -155,6 +172,28 @@ impl Line {
             }
             Meaning::Bearer => self.header("Authorization".into(), "Bearer ", &first),
             Meaning::Header => self.header(first, "", &values.next().unwrap_or_default()),
+        }
+        Ok(())
+    }
+
+    fn add_client(
+        &mut self,
+        name: &str,
+        meaning: Meaning,
+        values: &[OsString],
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<(), Usage> {
+        let text = values.first().map(|text| text.to_string_lossy()).unwrap_or_default();
+        let (flags, secrets) = match meaning {
+            Meaning::Client => compat_client::information(name, &text, lookup)?,
+            _ => compat_client::metadata(name, &text)?,
+        };
+        for (ours, value) in flags {
+            self.make(name, ours, value.into());
+        }
+        // A client of ours has a secret of its own, or none.
+        if !self.typed.contains("oauth-client-id") {
+            self.done.secrets.extend(secrets);
         }
         Ok(())
     }
@@ -261,7 +300,9 @@ mod tests {
 
     fn with(line: &str, set: &[&str]) -> Result<Translated, Usage> {
         let words = ["mcp-span"].into_iter().chain(line.split(' ').filter(|word| !word.is_empty()));
-        translate(words.map(OsString::from).collect(), &Cli::command(), |name| set.contains(&name))
+        translate(words.map(OsString::from).collect(), &Cli::command(), |name| {
+            set.contains(&name).then(|| "x".to_owned())
+        })
     }
 
     fn becomes(line: &str, ours: &str) {
@@ -332,7 +373,7 @@ mod tests {
     fn a_port_is_a_second_word_and_a_number() {
         assert_eq!(of("U 9696"), ("U --oauth-callback-port=9696".into(), String::new()));
         assert_eq!(
-            of("U --header A:b 9696 --host h"),
+            of("U --header A:b 9696 --host h.example"),
             ("U --header A:b --oauth-callback-port=9696".into(), "--host".into())
         );
         for ours in ["9696", "U V", "U 99999", "--timeout 5 U"] {

@@ -21,6 +21,14 @@ pub(super) enum Meaning {
     Bearer,
     /// A header's name and its value, in two arguments.
     Header,
+    /// A client as JSON, or in a file behind `@`.
+    Client,
+    /// The same for what is said of a client when it is registered.
+    ClientMetadata,
+    /// Our flag with the same value, each time.
+    Each(&'static str),
+    /// The same flag under a name of ours, where the value is one that we take.
+    Host,
 }
 
 impl Meaning {
@@ -70,19 +78,19 @@ const NOT_NEEDED: &[(&str, Meaning)] = &[
 /// Logging in. The values of some are secrets.
 const OAUTH: &[(&str, Meaning)] = &[
     ("auth-success-url", Meaning::NothingWithValue),
-    ("auth-timeout", Meaning::NothingWithValue),
-    ("authorize-param", Meaning::NothingWithValue),
-    ("callback-path", Meaning::NothingWithValue),
+    ("auth-timeout", Meaning::Seconds("oauth-login-timeout")),
+    ("authorize-param", Meaning::Each("oauth-authorize-param")),
+    ("callback-path", Meaning::Renamed("oauth-callback-path")),
     ("client-credentials", Meaning::Fixed("oauth-grant", "client-credentials")),
     ("client-metadata-url", Meaning::Renamed("oauth-client-metadata-url")),
-    ("device-code", Meaning::Nothing),
+    ("device-code", Meaning::Fixed("oauth-grant", "device-code")),
     // A flag of our own by this name takes its place by itself.
     ("disable-resource-parameter", Meaning::Nothing),
-    ("host", Meaning::NothingWithValue),
-    ("resource", Meaning::NothingWithValue),
-    ("static-oauth-client-info", Meaning::NothingWithValue),
-    ("static-oauth-client-metadata", Meaning::NothingWithValue),
-    ("token-endpoint", Meaning::NothingWithValue),
+    ("host", Meaning::Host),
+    ("resource", Meaning::Renamed("oauth-resource")),
+    ("static-oauth-client-info", Meaning::Client),
+    ("static-oauth-client-metadata", Meaning::ClientMetadata),
+    ("token-endpoint", Meaning::Renamed("oauth-token-url")),
     ("use-id-token", Meaning::Nothing),
 ];
 

@@ -12,7 +12,8 @@ use super::{Failure, proxy, report};
 use crate::secret::shown;
 
 /// Flags whose values are, or may hold, secrets: their names are enough.
-const HIDDEN: [&str; 3] = ["header", "bearer-command", "header-command"];
+const HIDDEN: [&str; 5] =
+    ["header", "bearer-command", "header-command", "oauth-param", "oauth-authorize-param"];
 
 /// Prints the table.
 pub(super) fn run(
@@ -91,6 +92,7 @@ fn line(
         Some(ValueSource::EnvVariable) => {
             arg.get_env().map_or_else(String::new, |env| env.to_string_lossy().into_owned())
         }
+        Some(_) if file.is_theirs(&name) => "mcp-oauth2-proxy".to_owned(),
         Some(_) if file.has(&name) => "configuration file".to_owned(),
         Some(_) => "default".to_owned(),
         None => "not set".to_owned(),

@@ -1,6 +1,6 @@
 //! The configuration file: defaults for all servers, under the names of the flags.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Args, Command};
 use serde_json::Value;
 
+use super::compat_proxy::Theirs;
 use super::report::Usage;
 
 /// Read before all others; see `config_file`.
@@ -28,6 +29,8 @@ pub(super) struct File {
 pub(super) struct ConfigFile {
     pub(super) path: Option<PathBuf>,
     values: BTreeMap<String, Vec<String>>,
+    /// Flags whose values are from another program's settings.
+    theirs: BTreeSet<String>,
 }
 
 /// Flags that say something about one run, or about the file itself.
@@ -87,7 +90,7 @@ impl ConfigFile {
             })?;
             values.insert(name, texts);
         }
-        Ok(Self { path: Some(path), values })
+        Ok(Self { path: Some(path), values, theirs: BTreeSet::new() })
     }
 
     /// Whether the parser complains about a value that stands in the file.
@@ -107,6 +110,23 @@ impl ConfigFile {
         Some(Usage::new(format!("{path}: the value of '{long}' is not one that it can have{why}")))
     }
 
+    /// The same with settings of another program in front of it.
+    pub(super) fn behind(mut self, theirs: &Theirs) -> Self {
+        let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (flag, value) in &theirs.flags {
+            values.entry((*flag).to_owned()).or_default().push(value.clone());
+        }
+        values.insert("url".to_owned(), vec![theirs.url.clone()]);
+        self.theirs.extend(values.keys().cloned());
+        self.values.extend(values);
+        self
+    }
+
+    /// Whether that word is another program's.
+    pub(super) fn is_theirs(&self, long: &str) -> bool {
+        self.theirs.contains(long)
+    }
+
     /// Whether it has a word on the flag.
     pub(super) fn has(&self, long: &str) -> bool {
         self.values.contains_key(long)
@@ -115,12 +135,17 @@ impl ConfigFile {
     /// Puts its values in place of the built-in defaults: flags and variables beat both.
     pub(super) fn apply(&self, command: Command) -> Command {
         command
-            .mut_args(|arg| match arg.get_long().and_then(|long| self.values.get(long)) {
+            .mut_args(|arg| match self.values.get(name(&arg)) {
                 Some(texts) => arg.default_values(texts.clone()),
                 None => arg,
             })
             .mut_subcommands(|command| self.apply(command))
     }
+}
+
+/// The name of a flag; the URL has none.
+fn name(arg: &Arg) -> &str {
+    arg.get_long().unwrap_or_else(|| arg.get_id().as_str())
 }
 
 /// A file that others can write could name a program for us to run.
@@ -185,7 +210,10 @@ fn texts(value: &Value, arg: &Arg) -> Option<Vec<String>> {
         }
         Value::Object(pairs) if many => pairs
             .iter()
-            .map(|(name, value)| value.as_str().map(|value| format!("{name}: {value}")))
+            .map(|(name, value)| {
+                let between = if arg.get_long() == Some("header") { ": " } else { "=" };
+                value.as_str().map(|value| format!("{name}{between}{value}"))
+            })
             .collect(),
         _ => None,
     }
@@ -209,13 +237,15 @@ mod tests {
     fn keys_are_the_names_of_flags_in_any_spelling() {
         let file = read(
             r#"{"timeout": 7.5, "connectTimeout": "3", "away_wait": 1, "serial": true,
-                "headers": {"X-A": "1", "X-B": "2"}, "log-level": "debug"}"#,
+                "headers": {"X-A": "1", "X-B": "2"}, "log-level": "debug",
+                "oauthParam": {"tenant": "t"}, "tokenStore": "file", "oauthGrant": "device-code"}"#,
         )
         .unwrap();
         let of = |name: &str| file.values[name].join("|");
         assert_eq!((of("timeout"), of("connect-timeout")), ("7.5".into(), "3".into()));
         assert_eq!((of("away-wait"), of("serial")), ("1".into(), "true".into()));
         assert_eq!(of("header"), "X-A: 1|X-B: 2");
+        assert_eq!((of("oauth-param"), of("token-store")), ("tenant=t".into(), "file".into()));
     }
 
     #[test]

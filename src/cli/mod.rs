@@ -9,7 +9,9 @@ use std::process::ExitCode;
 mod account;
 mod args;
 mod compat;
+mod compat_client;
 mod compat_flags;
+mod compat_proxy;
 mod compat_words;
 mod config;
 mod config_file;
@@ -19,12 +21,17 @@ mod demo;
 mod expand;
 mod headers;
 mod hub;
+mod import;
 mod link;
 mod log_writer;
 mod logging;
+mod md5;
 mod oauth;
+mod oauth_given;
+mod paste;
 mod proxy;
 mod report;
+mod secrets;
 mod settings;
 mod timeline;
 mod tls;
@@ -61,13 +68,23 @@ fn config_file(args: &[OsString], command: &clap::Command) -> Result<ConfigFile,
 }
 
 fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let lookup = |name: &str| std::env::var(name).ok();
     // Made once: it takes a good part of the time until the first message is read.
     let command = args::command(&typed);
-    let Translated { args, ignored } = compat::translate(typed, &command, is_set)?;
-    let file = config_file(&args, &command)?;
-    let parsed = args::parse(args, command, &file, |name| std::env::var_os(name))
+    let Translated { args, ignored, mut secrets } = compat::translate(typed, &command, lookup)?;
+    let mut file = config_file(&args, &command)?;
+    if let Some(theirs) = compat_proxy::read(lookup)?
+        && args::is_about(&args, &command, &file, &theirs.url)
+    {
+        file = file.behind(&theirs);
+        secrets.extend(theirs.secrets);
+    }
+    let mut parsed = args::parse(args, command, &file, |name| std::env::var_os(name))
         .map_err(|error| file.blame(&error).map_or(Failure::Arguments(error), Failure::Usage))?;
+    parsed.cli.connect_mut().oauth.secrets = secrets;
+    if let Some(Command::Login(login)) = &mut parsed.cli.command {
+        login.connect.oauth.is_pasted = login.paste;
+    }
     run(&parsed, &file, &ignored)
 }
 
@@ -108,7 +125,7 @@ fn run(parsed: &Parsed, file: &ConfigFile, ignored: &[String]) -> Result<ExitCod
         Some(Command::Connect(connect)) => connect_to(connect, ignored),
         // What counts is where each value came from.
         Some(Command::Config(_)) => config::run(parsed, file, ignored),
-        Some(Command::Login(connect)) => on_account(connect, account::login),
+        Some(Command::Login(login)) => log_in(login),
         Some(Command::Logout(connect)) => on_account(connect, account::logout),
         Some(Command::Status(connect)) => on_account(connect, account::status),
         Some(Command::Trace(typed)) => trace::run(typed),
@@ -130,6 +147,15 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
         tracing::debug!(arguments = ignored.join(" "), "accepted without any effect");
     }
     on_runtime(connect::run(settings))
+}
+
+/// Logs in, in one of three ways.
+fn log_in(login: &args::Login) -> Result<ExitCode, Failure> {
+    if login.import {
+        let found = import::find(&login.connect);
+        return on_account(&login.connect, |settings| import::take_over(settings, found));
+    }
+    on_account(&login.connect, account::login)
 }
 
 /// Does something about the account at a server.

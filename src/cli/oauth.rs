@@ -10,10 +10,13 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use url::Url;
 
+use super::oauth_given::{self, OAuthGiven};
+use super::paste;
 use super::report::Usage;
-use super::values::seconds;
-use crate::auth::oauth::{Grant, PrivateKey, Settings};
-use crate::secret::{Scrubber, Secret};
+use super::secrets::{Purpose, Secrets};
+use super::values::{seconds, some_seconds};
+use crate::auth::oauth::{Grant, PrivateKey, Prompt, Settings, TokenStore};
+use crate::secret::Scrubber;
 
 /// Logins.
 #[derive(Args)]
@@ -77,6 +80,41 @@ pub(super) struct OAuth {
     /// Keep tokens below this folder, in place of the usual one for state
     #[arg(long, value_name = "DIR", env = "MCP_SPAN_STATE_DIR")]
     pub(super) state_dir: Option<PathBuf>,
+
+    /// What tokens are kept in
+    #[arg(long, value_name = "STORE", env = "MCP_SPAN_TOKEN_STORE", default_value = "file")]
+    pub(super) token_store: TokenStoreName,
+
+    /// Seconds that a person may take for a login
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_OAUTH_LOGIN_TIMEOUT",
+        default_value = "300",
+        value_parser = some_seconds
+    )]
+    pub(super) oauth_login_timeout: Duration,
+
+    /// Renew tokens so many seconds before they expire
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_OAUTH_SKEW",
+        default_value = "30",
+        value_parser = seconds
+    )]
+    pub(super) oauth_skew: Duration,
+
+    #[command(flatten)]
+    pub(super) given: OAuthGiven,
+
+    /// What other programs' settings bring along.
+    #[arg(skip)]
+    pub(super) secrets: Secrets,
+
+    /// The way back is pasted: `mcp-span login --paste`.
+    #[arg(skip)]
+    pub(super) is_pasted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -84,30 +122,34 @@ pub(super) enum GrantName {
     /// A person logs in with a browser
     #[value(alias = "authorization-code")]
     Code,
+    /// A person enters a code on any device
+    #[value(alias = "device")]
+    DeviceCode,
     /// The client itself has a secret or a key
     ClientCredentials,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum TokenStoreName {
+    /// Files that are for their owner alone
+    File,
+    /// The keychain of the operating system
+    Keychain,
 }
 
 /// What was typed, checked; `None` if nobody is to log in.
 pub(super) fn of(
     typed: &OAuth,
+    allow_http: bool,
     scrubber: &Scrubber,
-    lookup: impl Fn(&str) -> Option<String>,
+    lookup: impl Fn(&str) -> Option<String> + Copy,
 ) -> Result<Option<Settings>, Usage> {
     if typed.no_oauth {
         return Ok(None);
     }
-    let client_secret = match &typed.oauth_client_secret_env {
-        None => None,
-        Some(name) => {
-            let value = lookup(name).filter(|value| !value.is_empty()).ok_or_else(|| {
-                Usage::new(format!("--oauth-client-secret-env: the variable {name} is not set"))
-            })?;
-            let secret = Secret::new(value);
-            scrubber.add(&secret);
-            Some(secret)
-        }
-    };
+    let variable = typed.oauth_client_secret_env.as_ref();
+    let (purpose, flag) = (Purpose::ClientSecret, "oauth-client-secret-env");
+    let client_secret = typed.secrets.find(purpose, flag, variable, scrubber, lookup)?;
     let private_key = typed.oauth_private_key.as_deref().map(key).transpose()?;
     let browser = lookup("BROWSER").filter(|text| !text.trim().is_empty());
     Ok(Some(Settings {
@@ -116,16 +158,47 @@ pub(super) fn of(
         client_metadata_url: typed.oauth_client_metadata_url.clone(),
         private_key,
         scope: typed.oauth_scope.clone(),
-        send_resource: !typed.oauth_no_resource,
-        callback_port: typed.oauth_callback_port,
+        send_resource: !typed.oauth_no_resource
+            && typed.given.oauth_resource.as_deref() != Some(""),
+        callback_port: typed.oauth_callback_port.filter(|port| *port != 0),
+        callback: oauth_given::callback(&typed.given)?,
+        login_wait: typed.oauth_login_timeout,
+        skew: typed.oauth_skew,
+        given: oauth_given::of(&typed.given, allow_http, &typed.secrets, scrubber, lookup)?,
+        paste: typed.is_pasted.then(paste::from_terminal),
         grant: match typed.oauth_grant {
             GrantName::Code => Grant::Code,
+            GrantName::DeviceCode => Grant::DeviceCode,
             GrantName::ClientCredentials => Grant::ClientCredentials,
         },
-        folder: folder(typed, &lookup),
+        folder: folder(typed, lookup),
+        usual_folder: usual_folder(typed, lookup),
+        token_store: token_store(typed.token_store)?,
         profile: typed.profile.clone(),
-        show: Arc::new(move |page| show(page, browser.as_deref())),
+        show: match typed.is_pasted {
+            true => Arc::new(paste::show),
+            false => Arc::new(move |prompt| show(prompt, browser.as_deref())),
+        },
     }))
+}
+
+#[cfg(feature = "keychain")]
+fn token_store(name: TokenStoreName) -> Result<TokenStore, Usage> {
+    Ok(match name {
+        TokenStoreName::File => TokenStore::File,
+        TokenStoreName::Keychain => TokenStore::Keychain,
+    })
+}
+
+#[cfg(not(feature = "keychain"))]
+fn token_store(name: TokenStoreName) -> Result<TokenStore, Usage> {
+    match name {
+        TokenStoreName::File => Ok(TokenStore::File),
+        TokenStoreName::Keychain => Err(Usage::new(
+            "this program was built without a keychain: build it with 'cargo install mcp-span \
+             --features keychain', or use --token-store file",
+        )),
+    }
 }
 
 fn key(path: &Path) -> Result<PrivateKey, Usage> {
@@ -137,6 +210,12 @@ fn key(path: &Path) -> Result<PrivateKey, Usage> {
 /// Where state is kept.
 pub(super) fn folder(typed: &OAuth, lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     typed.state_dir.clone().or_else(|| state_folder(lookup))
+}
+
+/// Where it is kept by a run whose environment says nothing about it: clients often pass little on.
+fn usual_folder(typed: &OAuth, lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let is_chosen = typed.state_dir.is_some();
+    state_folder(|name| lookup(name).filter(|_| name != "XDG_STATE_HOME" && !is_chosen))
 }
 
 /// Where programs keep what is neither configuration nor cache.
@@ -153,11 +232,13 @@ fn state_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
 ///
 /// Each on a thread of its own: a stderr that nobody reads must hold up neither the browser nor
 /// whoever asked.
-fn show(page: &Url, browser: Option<&str>) {
-    let line = format!("mcp-span: to log in, open {page}\n");
+fn show(prompt: &Prompt, browser: Option<&str>) {
+    let line = format!("mcp-span: to log in, open {prompt}\n");
     aside(move || {
         let _ = std::io::stderr().write_all(line.as_bytes());
     });
+    // A code is for another device: a browser here would be in the way.
+    let Prompt::Browser(page) = prompt else { return };
     let Some((program, arguments)) = opener(page, browser) else { return };
     aside(move || {
         let started = Command::new(program)

@@ -54,7 +54,7 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     settings.policy.login_wait = typed.oauth.oauth_wait;
     let folder = oauth::folder(&typed.oauth, lookup);
     settings.eras.memory = folder.map(|folder| Memory::new(&folder, &settings.http.url));
-    let login = oauth::of(&typed.oauth, &settings.http.scrubber, lookup)?;
+    let login = oauth::of(&typed.oauth, typed.allow_http, &settings.http.scrubber, lookup)?;
     settings.http.credentials = sources.or_else(|| logins(login?, &settings.http)).map(Arc::new);
     Ok(settings)
 }

@@ -66,6 +66,27 @@ impl<'a> Members<'a> {
         serde_json::from_slice(message.bytes()).ok()
     }
 
+    /// A message of the bridge's own as far as its head goes; the payload is still to be added.
+    #[must_use]
+    pub fn headed(head: &Head) -> Self {
+        let mut members = Self::default();
+        members.set("jsonrpc", "\"2.0\"");
+        let (id, method) = match head {
+            Head::Request { id, method } => (Some(id), Some(method)),
+            Head::Notification { method } => (None, Some(method)),
+            Head::Response { id, .. } => (id.as_ref(), None),
+        };
+        if let Some(id) = id {
+            members.set("id", id.as_json().to_owned());
+        }
+        if let Some(method) = method {
+            let mut name = String::with_capacity(method.len() + 2);
+            push_string(&mut name, method);
+            members.set("method", name);
+        }
+        members
+    }
+
     /// The text of a member's value; of several with this name the last, as most readers see it.
     /// An object that was taken apart has none.
     #[must_use]
@@ -328,6 +349,28 @@ mod tests {
         let edited = members.into_message_with_id(message.head(), &id);
         assert_eq!(Message::parse(edited.bytes().clone()).as_ref(), Ok(&edited));
         assert_eq!(&edited.bytes()[..], br#"{"jsonrpc":"2.0","id":7,"method":"a","params":{}}"#);
+    }
+
+    #[test]
+    fn a_message_of_our_own_begins_with_its_head() {
+        let head = Head::Request { id: Id::string("a"), method: "b\"c".into() };
+        let mut members = Members::headed(&head);
+        members.object("params").set("x", "1");
+        let made = members.into_message(head);
+        let text = r#"{"jsonrpc":"2.0","id":"a","method":"b\"c","params":{"x":1}}"#;
+        assert_eq!(&made.bytes()[..], text.as_bytes());
+        assert_eq!(Message::parse(made.bytes().clone()).as_ref(), Ok(&made));
+        for head in [
+            Head::Notification { method: "n".into() },
+            Head::Response { id: Some(Id::string("a")), is_error: false },
+        ] {
+            let mut members = Members::headed(&head);
+            if matches!(head, Head::Response { .. }) {
+                members.object("result");
+            }
+            let made = members.into_message(head);
+            assert_eq!(Message::parse(made.bytes().clone()).as_ref(), Ok(&made));
+        }
     }
 
     proptest! {

@@ -95,6 +95,64 @@ pub fn error_code(answer: &Message) -> Option<(i64, Vec<String>)> {
     Some((failure.code, revisions.collect()))
 }
 
+/// Whether an error answer is one that the bridge itself has written, and the HTTP status in it.
+///
+/// Servers, too, have a `kind` in their data; only ours stands beside a `delivery`.
+#[must_use]
+pub fn bridge_error(answer: &Message) -> Option<Option<u16>> {
+    #[derive(Deserialize)]
+    struct Answer {
+        error: Failure,
+    }
+    #[derive(Deserialize)]
+    struct Failure {
+        data: Data,
+    }
+    #[derive(Deserialize)]
+    struct Data {
+        #[serde(rename = "kind")]
+        _kind: String,
+        #[serde(rename = "delivery")]
+        _delivery: String,
+        #[serde(default)]
+        status: Option<u16>,
+    }
+    let answer: Answer = serde_json::from_slice(answer.bytes()).ok()?;
+    Some(answer.error.data.status)
+}
+
+/// Whether an answer has a result that says of which type it is, as every modern one does.
+#[must_use]
+pub fn has_result_type(answer: &Message) -> bool {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow, rename = "result")]
+        _result: Typed<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Typed<'a> {
+        #[serde(borrow, rename = "resultType")]
+        _type: &'a RawValue,
+    }
+    serde_json::from_slice::<Answer<'_>>(answer.bytes()).is_ok()
+}
+
+/// The revisions that an answer to `server/discover` lists.
+#[must_use]
+pub fn supported_versions(answer: &Message) -> Option<Vec<String>> {
+    #[derive(Deserialize)]
+    struct Answer {
+        result: Discovered,
+    }
+    #[derive(Deserialize)]
+    struct Discovered {
+        #[serde(rename = "supportedVersions")]
+        versions: Vec<String>,
+    }
+    let answer: Answer = serde_json::from_slice(answer.bytes()).ok()?;
+    Some(answer.result.versions)
+}
+
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
@@ -131,5 +189,34 @@ mod tests {
         assert_eq!(error_code(&message(text)), Some((-32022, vec!["2026-07-28".to_owned()])));
         let text = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"x"}}"#;
         assert_eq!(error_code(&message(text)), Some((-32000, vec![])));
+    }
+
+    #[test]
+    fn errors_of_the_bridge_are_told_from_those_of_servers() {
+        let error = |data: &str| {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":-32001,"message":"x","data":{data}}}}}"#
+            );
+            bridge_error(&Message::parse(Bytes::from(text)).expect("a message"))
+        };
+        assert_eq!(
+            error(r#"{"kind":"http-status","delivery":"not-delivered","status":404}"#),
+            Some(Some(404))
+        );
+        assert_eq!(error(r#"{"kind":"connect","delivery":"not-delivered"}"#), Some(None));
+        assert_eq!(error(r#"{"kind":"mine"}"#), None);
+        assert_eq!(error("null"), None);
+        assert_eq!(bridge_error(&message(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)), None);
+    }
+
+    #[test]
+    fn what_a_modern_answer_says_of_itself_is_seen() {
+        let typed = |text| has_result_type(&message(text));
+        assert!(typed(r#"{"jsonrpc":"2.0","id":1,"result":{"a":1,"resultType":"complete"}}"#));
+        assert!(!typed(r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#));
+        assert!(!typed(r#"{"jsonrpc":"2.0","id":1,"error":{"resultType":1}}"#));
+        let text = r#"{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["a","b"]}}"#;
+        assert_eq!(supported_versions(&message(text)), Some(vec!["a".into(), "b".into()]));
+        assert_eq!(supported_versions(&message(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)), None);
     }
 }

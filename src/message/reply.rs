@@ -11,7 +11,11 @@ use crate::limits;
 /// The error answer for the request `id`; without one it is addressed to `null`.
 #[must_use]
 pub fn error(id: Option<&Id>, error: &Error) -> Message {
-    let data = Data {
+    failure(id, error.code(), &short(&error.message), Some(data(error)))
+}
+
+fn data(error: &Error) -> Data {
+    Data {
         kind: error.kind.as_str(),
         delivery: error.delivery.as_str(),
         status: error.status,
@@ -19,8 +23,7 @@ pub fn error(id: Option<&Id>, error: &Error) -> Message {
         reason: error.reason.as_deref().map(short),
         hint: error.hint.as_deref().map(short),
         retry_after_ms: error.retry_after.map(|pause| pause.as_millis()),
-    };
-    failure(id, error.code(), &short(&error.message), Some(data))
+    }
 }
 
 /// The plain refusal of a method, as a server that does not know it would write it.
@@ -29,10 +32,18 @@ pub fn method_not_found(id: &Id, method: &str) -> Message {
     failure(Some(id), -32601, &format!("Method not found: {method}"), None)
 }
 
-/// The refusal of a request whose parameters cannot be right.
+/// The same where it is not certain that the server does not know it: `error` says why it was not
+/// to be found out.
 #[must_use]
-pub fn invalid_params(id: Option<&Id>, message: &str) -> Message {
-    failure(id, -32602, message, None)
+pub fn method_not_found_because(id: &Id, method: &str, error: &Error) -> Message {
+    let message = short(&format!("Method not found: {method} ({})", error.message));
+    failure(Some(id), -32601, &message, Some(data(error)))
+}
+
+/// The refusal of a request by a code of the protocol's, as a server would write it.
+#[must_use]
+pub fn refusal(id: &Id, code: i32, message: &str) -> Message {
+    failure(Some(id), code, &short(message), None)
 }
 
 /// A result of the bridge's own.
@@ -236,5 +247,10 @@ mod tests {
         assert_eq!(Message::parse(notice.bytes().clone()).as_ref(), Ok(&notice));
         let refusal = method_not_found(&id("1"), "server/discover");
         assert_eq!(Message::parse(refusal.bytes().clone()).as_ref(), Ok(&refusal));
+        let refusal = super::refusal(&id("1"), -32602, "no \"such\"");
+        assert_eq!(
+            &refusal.bytes()[..],
+            br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no \"such\""}}"#
+        );
     }
 }

@@ -45,16 +45,6 @@ pub enum Cancel {
     ClosingTheStream,
 }
 
-const LEGACY: Revision = Revision {
-    name: "2025-11-25",
-    era: Era::Legacy,
-    sessions: true,
-    server_stream: true,
-    resumable: true,
-    cancel: Cancel::Notification,
-    routing_headers: false,
-};
-
 const MODERN: Revision = Revision {
     name: "2026-07-28",
     era: Era::Modern,
@@ -63,6 +53,16 @@ const MODERN: Revision = Revision {
     resumable: false,
     cancel: Cancel::ClosingTheStream,
     routing_headers: true,
+};
+
+const LEGACY: Revision = Revision {
+    name: "2025-11-25",
+    era: Era::Legacy,
+    sessions: true,
+    server_stream: true,
+    resumable: true,
+    cancel: Cancel::Notification,
+    routing_headers: false,
 };
 
 /// One row for each revision, oldest first. A row says only what is different.

@@ -166,3 +166,29 @@ async fn without_a_place_to_keep_tokens_the_login_is_good_for_one_process() {
         assert_eq!(provider.pages().len(), logins);
     }
 }
+
+#[cfg(not(feature = "keychain"))]
+#[tokio::test]
+async fn a_keychain_that_was_not_built_in_is_named_with_the_way_to_it() {
+    let provider = Provider::start(Manners::default()).await;
+    for command in ["login", "connect"] {
+        let output = provider.run(command, &["--token-store", "keychain"]).await;
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(text(&output.stderr).contains("--features keychain"), "{output:?}");
+        assert!(text(&output.stderr).contains("--token-store file"), "{output:?}");
+    }
+    assert!(provider.server().requests().is_empty());
+}
+
+#[cfg(all(feature = "keychain", target_os = "linux"))]
+#[tokio::test]
+async fn a_keychain_that_does_not_work_is_an_error_before_anybody_is_asked() {
+    let provider = Provider::start(Manners::default()).await;
+    let env = [("DBUS_SESSION_BUS_ADDRESS", "unix:path=/no/such/socket")];
+    let mut bridge = provider.bridge_with(&["--token-store", "keychain"], &env);
+    let error = bridge.ask(crate::support::INITIALIZE).await["error"].to_string();
+    assert!(error.contains("keychain of this system cannot be used"), "{error}");
+    assert!(error.contains("--token-store file"), "{error}");
+    assert!(provider.pages().is_empty() && provider.at("/register").is_empty());
+    assert!(files_below(&provider.path("state")).iter().all(|f| f.extension().unwrap() == "lock"));
+}

@@ -309,3 +309,15 @@ async fn another_authorization_server_gets_a_client_of_its_own_and_nothing_of_th
     assert_eq!(kept["issuer"], second.desk.issuer(), "{kept}");
     assert_eq!(kept["token_endpoint"], format!("{}/token", second.desk.issuer()), "{kept}");
 }
+
+#[tokio::test]
+async fn a_token_of_one_client_is_not_used_for_another() {
+    let manners = Manners { known: Some(("by-hand", "")), ..Manners::default() };
+    let provider = Provider::start(manners).await;
+    provider.ready(&[]).await;
+    provider.ready(&["--oauth-client-id", "by-hand"]).await;
+    assert_eq!(provider.pages().len(), 2);
+    assert_eq!(provider.logins()[1].get("client_id"), "by-hand");
+    provider.ready(&["--oauth-client-id", "by-hand"]).await;
+    assert_eq!(provider.pages().len(), 2, "that is its own");
+}

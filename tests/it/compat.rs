@@ -76,9 +76,9 @@ const PLAIN: &[&[&str]] = &[
     &["URL", "--disable-resource-parameter"],
     &["URL", "--authorize-param", "access_type=offline", "--authorize-param", "prompt=consent"],
     &["URL", "--static-oauth-client-metadata", "{ \"scope\": \"space separated scopes\" }"],
-    &["URL", "--static-oauth-client-info", "@/Users/me/Application Support/info.json"],
+    &["URL", "--static-oauth-client-info", "{\"client_id\":\"a\"}"],
     &["URL", "3334", "--client-metadata-url", "https://client.example.com/oauth-client-metadata"],
-    &["URL", "--client-credentials", "--static-oauth-client-info", "{\"client_secret\":\"${X}\"}"],
+    &["URL", "--client-credentials", "--static-oauth-client-info", "{\"client_id\":\"${PATH}\"}"],
     &["URL", "--client-credentials", "--token-endpoint", "https://auth.example.com/oauth/token"],
     &["URL", "--device-code"],
     &["URL", "--use-id-token"],
@@ -109,17 +109,19 @@ async fn what_has_no_effect_is_named_when_asked_and_its_values_never_are() {
     let args = [
         &*server.url,
         "--static-oauth-client-info",
-        "{\"client_secret\":\"s3cret\"}",
+        "{\"client_id\":\"c\",\"client_secret\":\"s3cret\"}",
         "--host=s3cret",
+        "--auth-success-url",
+        "s3cret",
         "--ignore-tool",
         "s3cret*",
-        "--device-code",
+        "--use-id-token",
         "-v",
     ];
     let output = run(&args, &[], &request(1, "a")).await;
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{stderr}");
-    let names = "--static-oauth-client-info --host --ignore-tool --device-code";
+    let names = "--host --auth-success-url --ignore-tool --use-id-token";
     let lines: Vec<&str> = stderr.lines().filter(|line| line.contains(names)).collect();
     assert!(matches!(lines[..], [line] if line.contains("DEBUG")), "{stderr}");
     assert!(!stderr.contains("s3cret"), "{stderr}");
@@ -259,6 +261,12 @@ async fn what_is_wrong_gets_a_sentence_under_the_name_that_was_typed() {
         (&["--body-timeout", "soon"][..], "--body-timeout: it must be a number of seconds"),
         (&["--ping-interval", "0"], "--ping-interval: it must be more than 0"),
         (&["--static-oauth-client-info"], "--static-oauth-client-info needs a value"),
+        (
+            &["--static-oauth-client-info", "@/no/info.json"],
+            "--static-oauth-client-info: /no/info.json cannot be read",
+        ),
+        (&["--static-oauth-client-metadata", "{s3cret"], "this is not JSON (line 1"),
+        (&["--auth-timeout", "0"], "--auth-timeout: it must be more than 0"),
         (&["--headers", "X-A"], "--headers needs a name and a value"),
         (&["--oauth2Bearer", "s3cret", "-H", "Authorization: s3cret"], "leave one of them out"),
         (&["--keep-alive", "soon"], "'soon' for '--keep-alive"),

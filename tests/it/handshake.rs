@@ -140,6 +140,7 @@ async fn an_initialize_that_fails_leaves_the_way_open_for_another() {
                 Reply::json(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#)
                     .header("Mcp-Session-Id", "never")
             }
+            ("server/discover", _) => Reply::status(400, "text/plain", "unheard of"),
             _ => polite(r),
         })
         .await;

@@ -111,3 +111,54 @@ async fn a_client_that_passes_nothing_but_a_home_finds_what_login_has_stored_the
     bridge.handshake().await;
     assert_eq!(provider.pages().len(), 1);
 }
+
+#[tokio::test]
+async fn tokens_are_found_by_runs_whose_environment_names_another_place_for_them() {
+    // A terminal has XDG_STATE_HOME, a client that a desktop has started has not; or the reverse.
+    for login_has_it in [true, false] {
+        let provider = Provider::start(Manners::default()).await;
+        let (home, state) = (provider.path("home"), provider.path("elsewhere"));
+        let [(browser, script), _] = provider.env();
+        let start = |words: &[&str], has_it: bool| {
+            let mut command = command(words);
+            command.env("HOME", &home).env(browser, &script);
+            if has_it {
+                command.env("XDG_STATE_HOME", &state);
+            }
+            command
+        };
+        let output = start(&["login", &*provider.url], login_has_it).output().await.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let (is, is_not) = if login_has_it { (&state, &home) } else { (&home, &state) };
+        assert_eq!((tokens_below(is).len(), tokens_below(is_not).len()), (1, 0));
+
+        let mut bridge =
+            Bridge::spawn(start(&[&*provider.url, "--no-server-stream"], !login_has_it));
+        bridge.handshake().await;
+        assert_eq!(provider.pages().len(), 1);
+        provider.desk.expire();
+        assert!(bridge.ask(request(1, "a")).await["result"].is_object());
+        assert_eq!(provider.grants("refresh_token"), 1);
+        assert_eq!((tokens_below(is).len(), tokens_below(is_not).len()), (1, 0), "where it was");
+
+        let logout = start(&["logout", &*provider.url], !login_has_it).output().await.unwrap();
+        assert!(logout.status.success(), "{logout:?}");
+        assert_eq!((tokens_below(is).len(), tokens_below(is_not).len()), (0, 0));
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_folder_of_tokens_that_others_can_read_is_closed_and_what_is_above_it_left_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let provider = Provider::start(Manners::default()).await;
+    let tokens = provider.path("state/tokens");
+    std::fs::create_dir_all(&tokens).unwrap();
+    for folder in [&provider.path("state"), &tokens] {
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    provider.ready(&[]).await;
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&tokens), 0o700);
+    assert_eq!(mode(&provider.path("state")), 0o755);
+}

@@ -271,3 +271,15 @@ async fn secrets_are_neither_logged_nor_traced() {
     let trace = std::fs::read_to_string(trace).unwrap();
     assert!(trace.contains("tools/call") && !trace.contains("hidden-"), "{trace}");
 }
+
+#[tokio::test]
+async fn a_token_endpoint_that_redirects_is_refused_in_words_for_a_login() {
+    for status in [307, 302] {
+        let to = Reply::status(status, "", "").header("Location", "https://evil.example/token");
+        let (provider, error) = fails(Manners::default().instead("/token", to), "redirects").await;
+        assert_eq!(provider.at("/token").len(), 1);
+        let text = error.to_string();
+        assert!(!text.contains("as the URL"), "the URL is right: {text}");
+        assert!(text.contains("--oauth-token-url"), "{text}");
+    }
+}

@@ -11,7 +11,7 @@
 //! - `soak`: all faults at once, for as long as you like.
 //! - `cancelling`, `timeouts`, `redirects`, `server_stream`, `resuming`: what their names say.
 //! - `modern`: requests of revision 2026-07-28, and probes. `params`: what their headers repeat.
-//!   `subscriptions`: streams that stay. `eras`: clients and servers of two eras.
+//!   `subscriptions`: streams that stay. `eras`, `eras_modern`: clients and servers of two eras.
 //! - `concurrency`: what runs side by side, what waits.
 //! - `going`: how the process ends.
 //! - `seeing`: logs, and what they never hold.
@@ -23,6 +23,8 @@
 //! - `login`: when and how one happens. `login_faults`: what goes wrong. `tokens`: what comes of it,
 //!   and how it is kept fresh. `renewals`: the same in detail. `unbothered`: what opens no browser.
 //!   `clients`: who we are to a provider. `accounts`: what a person sees.
+//! - `device`, `paste`: logins without a browser on this machine. `import`: those of mcp-remote.
+//!   `given`: with what servers do not say. `proxy_settings`: with the settings of mcp-oauth2-proxy.
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file.
@@ -51,16 +53,20 @@ mod credentials;
 mod delivery;
 mod demo;
 mod detection;
+mod device;
 mod discovery;
 mod eras;
+mod eras_modern;
 mod failures;
 mod faults;
 mod finding;
 mod flows;
+mod given;
 mod going;
 mod handshake;
 mod http2;
 mod identity;
+mod import;
 mod keeping;
 mod legacy_away;
 mod legacy_calls;
@@ -73,9 +79,11 @@ mod login_faults;
 mod modern;
 mod params;
 mod passthrough;
+mod paste;
 mod proxied;
 mod proxies;
 mod proxy_faults;
+mod proxy_settings;
 mod redirects;
 mod renewals;
 mod resuming;

@@ -11,7 +11,10 @@ fn tool(name: &str, header: &str) -> String {
 }
 
 fn tools(r: &Request, tools: &[String]) -> Reply {
-    Reply::json(result(r.id(), &format!(r#"{{"tools":[{}],"ttlMs":0}}"#, tools.join(", "))))
+    Reply::json(result(
+        r.id(),
+        &format!(r#"{{"tools":[{}],"resultType":"complete"}}"#, tools.join(", ")),
+    ))
 }
 
 fn call(id: impl std::fmt::Display, name: &str, arguments: &str) -> String {
@@ -107,7 +110,8 @@ async fn tools_with_invalid_annotations_are_taken_out_and_named_once_in_the_log(
     })
     .await;
     let mut bridge = Bridge::start(&[&server.url]);
-    let expected = result(1, &format!(r#"{{"tools":[{}],"ttlMs":0}}"#, tool("good", "A")));
+    let expected =
+        result(1, &format!(r#"{{"tools":[{}],"resultType":"complete"}}"#, tool("good", "A")));
     for _ in 0..2 {
         bridge.send(modern(1, "tools/list", "")).await;
         assert_eq!(bridge.line().await, expected, "every other byte is the server's");
@@ -139,7 +143,10 @@ fn particular(r: &Request, lists: &AtomicUsize) -> Reply {
     match (&*r.what(), r.json()["params"]["cursor"].as_str()) {
         ("tools/list", None) => {
             let header = if lists.fetch_add(1, Ordering::SeqCst) == 0 { "Old" } else { "New" };
-            let list = format!(r#"{{"tools":[{}],"nextCursor":"p2"}}"#, tool("x", header));
+            let list = format!(
+                r#"{{"resultType":"complete","tools":[{}],"nextCursor":"p2"}}"#,
+                tool("x", header)
+            );
             Reply::sse().event(result(r.id(), &list)).end()
         }
         ("tools/list", Some(_)) => tools(r, &[tool("t", "New")]),
@@ -287,7 +294,7 @@ async fn a_revision_that_is_refused_although_it_is_supported_is_tried_once_more(
 
 #[tokio::test]
 async fn without_a_revision_in_common_the_refusal_goes_to_the_client() {
-    for supported in [r#"["2025-11-25"]"#, r#"["2099-01-01"]"#, "[]"] {
+    for supported in [r#"["2099-01-01"]"#, "[]"] {
         let data = format!(r#","data":{{"supported":{supported}}}"#);
         let server = Server::start(move |r| refusal(r, -32022, &data)).await;
         let mut bridge = Bridge::start(&[&server.url]);

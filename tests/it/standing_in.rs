@@ -180,14 +180,51 @@ async fn a_login_that_is_refused_after_all_is_told_with_the_next_call_and_not_be
 
 #[tokio::test]
 async fn a_client_that_leaves_during_a_login_is_not_held_up_by_it() {
+    // Whether it was answered meanwhile or has the rest of a minute to wait.
+    for (wait, is_answered) in [("0.2", true), ("60", false)] {
+        let provider = Provider::start(Manners::default()).await;
+        provider.browse(LATE);
+        let mut bridge = provider.bridge(&["--oauth-wait", wait]);
+        bridge.send(INITIALIZE).await;
+        provider.browsed(1).await;
+        if is_answered {
+            bridge.receive().await;
+        }
+        let begun = Instant::now();
+        let (rest, status, stderr) = bridge.finish().await;
+        assert!(status.success(), "{stderr}");
+        // Two seconds on a machine that has nothing else to do.
+        assert!(begun.elapsed() < Duration::from_secs(5), "{wait}: {:?}", begun.elapsed());
+        assert!(provider.at("/token").is_empty());
+        if !is_answered {
+            let answer: Value = serde_json::from_str(&rest[0]).unwrap();
+            assert_eq!(answer["error"]["data"]["kind"], "login", "{answer}");
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(message.contains(&provider.pages()[0]), "{answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_login_that_a_client_leaves_behind_is_finished_if_the_browser_is_on_its_way() {
+    let provider = Provider::start(Manners::default()).await;
+    let mut bridge = provider.bridge(&[]);
+    bridge.send(INITIALIZE).await;
+    let (lines, status, stderr) = bridge.finish().await;
+    assert!(status.success(), "{stderr}");
+    let answer: Value = serde_json::from_str(&lines[0]).unwrap();
+    assert_eq!(answer["result"]["serverInfo"]["name"], "s", "{answer}");
+}
+
+#[tokio::test]
+async fn whoever_waits_for_the_login_of_another_process_is_told_its_page() {
     let provider = Provider::start(Manners::default()).await;
     provider.browse(LATE);
-    let mut bridge = provider.bridge(&SOON);
-    bridge.send(INITIALIZE).await;
+    let mut first = provider.bridge(&SOON);
+    first.send(INITIALIZE).await;
     provider.browsed(1).await;
-    let begun = Instant::now();
-    let (_, status, stderr) = bridge.finish().await;
-    assert!(status.success(), "{stderr}");
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    assert!(provider.at("/token").is_empty());
+    let answer = provider.bridge(&SOON).ask(INITIALIZE).await;
+    let instructions = answer["result"]["instructions"].as_str().unwrap();
+    assert!(instructions.contains(&provider.pages()[0]), "{answer}");
+    assert_eq!(provider.pages().len(), 1);
 }

@@ -93,6 +93,23 @@ impl Place {
         output.expect("the bridge can be started")
     }
 
+    /// Runs `login` with a code that a person enters elsewhere; returns what it printed.
+    pub(crate) fn log_in_by_device(&self) -> String {
+        let mut login = self.command();
+        login.args(["login", &*self.url, "--oauth-grant", "device-code"]);
+        let mut login = Process::start(&mut login);
+        let line = login.wait_for_line(START, |line| line.contains("to log in, open "));
+        let line = line.unwrap_or_else(|| panic!("no page is named:\n{}", login.output()));
+        let page = line.split(' ').find(|word| word.contains("user_code="));
+        let page = page.unwrap_or_else(|| panic!("no page with the code in {line}"));
+        let mut person = Command::new("sh");
+        person.arg(self.peers.scripts().join("browsers/curl.sh")).arg(self.folder.path()).arg(page);
+        assert!(person.status().is_ok_and(|status| status.success()), "nobody enters the code");
+        let status = login.wait(START);
+        assert!(status.is_some_and(|it| it.success()), "{status:?}:\n{}", login.output());
+        login.stdout()
+    }
+
     /// Without arguments, but with a browser and a place for tokens.
     fn command(&self) -> Command {
         let folder = self.folder.path().display();

@@ -166,3 +166,22 @@ fn a_server_of_the_older_transport_is_logged_in_to_and_its_tokens_are_renewed() 
     place.expect_said("authorized", 1);
     client.leave_with_words();
 }
+
+#[test]
+fn a_code_is_entered_on_another_device_and_its_token_is_renewed_like_any_other() {
+    let mut place = Place::with_tokens_for(LONG);
+    let login = place.log_in_by_device();
+    assert!(login.starts_with("logged in to"), "{login}");
+    let url = place.url.clone();
+    place.expect_said("registered native", 1);
+    place.expect_said(&format!("authorized {url}"), 1);
+    place.expect_said("token by urn:ietf:params:oauth:grant-type:device_code", 1);
+    let mut client =
+        place.connect_by(place.bridge_command().args(["--oauth-grant", "device-code"]));
+    assert_eq!(who(&mut client), "ada: mcp:tools");
+    place.end_access_tokens();
+    assert_eq!(who(&mut client), "ada: mcp:tools");
+    place.expect_said("token by refresh_token", 1);
+    place.expect_said("authorized", 1);
+    client.leave();
+}

@@ -1,12 +1,12 @@
 //! What a person does with an account: log in, look, log out.
 
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use http::StatusCode;
 
 use super::challenge::Challenge;
-use super::store::Kept;
+use super::kept::Kept;
+use super::store::Store;
 use super::token::Token;
 use super::{OAuth, address, identity};
 use crate::error::{Error, Kind};
@@ -27,7 +27,7 @@ pub struct Account {
     /// Whether it can be renewed without a person.
     pub can_be_renewed: bool,
     /// Where it is kept.
-    pub file: Option<PathBuf>,
+    pub place: Option<String>,
 }
 
 /// What came of a logout.
@@ -73,7 +73,7 @@ impl OAuth {
             scope: token.scope,
             expires: token.expires,
             can_be_renewed: token.refresh.is_some(),
-            file: self.store.path().map(ToOwned::to_owned),
+            place: self.store.place(),
         })
     }
 
@@ -86,15 +86,20 @@ impl OAuth {
     pub async fn log_out(&self) -> Result<LoggedOut, Error> {
         // Whoever holds it is about to replace what is forgotten here; it goes all the same.
         let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
-        let kept = self.store.read();
-        let revoked = match &kept.token {
-            Some(token) => self.revoke(&kept, token).await,
-            None => Ok(()),
-        };
+        let (mut revoked, mut was_there) = (Ok(()), false);
+        // Runs in different environments may each have a place of their own.
+        for _ in 0..Store::PLACES {
+            let kept = self.store.read();
+            if let Some(token) = &kept.token {
+                revoked = revoked.and(self.revoke(&kept, token).await);
+            }
+            let is_removed = self.store.remove().map_err(|error| {
+                let error = Error::new(Kind::Login, "The tokens cannot be removed").because(error);
+                error.not_delivered()
+            })?;
+            was_there |= is_removed;
+        }
         self.state(|state| state.kept = None);
-        let was_there = self.store.remove().map_err(|error| {
-            Error::new(Kind::Login, "The tokens cannot be removed").because(error).not_delivered()
-        })?;
         Ok(match revoked {
             _ if !was_there => LoggedOut::Nobody,
             Ok(()) => LoggedOut::Done,

@@ -2,20 +2,18 @@
 
 use std::sync::atomic::Ordering;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tracing::debug;
 use url::Url;
 
 use super::challenge::Challenge;
-use super::discovery::{self, Authority};
+use super::discovery::Authority;
 use super::grant::{Refusal, TokenRequest};
 use super::identity::{self, Identity};
-use super::loopback::{Callback, Loopback};
-use super::metadata::Issuer;
+use super::kept::{Holder, Kept};
 use super::scope::Scopes;
-use super::store::{Holder, Kept};
 use super::token::Token;
-use super::{Grant, OAuth, pkce, said};
+use super::{Grant, OAuth};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::shown;
@@ -46,15 +44,12 @@ impl OAuth {
 
     async fn try_login(&self, challenge: Option<&Challenge>) -> Result<bool, Error> {
         self.state(|state| state.was_shown = false);
-        let kept = self.kept();
+        if self.store.probe().await? && self.reread(&self.kept()) {
+            return Ok(true);
+        }
+        let (kept, given) = (self.kept(), &self.settings.given);
         let known = kept.issuer.as_deref();
-        let finding = discovery::find(&self.web, &self.server, challenge, known);
-        let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
-            let message =
-                format!("{} does not say in time who gives out tokens", shown(&self.server));
-            Err(Error::new(Kind::Login, message).not_delivered())
-        })?;
-        let Some(authority) = found else { return Ok(false) };
+        let Some(authority) = self.authority(challenge, known).await? else { return Ok(false) };
         let challenge = challenge.cloned().unwrap_or_default();
         // What another authorization server gave us is nobody else's business.
         let kept = match &kept.issuer {
@@ -68,13 +63,8 @@ impl OAuth {
         let scopes = Scopes::choose(self.settings.scope.as_deref(), before, &challenge, &authority);
         let scope = scopes.text();
         let endpoint =
-            Issuer::endpoint(authority.metadata.token_endpoint.as_ref(), "tokens", &self.server)?;
-        let obtained = match self.settings.grant {
-            Grant::Code => self.by_code(&authority, &kept, &endpoint, scope.as_deref()).await,
-            Grant::ClientCredentials => {
-                self.as_client(&authority, &endpoint, scope.as_deref()).await
-            }
-        };
+            self.endpoint(&authority.metadata.token_endpoint, &given.token_url, "tokens")?;
+        let obtained = self.obtain(&authority, &kept, &endpoint, scope.as_deref()).await;
         let (identity, token) = match obtained {
             Ok(obtained) => obtained,
             Err(error) if authority.is_guess && !self.state(|state| state.was_shown) => {
@@ -100,6 +90,27 @@ impl OAuth {
         Ok(true)
     }
 
+    async fn obtain(
+        &self,
+        authority: &Authority,
+        kept: &Kept,
+        endpoint: &Url,
+        scope: Option<&str>,
+    ) -> Result<(Identity, Token), Error> {
+        if self.settings.grant == Grant::ClientCredentials {
+            return self.as_client(authority, endpoint, scope).await;
+        }
+        let given = self.by_what_was_given(authority, kept, endpoint, scope).await?;
+        if let Some(obtained) = given {
+            return Ok(obtained);
+        }
+        self.check_person()?;
+        match self.settings.grant {
+            Grant::DeviceCode => self.by_device(authority, kept, endpoint, scope).await,
+            _ => self.by_code(authority, kept, endpoint, scope).await,
+        }
+    }
+
     async fn as_client(
         &self,
         authority: &Authority,
@@ -115,144 +126,13 @@ impl OAuth {
             self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
         let mut form = vec![("grant_type", "client_credentials".to_owned())];
         form.extend(scope.map(|scope| ("scope", scope.to_owned())));
+        let audience = self.settings.given.audience.clone();
+        form.extend(audience.map(|audience| ("audience", audience)));
         let token = request.send(form).await.map_err(Refusal::into_error)?;
         Ok((identity, token))
     }
 
-    async fn by_code(
-        &self,
-        authority: &Authority,
-        kept: &Kept,
-        endpoint: &Url,
-        scope: Option<&str>,
-    ) -> Result<(Identity, Token), Error> {
-        authority.metadata.check_pkce()?;
-        let (loopback, identity) = self.introduce(authority, kept).await?;
-        let redirect = loopback.redirect();
-        let mut consent = self.consent(authority, &identity, &loopback, scope).await?;
-        if self.resource(authority).is_some() && consent.callback.rejects_resource() {
-            debug!("the provider does not want to know what the token is for: asked without it");
-            self.refuses_resource.store(true, Ordering::Relaxed);
-            consent = self.consent(authority, &identity, &loopback, scope).await?;
-        }
-        let (code, verifier) = (self.code(consent.callback)?, consent.verifier);
-        let request =
-            self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
-        let form = vec![
-            ("grant_type", "authorization_code".to_owned()),
-            ("code", code),
-            ("redirect_uri", redirect),
-            ("code_verifier", verifier),
-        ];
-        match request.send(form).await {
-            Ok(token) => Ok((identity, token)),
-            Err(Refusal::Client(error)) => {
-                self.forget_client(&identity.id);
-                Err(error)
-            }
-            Err(refusal) => Err(refusal.into_error()),
-        }
-    }
-
-    /// Asks a person, and waits for the answer that the browser brings back.
-    async fn consent(
-        &self,
-        authority: &Authority,
-        identity: &Identity,
-        loopback: &Loopback,
-        scope: Option<&str>,
-    ) -> Result<Consent, Error> {
-        let (state, verifier) = (pkce::random()?, pkce::random()?);
-        let proof = (&*state, &*pkce::challenge(&verifier));
-        let page = self.page(authority, identity, &loopback.redirect(), scope, proof)?;
-        (self.settings.show)(&page);
-        self.state(|state| state.was_shown = true);
-        let _note = self.store.note_page(&page);
-        let _over = self.pending_at(&page);
-        let Ok(callback) = timeout(limits::LOGIN_WAIT, loopback.wait(&state)).await else {
-            let message = format!("Nobody has logged in to {} in time", shown(&self.server));
-            return Err(Error::new(Kind::Login, message).not_delivered());
-        };
-        check_origin(authority, &callback)?;
-        Ok(Consent { callback, verifier })
-    }
-
-    /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
-    /// many a provider compares redirect addresses to the letter.
-    async fn introduce(
-        &self,
-        authority: &Authority,
-        kept: &Kept,
-    ) -> Result<(Loopback, Identity), Error> {
-        let (settings, metadata) = (&self.settings, &authority.metadata);
-        let wanted = settings.callback_port;
-        if let Some(identity) = identity::configured(settings, metadata) {
-            return Ok((Loopback::open(wanted).await?, identity));
-        }
-        let registered = kept.identity.as_ref();
-        let fits = |identity: &&Identity| {
-            wanted.is_none() || identity.port.is_none() || identity.port == wanted
-        };
-        if let Some(identity) = registered.filter(fits) {
-            match Loopback::open(wanted.or(identity.port)).await {
-                Ok(loopback) => return Ok((loopback, identity.clone())),
-                Err(error) if wanted.is_some() => return Err(error),
-                Err(error) => debug!("the client has to be registered anew: {error}"),
-            }
-        }
-        let loopback = Loopback::open(wanted).await?;
-        let redirect = loopback.redirect();
-        let identity =
-            identity::choose(settings, metadata, &self.web, &self.server, &redirect).await?;
-        Ok((loopback, identity))
-    }
-
-    /// The page for the person.
-    fn page(
-        &self,
-        authority: &Authority,
-        identity: &Identity,
-        redirect: &str,
-        scope: Option<&str>,
-        (state, challenge): (&str, &str),
-    ) -> Result<Url, Error> {
-        let place = authority.metadata.authorization_endpoint.as_ref();
-        let mut page = Issuer::endpoint(place, "a login", &self.server)?;
-        {
-            let mut query = page.query_pairs_mut();
-            query
-                .append_pair("response_type", "code")
-                .append_pair("client_id", &identity.id)
-                .append_pair("redirect_uri", redirect)
-                .append_pair("state", state)
-                .append_pair("code_challenge", challenge)
-                .append_pair("code_challenge_method", "S256");
-            if let Some(scope) = scope {
-                query.append_pair("scope", scope);
-            }
-            if scope.is_some_and(|scope| scope.split(' ').any(|scope| scope == "offline_access")) {
-                // OpenID wants it for a refresh token.
-                query.append_pair("prompt", "consent");
-            }
-            if let Some(resource) = self.resource(authority) {
-                query.append_pair("resource", resource);
-            }
-        }
-        Ok(page)
-    }
-
-    fn code(&self, callback: Callback) -> Result<String, Error> {
-        if let Some(error) = callback.error {
-            let said = said(&callback.description.unwrap_or(error));
-            let message = format!("The login to {} was refused: {said}", shown(&self.server));
-            return Err(Error::new(Kind::Login, message).not_delivered());
-        }
-        callback.code.ok_or_else(|| {
-            Error::new(Kind::Login, "The login brought no code back").not_delivered()
-        })
-    }
-
-    fn resource<'a>(&self, authority: &'a Authority) -> Option<&'a str> {
+    pub(super) fn resource<'a>(&self, authority: &'a Authority) -> Option<&'a str> {
         let is_told = self.settings.send_resource && !self.refuses_resource();
         authority.resource.as_deref().filter(|_| is_told)
     }
@@ -270,30 +150,18 @@ impl OAuth {
         scope: Option<&'a str>,
     ) -> TokenRequest<'a> {
         let key = self.settings.private_key.as_ref();
+        let params = &self.settings.given.token_params;
         let (web, refuses_resource) = (&self.web, &self.refuses_resource);
-        TokenRequest { web, endpoint, identity, key, issuer, resource, refuses_resource, scope }
+        TokenRequest {
+            web,
+            endpoint,
+            identity,
+            key,
+            issuer,
+            resource,
+            refuses_resource,
+            scope,
+            params,
+        }
     }
-}
-
-/// What a person has agreed to.
-struct Consent {
-    callback: Callback,
-    /// Proves that whoever has the code has asked for it.
-    verifier: String,
-}
-
-/// The browser must come from where we sent it (RFC 9207).
-fn check_origin(authority: &Authority, callback: &Callback) -> Result<(), Error> {
-    let expected = authority.metadata.issuer.as_deref().unwrap_or(&authority.issuer);
-    let is_promised = authority.metadata.authorization_response_iss_parameter_supported;
-    let is_wrong = match &callback.issuer {
-        Some(issuer) => issuer != expected,
-        None => is_promised,
-    };
-    if is_wrong {
-        let message =
-            "The answer to the login does not come from the authorization server that was asked";
-        return Err(Error::new(Kind::Login, message).not_delivered());
-    }
-    Ok(())
 }

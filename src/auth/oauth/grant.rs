@@ -31,6 +31,8 @@ pub(super) struct TokenRequest<'a> {
     /// Raised when it does not want to be.
     pub(super) refuses_resource: &'a AtomicBool,
     pub(super) scope: Option<&'a str>,
+    /// What the user wants to be sent along.
+    pub(super) params: &'a [(String, String)],
 }
 
 /// Why there is no token.
@@ -60,17 +62,22 @@ impl Refusal {
 impl TokenRequest<'_> {
     /// Sends `form`, with who we are added.
     pub(super) async fn send(&self, form: Form) -> Result<Token, Refusal> {
+        let (status, answer) = self.ask(&form).await.map_err(Refusal::Unanswered)?;
+        self.read(status, &answer)
+    }
+
+    /// The same, with the answer as it is.
+    pub(super) async fn ask(&self, form: &Form) -> Result<(StatusCode, Value), Error> {
         let resource = self.resource.filter(|_| !self.refuses_resource.load(Ordering::Relaxed));
-        let answer = self.attempt(&form, resource).await;
-        let (mut status, mut answer) = answer.map_err(Refusal::Unanswered)?;
+        let (mut status, mut answer) = self.attempt(form, resource).await?;
         if resource.is_some() && rejects_resource(status, &answer) {
             debug!("the provider does not know the parameter resource: asked without it");
-            (status, answer) = self.attempt(&form, None).await.map_err(Refusal::Unanswered)?;
+            (status, answer) = self.attempt(form, None).await?;
             if status.is_success() {
                 self.refuses_resource.store(true, Ordering::Relaxed);
             }
         }
-        self.read(status, &answer)
+        Ok((status, answer))
     }
 
     /// Tells the server that `token` is to be used no more (RFC 7009).
@@ -99,7 +106,7 @@ impl TokenRequest<'_> {
             (Proof::Signed, _) => form.extend(self.signed()?),
             _ => form.push(("client_id", self.identity.id.clone())),
         }
-        let (status, answer) = self.web.form(self.endpoint, &form, basic).await?;
+        let (status, answer) = self.web.form(self.endpoint, &form, self.params, basic).await?;
         Ok((status, if status.is_success() { answer } else { self.cleaned(&form, &answer) }))
     }
 
@@ -108,9 +115,10 @@ impl TokenRequest<'_> {
         let scrubber = Scrubber::default();
         self.identity.secret.iter().for_each(|secret| scrubber.add(secret));
         let is_secret = |name: &str| {
-            ["code", "code_verifier", "refresh_token", "token", "client_secret", "client_assertion"]
-                .contains(&name)
+            let names = ["code", "code_verifier", "device_code", "refresh_token", "token"];
+            names.contains(&name) || ["client_secret", "client_assertion"].contains(&name)
         };
+        self.params.iter().for_each(|(_, value)| scrubber.add(&Secret::new(value)));
         for (_, value) in form.iter().filter(|(name, _)| is_secret(name)) {
             scrubber.add(&Secret::new(value));
         }
@@ -134,7 +142,7 @@ impl TokenRequest<'_> {
         ])
     }
 
-    fn read(&self, status: StatusCode, answer: &Value) -> Result<Token, Refusal> {
+    pub(super) fn read(&self, status: StatusCode, answer: &Value) -> Result<Token, Refusal> {
         if status.is_success()
             && let Some(token) = Token::read(answer, self.scope, SystemTime::now())
         {

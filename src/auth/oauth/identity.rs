@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use url::Url;
 
+use super::kept::{Holder, Kept};
 use super::metadata::Issuer;
-use super::store::{Holder, Kept};
 use super::web::Web;
-use super::{Settings, refused};
+use super::{Settings, Style, device, refused};
 use crate::error::{Error, Kind};
 use crate::secret::{Secret, shown};
 
@@ -18,6 +18,39 @@ pub(super) struct Identity {
     pub(super) proof: Proof,
     /// The port of the redirect address that it was registered with on the spot.
     pub(super) port: Option<u16>,
+    /// It cannot do all that we can.
+    pub(super) only: Option<Only>,
+}
+
+/// What a client is good for, if not for everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Only {
+    /// Logins on other devices: it has no redirect address.
+    Devices,
+    /// Renewing the token that it came with: its redirect address is that of another program.
+    Renewal,
+}
+
+impl Only {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Devices => "devices",
+            Self::Renewal => "renewal",
+        }
+    }
+
+    pub(super) fn of(name: &str) -> Option<Self> {
+        [Self::Devices, Self::Renewal].into_iter().find(|only| only.name() == name)
+    }
+}
+
+/// What a client is registered for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose<'a> {
+    /// A browser that comes back to this address.
+    Redirect(&'a str),
+    /// Logins on other devices.
+    Devices,
 }
 
 /// How it proves at the token endpoint who it is.
@@ -63,10 +96,14 @@ pub(super) fn configured(settings: &Settings, issuer: &Issuer) -> Option<Identit
     let secret = settings.client_secret.clone();
     let proof = match (&settings.private_key, &secret) {
         (Some(_), _) => Proof::Signed,
-        (None, Some(_)) => Proof::with_secret(issuer),
+        (None, Some(_)) => match settings.given.style {
+            Some(Style::Basic) => Proof::Basic,
+            Some(Style::Post) => Proof::Post,
+            None => Proof::with_secret(issuer),
+        },
         (None, None) => Proof::Nothing,
     };
-    Some(Identity { id, secret, proof, port: None })
+    Some(Identity { id, secret, proof, port: None, only: None })
 }
 
 /// Whether `id` is that of a client in the settings, rather than of one registered on the spot.
@@ -90,7 +127,18 @@ pub(super) fn of_token(settings: &Settings, kept: &Kept) -> Option<Identity> {
         (_, Some(_)) if proof == Proof::Post => Proof::Post,
         (_, Some(_)) => Proof::Basic,
     };
-    Some(Identity { id, secret, proof, port: None })
+    Some(Identity { id, secret, proof, port: None, only: None })
+}
+
+/// What is kept, but for a token that was given to another client than the one that is configured.
+pub(super) fn without_others(settings: &Settings, kept: Kept) -> Kept {
+    let holder = kept.holder.as_ref().map(|holder| &holder.id);
+    let holder = holder.or_else(|| kept.identity.as_ref().map(|identity| &identity.id));
+    let is_ours = match (&settings.client_id, holder) {
+        (Some(ours), Some(holder)) => ours == holder,
+        _ => true,
+    };
+    Kept { token: kept.token.filter(|_| is_ours), ..kept }
 }
 
 /// The identity to use with `issuer`, in the order of the specification.
@@ -99,7 +147,7 @@ pub(super) async fn choose(
     issuer: &Issuer,
     web: &Web,
     server: &Url,
-    redirect: &str,
+    purpose: Purpose<'_>,
 ) -> Result<Identity, Error> {
     if let Some(identity) = configured(settings, issuer) {
         return Ok(identity);
@@ -108,18 +156,22 @@ pub(super) async fn choose(
         && issuer.client_id_metadata_document_supported
     {
         let id = document.to_string();
-        return Ok(Identity { id, secret: None, proof: Proof::Nothing, port: None });
+        let proof = Proof::Nothing;
+        return Ok(Identity { id, secret: None, proof, port: None, only: None });
     }
     if issuer.registration_endpoint.is_some() {
         let place =
             Issuer::endpoint(issuer.registration_endpoint.as_ref(), "registration", server)?;
-        return register(issuer, web, &place, redirect).await;
+        return register(issuer, web, &place, purpose).await;
     }
     let name = issuer.issuer.as_deref().unwrap_or("its authorization server");
     let message = format!("{} wants a login, and {name} knows no client of ours", shown(server));
+    let with = match purpose {
+        Purpose::Redirect(redirect) => format!("with the redirect address {redirect}"),
+        Purpose::Devices => "for logins on other devices".to_owned(),
+    };
     let hint = format!(
-        "Register a native application there, with the redirect address {redirect}, and give its id \
-         with --oauth-client-id"
+        "Register a native application there, {with}, and give its id with --oauth-client-id"
     );
     Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
 }
@@ -128,31 +180,46 @@ async fn register(
     issuer: &Issuer,
     web: &Web,
     place: &Url,
-    redirect: &str,
+    purpose: Purpose<'_>,
 ) -> Result<Identity, Error> {
     let offered = issuer.token_endpoint_auth_methods_supported.as_deref();
     let wanted = [Proof::Nothing, Proof::Basic, Proof::Post]
         .into_iter()
         .find(|proof| offered.is_none_or(|names| names.iter().any(|name| name == proof.name())))
         .unwrap_or(Proof::Nothing);
-    let request = json!({
+    let mut request = json!({
         "client_name": "mcp-span",
         "application_type": "native",
-        "redirect_uris": [redirect],
-        "grant_types": ["authorization_code", "refresh_token"],
-        "response_types": ["code"],
         "token_endpoint_auth_method": wanted.name(),
     });
+    match purpose {
+        Purpose::Redirect(redirect) => {
+            request["redirect_uris"] = json!([redirect]);
+            request["grant_types"] = json!(["authorization_code", "refresh_token"]);
+            request["response_types"] = json!(["code"]);
+        }
+        Purpose::Devices => {
+            request["redirect_uris"] = json!([]);
+            request["grant_types"] = json!([device::GRANT_TYPE, "refresh_token"]);
+            request["response_types"] = json!([]);
+        }
+    }
     let (status, answer) = web.json(place, &request).await?;
     let text = |name: &str| answer[name].as_str().filter(|text| !text.is_empty());
     let Some(id) = text("client_id").filter(|_| status.is_success()) else {
         return Err(refused("The registration", status, &answer));
     };
-    let port = Url::parse(redirect).ok().and_then(|url| url.port());
-    Ok(Identity { port, ..identity(id, &answer, wanted, issuer) })
+    let identity = identity(id, &answer, wanted, issuer);
+    Ok(match purpose {
+        Purpose::Redirect(redirect) => {
+            let port = Url::parse(redirect).ok().and_then(|url| url.port());
+            Identity { port, ..identity }
+        }
+        Purpose::Devices => Identity { only: Some(Only::Devices), ..identity },
+    })
 }
 
-fn identity(id: &str, answer: &Value, wanted: Proof, issuer: &Issuer) -> Identity {
+pub(super) fn identity(id: &str, answer: &Value, wanted: Proof, issuer: &Issuer) -> Identity {
     let secret = answer["client_secret"].as_str().filter(|text| !text.is_empty()).map(Secret::new);
     let named = answer["token_endpoint_auth_method"].as_str().and_then(Proof::of);
     let proof = match (named, &secret) {
@@ -160,7 +227,7 @@ fn identity(id: &str, answer: &Value, wanted: Proof, issuer: &Issuer) -> Identit
         (None, Some(_)) if wanted == Proof::Nothing => Proof::with_secret(issuer),
         (None, _) => wanted,
     };
-    Identity { id: id.to_owned(), secret, proof, port: None }
+    Identity { id: id.to_owned(), secret, proof, port: None, only: None }
 }
 
 #[cfg(test)]
@@ -190,10 +257,16 @@ mod tests {
             json!({"client_secret": "s", "token_endpoint_auth_method": "client_secret_post"});
         assert_eq!(read(named), Proof::Post);
     }
+
     #[test]
     fn only_the_client_that_has_a_token_renews_it() {
-        let registered =
-            Identity { id: "r".into(), secret: None, proof: Proof::Nothing, port: Some(1) };
+        let registered = Identity {
+            id: "r".into(),
+            secret: None,
+            proof: Proof::Nothing,
+            port: Some(1),
+            only: None,
+        };
         let kept = |holder: &str| Kept {
             identity: Some(registered.clone()),
             holder: Some(Holder { id: holder.into(), proof: Proof::Post }),

@@ -26,6 +26,22 @@ use crate::limits;
 pub(super) struct Loopback {
     listener: TcpListener,
     port: u16,
+    place: CallbackPlace,
+}
+
+/// What stands around the port in the address that the browser comes back to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallbackPlace {
+    /// A name of this machine.
+    pub host: String,
+    /// With the slash that it begins with.
+    pub path: String,
+}
+
+impl Default for CallbackPlace {
+    fn default() -> Self {
+        Self { host: "127.0.0.1".to_owned(), path: "/callback".to_owned() }
+    }
 }
 
 /// What the browser brought back. It is never shown: a code is as good as a token for a while.
@@ -46,8 +62,6 @@ impl Callback {
     }
 }
 
-const PATH: &str = "/callback";
-
 impl Loopback {
     /// Listens, on any free port or on the one that was asked for.
     pub(super) async fn open(port: Option<u16>) -> Result<Self, Error> {
@@ -61,12 +75,17 @@ impl Loopback {
             Error::new(Kind::Login, message).because(error).hint(hint).not_delivered()
         })?;
         let port = listener.local_addr().map_or(0, |address| address.port());
-        Ok(Self { listener, port })
+        Ok(Self { listener, port, place: CallbackPlace::default() })
+    }
+
+    /// The same under another name.
+    pub(super) fn known_as(self, place: &CallbackPlace) -> Self {
+        Self { place: place.clone(), ..self }
     }
 
     /// Where the browser is sent back to.
     pub(super) fn redirect(&self) -> String {
-        format!("http://127.0.0.1:{}{PATH}", self.port)
+        format!("http://{}:{}{}", self.place.host, self.port, self.place.path)
     }
 
     /// Waits for the browser with this state; others are turned away.
@@ -80,7 +99,8 @@ impl Loopback {
         F: Future<Output = io::Result<(TcpStream, SocketAddr)>>,
     {
         let (found, mut callbacks) = mpsc::channel(1);
-        let desk = Arc::new(Desk { state: state.to_owned(), port: self.port, found });
+        let (state, path) = (state.to_owned(), self.place.path.clone());
+        let desk = Arc::new(Desk { state, path, port: self.port, found });
         loop {
             tokio::select! {
                 Some((callback, shown)) = callbacks.recv() => {
@@ -105,6 +125,7 @@ type Shown = tokio::sync::oneshot::Receiver<()>;
 
 struct Desk {
     state: String,
+    path: String,
     port: u16,
     found: mpsc::Sender<(Callback, Shown)>,
 }
@@ -128,7 +149,7 @@ impl Desk {
         if !host.is_some_and(|host| is_ours(host, self.port)) {
             return page(StatusCode::FORBIDDEN, "This address is not for you.");
         }
-        if request.uri().path() != PATH {
+        if request.uri().path() != self.path {
             return page(StatusCode::NOT_FOUND, "There is nothing here.");
         }
         let callback = read(request.uri().query().unwrap_or_default());
@@ -155,7 +176,7 @@ fn is_ours(host: &str, port: u16) -> bool {
     matches!(name, "127.0.0.1" | "localhost") && given == port.to_string()
 }
 
-fn read(query: &str) -> Callback {
+pub(super) fn read(query: &str) -> Callback {
     let value = |wanted: &str| {
         let mut pairs = url::form_urlencoded::parse(query.as_bytes());
         pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -23,17 +22,28 @@ use crate::secret::{Secret, shown};
 mod account;
 mod address;
 pub mod challenge;
+mod consent;
+mod device;
 mod discovery;
 mod flow;
+mod given;
 mod grant;
 mod identity;
+mod import;
+mod kept;
 mod key;
+#[cfg(feature = "keychain")]
+mod keychain;
 mod loopback;
 mod metadata;
+mod paste;
 mod pkce;
+mod places;
+mod prompt;
 mod recent;
 mod renewal;
 mod scope;
+mod settings;
 mod store;
 mod token;
 mod web;
@@ -41,59 +51,20 @@ mod words;
 
 pub use account::{Account, LoggedOut};
 use challenge::Challenge;
+pub use given::{Given, OneShot, Style};
+pub use import::{Foreign, TakenOver};
+use kept::Kept;
 pub use key::PrivateKey;
+pub use loopback::CallbackPlace;
+pub use paste::Paste;
+pub use prompt::Prompt;
 use recent::Recent;
 use renewal::{Cause, Renewal};
-use store::{Kept, Lock, Store};
+pub use settings::{Grant, Settings, Show, TokenStore};
+use store::{Lock, Store};
 use token::{Age, Token};
 use web::Web;
 use words::{refused, said};
-
-/// How a token is come by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Grant {
-    /// A person logs in with a browser.
-    #[default]
-    Code,
-    /// The client itself has a secret or a key.
-    ClientCredentials,
-}
-
-/// Shows a person where to log in.
-pub type Show = Arc<dyn Fn(&Url) + Send + Sync>;
-
-/// All that a login needs to know.
-#[derive(Clone)]
-pub struct Settings {
-    /// A client that was registered by hand.
-    pub client_id: Option<String>,
-    /// Its secret.
-    pub client_secret: Option<Secret>,
-    /// A document that describes us, as an id.
-    pub client_metadata_url: Option<Url>,
-    /// A key, in place of a secret.
-    pub private_key: Option<PrivateKey>,
-    /// Asked for in place of what the server names.
-    pub scope: Option<String>,
-    /// Whether the authorization server is told what the token is for.
-    pub send_resource: bool,
-    /// The port for the browser's way back; any, if it is not said.
-    pub callback_port: Option<u16>,
-    /// How a token is come by.
-    pub grant: Grant,
-    /// Where tokens are kept; nowhere, if it is not said.
-    pub folder: Option<PathBuf>,
-    /// One of several accounts at the same server.
-    pub profile: String,
-    /// Shows a person where to log in.
-    pub show: Show,
-}
-
-impl fmt::Debug for Settings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings").field("grant", &self.grant).finish_non_exhaustive()
-    }
-}
 
 /// The tokens of one server.
 pub struct OAuth {
@@ -106,7 +77,7 @@ pub struct OAuth {
     renewing: Semaphore,
     /// The authorization server does not want to be told what a token is for.
     refuses_resource: AtomicBool,
-    /// The page of a login that waits for a person.
+    /// Where a person has to go, for a login that waits for one.
     pub(super) pending: watch::Sender<Option<String>>,
 }
 
@@ -123,6 +94,8 @@ struct State {
     step_ups: Recent,
     /// When logins were begun.
     logins: Recent,
+    /// What was given and is no good any more.
+    spent: given::Spent,
     /// A person was asked in the login that is under way.
     was_shown: bool,
     /// The last login, if it came to nothing or nobody has waited for its end.
@@ -141,6 +114,7 @@ impl Default for State {
             kept: None,
             step_ups: Recent::new(limits::STEP_UPS, limits::STEP_UP_WINDOW),
             logins: Recent::new(limits::LOGINS_IN_A_ROW, limits::LOGIN_PAUSE),
+            spent: given::Spent::default(),
             was_shown: false,
             fruitless: None,
             unrenewed: None,
@@ -167,8 +141,9 @@ impl OAuth {
     pub fn new(server: &Url, settings: Settings, options: net::Options) -> Self {
         let mut server = server.clone();
         server.set_fragment(None);
-        let store = Store::new(settings.folder.as_deref(), &server, &settings.profile);
-        let web = Web::new(options, &server);
+        let folders = (settings.folder.as_deref(), settings.usual_folder.as_deref());
+        let store = Store::new(folders, &server, &settings.profile).in_place(settings.token_store);
+        let web = Web::new(options, &server, settings.given.token_url.clone());
         let (state, pending) = (Mutex::default(), watch::Sender::default());
         let (renewing, refuses_resource) = (Semaphore::new(1), AtomicBool::new(false));
         Self { server, settings, web, store, state, renewing, refuses_resource, pending }
@@ -188,7 +163,7 @@ impl OAuth {
     pub(super) async fn current(self: &Arc<Self>) -> HeaderMap {
         let kept = self.kept();
         let renewable = kept.token.as_ref().filter(|token| token.refresh.is_some());
-        match renewable.map(|token| token.age(SystemTime::now())) {
+        match renewable.map(|token| token.age(SystemTime::now(), self.settings.skew)) {
             Some(Age::Old) => match self.renew(&kept, Cause::Age).await {
                 Ok(renewal) => debug!(?renewal, "the token is old"),
                 // If that matters, the server will say so.
@@ -245,7 +220,7 @@ impl OAuth {
 
     /// Waits until no other process logs in; meanwhile its page is ours to show.
     async fn lock_for_login(&self) -> Result<Lock, Error> {
-        let until = Instant::now() + limits::LOGIN_WAIT;
+        let until = Instant::now() + self.settings.login_wait;
         let mut shown_page = None;
         loop {
             if let Ok(lock) = self.store.lock(limits::PAGE_CHECK).await {
@@ -265,8 +240,8 @@ impl OAuth {
     }
 
     /// Tells whoever listens that a login waits for a person, until the result is dropped.
-    fn pending_at(&self, page: &Url) -> Over<'_> {
-        self.pending.send_replace(Some(page.to_string()));
+    fn pending_at(&self, page: &str) -> Over<'_> {
+        self.pending.send_replace(Some(page.to_owned()));
         Over(&self.pending)
     }
 
@@ -287,7 +262,7 @@ impl OAuth {
 
     /// Takes over what another process has stored. `true` if that is another token than before.
     fn reread(&self, before: &Kept) -> bool {
-        let stored = self.store.read();
+        let stored = identity::without_others(&self.settings, self.store.read());
         let is_other = stored.token.is_some() && access(&stored) != access(before);
         if is_other {
             self.hold(stored);
@@ -304,7 +279,7 @@ impl OAuth {
         if let Some(kept) = self.state(|state| state.kept.clone()) {
             return kept;
         }
-        let stored = self.store.read();
+        let stored = identity::without_others(&self.settings, self.store.read());
         if let Some(near) = stored.near {
             self.web.is_near(near);
         }
@@ -367,8 +342,15 @@ mod tests {
             scope: None,
             send_resource: true,
             callback_port: None,
+            callback: CallbackPlace::default(),
+            login_wait: limits::LOGIN_WAIT,
+            skew: limits::TOKEN_SKEW,
+            given: Given::default(),
+            paste: None,
             grant: Grant::Code,
             folder: None,
+            usual_folder: None,
+            token_store: TokenStore::File,
             profile: String::new(),
             show: Arc::new(|_| ()),
         }

@@ -8,7 +8,7 @@ use tracing::debug;
 use url::Url;
 
 use super::grant::Refusal;
-use super::store::Kept;
+use super::kept::Kept;
 use super::token::{Age, Token};
 use super::{OAuth, access, identity};
 use crate::error::{Error, Kind};
@@ -99,7 +99,9 @@ impl OAuth {
     }
 
     fn is_young(&self) -> bool {
-        self.kept().token.is_some_and(|token| token.age(SystemTime::now()) != Age::Old)
+        self.kept()
+            .token
+            .is_some_and(|token| token.age(SystemTime::now(), self.settings.skew) != Age::Old)
     }
 
     /// Renews the token in the background, while the one that there is can still be used.

@@ -7,65 +7,24 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ring::digest;
-use serde::{Deserialize, Serialize};
 use tracing::{debug, warn};
 use url::Url;
 
-use super::address::Reach;
-use super::identity::{Identity, Proof};
-use super::token::{Stored, Token};
-use crate::secret::Secret;
+use super::TokenStore;
+use super::kept::{Kept, OnDisk};
+#[cfg(feature = "keychain")]
+use super::keychain;
+use super::places::Places;
+use crate::error::Error;
 
 /// The files of one server and profile.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
-    /// `None`: nothing is kept.
-    file: Option<PathBuf>,
-}
-
-/// What is kept between runs.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Kept {
-    /// Whose client and token they are; those of another authorization server are no good.
-    pub(super) issuer: Option<String>,
-    /// A client that was registered on the spot; never one that is configured.
-    pub(super) identity: Option<Identity>,
-    /// The client that the token was given to, where that is known.
-    pub(super) holder: Option<Holder>,
-    pub(super) token: Option<Token>,
-    pub(super) token_endpoint: Option<String>,
-    pub(super) revocation_endpoint: Option<String>,
-    pub(super) resource: Option<String>,
-    /// The authorization server does not want to be told what a token is for.
-    pub(super) without_resource: bool,
-    /// How near the server was when there was a login: nothing that it has named may be nearer.
-    pub(super) near: Option<Reach>,
-}
-
-/// A client, without anything that proves who it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Holder {
-    pub(super) id: String,
-    pub(super) proof: Proof,
-}
-
-#[derive(Default, Deserialize, Serialize)]
-#[serde(default)]
-struct OnDisk {
-    server: String,
-    issuer: Option<String>,
-    client_id: Option<String>,
-    client_secret: Option<String>,
-    client_proof: Option<String>,
-    client_port: Option<u16>,
-    token_endpoint: Option<String>,
-    revocation_endpoint: Option<String>,
-    resource: Option<String>,
-    without_resource: bool,
-    server_is: Option<String>,
-    token_client_id: Option<String>,
-    token_client_proof: Option<String>,
-    token: Option<Stored>,
+    /// `None`: nothing is kept. Its lock is used wherever the tokens are.
+    places: Option<Places>,
+    /// In place of the file.
+    #[cfg(feature = "keychain")]
+    keychain: Option<keychain::Entry>,
 }
 
 /// Held by one process at a time.
@@ -104,23 +63,89 @@ impl Drop for PageNote {
 const TRIES: Duration = Duration::from_millis(50);
 
 impl Store {
-    /// Below `folder`, for `server` under the name `profile`.
-    pub(super) fn new(folder: Option<&Path>, server: &Url, profile: &str) -> Self {
+    /// In how many places there may be tokens.
+    pub(super) const PLACES: usize = Places::COUNT;
+
+    /// Below a folder, or where another run has put it below the usual one; for `server` under the
+    /// name `profile`.
+    pub(super) fn new(
+        (folder, usual): (Option<&Path>, Option<&Path>),
+        server: &Url,
+        profile: &str,
+    ) -> Self {
         let key = format!("{server}\n{profile}");
         let name: String = digest::digest(&digest::SHA256, key.as_bytes()).as_ref()[..12]
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        Self { file: folder.map(|folder| folder.join("tokens").join(format!("{name}.json"))) }
+        Self {
+            places: folder.map(|folder| Places::new(folder, usual, &name)),
+            #[cfg(feature = "keychain")]
+            keychain: None,
+        }
+    }
+
+    /// The same tokens, in what the user wants them to be in.
+    pub(super) fn in_place(self, place: TokenStore) -> Self {
+        match place {
+            TokenStore::File => self,
+            #[cfg(feature = "keychain")]
+            TokenStore::Keychain => {
+                let name = self.places.as_ref().and_then(Places::name);
+                let keychain = name.map(keychain::Entry::new);
+                Self { keychain, ..self }
+            }
+        }
+    }
+
+    /// Finds out whether tokens can be kept before anybody is asked to log in. `true`: what could not
+    /// be read before may be read now.
+    pub(super) async fn probe(&self) -> Result<bool, Error> {
+        #[cfg(feature = "keychain")]
+        if let Some(keychain) = &self.keychain {
+            keychain.probe().await?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn load(&self) -> io::Result<Vec<u8>> {
+        #[cfg(feature = "keychain")]
+        if let Some(keychain) = &self.keychain {
+            return keychain.read();
+        }
+        std::fs::read(self.file().ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    fn save(&self, text: &[u8]) -> io::Result<()> {
+        #[cfg(feature = "keychain")]
+        if let Some(keychain) = &self.keychain {
+            return keychain.write(text);
+        }
+        let places = self.places.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        replace(&places.current(), text)?;
+        if let Err(error) = places.note(replace) {
+            debug!("runs in other environments will not find the tokens: {error}");
+        }
+        Ok(())
+    }
+
+    fn erase(&self) -> io::Result<()> {
+        #[cfg(feature = "keychain")]
+        if let Some(keychain) = &self.keychain {
+            return keychain.remove();
+        }
+        std::fs::remove_file(self.file().ok_or(io::ErrorKind::NotFound)?)
     }
 
     /// Waits until no other process has it. Where there can be no lock, there is one for the asking:
     /// a home without them is no reason to be without tokens.
     pub(super) async fn lock(&self, patience: Duration) -> Result<Lock, Held> {
-        let Some(file) = &self.file else { return Ok(Lock { _file: None }) };
+        let Some(file) = self.file() else { return Ok(Lock { _file: None }) };
         let locking = async {
             loop {
-                let opened = private(file).and_then(|()| open(&file.with_extension("lock"), false));
+                let opened =
+                    private(&file).and_then(|()| open(&file.with_extension("lock"), false));
                 match attempt(opened, File::try_lock) {
                     Try::Locked(lock) => {
                         // Of a process that did not come to its end.
@@ -140,10 +165,10 @@ impl Store {
     }
 
     /// Shows other processes where a person has to log in. Only for whoever has the lock.
-    pub(super) fn note_page(&self, page: &Url) -> PageNote {
+    pub(super) fn note_page(&self, page: &str) -> PageNote {
         let Some(file) = self.page_file() else { return PageNote(None) };
         let _ = std::fs::remove_file(&file);
-        let written = open(&file, true).and_then(|mut f| f.write_all(page.as_str().as_bytes()));
+        let written = open(&file, true).and_then(|mut f| f.write_all(page.as_bytes()));
         if let Err(error) = written {
             debug!("the page cannot be shown to other processes: {error}");
         }
@@ -151,30 +176,31 @@ impl Store {
     }
 
     /// Where a person has to log in, if the process that has the lock says so.
-    pub(super) fn page(&self) -> Option<Url> {
+    pub(super) fn page(&self) -> Option<String> {
         let text = std::fs::read_to_string(self.page_file()?).ok()?;
-        Url::parse(&text).ok()
+        // It may be in the middle of being written.
+        (!text.is_empty() && !text.contains(char::is_control)).then_some(text)
     }
 
     fn page_file(&self) -> Option<PathBuf> {
-        self.file.as_ref().map(|file| file.with_extension("page"))
+        self.file().map(|file| file.with_extension("page"))
     }
 
     /// What is kept; a damaged file is as good as none.
     pub(super) fn read(&self) -> Kept {
-        let Some(file) = &self.file else { return Kept::default() };
-        let text = match std::fs::read(file) {
+        let Some(place) = self.place() else { return Kept::default() };
+        let text = match self.load() {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Kept::default(),
             Err(error) => {
-                warn!("the tokens in {} cannot be read: {error}", file.display());
+                warn!("the tokens in {place} cannot be read: {error}");
                 return Kept::default();
             }
         };
         match serde_json::from_slice::<OnDisk>(&text) {
             Ok(kept) => kept.into(),
             Err(error) => {
-                warn!("the tokens in {} are damaged and not used: {error}", file.display());
+                warn!("the tokens in {place} are damaged and not used: {error}");
                 Kept::default()
             }
         }
@@ -182,24 +208,33 @@ impl Store {
 
     /// Replaces what is kept, at once or not at all.
     pub(super) fn write(&self, server: &Url, kept: &Kept) {
-        let Some(file) = &self.file else { return };
-        if let Err(error) = replace(file, server, kept) {
-            warn!("tokens cannot be kept in {}: {error}", file.display());
+        let Some(place) = self.place() else { return };
+        let text = serde_json::to_vec_pretty(&OnDisk::of(server, kept));
+        if let Err(error) = text.map_err(io::Error::from).and_then(|text| self.save(&text)) {
+            warn!("tokens cannot be kept in {place}: {error}");
         }
     }
 
     /// Forgets everything.
     pub(super) fn remove(&self) -> io::Result<bool> {
-        match self.file.as_ref().map(std::fs::remove_file) {
-            None => Ok(false),
-            Some(Ok(())) => Ok(true),
-            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Some(Err(error)) => Err(error),
+        match self.erase() {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
-    pub(super) fn path(&self) -> Option<&Path> {
-        self.file.as_deref()
+    /// Where it is kept, in words.
+    pub(super) fn place(&self) -> Option<String> {
+        #[cfg(feature = "keychain")]
+        if self.keychain.is_some() {
+            return Some("the keychain of this system".to_owned());
+        }
+        self.file().map(|file| file.display().to_string())
+    }
+
+    fn file(&self) -> Option<PathBuf> {
+        self.places.as_ref().map(Places::current)
     }
 }
 
@@ -215,26 +250,44 @@ fn attempt(opened: io::Result<File>, lock: impl Fn(&File) -> Result<(), TryLockE
     }
 }
 
-fn replace(file: &Path, server: &Url, kept: &Kept) -> io::Result<()> {
+fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     private(file)?;
-    let text = serde_json::to_vec_pretty(&OnDisk::of(server, kept))?;
     let new = file.with_extension(format!("new{}", std::process::id()));
     let _ = std::fs::remove_file(&new);
     let mut opened = open(&new, true)?;
-    opened.write_all(&text)?;
+    opened.write_all(text)?;
     opened.sync_all()?;
     std::fs::rename(&new, file)
 }
 
-/// Makes the folder, for the owner alone.
+/// Makes the folder, for the owner alone. What is above it is not ours to change.
 fn private(file: &Path) -> io::Result<()> {
     let Some(folder) = file.parent() else { return Ok(()) };
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+    builder.create(folder)?;
+    close(folder);
+    Ok(())
 }
+
+/// Takes from others what an earlier hand has given them.
+#[cfg(unix)]
+fn close(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let closing = folder.metadata().and_then(|metadata| {
+        let is_open = metadata.permissions().mode() & 0o077 != 0;
+        let closed = std::fs::Permissions::from_mode(0o700);
+        if is_open { std::fs::set_permissions(folder, closed) } else { Ok(()) }
+    });
+    if let Err(error) = closing {
+        debug!("others can look into {}: {error}", folder.display());
+    }
+}
+
+#[cfg(not(unix))]
+fn close(_: &Path) {}
 
 /// A file that nobody else can read from the moment it exists.
 fn open(path: &Path, is_new: bool) -> io::Result<File> {
@@ -245,55 +298,6 @@ fn open(path: &Path, is_new: bool) -> io::Result<File> {
     options.open(path)
 }
 
-impl OnDisk {
-    fn of(server: &Url, kept: &Kept) -> Self {
-        let identity = kept.identity.as_ref();
-        Self {
-            server: crate::secret::shown(server),
-            issuer: kept.issuer.clone(),
-            client_id: identity.map(|identity| identity.id.clone()),
-            client_secret: identity
-                .and_then(|identity| identity.secret.as_ref())
-                .map(|secret| secret.reveal().to_owned()),
-            client_proof: identity.map(|identity| identity.proof.name().to_owned()),
-            client_port: identity.and_then(|identity| identity.port),
-            token_endpoint: kept.token_endpoint.clone(),
-            revocation_endpoint: kept.revocation_endpoint.clone(),
-            resource: kept.resource.clone(),
-            without_resource: kept.without_resource,
-            server_is: kept.near.map(|near| near.name().to_owned()),
-            token_client_id: kept.holder.as_ref().map(|holder| holder.id.clone()),
-            token_client_proof: kept.holder.as_ref().map(|h| h.proof.name().to_owned()),
-            token: kept.token.as_ref().map(Stored::from),
-        }
-    }
-}
-
-impl From<OnDisk> for Kept {
-    fn from(disk: OnDisk) -> Self {
-        let proof = |name: Option<&str>| name.and_then(Proof::of).unwrap_or(Proof::Nothing);
-        let secret = disk.client_secret.map(Secret::new);
-        Self {
-            issuer: disk.issuer,
-            identity: disk.client_id.map(|id| Identity {
-                id,
-                secret,
-                proof: proof(disk.client_proof.as_deref()),
-                port: disk.client_port,
-            }),
-            holder: disk
-                .token_client_id
-                .map(|id| Holder { id, proof: proof(disk.token_client_proof.as_deref()) }),
-            token: disk.token.map(Token::from),
-            token_endpoint: disk.token_endpoint,
-            revocation_endpoint: disk.revocation_endpoint,
-            resource: disk.resource,
-            without_resource: disk.without_resource,
-            near: disk.server_is.as_deref().and_then(Reach::named),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::SystemTime;
@@ -301,6 +305,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::auth::oauth::address::Reach;
+    use crate::auth::oauth::identity::{Identity, Proof};
+    use crate::auth::oauth::kept::Holder;
+    use crate::auth::oauth::token::Token;
+    use crate::secret::Secret;
+
+    fn at(folder: &Path) -> (Option<&Path>, Option<&Path>) {
+        (Some(folder), None)
+    }
 
     fn server() -> Url {
         Url::parse("https://h/mcp").unwrap()
@@ -309,7 +322,8 @@ mod tests {
     fn kept() -> Kept {
         let answer = json!({"access_token": "a", "refresh_token": "r"});
         let secret = Some(Secret::new("s"));
-        let identity = Identity { id: "i".into(), secret, proof: Proof::Post, port: Some(4000) };
+        let identity =
+            Identity { id: "i".into(), secret, proof: Proof::Post, port: Some(4000), only: None };
         Kept {
             issuer: Some("https://as".into()),
             identity: Some(identity),
@@ -324,7 +338,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_kept_apart_and_for_the_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(Some(folder.path()), &server(), "");
+        let store = Store::new(at(folder.path()), &server(), "");
         store.write(&server(), &kept());
         let read = store.read();
         assert_eq!(read.token, kept().token);
@@ -332,32 +346,45 @@ mod tests {
         assert_eq!(read.holder, kept().holder);
         assert!(read.without_resource);
         assert_eq!(read.near, Some(Reach::Private));
-        let other = Store::new(Some(folder.path()), &server(), "work");
+        let other = Store::new(at(folder.path()), &server(), "work");
         assert!(other.read().token.is_none(), "another account");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
             let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-            assert_eq!(mode(store.path().unwrap()), 0o600);
-            assert_eq!(mode(store.path().unwrap().parent().unwrap()), 0o700);
+            assert_eq!(mode(&store.file().unwrap()), 0o600);
+            assert_eq!(mode(store.file().unwrap().parent().unwrap()), 0o700);
         }
+        assert!(store.remove().unwrap() && !store.remove().unwrap());
+    }
+
+    #[cfg(feature = "keychain")]
+    #[test]
+    fn a_keychain_is_as_good_as_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let keychain = Some(keychain::tests::in_memory());
+        let store = Store { keychain, ..Store::new(at(folder.path()), &server(), "") };
+        assert!(store.read().token.is_none());
+        store.write(&server(), &kept());
+        assert_eq!(store.read().token, kept().token);
+        assert!(!store.file().unwrap().exists(), "nothing of it is in the file");
         assert!(store.remove().unwrap() && !store.remove().unwrap());
     }
 
     #[test]
     fn a_damaged_file_is_as_good_as_none() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(Some(folder.path()), &server(), "");
+        let store = Store::new(at(folder.path()), &server(), "");
         store.write(&server(), &kept());
-        std::fs::write(store.path().unwrap(), "{\"token\": 7").unwrap();
+        std::fs::write(store.file().unwrap(), "{\"token\": 7").unwrap();
         assert!(store.read().token.is_none());
-        assert!(Store::new(None, &server(), "").read().token.is_none());
+        assert!(Store::new((None, None), &server(), "").read().token.is_none());
     }
 
     #[tokio::test]
     async fn two_do_not_hold_it_at_once() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(Some(folder.path()), &server(), "");
+        let store = Store::new(at(folder.path()), &server(), "");
         let first = store.lock(Duration::from_secs(5)).await.unwrap();
         let soon = Duration::from_millis(120);
         assert_eq!(store.lock(soon).await.unwrap_err(), Held);
@@ -377,7 +404,7 @@ mod tests {
             Try::Impossible(_)
         ));
         let blocked = tempfile::NamedTempFile::new().unwrap();
-        let store = Store::new(Some(blocked.path()), &server(), "");
+        let store = Store::new(at(blocked.path()), &server(), "");
         let lock = tokio::time::timeout(Duration::from_secs(5), store.lock(Duration::MAX)).await;
         assert!(lock.expect("at once").unwrap()._file.is_none());
     }
@@ -385,11 +412,12 @@ mod tests {
     #[test]
     fn others_see_the_page_while_the_login_lasts() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(Some(folder.path()), &server(), "");
+        let store = Store::new(at(folder.path()), &server(), "");
         store.write(&server(), &kept());
-        let page = Url::parse("https://as/authorize?state=x").unwrap();
-        let note = store.note_page(&page);
-        assert_eq!(Store::new(Some(folder.path()), &server(), "").page(), Some(page));
+        let page = "https://as/device and enter the code AB-CD";
+        let note = store.note_page(page);
+        let other = Store::new(at(folder.path()), &server(), "");
+        assert_eq!(other.page().as_deref(), Some(page));
         drop(note);
         assert_eq!(store.page(), None);
     }

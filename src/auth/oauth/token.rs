@@ -70,12 +70,12 @@ impl Token {
         })
     }
 
-    /// How near to its end it is at `now`. A short life is not spent on being renewed: half of it
-    /// is for use, whatever comes.
-    pub(super) fn age(&self, now: SystemTime) -> Age {
+    /// How near to its end it is at `now`, if it is to be renewed `skew` before it. A short life is
+    /// not spent on being renewed: half of it is for use, whatever comes.
+    pub(super) fn age(&self, now: SystemTime, skew: Duration) -> Age {
         let Some(expires) = self.expires else { return Age::Fresh };
         let lifetime = self.lifetime.unwrap_or(Duration::MAX);
-        let skew = limits::TOKEN_SKEW.min(lifetime / 2);
+        let skew = skew.min(lifetime / 2);
         let left = expires.duration_since(now).unwrap_or_default();
         if left <= skew {
             Age::Old
@@ -131,6 +131,8 @@ mod tests {
 
     use super::*;
 
+    const SKEW: Duration = limits::TOKEN_SKEW;
+
     #[test]
     fn answers_are_read_as_providers_write_them() {
         let now = SystemTime::now();
@@ -139,14 +141,14 @@ mod tests {
             let token = Token::read(&answer, Some("x"), now).unwrap();
             assert_eq!(token.expires, Some(now + Duration::from_secs(3600)));
             assert_eq!(token.scope.as_deref(), Some("x"));
-            assert_eq!(token.age(now), Age::Fresh);
-            assert_eq!(token.age(now + Duration::from_secs(3580)), Age::Old);
+            assert_eq!(token.age(now, SKEW), Age::Fresh);
+            assert_eq!(token.age(now + Duration::from_secs(3580), SKEW), Age::Old);
         }
         for expires_in in [json!(null), json!(-5), json!(0), json!("soon"), json!(1e300)] {
             let answer = json!({"access_token": "a", "expires_in": expires_in, "scope": "y"});
             let token = Token::read(&answer, Some("x"), now).unwrap();
             assert_eq!(token.scope.as_deref(), Some("y"));
-            assert_eq!(token.age(now), Age::Fresh);
+            assert_eq!(token.age(now, SKEW), Age::Fresh);
         }
         assert_eq!(Token::read(&json!({"access_token": ""}), None, now), None);
         assert_eq!(Token::read(&json!("<html>"), None, now), None);
@@ -158,16 +160,16 @@ mod tests {
         for (lifetime, ageing, old) in [(20, 5, 10), (2, 0, 1), (60, 15, 30), (3600, 3540, 3570)] {
             let answer = json!({"access_token": "a", "expires_in": lifetime});
             let token = Token::read(&answer, None, now).unwrap();
-            let age = |seconds| token.age(now + Duration::from_millis(seconds * 1000 + 600));
+            let age = |seconds| token.age(now + Duration::from_millis(seconds * 1000 + 600), SKEW);
             assert_eq!(age(old), Age::Old, "{lifetime}");
             assert_eq!(age(old - 1), Age::Ageing, "{lifetime}");
             if ageing > 0 {
                 assert_eq!(age(ageing - 1), Age::Fresh, "{lifetime}");
             }
-            assert_ne!(token.age(now), Age::Old, "{lifetime}");
+            assert_ne!(token.age(now, SKEW), Age::Old, "{lifetime}");
             let again = Token::from(Stored::from(&token));
-            assert_eq!(again.age(now + Duration::from_secs(old + 1)), Age::Old);
-            assert_ne!(again.age(now), Age::Old);
+            assert_eq!(again.age(now + Duration::from_secs(old + 1), SKEW), Age::Old);
+            assert_ne!(again.age(now, SKEW), Age::Old);
         }
     }
 

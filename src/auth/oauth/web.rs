@@ -25,21 +25,23 @@ pub(super) struct Web {
     options: Options,
     /// Made when the first question is asked: most servers want no login.
     client: OnceLock<HttpClient>,
-    /// For the MCP server alone, whose address the user has named.
+    /// For addresses that the user has named: that of the MCP server, and what was given.
     door: OnceLock<HttpClient>,
     /// How near the MCP server is: whatever it names must not be nearer.
     near: Arc<AtomicU8>,
+    /// What the user has named, which may lie anywhere.
+    given: Option<Url>,
 }
 
 /// A body as a form has it.
 pub(super) type Form = Vec<(&'static str, String)>;
 
 impl Web {
-    /// For what `server` names.
-    pub(super) fn new(options: Options, server: &Url) -> Self {
+    /// For what `server` names, and for what was `given`.
+    pub(super) fn new(options: Options, server: &Url, given: Option<Url>) -> Self {
         let near = Arc::new(AtomicU8::new(address::reach(server) as u8));
         let (client, door) = (OnceLock::new(), OnceLock::new());
-        Self { options, client, door, near }
+        Self { options, client, door, near, given }
     }
 
     /// How near the MCP server is, as far as that is known.
@@ -63,6 +65,7 @@ impl Web {
         })
     }
 
+    /// Goes where the user has said, wherever that is.
     fn door(&self) -> &HttpClient {
         self.door.get_or_init(|| HttpClient::new(&self.options))
     }
@@ -106,15 +109,19 @@ impl Web {
         Ok((response.status(), response.headers().clone()))
     }
 
-    /// Posts a form; `basic` are credentials for the header.
+    /// Posts a form, with `more` fields behind it; `basic` are credentials for the header.
     pub(super) async fn form(
         &self,
         url: &Url,
         form: &Form,
+        more: &[(String, String)],
         basic: Option<HeaderValue>,
     ) -> Result<(StatusCode, Value), Error> {
-        let coded =
-            url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        // In one expression: it cannot be kept over an await.
+        let coded = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(form)
+            .extend_pairs(more)
+            .finish();
         let mut headers = HeaderMap::new();
         let media = HeaderValue::from_static("application/x-www-form-urlencoded");
         headers.insert(CONTENT_TYPE, media);
@@ -160,7 +167,9 @@ impl Web {
         let progress = Progress::default();
         let call = Call { method, endpoint, headers, body, urgent: false, progress };
         let asking = async {
-            let response = Content::of(self.client().send(&call).await?, url)?;
+            let is_given = self.given.as_ref() == Some(url);
+            let client = if is_given { self.door() } else { self.client() };
+            let response = Content::of(client.send(&call).await?, url)?;
             if media::of(response.headers()) == media::Media::EventStream {
                 // It has no end that could be waited for.
                 let message = format!("{} answers with a stream of events", shown(url));
@@ -178,11 +187,22 @@ impl Web {
             Ok((parts.status, collected.freeze()))
         };
         match tokio::time::timeout(limits::LOGIN_QUESTION, asking).await {
-            // Whatever is wrong with them, the MCP server is there.
-            Ok(answer) => answer.map_err(|e| Error { kind: Kind::Login, ..e.not_delivered() }),
+            Ok(answer) => answer.map_err(of_login),
             Err(_) => Err(late(url)),
         }
     }
+}
+
+/// Whatever is wrong with them, the MCP server is there, and its URL is right.
+fn of_login(error: Error) -> Error {
+    let error = match error.kind {
+        Kind::Redirect => error.hint(
+            "What belongs to a login is not sent on. Ask who runs the authorization server for the \
+             right address, or give that of the token endpoint with --oauth-token-url",
+        ),
+        _ => error,
+    };
+    Error { kind: Kind::Login, ..error.not_delivered() }
 }
 
 fn late(url: &Url) -> Error {
@@ -204,10 +224,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = Url::parse("https://mcp.example.com/mcp").unwrap();
-        let web = Web::new(Options::default(), &server);
+        let web = Web::new(Options::default(), &server, None);
         // A name as good as any that a name server resolves to this address.
         let place = Url::parse(&format!("http://localhost:{port}/token")).unwrap();
-        let error = web.form(&place, &Vec::new(), None).await.unwrap_err();
+        let error = web.form(&place, &Vec::new(), &[], None).await.unwrap_err();
         assert_eq!(error.kind, Kind::Login);
         assert!(error.message.contains("private network"), "{error}");
         assert!(web.document::<Value>(&place).await.is_none());
@@ -215,7 +235,22 @@ mod tests {
         assert!(tokio::time::timeout(silence, listener.accept()).await.is_err(), "nobody came");
         // A server of this machine may send us there, also if only its address shows where it is.
         web.is_near(address::of_address(IpAddr::V4(Ipv4Addr::LOCALHOST)));
-        let asking = tokio::spawn(async move { web.form(&place, &Vec::new(), None).await.is_ok() });
+        let asking =
+            tokio::spawn(async move { web.form(&place, &Vec::new(), &[], None).await.is_ok() });
+        assert!(listener.accept().await.is_ok());
+        asking.abort();
+    }
+
+    #[tokio::test]
+    async fn what_the_user_has_given_may_lie_anywhere() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let place = format!("http://localhost:{}/token", listener.local_addr().unwrap().port());
+        let place = Url::parse(&place).unwrap();
+        let server = Url::parse("https://mcp.example.com/mcp").unwrap();
+        let web = Web::new(Options::default(), &server, Some(place.clone()));
+        let other = place.join("/other").unwrap();
+        assert!(web.form(&other, &Vec::new(), &[], None).await.is_err(), "only this");
+        let asking = tokio::spawn(async move { web.form(&place, &Vec::new(), &[], None).await });
         assert!(listener.accept().await.is_ok());
         asking.abort();
     }
@@ -226,7 +261,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = Url::parse(&format!("http://127.0.0.1:{port}/mcp")).unwrap();
-        let web = Web::new(Options::default(), &server);
+        let web = Web::new(Options::default(), &server, None);
         web.is_near(Reach::Public);
         let answering = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();

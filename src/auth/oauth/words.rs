@@ -17,6 +17,7 @@ pub(super) fn said(text: &str) -> String {
 pub(super) fn refused(what: &str, status: StatusCode, answer: &Value) -> Error {
     let text = answer["error_description"]
         .as_str()
+        .filter(|said| !said.is_empty())
         .or_else(|| answer["error"].as_str())
         // What comes with a success may be a token, in a form that nobody expects.
         .or_else(|| answer.as_str().filter(|_| !status.is_success()))

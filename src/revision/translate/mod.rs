@@ -11,6 +11,7 @@ use crate::message::Message;
 
 pub(crate) mod legacy_client;
 mod memory;
+pub(crate) mod modern_client;
 
 pub use memory::Memory;
 

@@ -263,7 +263,8 @@ impl Exchange {
             return (message, false);
         }
         // C22: to a legacy server the question itself is an error.
-        if *is_error && self.is("server/discover") && !is_modern_refusal(&message) {
+        let is_ours = || peek::bridge_error(&message).is_some();
+        if *is_error && self.is("server/discover") && !is_modern_refusal(&message) && !is_ours() {
             return (reply::method_not_found(own, "server/discover"), true);
         }
         if is_exact { (message, true) } else { (edit::with_id(&message, own), true) }

@@ -64,10 +64,15 @@ impl Exchange {
         if self.is("server/discover") && refusal.status().is_client_error() {
             // C22: whoever refuses the question is a legacy server.
             let modern = in_band.filter(is_modern_refusal);
-            let answer = modern.map_or_else(
-                || reply::method_not_found(&id, "server/discover"),
-                |answer| edit::with_id(&answer, &id),
-            );
+            let answer = match modern {
+                Some(answer) => edit::with_id(&answer, &id),
+                // These say nothing about what it speaks.
+                None if matches!(refusal.status().as_u16(), 401 | 403 | 408 | 429) => {
+                    let error = self.context.scrubbed(refusal.error().not_delivered());
+                    reply::method_not_found_because(&id, "server/discover", &error)
+                }
+                None => reply::method_not_found(&id, "server/discover"),
+            };
             self.deliver(answer).await;
             return Ok(());
         }

@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
+use super::devices::{DEVICE, Devices};
 use super::provider::{Manners, place};
 use super::{Reply, Request};
 
@@ -56,6 +57,7 @@ struct Known {
     access: HashMap<String, String>,
     /// The same for refresh tokens; one that was used is gone.
     refresh: HashMap<String, String>,
+    devices: Devices,
     issued: usize,
     /// Refresh tokens that came a second time.
     replayed: usize,
@@ -130,6 +132,8 @@ impl Desk {
             ("GET", "/authorize") => Some(self.authorize(&Form::of_query(r))),
             ("POST", "/token") => Some(self.token(r)),
             ("POST", "/revoke") => Some(self.revoke(&Form::of(r))),
+            ("POST", "/device_authorization") => Some(self.device(r)),
+            ("GET", "/device") => Some(self.enter(&Form::of_query(r))),
             _ => self.guard(r),
         }
     }
@@ -149,6 +153,7 @@ impl Desk {
             "token_endpoint": at("/token"),
             "registration_endpoint": at("/register"),
             "revocation_endpoint": at("/revoke"),
+            "device_authorization_endpoint": at("/device_authorization"),
             "code_challenge_methods_supported": ["S256"],
             "token_endpoint_auth_methods_supported": [self.manners.proof],
             "authorization_response_iss_parameter_supported": true,
@@ -226,10 +231,14 @@ impl Desk {
                 scope
             }
             "client_credentials" => form.get("scope").to_owned(),
+            DEVICE => match known.devices.redeem(form.get("device_code"), &client) {
+                Ok(scope) => scope,
+                Err(reply) => return *reply,
+            },
             _ => return refusal(400, "unsupported_grant_type", "?"),
         };
         let brings_refresh = match form.get("grant_type") {
-            "authorization_code" => self.manners.gives_refresh,
+            "authorization_code" | DEVICE => self.manners.gives_refresh,
             "refresh_token" => self.manners.rotates,
             _ => false,
         };
@@ -280,6 +289,25 @@ impl Desk {
             _ => secret == *expected,
         };
         is_proven.then_some(id)
+    }
+
+    fn device(&self, r: &Request) -> Reply {
+        let form = Form::of(r);
+        let Some(client) = self.client(r, &form) else {
+            return refusal(401, "invalid_client", "this client is not known");
+        };
+        let page = format!("{}/device", self.provider.get().unwrap());
+        let mut answer = self.known().devices.begin(client, form.get("scope"), &page);
+        (self.manners.edit_device)(&mut answer, self.origin());
+        Reply::json(answer.to_string())
+    }
+
+    /// A person enters a code.
+    fn enter(&self, asked: &Form) -> Reply {
+        match self.known().devices.enter(asked.get("user_code"), asked.get("answer")) {
+            true => Reply::status(200, "text/html", "<p>done"),
+            false => Reply::status(404, "text/html", "<p>no such code"),
+        }
     }
 
     fn revoke(&self, form: &Form) -> Reply {

@@ -4,6 +4,7 @@
 pub(crate) mod certificates;
 pub(crate) mod chance;
 pub(crate) mod desk;
+pub(crate) mod devices;
 pub(crate) mod http2;
 pub(crate) mod hub;
 pub(crate) mod ledger;

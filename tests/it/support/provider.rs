@@ -30,6 +30,8 @@ pub(crate) struct Manners {
     pub(crate) edit_resource: Edit,
     pub(crate) edit_metadata: Edit,
     pub(crate) edit_token: Edit,
+    /// The codes for a login on another device.
+    pub(crate) edit_device: Edit,
     /// How clients prove who they are.
     pub(crate) proof: &'static str,
     /// A client that was registered by hand, and its secret.
@@ -57,6 +59,7 @@ impl Default for Manners {
             edit_resource: |_, _| (),
             edit_metadata: |_, _| (),
             edit_token: |_, _| (),
+            edit_device: |_, _| (),
             proof: "none",
             known: None,
             lifetimes: (json!(3600), json!(3600)),
@@ -199,6 +202,13 @@ impl Provider {
         let env = self.env();
         let env: Vec<(&str, &str)> = env.iter().map(|(n, v)| (*n, v.as_str())).collect();
         run(&args, &env, "").await
+    }
+
+    /// A person opens the page for codes, enters the first one, and says this.
+    pub(crate) async fn enter_code(&self, answer: &str) {
+        let page = format!("{}/device?user_code=WDJB-1&answer={answer}", self.desk.issuer());
+        let curl = tokio::process::Command::new("curl").args(["-sf", &page]).output().await;
+        assert!(curl.unwrap().status.success());
     }
 
     /// All requests for `path`, by whomever they were received.

@@ -188,6 +188,12 @@ impl Server {
         seen.requests.into_iter().find(|r| r.what() == what).expect("it was just there")
     }
 
+    /// Waits until the client has answered something that this server has asked.
+    pub(crate) async fn until_answer(&self) {
+        let answered = |seen: &Seen| seen.requests.iter().any(|r| !r.json()["result"].is_null());
+        self.until("an answer", answered).await;
+    }
+
     /// Waits until so many requests `what` have come.
     pub(crate) async fn saw_count(&self, what: &str, count: usize) {
         let enough =
@@ -306,6 +312,13 @@ pub(crate) fn polite(request: &Request) -> Reply {
     }
     let id = request.id();
     match &*request.what() {
+        // Modern requests have this header; they are served as well.
+        what if request.header("mcp-method").is_some() => {
+            let answer = format!(
+                r#"{{"resultType":"complete","supportedVersions":["2026-07-28"],"did":"{what}"}}"#
+            );
+            Reply::json(result(id, &answer))
+        }
         "initialize" => {
             let version = json["params"]["protocolVersion"].as_str().unwrap_or("2025-06-18");
             let answer = format!(

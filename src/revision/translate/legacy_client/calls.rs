@@ -120,13 +120,14 @@ impl Translation {
 
     /// It is kept here, and goes with every request from now on.
     fn set_level(&mut self, request: &Message, out: &mut Steps) {
+        let Some(id) = request.id() else { return };
         let level = parameter(request, "level").filter(|level| LEVELS.contains(&level.as_str()));
         let answer = match level {
             Some(level) => {
                 self.envelope.level = Some(format!("\"{level}\""));
-                reply::raw_result(request.id(), "{}")
+                reply::raw_result(Some(id), "{}")
             }
-            None => reply::invalid_params(request.id(), "Unknown log level"),
+            None => reply::refusal(id, -32602, "Unknown log level"),
         };
         out.push_back(Step::ToClient(answer));
     }

@@ -178,7 +178,7 @@ impl Translation {
             return out.push_back(Step::ToClient(reply::method_not_found(id, method)));
         }
         let Some(uri) = parameter(request, "uri") else {
-            let answer = reply::invalid_params(Some(id), "The parameter uri is missing");
+            let answer = reply::refusal(id, -32602, "The parameter uri is missing");
             return out.push_back(Step::ToClient(answer));
         };
         let changes = match &**method {

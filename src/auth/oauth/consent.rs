@@ -1,0 +1,210 @@
+//! A person's consent, by way of a browser that comes back with a code.
+
+use std::sync::atomic::Ordering;
+
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tracing::debug;
+use url::Url;
+
+use super::discovery::Authority;
+use super::grant::Refusal;
+use super::identity::{self, Identity, Purpose};
+use super::kept::Kept;
+use super::loopback::{Callback, Loopback};
+use super::store::PageNote;
+use super::token::Token;
+use super::{OAuth, Over, Prompt, pkce, said};
+use crate::error::{Error, Kind};
+use crate::secret::shown;
+
+impl OAuth {
+    /// Sends a person to a page, and takes what the browser brings back.
+    pub(super) async fn by_code(
+        &self,
+        authority: &Authority,
+        kept: &Kept,
+        endpoint: &Url,
+        scope: Option<&str>,
+    ) -> Result<(Identity, Token), Error> {
+        authority.metadata.check_pkce()?;
+        let (loopback, identity) = self.introduce(authority, kept).await?;
+        let redirect = loopback.redirect();
+        // Read by one alone: a second would miss a line that the first takes away.
+        let mut lines = self.settings.paste.as_ref().map(|paste| (paste.lines)());
+        let way = (&loopback, &mut lines);
+        let mut consent = self.consent(authority, &identity, way, scope).await?;
+        if self.resource(authority).is_some() && consent.callback.rejects_resource() {
+            debug!("the provider does not want to know what the token is for: asked without it");
+            self.refuses_resource.store(true, Ordering::Relaxed);
+            let way = (&loopback, &mut lines);
+            consent = self.consent(authority, &identity, way, scope).await?;
+        }
+        let (code, verifier) = (self.code(consent.callback)?, consent.verifier);
+        let request =
+            self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
+        let form = vec![
+            ("grant_type", "authorization_code".to_owned()),
+            ("code", code),
+            ("redirect_uri", redirect),
+            ("code_verifier", verifier),
+        ];
+        match request.send(form).await {
+            Ok(token) => Ok((identity, token)),
+            Err(Refusal::Client(error)) => {
+                self.forget_client(&identity.id);
+                Err(error)
+            }
+            Err(refusal) => Err(refusal.into_error()),
+        }
+    }
+
+    /// Asks a person, and tells other processes of it, until the result is dropped.
+    pub(super) fn show(&self, prompt: &Prompt) -> Shown<'_> {
+        (self.settings.show)(prompt);
+        self.state(|state| state.was_shown = true);
+        let text = prompt.to_string();
+        Shown { _note: self.store.note_page(&text), _over: self.pending_at(&text) }
+    }
+
+    /// Asks a person, and waits for the answer that the browser brings back.
+    async fn consent(
+        &self,
+        authority: &Authority,
+        identity: &Identity,
+        (loopback, lines): (&Loopback, &mut Option<mpsc::Receiver<String>>),
+        scope: Option<&str>,
+    ) -> Result<Consent, Error> {
+        let (state, verifier) = (pkce::random()?, pkce::random()?);
+        let proof = (&*state, &*pkce::challenge(&verifier));
+        let page = self.page(authority, identity, &loopback.redirect(), scope, proof)?;
+        let _shown = self.show(&Prompt::Browser(page));
+        let coming_back = async {
+            match (&self.settings.paste, lines) {
+                (Some(paste), Some(lines)) => paste.wait(lines, loopback, &state).await,
+                _ => Ok(loopback.wait(&state).await),
+            }
+        };
+        let Ok(callback) = timeout(self.settings.login_wait, coming_back).await else {
+            let message = format!("Nobody has logged in to {} in time", shown(&self.server));
+            return Err(Error::new(Kind::Login, message).not_delivered());
+        };
+        let callback = callback?;
+        check_origin(authority, &callback)?;
+        Ok(Consent { callback, verifier })
+    }
+
+    /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
+    /// many a provider compares redirect addresses to the letter.
+    async fn introduce(
+        &self,
+        authority: &Authority,
+        kept: &Kept,
+    ) -> Result<(Loopback, Identity), Error> {
+        let (settings, metadata) = (&self.settings, &authority.metadata);
+        let wanted = settings.callback_port;
+        if let Some(identity) = identity::configured(settings, metadata) {
+            return Ok((self.listen(wanted).await?, identity));
+        }
+        let registered = kept.identity.as_ref();
+        let fits = |identity: &&Identity| {
+            wanted.is_none() || identity.port.is_none() || identity.port == wanted
+        };
+        let registered = registered.filter(|identity| identity.only.is_none());
+        if let Some(identity) = registered.filter(fits) {
+            match self.listen(wanted.or(identity.port)).await {
+                Ok(loopback) => return Ok((loopback, identity.clone())),
+                Err(error) if wanted.is_some() => return Err(error),
+                Err(error) => debug!("the client has to be registered anew: {error}"),
+            }
+        }
+        let loopback = self.listen(wanted).await?;
+        let redirect = loopback.redirect();
+        let purpose = Purpose::Redirect(&redirect);
+        let identity =
+            identity::choose(settings, metadata, &self.web, &self.server, purpose).await?;
+        Ok((loopback, identity))
+    }
+
+    async fn listen(&self, port: Option<u16>) -> Result<Loopback, Error> {
+        Ok(Loopback::open(port).await?.known_as(&self.settings.callback))
+    }
+
+    /// The page for the person.
+    fn page(
+        &self,
+        authority: &Authority,
+        identity: &Identity,
+        redirect: &str,
+        scope: Option<&str>,
+        (state, challenge): (&str, &str),
+    ) -> Result<Url, Error> {
+        let given = &self.settings.given;
+        let place = &authority.metadata.authorization_endpoint;
+        let mut page = self.endpoint(place, &given.authorization_url, "a login")?;
+        let is_free = |name: &str| !given.page_params.iter().any(|(given, _)| given == name);
+        {
+            let mut query = page.query_pairs_mut();
+            query
+                .append_pair("response_type", "code")
+                .append_pair("client_id", &identity.id)
+                .append_pair("redirect_uri", redirect)
+                .append_pair("state", state)
+                .append_pair("code_challenge", challenge)
+                .append_pair("code_challenge_method", "S256");
+            if let Some(scope) = scope.filter(|_| is_free("scope")) {
+                query.append_pair("scope", scope);
+            }
+            let wants_offline = |scope: &str| scope.split(' ').any(|s| s == "offline_access");
+            if scope.is_some_and(wants_offline) && is_free("prompt") {
+                // OpenID wants it for a refresh token.
+                query.append_pair("prompt", "consent");
+            }
+            if let Some(resource) = self.resource(authority).filter(|_| is_free("resource")) {
+                query.append_pair("resource", resource);
+            }
+            query.extend_pairs(&given.page_params);
+        }
+        Ok(page)
+    }
+
+    fn code(&self, callback: Callback) -> Result<String, Error> {
+        if let Some(error) = callback.error {
+            let said = said(&callback.description.unwrap_or(error));
+            let message = format!("The login to {} was refused: {said}", shown(&self.server));
+            return Err(Error::new(Kind::Login, message).not_delivered());
+        }
+        callback.code.ok_or_else(|| {
+            Error::new(Kind::Login, "The login brought no code back").not_delivered()
+        })
+    }
+}
+
+/// A person is being asked.
+pub(super) struct Shown<'a> {
+    _note: PageNote,
+    _over: Over<'a>,
+}
+
+/// What a person has agreed to.
+struct Consent {
+    callback: Callback,
+    /// Proves that whoever has the code has asked for it.
+    verifier: String,
+}
+
+/// The browser must come from where we sent it (RFC 9207).
+fn check_origin(authority: &Authority, callback: &Callback) -> Result<(), Error> {
+    let expected = authority.metadata.issuer.as_deref().unwrap_or(&authority.issuer);
+    let is_promised = authority.metadata.authorization_response_iss_parameter_supported;
+    let is_wrong = match &callback.issuer {
+        Some(issuer) => issuer != expected,
+        None => is_promised,
+    };
+    if is_wrong {
+        let message =
+            "The answer to the login does not come from the authorization server that was asked";
+        return Err(Error::new(Kind::Login, message).not_delivered());
+    }
+    Ok(())
+}

@@ -1,0 +1,233 @@
+//! Logins on another device (RFC 8628): a code for the person, and patience until it was entered.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+use tracing::debug;
+use url::Url;
+
+use super::discovery::Authority;
+use super::grant::TokenRequest;
+use super::identity::{self, Identity, Only, Purpose};
+use super::kept::Kept;
+use super::token::Token;
+use super::web::Form;
+use super::{OAuth, Prompt, address, refused};
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::secret::shown;
+
+/// The name of this grant.
+pub(super) const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:device_code";
+
+/// What the provider gives out for one login.
+#[derive(Debug, PartialEq, Eq)]
+struct Ticket {
+    device_code: String,
+    prompt: Prompt,
+    lifetime: Duration,
+    interval: Duration,
+}
+
+/// What comes of one question whether the person has entered the code.
+#[derive(Debug)]
+enum Step {
+    /// Not yet.
+    Wait,
+    /// Not yet, and we ask too often.
+    Slower,
+    /// The answer is final, whatever it is.
+    Settled,
+}
+
+impl OAuth {
+    /// Has a person enter a code somewhere.
+    pub(super) async fn by_device(
+        &self,
+        authority: &Authority,
+        kept: &Kept,
+        endpoint: &Url,
+        scope: Option<&str>,
+    ) -> Result<(Identity, Token), Error> {
+        let place = self.device_place(authority)?;
+        let identity = self.introduce_device(authority, kept).await?;
+        let resource = self.resource(authority);
+        let request = self.request(&place, &identity, &authority.issuer, resource, scope);
+        let form = scope.map(|scope| ("scope", scope.to_owned())).into_iter().collect();
+        let (status, answer) = request.ask(&form).await?;
+        let ticket = match self.ticket(status, &answer) {
+            Err(error) if is_unknown_client(&answer) => {
+                self.forget_client(&identity.id);
+                return Err(error);
+            }
+            ticket => ticket?,
+        };
+        let _shown = self.show(&ticket.prompt);
+        let request = TokenRequest { endpoint, ..request };
+        let token = self.poll(&request, &ticket).await?;
+        Ok((identity, token))
+    }
+
+    fn device_place(&self, authority: &Authority) -> Result<Url, Error> {
+        let Some(text) = &authority.metadata.device_authorization_endpoint else {
+            let message = format!(
+                "The authorization server of {} offers no logins on another device",
+                shown(&self.server)
+            );
+            let hint =
+                "Leave --oauth-grant out, or use 'mcp-span login --paste' where there is no screen";
+            return Err(Error::new(Kind::Login, message).hint(hint).not_delivered());
+        };
+        address::checked(text, "logins on another device", &self.server)
+    }
+
+    /// Who we are. A client that was registered with a redirect address may not do this.
+    async fn introduce_device(
+        &self,
+        authority: &Authority,
+        kept: &Kept,
+    ) -> Result<Identity, Error> {
+        let (settings, metadata) = (&self.settings, &authority.metadata);
+        if let Some(identity) = identity::configured(settings, metadata) {
+            return Ok(identity);
+        }
+        let registered = kept.identity.clone();
+        let registered = registered.filter(|identity| identity.only == Some(Only::Devices));
+        match registered {
+            Some(identity) => Ok(identity),
+            None => {
+                let purpose = Purpose::Devices;
+                identity::choose(settings, metadata, &self.web, &self.server, purpose).await
+            }
+        }
+    }
+
+    fn ticket(&self, status: StatusCode, answer: &Value) -> Result<Ticket, Error> {
+        if !status.is_success() {
+            return Err(refused("The request for a device code", status, answer));
+        }
+        let wrong = |what: &str| {
+            let message = format!("The answer to the request for a device code {what}");
+            Error::new(Kind::Login, message).not_delivered()
+        };
+        let text = |name: &str| answer[name].as_str().filter(|text| !text.is_empty());
+        let (Some(device_code), Some(code)) = (text("device_code"), text("user_code")) else {
+            return Err(wrong("has no code in it"));
+        };
+        // It goes to a terminal, and to a model as well.
+        let is_typed = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
+        if !code.chars().all(is_typed) || code.chars().count() > limits::USER_CODE {
+            return Err(wrong("has a code that nobody can type"));
+        }
+        // An early draft had the other name, and Google still has.
+        let page = text("verification_uri").or_else(|| text("verification_url"));
+        let page = page.ok_or_else(|| wrong("does not say where to enter the code"))?;
+        let checked = |page: &str| address::checked(page, "a login", &self.server);
+        let filled_in = text("verification_uri_complete").map(checked).transpose()?;
+        let seconds = |name: &str, default: Duration| match answer[name].as_f64() {
+            Some(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or(default),
+            None => default,
+        };
+        Ok(Ticket {
+            device_code: device_code.to_owned(),
+            prompt: Prompt::Device { page: checked(page)?, filled_in, code: code.to_owned() },
+            lifetime: seconds("expires_in", limits::LOGIN_WAIT),
+            interval: seconds("interval", limits::DEVICE_POLL).max(limits::DEVICE_POLL_LEAST),
+        })
+    }
+
+    /// The usual ends in words of our own, with those of the provider behind them.
+    fn explained(&self, answer: &Value, error: Error) -> Error {
+        let message = match answer["error"].as_str() {
+            Some("access_denied") => format!("The login to {} was refused", shown(&self.server)),
+            Some("expired_token") => "The code has expired before it was entered".to_owned(),
+            _ => return error,
+        };
+        Error::new(Kind::Login, message).because(error).not_delivered()
+    }
+
+    async fn poll(&self, request: &TokenRequest<'_>, ticket: &Ticket) -> Result<Token, Error> {
+        let form: Form = vec![
+            ("grant_type", GRANT_TYPE.to_owned()),
+            ("device_code", ticket.device_code.clone()),
+        ];
+        let end = Instant::now() + ticket.lifetime.min(self.settings.login_wait);
+        let mut interval = ticket.interval;
+        let mut trouble = None;
+        loop {
+            let next = Instant::now() + interval;
+            sleep_until(next.min(end)).await;
+            if next >= end {
+                let message = format!("Nobody has logged in to {} in time", shown(&self.server));
+                let error = Error::new(Kind::Login, message).not_delivered();
+                return Err(trouble.into_iter().fold(error, Error::because));
+            }
+            // A server that is away for a while is asked again; the person cannot know.
+            let (status, answer) = match request.ask(&form).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    debug!("the token endpoint could not be asked: {error}");
+                    trouble = Some(error);
+                    continue;
+                }
+            };
+            match step(status, &answer) {
+                Step::Wait => trouble = status.is_server_error().then(|| said(status, &answer)),
+                Step::Slower => interval += limits::DEVICE_SLOW_DOWN,
+                Step::Settled => {
+                    let refusal = match request.read(status, &answer) {
+                        Ok(token) => return Ok(token),
+                        Err(refusal) => self.explained(&answer, refusal.into_error()),
+                    };
+                    if is_unknown_client(&answer) {
+                        self.forget_client(&request.identity.id);
+                    }
+                    return Err(refusal);
+                }
+            }
+        }
+    }
+}
+
+fn said(status: StatusCode, answer: &Value) -> Error {
+    refused("The request for a token", status, answer)
+}
+
+fn is_unknown_client(answer: &Value) -> bool {
+    matches!(answer["error"].as_str(), Some("invalid_client" | "unauthorized_client"))
+}
+
+fn step(status: StatusCode, answer: &Value) -> Step {
+    match answer["error"].as_str() {
+        Some("authorization_pending") => Step::Wait,
+        Some("slow_down") => Step::Slower,
+        _ if status == StatusCode::TOO_MANY_REQUESTS => Step::Slower,
+        _ if status.is_server_error() => Step::Wait,
+        _ => Step::Settled,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_may_change_is_asked_for_again() {
+        let of = |status: u16, answer: Value| {
+            let step = step(StatusCode::from_u16(status).unwrap(), &answer);
+            format!("{step:?}")
+        };
+        assert_eq!(of(400, json!({"error": "authorization_pending"})), "Wait");
+        assert_eq!(of(500, json!("<html>")), "Wait");
+        assert_eq!(of(400, json!({"error": "slow_down"})), "Slower");
+        assert_eq!(of(429, json!({})), "Slower");
+        for answer in [json!({"error": "access_denied"}), json!({"error": "expired_token"})] {
+            assert_eq!(of(400, answer), "Settled");
+        }
+        assert_eq!(of(200, json!({"access_token": "a"})), "Settled");
+    }
+}

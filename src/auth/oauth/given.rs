@@ -1,0 +1,261 @@
+//! What the user has given in place of what is otherwise found out or asked for.
+
+use tokio::time::timeout;
+use tracing::{debug, warn};
+use url::Url;
+
+use super::challenge::Challenge;
+use super::discovery::{self, Authority};
+use super::grant::Refusal;
+use super::identity::{self, Identity};
+use super::kept::Kept;
+use super::metadata::Issuer;
+use super::token::Token;
+use super::{Grant, OAuth};
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::secret::{Secret, shown};
+
+/// Addresses, tokens and parameters that need not be found.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// Where tokens are had.
+    pub token_url: Option<Url>,
+    /// Where a person logs in.
+    pub authorization_url: Option<Url>,
+    /// Nobody is asked who gives out tokens.
+    pub no_discovery: bool,
+    /// Brings a token before anybody is asked.
+    pub refresh_token: Option<Secret>,
+    /// So does this, once.
+    pub code: Option<OneShot>,
+    /// What tokens are for, in place of what the server says.
+    pub resource: Option<String>,
+    /// The same in the words of some providers, for logins as a client.
+    pub audience: Option<String>,
+    /// Sent along to the token endpoint.
+    pub token_params: Vec<(String, String)>,
+    /// Sent along in the address of the login page.
+    pub page_params: Vec<(String, String)>,
+    /// How the client's secret is sent.
+    pub style: Option<Style>,
+    /// Nobody is asked to log in.
+    pub no_person: bool,
+}
+
+/// A code that somebody has come by, with what it was asked for with.
+#[derive(Clone, Debug)]
+pub struct OneShot {
+    /// The code.
+    pub code: Secret,
+    /// The verifier of its challenge, if it had one.
+    pub verifier: Option<Secret>,
+    /// The redirect address, if it had one.
+    pub redirect: Option<String>,
+}
+
+/// Where a client's secret stands in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// In the header.
+    Basic,
+    /// In the form.
+    Post,
+}
+
+impl Given {
+    /// The authority that needs no looking for: all of it is given, or nobody is to be asked.
+    /// `needs_page`: a person has to be sent somewhere.
+    pub(super) fn authority(&self, needs_page: bool) -> Option<Authority> {
+        let token_url = self.token_url.as_ref()?;
+        let is_whole = self.authorization_url.is_some() || !needs_page;
+        if !is_whole && !self.no_discovery {
+            return None;
+        }
+        let metadata = Issuer {
+            code_challenge_methods_supported: Some(vec!["S256".to_owned()]),
+            ..Issuer::default()
+        };
+        let issuer = token_url.origin().ascii_serialization();
+        let (resource, scopes) = (None, None);
+        let mut authority = Authority { metadata, issuer, resource, scopes, is_guess: false };
+        self.amend(&mut authority);
+        Some(authority)
+    }
+
+    /// What is given counts, whatever was found.
+    pub(super) fn amend(&self, authority: &mut Authority) {
+        let metadata = &mut authority.metadata;
+        if let Some(url) = &self.token_url {
+            metadata.token_endpoint = Some(url.to_string());
+        }
+        if let Some(url) = &self.authorization_url {
+            metadata.authorization_endpoint = Some(url.to_string());
+        }
+        if let Some(resource) = &self.resource {
+            authority.resource = Some(resource.clone());
+        }
+    }
+}
+
+impl OAuth {
+    /// Who gives out tokens: given, or found.
+    pub(super) async fn authority(
+        &self,
+        challenge: Option<&Challenge>,
+        known: Option<&str>,
+    ) -> Result<Option<Authority>, Error> {
+        let given = &self.settings.given;
+        if let Some(authority) = given.authority(self.settings.grant != Grant::ClientCredentials) {
+            return Ok(Some(authority));
+        }
+        let finding = discovery::find(&self.web, &self.server, challenge, known);
+        let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
+            let message =
+                format!("{} does not say in time who gives out tokens", shown(&self.server));
+            Err(Error::new(Kind::Login, message).not_delivered())
+        });
+        // Where nothing is found, what is given may be enough.
+        let found = match (found, given.authority(false)) {
+            (Ok(Some(found)), _) => Some(found),
+            (_, Some(given)) => Some(given),
+            (found, None) => found?,
+        };
+        Ok(found.map(|mut authority| {
+            given.amend(&mut authority);
+            authority
+        }))
+    }
+
+    /// An endpoint: the one that the user gives is the user's to choose, any other is checked.
+    pub(super) fn endpoint(
+        &self,
+        found: &Option<String>,
+        given: &Option<Url>,
+        what: &str,
+    ) -> Result<Url, Error> {
+        match given {
+            Some(given) => Ok(given.clone()),
+            None => Issuer::endpoint(found.as_ref(), what, &self.server),
+        }
+    }
+
+    /// A token by what was given, if that is still good for anything.
+    pub(super) async fn by_what_was_given(
+        &self,
+        authority: &Authority,
+        kept: &Kept,
+        endpoint: &Url,
+        scope: Option<&str>,
+    ) -> Result<Option<(Identity, Token)>, Error> {
+        let given = &self.settings.given;
+        let refresh = given.refresh_token.as_ref().filter(|_| !self.spent().refresh_token);
+        let code = given.code.as_ref().filter(|_| !self.spent().code);
+        if refresh.is_none() && code.is_none() {
+            return Ok(None);
+        }
+        let configured = identity::configured(&self.settings, &authority.metadata);
+        let Some(identity) = configured.or_else(|| kept.identity.clone()) else {
+            let message = "A refresh token or a code is good for nothing without its client";
+            let hint = "Give the client's id with --oauth-client-id";
+            return Err(Error::new(Kind::Login, message).hint(hint).not_delivered());
+        };
+        let resource = self.resource(authority);
+        let request = self.request(endpoint, &identity, &authority.issuer, resource, scope);
+        let mut forms = Vec::new();
+        if let Some(refresh) = refresh {
+            let form = vec![
+                ("grant_type", "refresh_token".to_owned()),
+                ("refresh_token", refresh.reveal().to_owned()),
+            ];
+            forms.push(("refresh token", form));
+        }
+        forms.extend(code.map(|code| ("code", code.form())));
+        for (what, form) in forms {
+            // Who uses a code twice is taken for a thief; a refresh token may still be good later.
+            self.state(|state| state.spent.code |= what == "code");
+            match request.send(form).await {
+                Ok(token) => {
+                    debug!("the {what} that was given has brought a token");
+                    let refresh = token.refresh.clone().or_else(|| refresh.cloned());
+                    return Ok(Some((identity, Token { refresh, ..token })));
+                }
+                Err(Refusal::Grant(error)) => {
+                    warn!("the {what} that was given is no good any more: {error}");
+                    self.state(|state| state.spent.refresh_token |= what == "refresh token");
+                }
+                Err(refusal) => return Err(refusal.into_error()),
+            }
+        }
+        Ok(None)
+    }
+
+    /// For those who must not be asked.
+    pub(super) fn check_person(&self) -> Result<(), Error> {
+        if !self.settings.given.no_person {
+            return Ok(());
+        }
+        let message =
+            format!("{} wants a login, and nobody is to be asked for one", shown(&self.server));
+        let hint = "Run 'mcp-span login' for it, or leave --oauth-no-interactive out";
+        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+    }
+
+    fn spent(&self) -> Spent {
+        self.state(|state| state.spent)
+    }
+}
+
+/// What was given and is no good any more.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    refresh_token: bool,
+    code: bool,
+}
+
+impl OneShot {
+    fn form(&self) -> Vec<(&'static str, String)> {
+        let mut form = vec![
+            ("grant_type", "authorization_code".to_owned()),
+            ("code", self.code.reveal().to_owned()),
+        ];
+        form.extend(self.redirect.iter().map(|redirect| ("redirect_uri", redirect.clone())));
+        let verifier = self.verifier.iter().map(|verifier| verifier.reveal().to_owned());
+        form.extend(verifier.map(|verifier| ("code_verifier", verifier)));
+        form
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Option<Url> {
+        Some(Url::parse(text).unwrap())
+    }
+
+    #[test]
+    fn nobody_is_asked_where_everything_is_given() {
+        let tokens = Given { token_url: url("https://as/token"), ..Given::default() };
+        assert!(Given::default().authority(false).is_none());
+        assert!(tokens.authority(true).is_none(), "the page has to be found");
+        let authority = tokens.authority(false).unwrap();
+        assert_eq!(authority.metadata.token_endpoint.as_deref(), Some("https://as/token"));
+        assert_eq!((authority.issuer.as_str(), authority.resource), ("https://as", None));
+        let both = Given { authorization_url: url("https://as/login"), ..tokens.clone() };
+        assert!(both.authority(true).is_some());
+        assert!(Given { no_discovery: true, ..tokens }.authority(true).is_some());
+    }
+
+    #[test]
+    fn a_code_goes_with_what_it_was_asked_for_with() {
+        let code = Secret::new("c");
+        let alone = OneShot { code: code.clone(), verifier: None, redirect: None };
+        assert_eq!(alone.form().len(), 2);
+        let whole = OneShot { code, verifier: Some(Secret::new("v")), redirect: Some("r".into()) };
+        assert_eq!(
+            whole.form()[2..],
+            [("redirect_uri", "r".into()), ("code_verifier", "v".into())]
+        );
+    }
+}

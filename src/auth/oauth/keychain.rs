@@ -1,0 +1,185 @@
+//! Tokens in the keychain of the operating system: one entry for each server and profile.
+//!
+//! A keychain may ask a person to unlock it and be silent meanwhile, so every question is asked on a
+//! thread of its own, and not waited for without end.
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use keyring_core::{CredentialStore, Error as Fault};
+
+use crate::error::{Error, Kind};
+use crate::limits;
+
+/// Opens the keychain.
+type Open = Arc<dyn Fn() -> keyring_core::Result<Arc<CredentialStore>> + Send + Sync>;
+
+/// One entry.
+#[derive(Clone)]
+pub(super) struct Entry {
+    open: Open,
+    name: String,
+}
+
+/// The name under which people find our entries.
+const SERVICE: &str = "mcp-span";
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Entry {
+    /// The entry `name` in the keychain of this system.
+    pub(super) fn new(name: &str) -> Self {
+        Self { open: Arc::new(platform), name: name.to_owned() }
+    }
+
+    pub(super) fn read(&self) -> io::Result<Vec<u8>> {
+        self.ask(keyring_core::Entry::get_secret)
+    }
+
+    pub(super) fn write(&self, text: &[u8]) -> io::Result<()> {
+        let text = text.to_vec();
+        self.ask(move |entry| entry.set_secret(&text))
+    }
+
+    pub(super) fn remove(&self) -> io::Result<()> {
+        self.ask(keyring_core::Entry::delete_credential)
+    }
+
+    /// Finds out whether it works at all, with an entry that is of no use for anything else. A person
+    /// may have to unlock it.
+    pub(super) async fn probe(&self) -> Result<(), Error> {
+        let (open, name) = (Arc::clone(&self.open), format!("{}-probe", self.name));
+        let (sender, found) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            let probing = || {
+                let entry = open()?.build(SERVICE, &name, None)?;
+                entry.set_secret(b"probe")?;
+                let read = entry.get_secret()?;
+                entry.delete_credential()?;
+                Ok(read == b"probe")
+            };
+            // Nobody listens after a timeout.
+            let _ = sender.send(probing());
+        });
+        let why = match tokio::time::timeout(limits::KEYCHAIN_UNLOCK, found).await {
+            Ok(Ok(Ok(true))) => return Ok(()),
+            Ok(Ok(Ok(false))) => "it does not give back what it was given".to_owned(),
+            Ok(Ok(Err(fault))) => described(&fault),
+            Ok(Err(_)) => "it failed in a way that it does not explain".to_owned(),
+            Err(_) => "it does not answer; is it locked?".to_owned(),
+        };
+        let message = "The keychain of this system cannot be used";
+        let hint = "Use --token-store file";
+        Err(Error::new(Kind::Login, message).because(why).hint(hint).not_delivered())
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&keyring_core::Entry) -> keyring_core::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        self.ask_within(limits::KEYCHAIN_WAIT, question)
+    }
+
+    fn ask_within<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        question: impl FnOnce(&keyring_core::Entry) -> keyring_core::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let (open, name) = (Arc::clone(&self.open), self.name.clone());
+        let (sender, answer) = mpsc::sync_channel(1);
+        std::thread::spawn(move || {
+            let asking = || question(&open()?.build(SERVICE, &name, None)?);
+            // Nobody listens after a timeout.
+            let _ = sender.send(asking());
+        });
+        match answer.recv_timeout(limit) {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(Fault::NoEntry)) => Err(io::ErrorKind::NotFound.into()),
+            Ok(Err(fault)) => Err(io::Error::other(described(&fault))),
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the keychain does not answer")),
+        }
+    }
+}
+
+/// A fault without what it is about: some carry the secret.
+fn described(fault: &Fault) -> String {
+    match fault {
+        Fault::BadEncoding(_) => "what it gives is no text".to_owned(),
+        fault => fault.to_string(),
+    }
+}
+
+#[cfg(all(unix, not(any(target_os = "macos", target_os = "ios", target_os = "android"))))]
+fn platform() -> keyring_core::Result<Arc<CredentialStore>> {
+    let store = zbus_secret_service_keyring_store::Store::new()?;
+    Ok(store)
+}
+
+#[cfg(target_os = "macos")]
+fn platform() -> keyring_core::Result<Arc<CredentialStore>> {
+    let store = apple_native_keyring_store::keychain::Store::new()?;
+    Ok(store)
+}
+
+#[cfg(windows)]
+fn platform() -> keyring_core::Result<Arc<CredentialStore>> {
+    let store = windows_native_keyring_store::Store::new()?;
+    Ok(store)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// An entry in a keychain that forgets everything at the end.
+    pub(in crate::auth::oauth) fn in_memory() -> Entry {
+        let store = keyring_core::mock::Store::new().unwrap();
+        Entry { open: Arc::new(move || Ok(store.clone())), name: "n".to_owned() }
+    }
+
+    #[test]
+    fn what_is_written_is_read_until_it_is_removed() {
+        let entry = in_memory();
+        assert_eq!(entry.read().unwrap_err().kind(), io::ErrorKind::NotFound);
+        entry.write(b"one").unwrap();
+        entry.write(b"two").unwrap();
+        assert_eq!(entry.read().unwrap(), b"two");
+        entry.remove().unwrap();
+        assert_eq!(entry.remove().unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[tokio::test]
+    async fn a_probe_leaves_nothing_behind() {
+        let entry = in_memory();
+        entry.probe().await.unwrap();
+        assert_eq!(entry.read().unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[tokio::test]
+    async fn a_keychain_that_is_not_there_is_an_error_that_says_what_helps() {
+        let open: Open = Arc::new(|| Err(Fault::NoDefaultStore));
+        let entry = Entry { open, name: "n".to_owned() };
+        let error = entry.probe().await.unwrap_err();
+        assert_eq!(error.hint.as_deref(), Some("Use --token-store file"));
+        assert!(entry.read().is_err() && entry.write(b"x").is_err());
+    }
+
+    #[test]
+    fn one_that_is_silent_is_not_waited_for() {
+        let open: Open = Arc::new(|| {
+            std::thread::sleep(Duration::from_secs(60));
+            Err(Fault::NoEntry)
+        });
+        let entry = Entry { open, name: "n".to_owned() };
+        let error = entry
+            .ask_within(Duration::from_millis(20), keyring_core::Entry::get_secret)
+            .unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

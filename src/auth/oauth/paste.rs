@@ -1,0 +1,136 @@
+//! The way back from a login for those whose browser is on another machine: the address, pasted.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use url::Url;
+
+use super::loopback::{self, Callback, Loopback};
+use crate::error::{Error, Kind};
+use crate::limits;
+
+/// Where pasted lines come from, and where to say what is wrong with them.
+#[derive(Clone)]
+pub struct Paste {
+    /// Begins to read lines; the channel closes when there are no more.
+    pub lines: Arc<dyn Fn() -> mpsc::Receiver<String> + Send + Sync>,
+    /// Says something to the person.
+    pub say: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl fmt::Debug for Paste {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Paste")
+    }
+}
+
+impl Paste {
+    /// Waits for the browser, or for an address of this login among `lines`: whatever comes first.
+    pub(super) async fn wait(
+        &self,
+        lines: &mut mpsc::Receiver<String>,
+        loopback: &Loopback,
+        state: &str,
+    ) -> Result<Callback, Error> {
+        let pasted = async {
+            let mut wrong = None;
+            for _ in 0..limits::PASTES {
+                let Some(line) = lines.recv().await else { break };
+                match read(&line, state) {
+                    Ok(callback) => return Ok(callback),
+                    Err(why) => {
+                        (self.say)(why);
+                        wrong = Some(why);
+                    }
+                }
+            }
+            match wrong {
+                Some(why) => {
+                    let message = format!("What was pasted is not the end of this login: {why}");
+                    Err(Error::new(Kind::Login, message).not_delivered())
+                }
+                // Nobody is there to paste anything; the browser may still come.
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            callback = loopback.wait(state) => Ok(callback),
+            callback = pasted => callback,
+        }
+    }
+}
+
+/// Reads the address, or its query alone. What is wrong is said in words for the person.
+fn read(line: &str, state: &str) -> Result<Callback, &'static str> {
+    let line = line.trim().trim_matches(['"', '\'', '<', '>']);
+    if line.is_empty() {
+        return Err("there is nothing in this line");
+    }
+    let query = match Url::parse(line) {
+        Ok(url) => url.query().unwrap_or_default().to_owned(),
+        Err(_) => line.split_once('?').map_or(line, |(_, query)| query).to_owned(),
+    };
+    let callback = loopback::read(&query);
+    if callback.code.is_none() && callback.error.is_none() {
+        return Err(match callback.state {
+            Some(_) => {
+                "this is the page to log in at: log in there first, then paste the address that the browser ends up at"
+            }
+            None if line.contains(['=', '/']) => "there is no code in this address",
+            None => {
+                "this is not the whole address: it begins with http:// and holds 'code' and 'state'"
+            }
+        });
+    }
+    match callback.state.as_deref() {
+        None => Err("there is no 'state' in this address: paste the whole of it"),
+        Some(given) if given != state => Err("this address belongs to another login"),
+        Some(_) => Ok(callback),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_address_of_this_login_is_taken_in_many_forms() {
+        for line in [
+            "http://127.0.0.1:4000/callback?code=c&state=s&iss=https%3A%2F%2Fas",
+            "  <http://127.0.0.1:4000/callback?state=s&iss=https%3A%2F%2Fas&code=c> ",
+            "127.0.0.1:4000/callback?code=c&state=s&iss=https%3A%2F%2Fas",
+            "?code=c&state=s&iss=https%3A%2F%2Fas",
+            "code=c&state=s&iss=https%3A%2F%2Fas",
+        ] {
+            let callback = read(line, "s").unwrap();
+            assert_eq!(callback.code.as_deref(), Some("c"), "{line}");
+            assert_eq!(callback.issuer.as_deref(), Some("https://as"), "{line}");
+        }
+        assert_eq!(read("?error=no&state=s", "s").unwrap().error.as_deref(), Some("no"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_line_is_said() {
+        for (line, part) in [
+            ("", "nothing in this line"),
+            ("abc123", "not the whole address"),
+            ("http://127.0.0.1:1/callback", "no code"),
+            ("http://127.0.0.1:1/callback?code=c", "no 'state'"),
+            ("http://127.0.0.1:1/callback?code=c&state=other", "another login"),
+            ("https://as/authorize?client_id=x&state=s", "log in there first"),
+        ] {
+            let why = read(line, "s").err().unwrap();
+            assert!(why.contains(part), "{line}: {why}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_is_pasted_makes_it_stumble(line in "\\PC{0,60}") {
+            let _ = read(&line, "s");
+        }
+    }
+}

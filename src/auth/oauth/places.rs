@@ -1,0 +1,102 @@
+//! Which file tokens are in: that of this environment, or of another one on the same machine.
+//!
+//! A login in a terminal and a client that was started by a desktop differ in their environment, and
+//! with it in where state is kept.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The files that may hold the tokens of one server and profile.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    /// That of this environment.
+    own: PathBuf,
+    /// That of an environment which says nothing about it. It is the same for all.
+    usual: PathBuf,
+}
+
+impl Places {
+    /// How many there are.
+    pub(super) const COUNT: usize = 3;
+
+    /// The file `name`, below the folder of this environment or the usual one.
+    pub(super) fn new(folder: &Path, usual: Option<&Path>, name: &str) -> Self {
+        let file = |folder: &Path| folder.join("tokens").join(format!("{name}.json"));
+        Self { own: file(folder), usual: file(usual.unwrap_or(folder)) }
+    }
+
+    /// The one that is there, or else that of this environment.
+    pub(super) fn current(&self) -> PathBuf {
+        let all: [_; Self::COUNT] =
+            [Some(self.own.clone()), Some(self.usual.clone()), self.noted()];
+        all.into_iter().flatten().find(|file| file.exists()).unwrap_or_else(|| self.own.clone())
+    }
+
+    /// Tells runs in other environments where the tokens are now.
+    pub(super) fn note(
+        &self,
+        write: impl FnOnce(&Path, &[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let is_known = self.own == self.usual || self.noted().as_ref() == Some(&self.own);
+        match self.own.to_str().filter(|_| !is_known && self.current() == self.own) {
+            Some(own) => write(&self.note_file(), own.as_bytes()),
+            None => Ok(()),
+        }
+    }
+
+    /// Where a run in another environment has put them.
+    fn noted(&self) -> Option<PathBuf> {
+        let noted = PathBuf::from(std::fs::read_to_string(self.note_file()).ok()?);
+        let is_such = noted.is_absolute() && noted.file_name() == self.own.file_name();
+        is_such.then_some(noted)
+    }
+
+    fn note_file(&self) -> PathBuf {
+        self.usual.with_extension("at")
+    }
+
+    /// The name of the file, without its ending.
+    #[cfg(feature = "keychain")]
+    pub(super) fn name(&self) -> Option<&str> {
+        self.own.file_stem()?.to_str()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(file: &Path, text: &[u8]) -> io::Result<()> {
+        std::fs::create_dir_all(file.parent().unwrap())?;
+        std::fs::write(file, text)
+    }
+
+    #[test]
+    fn what_one_environment_keeps_is_found_in_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let (usual, other) = (folder.path().join("usual"), folder.path().join("other"));
+        let bare = Places::new(&usual, None, "n");
+        let named = Places::new(&other, Some(&usual), "n");
+        assert_eq!((bare.current(), named.current()), (bare.own.clone(), named.own.clone()));
+        write(&named.own, b"{}").unwrap();
+        named.note(write).unwrap();
+        assert_eq!(bare.current(), named.own);
+        std::fs::remove_file(&named.own).unwrap();
+        assert_eq!(bare.current(), bare.own, "what is no longer there");
+        write(&bare.own, b"{}").unwrap();
+        assert_eq!(named.current(), bare.own);
+        assert!(bare.note(|_, _| panic!("all look there")).is_ok());
+    }
+
+    #[test]
+    fn a_note_leads_to_nothing_but_tokens_of_the_same_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = Places::new(folder.path(), None, "n");
+        let other = folder.path().join("other.json");
+        write(&other, b"{}").unwrap();
+        for text in [other.to_str().unwrap(), "n.json", "", "\0"] {
+            write(&places.note_file(), text.as_bytes()).unwrap();
+            assert_eq!(places.current(), places.own, "{text}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! All that a login needs to know, as it was wished for.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use url::Url;
+
+use super::given::Given;
+use super::key::PrivateKey;
+use super::loopback::CallbackPlace;
+use super::paste::Paste;
+use super::prompt::Prompt;
+use crate::secret::Secret;
+
+/// How a token is come by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grant {
+    /// A person logs in with a browser.
+    #[default]
+    Code,
+    /// A person enters a code on any device.
+    DeviceCode,
+    /// The client itself has a secret or a key.
+    ClientCredentials,
+}
+
+/// What tokens are kept in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TokenStore {
+    /// Files that are for the owner alone.
+    #[default]
+    File,
+    /// The keychain of the operating system.
+    #[cfg(feature = "keychain")]
+    Keychain,
+}
+
+/// Shows a person where to log in.
+pub type Show = Arc<dyn Fn(&Prompt) + Send + Sync>;
+
+/// All that a login needs to know.
+#[derive(Clone)]
+pub struct Settings {
+    /// A client that was registered by hand.
+    pub client_id: Option<String>,
+    /// Its secret.
+    pub client_secret: Option<Secret>,
+    /// A document that describes us, as an id.
+    pub client_metadata_url: Option<Url>,
+    /// A key, in place of a secret.
+    pub private_key: Option<PrivateKey>,
+    /// Asked for in place of what the server names.
+    pub scope: Option<String>,
+    /// Whether the authorization server is told what the token is for.
+    pub send_resource: bool,
+    /// The port for the browser's way back; any, if it is not said.
+    pub callback_port: Option<u16>,
+    /// The name of this machine in the address of the way back, and the path of that.
+    pub callback: CallbackPlace,
+    /// How long a person may take.
+    pub login_wait: Duration,
+    /// A token is renewed so long before it expires.
+    pub skew: Duration,
+    /// What need not be found out.
+    pub given: Given,
+    /// A person whose browser is elsewhere pastes the way back.
+    pub paste: Option<Paste>,
+    /// How a token is come by.
+    pub grant: Grant,
+    /// Where tokens are kept; nowhere, if it is not said.
+    pub folder: Option<PathBuf>,
+    /// Where a run would keep them whose environment says nothing about it, if that is elsewhere.
+    pub usual_folder: Option<PathBuf>,
+    /// What they are kept in.
+    pub token_store: TokenStore,
+    /// One of several accounts at the same server.
+    pub profile: String,
+    /// Shows a person where to log in.
+    pub show: Show,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("grant", &self.grant).finish_non_exhaustive()
+    }
+}

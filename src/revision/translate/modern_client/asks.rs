@@ -1,0 +1,176 @@
+//! Takes a modern request apart: what its envelope says, and what is left for a legacy server.
+
+use std::borrow::Cow;
+use std::hash::{BuildHasher, RandomState};
+
+use crate::message::{Id, Members};
+use crate::revision::translate::{CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION};
+
+/// What a request says about itself.
+#[derive(Debug)]
+pub(super) struct Asks<'a> {
+    pub(super) abilities: Abilities,
+    /// The level, as JSON, from which on it wants log messages.
+    pub(super) log_level: Option<String>,
+    /// The token under which it wants to hear of its progress.
+    pub(super) token: Option<Id>,
+    /// The handle of the call that it goes on with, as JSON.
+    pub(super) handle: Option<Cow<'a, str>>,
+    /// The answers that it brings, as JSON.
+    pub(super) responses: Option<Cow<'a, str>>,
+}
+
+impl<'a> Asks<'a> {
+    /// Takes out what a legacy server does not know. `None`: its parameters are no object.
+    ///
+    /// `may_resume`: it may bring answers to a server's questions.
+    pub(super) fn take(request: &mut Members<'a>, may_resume: bool) -> Option<Self> {
+        let mut asks = Asks {
+            abilities: Abilities::default(),
+            log_level: None,
+            token: None,
+            handle: None,
+            responses: None,
+        };
+        if !request.has("params") {
+            return Some(asks);
+        }
+        request.get("params").filter(|json| json.starts_with('{'))?;
+        let params = request.object("params");
+        if may_resume {
+            asks.handle = params.remove("requestState");
+            asks.responses = params.remove("inputResponses");
+        }
+        if params.has("_meta") {
+            let meta = params.object("_meta");
+            meta.remove(PROTOCOL_VERSION);
+            meta.remove(CLIENT_INFO);
+            let capabilities = meta.remove(CLIENT_CAPABILITIES);
+            asks.abilities = capabilities.map(|json| Abilities::of(&json)).unwrap_or_default();
+            let level = meta.remove(LOG_LEVEL).filter(|json| json.starts_with('"'));
+            asks.log_level = level.map(Cow::into_owned);
+            asks.token = meta.get("progressToken").and_then(Id::from_json);
+            params.drop_if_empty("_meta");
+        }
+        Some(asks)
+    }
+}
+
+/// What a client can be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Abilities {
+    form: bool,
+    pub(super) url: bool,
+    sampling: bool,
+    roots: bool,
+}
+
+impl Abilities {
+    fn of(capabilities: &str) -> Self {
+        let Some(all) = Members::of(capabilities) else { return Self::default() };
+        let has = |name| all.get(name).is_some_and(|json| json != "null");
+        let elicitation = all.get("elicitation").and_then(Members::of);
+        let url = elicitation.as_ref().is_some_and(|one| one.has("url"));
+        // An empty object stands for forms.
+        let form = elicitation.is_some_and(|one| one.has("form") || !one.has("url"));
+        Self { form, url, sampling: has("sampling"), roots: has("roots") }
+    }
+
+    /// Whether the client can be asked `method` with `params`.
+    pub(super) fn cover(self, method: &str, params: Option<&str>) -> bool {
+        match method {
+            "elicitation/create" if is_url_mode(params) => self.url,
+            "elicitation/create" => self.form,
+            "sampling/createMessage" => self.sampling,
+            "roots/list" => self.roots,
+            _ => false,
+        }
+    }
+}
+
+/// Whether the parameters of `elicitation/create` are about a page to be visited.
+pub(super) fn is_url_mode(params: Option<&str>) -> bool {
+    let mode = params.and_then(Members::of).and_then(|params| params.text("mode"));
+    mode.as_deref() == Some("url")
+}
+
+/// Methods whose results may ask for input.
+pub(super) fn may_be_parked(method: &str) -> bool {
+    matches!(method, "tools/call" | "prompts/get" | "resources/read")
+}
+
+/// A number for what a request is about: the same call with the same arguments has the same one.
+pub(super) fn fingerprint(hashing: &RandomState, request: &mut Members<'_>) -> u64 {
+    let params = request.object("params");
+    hashing.hash_one([params.get("name"), params.get("uri"), params.get("arguments")])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_envelope_goes_and_the_rest_stays() {
+        let text = concat!(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"#,
+            r#""io.modelcontextprotocol/protocolVersion":"x","progressToken":7,"#,
+            r#""io.modelcontextprotocol/clientCapabilities":{"roots":{}},"#,
+            r#""io.modelcontextprotocol/logLevel":"info","traceparent":"00-1"},"#,
+            r#""name":"a","requestState":"h","inputResponses":{"k":{}},"arguments":{ "x" : 1.50 }}}"#
+        );
+        let mut request = Members::of(text).unwrap();
+        let asks = Asks::take(&mut request, true).unwrap();
+        assert_eq!(
+            request.to_json(),
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":7,"traceparent":"00-1"},"name":"a","arguments":{ "x" : 1.50 }}}"#
+        );
+        assert!(asks.abilities.cover("roots/list", None));
+        assert!(!asks.abilities.cover("sampling/createMessage", None));
+        assert_eq!(asks.log_level.as_deref(), Some("\"info\""));
+        assert_eq!(asks.token.unwrap().as_json(), "7");
+        assert_eq!(asks.handle.as_deref(), Some("\"h\""));
+        assert_eq!(asks.responses.as_deref(), Some(r#"{"k":{}}"#));
+    }
+
+    #[test]
+    fn nothing_appears_where_nothing_was() {
+        for text in [r#"{"id":1}"#, r#"{"id":1,"params":{}}"#, r#"{"params":{"requestState":1}}"#] {
+            let mut request = Members::of(text).unwrap();
+            assert!(Asks::take(&mut request, false).is_some());
+            assert_eq!(request.to_json(), text);
+        }
+        let mut request = Members::of(r#"{"params":[1]}"#).unwrap();
+        assert!(Asks::take(&mut request, false).is_none());
+    }
+
+    #[test]
+    fn what_a_client_can_be_asked_is_what_it_declares() {
+        let form = Abilities::of(r#"{"elicitation":{}}"#);
+        let url = r#"{"mode":"url"}"#;
+        assert!(form.cover("elicitation/create", Some("{}")));
+        assert!(!form.cover("elicitation/create", Some(url)));
+        let page = Abilities::of(r#"{"elicitation":{"url":{}}}"#);
+        assert!(page.cover("elicitation/create", Some(url)));
+        assert!(!page.cover("elicitation/create", None));
+        let both = Abilities::of(r#"{"elicitation":{"url":{},"form":{}},"sampling":{}}"#);
+        assert!(both.cover("elicitation/create", Some(url)));
+        assert!(both.cover("elicitation/create", None));
+        assert!(both.cover("sampling/createMessage", None));
+        assert!(!both.cover("tasks/get", None));
+        assert_eq!(Abilities::of("5"), Abilities::default());
+    }
+
+    #[test]
+    fn other_arguments_are_another_call() {
+        let hashing = RandomState::new();
+        let print = |params: &str| {
+            let text = format!(r#"{{"params":{params}}}"#);
+            fingerprint(&hashing, &mut Members::of(&text).unwrap())
+        };
+        let one = print(r#"{"name":"a","arguments":{"x":1}}"#);
+        assert_eq!(one, print(r#"{"arguments":{"x":1},"name":"a","other":2}"#));
+        assert_ne!(one, print(r#"{"name":"a","arguments":{"x":2}}"#));
+        assert_ne!(one, print(r#"{"name":"b","arguments":{"x":1}}"#));
+        assert_ne!(one, print(r#"{"uri":"a","arguments":{"x":1}}"#));
+    }
+}

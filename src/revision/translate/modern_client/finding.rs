@@ -1,0 +1,347 @@
+//! Finds out which era the server speaks, at no cost where there is none to pay.
+
+use tokio::time::Instant;
+
+use super::{ModernClient, Own, Phase, is_request, readdressed};
+use crate::limits;
+use crate::message::{Head, Id, Members, Message, peek, reply};
+use crate::revision::translate::{
+    CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, Protocol, Step, Steps,
+};
+use crate::revision::{Envelope, Era, Revision};
+
+/// An answer that is not believed before the server was asked.
+pub(super) struct Kept {
+    request: Message,
+    pub(super) answer: Message,
+}
+
+impl Kept {
+    /// Whether sending the request again does no harm: it only looks, or was turned away at the
+    /// door, by a status or by an error that no work comes before.
+    fn may_be_repeated(&self) -> bool {
+        let is_error = matches!(self.answer.head(), Head::Response { is_error: true, .. });
+        let was_refused =
+            || match (peek::bridge_error(&self.answer), peek::error_code(&self.answer)) {
+                (Some(status), _) => status.is_some(),
+                (None, Some((-32602..=-32600, _))) => true,
+                (None, Some((-32000, _))) => {
+                    let says =
+                        |word: &[u8]| memchr::memmem::find(self.answer.bytes(), word).is_some();
+                    says(b"nitializ") || says(b"ession")
+                }
+                _ => false,
+            };
+        self.request.method().is_some_and(is_safe) || (is_error && was_refused())
+    }
+
+    pub(super) fn is_for(&self, id: &Id) -> bool {
+        is_request(&self.request, id)
+    }
+}
+
+/// What an answer says about the server that wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Modern,
+    Legacy,
+    /// The server refused, in words that belong to neither era.
+    Refused,
+    /// It was not the server who spoke, or it spoke of other things.
+    Nothing,
+}
+
+impl Verdict {
+    /// Of the answer to `server/discover`.
+    fn of_discover(answer: &Message) -> Self {
+        if let Head::Response { is_error: false, .. } = answer.head() {
+            // Whoever knows the question is modern, unless it says otherwise.
+            return match peek::supported_versions(answer) {
+                Some(revisions) if are_legacy(&revisions) => Self::Legacy,
+                _ => Self::Modern,
+            };
+        }
+        Self::of_error(answer)
+    }
+
+    /// Of the answer to any other request.
+    fn of_answer(answer: &Message) -> Self {
+        match answer.head() {
+            Head::Response { is_error: false, .. } if peek::has_result_type(answer) => Self::Modern,
+            Head::Response { is_error: false, .. } => Self::Refused,
+            _ => match Self::of_error(answer) {
+                // The method may be unknown to a server of either era.
+                Self::Legacy => Self::Refused,
+                other => other,
+            },
+        }
+    }
+
+    fn of_error(answer: &Message) -> Self {
+        match (peek::bridge_error(answer), peek::error_code(answer)) {
+            // Statuses that are about credentials, haste or the server's health are not about eras.
+            (Some(Some(401 | 403 | 408 | 429)), _) => Self::Nothing,
+            (Some(Some(400..=499)), _) => Self::Refused,
+            (Some(_), _) => Self::Nothing,
+            (None, Some((-32022, revisions))) if are_legacy(&revisions) => Self::Legacy,
+            (None, Some((-32022..=-32020, _))) => Self::Modern,
+            (None, Some((-32601, _))) => Self::Legacy,
+            (None, _) => Self::Refused,
+        }
+    }
+
+    /// Whether the answer to `initialize` comes from a server that does not know it.
+    ///
+    /// A server that has said that it is legacy only has something against the parameters.
+    pub(super) fn of_initialize(answer: &Message, is_certain: bool) -> Self {
+        match (Self::of_error(answer), peek::error_code(answer)) {
+            (Self::Modern, _) => Self::Modern,
+            (Self::Legacy | Self::Refused, Some((-32601 | -32602, _)))
+                if !is_certain && peek::bridge_error(answer).is_none() =>
+            {
+                Self::Modern
+            }
+            (other, _) => other,
+        }
+    }
+}
+
+impl ModernClient {
+    /// Something is said while nothing is under way.
+    pub(super) fn begin(&mut self, message: Message, now: Instant, out: &mut Steps) {
+        let Head::Request { id, method } = message.head() else {
+            return out.push_back(Step::ToServer(message));
+        };
+        let is_modern = &**method == "server/discover" || Envelope::of(&message).is_some();
+        if self.client.is_none() && !is_modern {
+            return out.push_back(Step::ToServer(message));
+        }
+        self.client = Some(Era::Modern);
+        if is_removed(method) || (&**method == "server/discover" && self.is_legacy_only()) {
+            return out.push_back(Step::ToClient(reply::method_not_found(id, method)));
+        }
+        if &**method == "server/discover" {
+            self.phase = Phase::Asked { discover: message.clone() };
+            return out.push_back(Step::ToServer(message));
+        }
+        match self.server {
+            _ if self.is_legacy_only() => self.open(message, out),
+            Some(Era::Legacy) => self.open(message, out),
+            Some(Era::Modern) => {
+                self.phase = Phase::Trusting { watched: None };
+                self.pass_and_watch(message, out);
+            }
+            // What a legacy server refuses without a session, it has not carried out.
+            None if &**method != "subscriptions/listen" => {
+                let until = now + limits::TRIAL_WAIT;
+                self.phase = Phase::Trying { request: message.clone(), until };
+                out.push_back(Step::ToServer(message));
+            }
+            None => {
+                self.probe(&message, None, out);
+                self.held.push_first(message);
+            }
+        }
+    }
+
+    fn is_legacy_only(&self) -> bool {
+        self.protocol == Protocol::Legacy
+    }
+
+    /// The server is believed to be modern; the first answer shows whether it is.
+    pub(super) fn pass_and_watch(&mut self, message: Message, out: &mut Steps) {
+        if let Head::Request { id, .. } = message.head() {
+            self.passed.open(id, ());
+        }
+        if let Phase::Trusting { watched: watched @ None } = &mut self.phase
+            && let Head::Request { method, .. } = message.head()
+            && &**method != "subscriptions/listen"
+        {
+            if &**method == "server/discover" {
+                self.phase = Phase::Asked { discover: message.clone() };
+            } else {
+                *watched = Some(message.clone());
+            }
+        }
+        out.push_back(Step::ToServer(message));
+    }
+
+    pub(super) fn watched_answered(&mut self, answer: Message, out: &mut Steps) {
+        let Phase::Trusting { watched } = &mut self.phase else { return };
+        let Some(request) = watched.take() else { return };
+        match Verdict::of_answer(&answer) {
+            Verdict::Modern => self.phase = Phase::Through,
+            Verdict::Nothing => {}
+            Verdict::Legacy | Verdict::Refused => {
+                let asker = request.clone();
+                return self.probe(&asker, Some(Kept { request, answer }), out);
+            }
+        }
+        out.push_back(Step::ToClient(answer));
+    }
+
+    /// The client's own question was answered.
+    pub(super) fn discover_answered(&mut self, answer: Message, now: Instant, out: &mut Steps) {
+        let verdict = Verdict::of_discover(&answer);
+        let Phase::Asked { discover } = std::mem::replace(&mut self.phase, Phase::Fresh) else {
+            return;
+        };
+        match verdict {
+            Verdict::Modern => {
+                self.is_modern();
+                out.push_back(Step::ToClient(answer));
+            }
+            Verdict::Legacy => {
+                self.is_legacy(true);
+                if self.protocol == Protocol::Modern {
+                    self.open(discover, out);
+                } else {
+                    out.push_back(Step::ToClient(plain_refusal(answer)));
+                }
+            }
+            // A question opens no browser; a client that cannot go on without an answer does.
+            Verdict::Nothing if wants_login(&answer) && self.protocol == Protocol::Modern => {
+                self.open(discover, out);
+            }
+            Verdict::Refused | Verdict::Nothing => out.push_back(Step::ToClient(answer)),
+        }
+        self.release(now, out);
+    }
+
+    /// The request that was sent as it came was answered.
+    pub(super) fn try_answered(&mut self, answer: Message, now: Instant, out: &mut Steps) {
+        let verdict = Verdict::of_answer(&answer);
+        let Phase::Trying { request, .. } = std::mem::replace(&mut self.phase, Phase::Fresh) else {
+            return;
+        };
+        match verdict {
+            Verdict::Modern => self.is_modern(),
+            Verdict::Nothing => {}
+            Verdict::Legacy | Verdict::Refused => {
+                let asker = request.clone();
+                return self.probe(&asker, Some(Kept { request, answer }), out);
+            }
+        }
+        out.push_back(Step::ToClient(answer));
+        self.release(now, out);
+    }
+
+    /// Asks the server in the client's place, with the envelope of a request of its.
+    fn probe(&mut self, asker: &Message, kept: Option<Kept>, out: &mut Steps) {
+        self.phase = Phase::Probing { kept };
+        let mut asker = Members::of_message(asker).unwrap_or_default();
+        let meta = asker.object("params").object("_meta");
+        let fill = |params: &mut Members<'_>| {
+            for name in [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO] {
+                if let Some(value) = meta.get(name) {
+                    params.object("_meta").set(name, value.to_owned());
+                }
+            }
+        };
+        self.ask(Own::Probe, "server/discover", fill, out);
+    }
+
+    pub(super) fn probe_answered(&mut self, answer: &Message, now: Instant, out: &mut Steps) {
+        let verdict = Verdict::of_discover(answer);
+        let Phase::Probing { kept } = std::mem::replace(&mut self.phase, Phase::Fresh) else {
+            return;
+        };
+        match (verdict, kept) {
+            (Verdict::Legacy | Verdict::Refused, kept) => {
+                self.is_legacy(verdict == Verdict::Legacy);
+                if let Some(kept) = kept {
+                    if kept.may_be_repeated() {
+                        self.held.push_first(kept.request);
+                    } else {
+                        out.push_back(Step::ToClient(kept.answer));
+                    }
+                }
+            }
+            (verdict, kept) => {
+                if verdict == Verdict::Modern {
+                    self.is_modern();
+                }
+                if let Some(kept) = kept {
+                    out.push_back(Step::ToClient(kept.answer));
+                } else if verdict == Verdict::Nothing && wants_login(answer) {
+                    // The request itself may open a browser; its answer tells the era.
+                    self.phase = Phase::Trusting { watched: None };
+                    if let Some(first) = self.held.pop() {
+                        self.pass_and_watch(first, out);
+                    }
+                } else if verdict == Verdict::Nothing {
+                    // The one that the question was asked for.
+                    let first = self.held.pop();
+                    let id = first.as_ref().and_then(Message::id);
+                    out.extend(id.map(|id| readdressed(answer, id)));
+                }
+            }
+        }
+        self.release(now, out);
+    }
+
+    /// `initialize` was refused. `true`: because the server is modern, and all is well.
+    pub(super) fn refuses_legacy(&mut self, answer: &Message) -> bool {
+        let is_modern = !self.is_legacy_only()
+            && Verdict::of_initialize(answer, self.is_certain) == Verdict::Modern;
+        if is_modern {
+            self.is_modern();
+        }
+        is_modern
+    }
+
+    fn is_modern(&mut self) {
+        self.server = Some(Era::Modern);
+        self.is_certain = true;
+        self.finding = Some(Era::Modern);
+        self.phase = Phase::Through;
+    }
+
+    fn is_legacy(&mut self, is_certain: bool) {
+        self.server = Some(Era::Legacy);
+        self.is_certain = is_certain;
+        if is_certain {
+            self.finding = Some(Era::Legacy);
+        }
+    }
+}
+
+/// Whether the server, or whoever guards it, wants to know who asks.
+fn wants_login(answer: &Message) -> bool {
+    peek::bridge_error(answer) == Some(Some(401))
+}
+
+/// Whether revisions are listed, and none of them is modern. Of one that we do not know we assume
+/// that it is newer than we are.
+fn are_legacy(revisions: &[String]) -> bool {
+    !revisions.is_empty() && revisions.iter().all(|revision| Revision::is_legacy(revision))
+}
+
+/// Clients go on with `initialize` after this refusal; after one that lists legacy revisions, some
+/// give up.
+fn plain_refusal(answer: Message) -> Message {
+    match (answer.head(), peek::error_code(&answer)) {
+        (Head::Response { id: Some(id), .. }, Some((code, _))) if code != -32601 => {
+            reply::method_not_found(id, "server/discover")
+        }
+        _ => answer,
+    }
+}
+
+/// Methods that only look: sending them twice does no harm.
+fn is_safe(method: &str) -> bool {
+    method == "completion/complete"
+        || ["/list", "/read", "/get"].iter().any(|end| method.ends_with(end))
+}
+
+/// Methods that the modern era has no more.
+pub(super) fn is_removed(method: &str) -> bool {
+    matches!(
+        method,
+        "initialize"
+            | "ping"
+            | "logging/setLevel"
+            | "resources/subscribe"
+            | "resources/unsubscribe"
+    )
+}

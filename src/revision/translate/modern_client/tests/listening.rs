@@ -1,0 +1,177 @@
+//! Subscriptions that are served here.
+
+use super::*;
+use crate::limits;
+
+fn listen(id: u32, notifications: Value) -> Value {
+    request(json!(id), "subscriptions/listen", json!({"notifications": notifications}))
+}
+
+fn everything() -> Value {
+    json!({
+        "tools": {"listChanged": true},
+        "prompts": {"listChanged": false},
+        "resources": {"listChanged": true, "subscribe": true},
+    })
+}
+
+fn updated(uri: &str) -> Value {
+    notice("notifications/resources/updated", json!({"uri": uri}))
+}
+
+fn tagged(mut notice: Value, id: u32) -> Value {
+    notice["params"]["_meta"] = json!({SUBSCRIPTION_ID: id});
+    notice
+}
+
+fn acknowledged(id: u32, notifications: Value) -> Value {
+    let params = json!({"notifications": notifications});
+    tagged(notice("notifications/subscriptions/acknowledged", params), id)
+}
+
+/// One that listens for `uris` as request `id`.
+fn listening(rig: &mut Rig, id: u32, uris: &[&str]) -> Said {
+    let said = rig.client(listen(id, json!({"resourceSubscriptions": uris})));
+    let mut last = Said::default();
+    for subscribe in &said.to_server {
+        assert_eq!(subscribe["method"], "resources/subscribe");
+        last = rig.server(result(subscribe, json!({})));
+    }
+    if said.to_server.is_empty() { said } else { last }
+}
+
+#[test]
+fn what_the_server_has_is_acknowledged_and_heard() {
+    let mut rig = Rig::serving(everything());
+    let wanted = json!({"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": false});
+    let said = rig.client(listen(7, wanted)).client();
+    assert_eq!(said, acknowledged(7, json!({"toolsListChanged": true})));
+    let news = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    assert_eq!(rig.server(news.clone()).client(), tagged(news.clone(), 7));
+    rig.server(notice("notifications/resources/list_changed", json!({}))).nothing();
+    rig.client(listen(8, json!({"toolsListChanged": true}))).client();
+    assert_eq!(rig.server(news.clone()).to_client, [tagged(news.clone(), 7), tagged(news, 8)]);
+}
+
+#[test]
+fn without_a_subscription_nothing_is_heard() {
+    let mut rig = Rig::serving(everything());
+    rig.server(notice("notifications/tools/list_changed", json!({}))).nothing();
+    rig.server(updated("a:b")).nothing();
+}
+
+#[test]
+fn resources_are_subscribed_to_once_and_left_by_the_last() {
+    let mut rig = Rig::serving(everything());
+    let said = rig.client(listen(1, json!({"resourceSubscriptions": ["a:1", "a:2", "a:1"]})));
+    assert!(said.to_client.is_empty(), "the server has not agreed yet");
+    let uris: Vec<_> = said.to_server.iter().map(|m| m["params"]["uri"].clone()).collect();
+    assert_eq!(uris, ["a:1", "a:2"]);
+    rig.server(result(&said.to_server[0], json!({}))).nothing();
+    let ack = rig.server(result(&said.to_server[1], json!({}))).client();
+    assert_eq!(ack, acknowledged(1, json!({"resourceSubscriptions": ["a:1", "a:2"]})));
+    let ack = rig.client(listen(2, json!({"resourceSubscriptions": ["a:2"]}))).client();
+    assert_eq!(ack, acknowledged(2, json!({"resourceSubscriptions": ["a:2"]})));
+    let both = rig.server(updated("a:2")).to_client;
+    assert_eq!(both, [tagged(updated("a:2"), 1), tagged(updated("a:2"), 2)]);
+    let left = rig.client(cancel(json!(1))).server();
+    assert_eq!(
+        (&left["method"], &left["params"]["uri"]),
+        (&json!("resources/unsubscribe"), &json!("a:1"))
+    );
+    rig.server(result(&left, json!({}))).nothing();
+    assert_eq!(rig.server(updated("a:2/part")).to_client.len(), 1);
+    rig.server(updated("a:1")).nothing();
+}
+
+#[test]
+fn what_the_server_refuses_is_not_acknowledged() {
+    let mut rig = Rig::serving(everything());
+    let said = rig.client(listen(1, json!({"resourceSubscriptions": ["a:1", "a:2"]})));
+    rig.server(error(&said.to_server[0], -32002, Value::Null)).nothing();
+    let ack = rig.server(result(&said.to_server[1], json!({}))).client();
+    assert_eq!(ack, acknowledged(1, json!({"resourceSubscriptions": ["a:2"]})));
+    let mut rig = Rig::serving(json!({"resources": {}}));
+    let ack = rig.client(listen(1, json!({"resourceSubscriptions": ["a:1"]}))).client();
+    assert_eq!(ack, acknowledged(1, json!({})));
+}
+
+#[test]
+fn news_that_come_before_the_acknowledgement_follow_it() {
+    let mut rig = Rig::serving(everything());
+    let wanted = json!({"toolsListChanged": true, "resourceSubscriptions": ["a:1"]});
+    let subscribe = rig.client(listen(1, wanted.clone())).server();
+    let news = notice("notifications/tools/list_changed", json!({}));
+    rig.server(news.clone()).nothing();
+    rig.server(news.clone()).nothing();
+    let said = rig.server(result(&subscribe, json!({}))).to_client;
+    assert_eq!(said, [acknowledged(1, wanted), tagged(news, 1)]);
+}
+
+#[test]
+fn changing_ones_mind_quickly_ends_as_it_should() {
+    let mut rig = Rig::serving(everything());
+    let subscribe = rig.client(listen(1, json!({"resourceSubscriptions": ["a:1"]}))).server();
+    rig.client(cancel(json!(1))).nothing();
+    let leave = rig.server(result(&subscribe, json!({}))).server();
+    assert_eq!(leave["method"], "resources/unsubscribe");
+    rig.client(listen(2, json!({"resourceSubscriptions": ["a:1"]}))).nothing();
+    let subscribe = rig.server(result(&leave, json!({}))).server();
+    assert_eq!(subscribe["method"], "resources/subscribe");
+    assert_eq!(
+        rig.server(result(&subscribe, json!({}))).client()["params"]["_meta"][SUBSCRIPTION_ID],
+        2
+    );
+}
+
+#[test]
+fn the_end_of_the_client_is_the_end_of_its_subscriptions() {
+    let mut rig = Rig::serving(everything());
+    listening(&mut rig, 1, &["a:1"]).client();
+    let said = rig.leave();
+    assert_eq!(
+        said.to_client,
+        [json!({"jsonrpc": "2.0", "id": 1, "result": {
+            "_meta": {SUBSCRIPTION_ID: 1, SERVER_INFO: {"name": "old", "version": "1"}},
+            "resultType": "complete",
+        }})]
+    );
+    assert_eq!(said.methods_to_server(), ["resources/unsubscribe"]);
+    rig.server(updated("a:1")).nothing();
+}
+
+#[test]
+fn a_subscription_that_gets_its_turn_too_late_ends_at_once() {
+    let mut rig = Rig::new(Protocol::Legacy, None);
+    let initialize = rig.client(listen(1, json!({"toolsListChanged": true}))).server();
+    rig.client(request(json!(2), "tools/call", json!({"name": "a"}))).nothing();
+    rig.leave().nothing();
+    let said = rig.server(opened(&initialize, everything()));
+    assert_eq!(said.to_client.len(), 1);
+    assert_eq!(said.to_client[0]["result"]["_meta"][SUBSCRIPTION_ID], 1);
+    assert_eq!(said.methods_to_server(), ["notifications/initialized", "tools/call"]);
+    let ask = plain(json!("q"), "roots/list", json!({}));
+    assert_eq!(rig.server(ask).server()["error"]["code"], -32603, "nobody will answer");
+}
+
+#[test]
+fn there_is_room_for_so_many_subscriptions() {
+    let mut rig = Rig::serving(everything());
+    for id in 0..limits::LISTENS {
+        rig.client(listen(u32::try_from(id).unwrap(), json!({}))).client();
+    }
+    let refused = rig.client(listen(1000, json!({}))).client();
+    assert_eq!(refused["error"]["data"]["kind"], "overloaded");
+    let refused = rig.client(listen(0, json!({}))).client();
+    assert_eq!(refused["error"]["code"], -32600, "its id is in use");
+    rig.client(cancel(json!(0))).nothing();
+    rig.client(listen(1000, json!({}))).client();
+    let refused = rig.client(request(json!(5000), "subscriptions/listen", json!({}))).client();
+    assert!(refused["error"]["code"].is_number());
+    let uris: Vec<String> = (0..limits::LISTEN_RESOURCES + 5).map(|n| format!("a:{n}")).collect();
+    let mut rig = Rig::serving(everything());
+    let said = rig.client(listen(1, json!({"resourceSubscriptions": uris})));
+    assert_eq!(said.to_server.len(), limits::LISTEN_RESOURCES);
+    let refused = rig.client(request(json!(2), "subscriptions/listen", json!({}))).client();
+    assert_eq!(refused["error"]["code"], -32602);
+}

@@ -1,0 +1,164 @@
+//! `mcp-span login --import`: what mcp-remote has kept is taken over.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::support::{Manners, Provider, request, run};
+
+/// mcp-remote's folder, as version 0.15.1 lays it out.
+struct Kept(tempfile::TempDir);
+
+impl Kept {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn write(&self, version: &str, file: &str, text: &str) -> PathBuf {
+        let folder = self.0.path().join(version);
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join(file);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    async fn import(&self, provider: &Provider, args: &[&str]) -> (Option<i32>, String, String) {
+        let env = provider.env();
+        let mut env: Vec<(&str, &str)> = env.iter().map(|(n, v)| (*n, v.as_str())).collect();
+        env.push(("MCP_REMOTE_CONFIG_DIR", self.0.path().to_str().unwrap()));
+        let args = [&["login", "--import", &provider.url][..], args].concat();
+        let output = run(&args, &env, "").await;
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+}
+
+/// The names that mcp-remote gives are checked with digests that its own function has made.
+const NAMED: [(&str, &[&str], &str); 4] = [
+    ("https://example.com/mcp", &[], "8724945d3c4865fe12d6890203193588"),
+    ("https://example.com/mcp", &["--header", "X-A: 1"], "08279a8436b9d90f5f37883c213a6acd"),
+    (
+        "https://example.com/mcp",
+        &["--resource", "https://example.com/other"],
+        "5d207673b240aaf1c11c2b28e6dfbd88",
+    ),
+    (
+        "https://example.com/mcp",
+        &["--authorize-param=b=2", "--authorize-param=a=1", "-H", "X-B: 2 \"x\"", "-H", "X-A: 1"],
+        "8fb288af886a2c3928549c98b3caf251",
+    ),
+];
+
+#[tokio::test]
+async fn files_are_found_under_the_names_that_mcp_remote_gives_them() {
+    for (url, args, name) in NAMED {
+        let kept = Kept::new();
+        let file = kept.write("mcp-remote-v1", &format!("{name}_tokens.json"), "{broken");
+        let folder = kept.0.path().to_str().unwrap();
+        let args = [&["login", "--import", url][..], args].concat();
+        // Nobody is asked anything: the file is looked at first.
+        let output = run(&args, &[("MCP_REMOTE_CONFIG_DIR", folder)], "").await;
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(file.to_str().unwrap()), "{stderr}");
+        assert!(stderr.contains("it is not JSON (line 1, column 2)"), "{stderr}");
+    }
+}
+
+/// A login that somebody else has made: tokens that the provider knows, and their client.
+async fn foreign(provider: &Provider) -> (Value, Value) {
+    assert!(provider.run("login", &[]).await.status.success());
+    let file = provider.kept();
+    let kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let tokens = json!({
+        "access_token": kept["token"]["access_token"], "token_type": "Bearer", "scope": "read",
+        "refresh_token": kept["token"]["refresh_token"], "expires_in": 3600,
+        "expires_at": kept["token"]["expires_at"].as_u64().unwrap() * 1000,
+    });
+    let client = json!({"client_id": kept["client_id"], "token_endpoint_auth_method": "none",
+        "redirect_uris": ["http://localhost:3334/oauth/callback"]});
+    (tokens, client)
+}
+
+fn name(provider: &Provider) -> String {
+    // The digest program of the system, so that ours is not measured by itself.
+    let (program, args): (_, &[&str]) =
+        if cfg!(target_os = "macos") { ("md5", &["-q"]) } else { ("md5sum", &[]) };
+    let mut child = std::process::Command::new(program)
+        .args(args)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), provider.url.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    String::from_utf8(output.stdout).unwrap()[..32].to_owned()
+}
+
+#[tokio::test]
+async fn tokens_and_client_are_taken_over_and_renewed() {
+    let provider = Provider::start(Manners::default()).await;
+    let (tokens, client) = foreign(&provider).await;
+    let (kept, name) = (Kept::new(), name(&provider));
+    kept.write("mcp-remote-0.1.38", &format!("{name}_tokens.json"), r#"{"access_token": "old"}"#);
+    let tokens = kept.write("mcp-remote-v1", &format!("{name}_tokens.json"), &tokens.to_string());
+    let client =
+        kept.write("mcp-remote-v1", &format!("{name}_client_info.json"), &client.to_string());
+    let (code, stdout, stderr) = kept.import(&provider, &[]).await;
+    assert_eq!((code, &*stderr), (Some(0), ""), "{stdout}");
+    for part in ["logged in to", tokens.to_str().unwrap(), client.to_str().unwrap(), "kept in"] {
+        assert!(stdout.contains(part), "{part} in {stdout}");
+    }
+    assert!(!stdout.contains("cannot be renewed") && !stdout.contains("hidden-"), "{stdout}");
+
+    let mut bridge = provider.ready(&["--no-server-stream"]).await;
+    bridge.ask(request(1, "a")).await;
+    provider.desk.expire();
+    assert!(bridge.ask(request(2, "a")).await["result"].is_object());
+    assert_eq!(provider.grants("refresh_token"), 1);
+    assert_eq!(provider.pages().len(), 1, "that of the login before");
+    // Its client has another way back: a login is made with one of our own.
+    provider.desk.forget_tokens();
+    assert!(bridge.ask(request(3, "a")).await["result"].is_object());
+    assert_eq!(provider.at("/register").len(), 2);
+}
+
+#[tokio::test]
+async fn tokens_without_a_client_are_good_until_they_expire() {
+    let provider = Provider::start(Manners::default()).await;
+    let (tokens, _) = foreign(&provider).await;
+    let kept = Kept::new();
+    let file = format!("{}_tokens.json", name(&provider));
+    kept.write("mcp-remote-v1", &file, &tokens.to_string());
+    let (code, stdout, _) = kept.import(&provider, &[]).await;
+    assert_eq!(code, Some(0));
+    assert!(
+        stdout.contains("cannot be renewed") && stdout.contains("--oauth-client-id"),
+        "{stdout}"
+    );
+    provider.ready(&[]).await;
+    assert_eq!(provider.pages().len(), 1);
+}
+
+#[tokio::test]
+async fn where_there_is_nothing_that_is_said() {
+    let provider = Provider::start(Manners::default()).await;
+    let kept = Kept::new();
+    let (code, stdout, stderr) = kept.import(&provider, &[]).await;
+    assert_eq!((code, &*stdout), (Some(1), ""));
+    assert!(stderr.contains("mcp-remote has kept nothing for"), "{stderr}");
+    let file = format!("{}_tokens.json", name(&provider));
+    for (text, part) in [
+        ("[]", "not a JSON object"),
+        ("{\"a\": hidden-x", "not JSON"),
+        (r#"{"refresh_token": "hidden-r"}"#, "no access token"),
+    ] {
+        let path = kept.write("mcp-remote-v1", &file, text);
+        let (code, _, stderr) = kept.import(&provider, &[]).await;
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(stderr.contains(part) && stderr.contains(path.to_str().unwrap()), "{stderr}");
+        assert!(!stderr.contains("hidden-"), "{stderr}");
+    }
+    assert_eq!(provider.run("status", &[]).await.status.code(), Some(1));
+}
