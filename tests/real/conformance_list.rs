@@ -154,13 +154,7 @@ const NOT_YET: &[(&str, Option<Forced>, &str)] = &[
     ("auth/scope-retry-limit", Some(Forced::Legacy), LOGIN),
     ("auth/authorization-server-migration", Some(Forced::Legacy), LOGIN),
     ("initialize", Some(Forced::Modern), TRANSLATION),
-    ("tools_call", Some(Forced::Modern), TRANSLATION),
-    ("elicitation-sep1034-client-defaults", Some(Forced::Modern), TRANSLATION),
     ("sse-retry", Some(Forced::Modern), TRANSLATION),
-    ("json-schema-2020-12-preservation", Some(Forced::Modern), TRANSLATION),
-    ("auth/metadata-default", Some(Forced::Modern), TRANSLATION),
-    ("auth/basic-cimd", Some(Forced::Modern), TRANSLATION),
-    ("auth/scope-step-up", Some(Forced::Modern), TRANSLATION),
 ];
 const LOGIN: &str = "no login where only `server/discover` is answered with 401";
 const TRANSLATION: &str = "a modern client is not translated";
