@@ -153,11 +153,8 @@ const NOT_YET: &[(&str, Option<Forced>, &str)] = &[
     ("auth/scope-step-up", Some(Forced::Legacy), LOGIN),
     ("auth/scope-retry-limit", Some(Forced::Legacy), LOGIN),
     ("auth/authorization-server-migration", Some(Forced::Legacy), LOGIN),
-    ("initialize", Some(Forced::Modern), TRANSLATION),
-    ("sse-retry", Some(Forced::Modern), TRANSLATION),
 ];
 const LOGIN: &str = "no login where only `server/discover` is answered with 401";
-const TRANSLATION: &str = "a modern client is not translated";
 
 /// Everything that is run.
 pub(crate) fn runs() -> Vec<Run> {

@@ -58,6 +58,8 @@ impl Verdict {
             // Whoever knows the question is modern, unless it says otherwise.
             return match peek::supported_versions(answer) {
                 Some(revisions) if are_legacy(&revisions) => Self::Legacy,
+                // Some say yes to whatever they are asked.
+                None if !peek::has_result_type(answer) => Self::Legacy,
                 _ => Self::Modern,
             };
         }

@@ -352,6 +352,15 @@ fn with_modern_the_question_is_answered_by_translation() {
 }
 
 #[test]
+fn an_empty_answer_to_the_question_is_no_sign_of_the_modern_era() {
+    let mut rig = Rig::new(Protocol::Modern, None);
+    let asked = request(json!("d"), "server/discover", json!({}));
+    rig.client(asked).server();
+    let said = rig.server(json!({"jsonrpc": "2.0", "id": "d", "result": {}}));
+    assert_eq!(said.methods_to_server(), ["initialize"]);
+}
+
+#[test]
 fn a_client_that_changes_its_mind_is_let_through() {
     let mut rig = Rig::serving(json!({"tools": {"listChanged": true}}));
     let call = rig.client(request(json!(1), "tools/call", json!({"name": "a"}))).server();
