@@ -149,12 +149,7 @@ const DPOP: &str = "an extension that the bridge has not got: tokens bound to a 
 const SKILLS: &str = "an extension for those who read skills, which the bridge passes on unread";
 
 /// What is expected to fail as things are; an entry that passes fails the test.
-const NOT_YET: &[(&str, Option<Forced>, &str)] = &[
-    ("auth/scope-step-up", Some(Forced::Legacy), LOGIN),
-    ("auth/scope-retry-limit", Some(Forced::Legacy), LOGIN),
-    ("auth/authorization-server-migration", Some(Forced::Legacy), LOGIN),
-];
-const LOGIN: &str = "no login where only `server/discover` is answered with 401";
+const NOT_YET: &[(&str, Option<Forced>, &str)] = &[];
 
 /// Everything that is run.
 pub(crate) fn runs() -> Vec<Run> {

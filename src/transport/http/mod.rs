@@ -189,13 +189,16 @@ impl Manner {
         Self { login: Login::Allowed, ..self }
     }
 
-    /// The same for those messages only that are worth it. A probe opens no browser (C5, C22), and
-    /// neither does what the client has not asked a person's question with.
+    /// The same for those messages only that are worth it. A client's probe opens no browser (C5,
+    /// C22), and neither does what the client has not asked a person's question with. A probe of
+    /// our own is asked because somebody waits for more than its answer.
     fn with_login_for(self, message: &Message) -> Self {
         match message.head() {
-            Head::Request { method, .. } if !matches!(&**method, "server/discover" | "ping") => {
-                self.with_login()
-            }
+            Head::Request { id, method } => match &**method {
+                "ping" => self,
+                "server/discover" if !id.is_own() => self,
+                _ => self.with_login(),
+            },
             _ => self,
         }
     }

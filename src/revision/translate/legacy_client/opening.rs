@@ -145,7 +145,8 @@ impl LegacyClient {
 
     fn ask(&mut self, initialize: Message, refusal: Option<Message>, held: Held, out: &mut Steps) {
         let envelope = Envelope::of(&initialize);
-        let id = self.ids.number();
+        // The form of id tells that it is not the client who probes: a login may come of it.
+        let id = self.ids.string();
         let question = envelope.put_around(&reply::request(&id, "server/discover"), Some(&id));
         out.push_back(Step::ToServer(question));
         self.state = State::Asking(Asking { initialize, envelope, id, refusal, held });

@@ -258,7 +258,7 @@ fn an_initialize_that_is_taken_back_holds_up_nothing() {
     let list = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
     let cancel =
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"i"}}"#;
-    for (known, asked) in [(None, json!("i")), (Some(Era::Modern), json!(1))] {
+    for (known, asked) in [(None, json!("i")), (Some(Era::Modern), json!("mcp-span-7-1"))] {
         let mut rig = Rig::new(known);
         rig.client(initialize());
         rig.heard_by_server();
