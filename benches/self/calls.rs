@@ -19,6 +19,16 @@ pub(crate) const WELCOME: &str = concat!(
     r#""serverInfo":{"name":"loopback","version":"1"}}}"#
 );
 
+/// The result of `server/discover`.
+pub(crate) const DISCOVERED: &str = concat!(
+    r#","result":{"resultType":"complete","supportedVersions":["2026-07-28"],"#,
+    r#""capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}}"#
+);
+
+/// How a modern server refuses `initialize`.
+pub(crate) const REFUSED: &str =
+    r#","error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}"#;
+
 /// What stands before the id of every answer.
 pub(crate) const HEAD: &str = r#"{"jsonrpc":"2.0","id":"#;
 
@@ -72,7 +82,11 @@ pub(crate) fn check_large(line: &[u8], id: u64, bytes: usize) -> Result<(), Stri
 /// The raw value of a member, without parsing: every message here is of our own making.
 pub(crate) fn member<'a>(message: &'a [u8], key: &str) -> Option<&'a [u8]> {
     let value = &message[memmem::find(message, key.as_bytes())? + key.len()..];
-    let end = value.iter().position(|byte| matches!(byte, b',' | b'}' | b'"'))?;
+    let end = match value.strip_prefix(b"\"") {
+        // A whole string, with its quotes.
+        Some(text) => text.iter().position(|byte| *byte == b'"')? + 2,
+        None => value.iter().position(|byte| matches!(byte, b',' | b'}' | b'"'))?,
+    };
     Some(&value[..end])
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn run(amounts: &Amounts) -> Result<(), Fault> {
     let mut contest = Contest::open(&json);
     let fresh = contest.look(usage::resident);
     calls("JSON", &mut contest, amounts, &mut table);
-    let (after, peak) = (contest.look(usage::resident), contest.look(usage::peak));
+    let (after, calls_peak) = (contest.look(usage::resident), contest.look(usage::peak));
     failures.append(&mut contest.failures);
     drop(contest);
 
@@ -56,9 +56,22 @@ pub(crate) fn run(amounts: &Amounts) -> Result<(), Fault> {
     failures.append(&mut contest.failures);
     drop(contest);
 
+    let mut contest = Contest::open(&format!("http://{address}/modern"));
+    let [p50, p99] =
+        contest.rounds("translated", amounts.rounds, |peer| sequential(peer, amounts.sequential));
+    table.medians("sequential JSON, translated, p50", Unit::Micros, &p50);
+    table.medians("sequential JSON, translated, p99", Unit::Micros, &p99);
+    let [larges] =
+        contest.rounds("64 MB", amounts.larges, |peer| Ok([peer.large(LARGE)?.as_secs_f64()]));
+    table.medians("64 MB answer, translated", Unit::Millis, &larges);
+    let peak = contest.look(usage::peak);
+    table.values("64 MB answer, translated, peak memory", Unit::Mebibytes, peak);
+    failures.append(&mut contest.failures);
+    drop(contest);
+
     table.values("memory, after the handshake", Unit::Mebibytes, fresh);
     table.values("memory, after the JSON calls", Unit::Mebibytes, after);
-    table.values("memory, peak of the JSON calls", Unit::Mebibytes, peak);
+    table.values("memory, peak of the JSON calls", Unit::Mebibytes, calls_peak);
 
     let mut contest = Contest::open(&json);
     let [larges] =

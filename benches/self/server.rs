@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE};
+use http::header::{ALLOW, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -17,7 +17,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::calls::{HEAD, LARGE_END, LARGE_TAIL, SMALL_TAIL, WELCOME, member};
+use super::calls::{DISCOVERED, HEAD, LARGE_END, LARGE_TAIL, REFUSED, SMALL_TAIL, WELCOME, member};
 use super::exchange::Fault;
 
 /// What large answers are made of: text as it comes, with an escape now and then.
@@ -77,15 +77,25 @@ async fn answer(
         }
     }
     let as_events = request.uri().path() == "/sse";
+    // At this path a program that can translate is made to: the others are let in as they are.
+    let is_span = request
+        .headers()
+        .get(USER_AGENT)
+        .is_some_and(|name| name.as_bytes().starts_with(b"mcp-span"));
+    let is_modern = request.uri().path() == "/modern" && is_span;
     let message = request.into_body().collect().await?.to_bytes();
     let Some(id) = member(&message, r#""id":"#) else {
         return Ok(empty(StatusCode::ACCEPTED));
     };
     let (pieces, is_first) = match member(&message, r#""method":""#) {
+        Some(b"initialize") if is_modern => return Ok(refusal(id)),
+        Some(b"server/discover") => {
+            (VecDeque::from([joined(&[HEAD.as_bytes(), id, DISCOVERED.as_bytes()])]), false)
+        }
         Some(b"initialize") => {
             (VecDeque::from([joined(&[HEAD.as_bytes(), id, WELCOME.as_bytes()])]), true)
         }
-        _ => (tool_result(&message, id, &text), false),
+        _ => (tool_result(&message, id, &text, is_modern), false),
     };
     let mut response = if as_events { events(pieces) } else { json(pieces) };
     if is_first {
@@ -95,17 +105,29 @@ async fn answer(
     Ok(response)
 }
 
-fn tool_result(message: &[u8], id: &[u8], text: &Text) -> VecDeque<Bytes> {
+fn refusal(id: &[u8]) -> Response<Answer> {
+    let mut response = json(VecDeque::from([joined(&[HEAD.as_bytes(), id, REFUSED.as_bytes()])]));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response
+}
+
+fn tool_result(message: &[u8], id: &[u8], text: &Text, is_modern: bool) -> VecDeque<Bytes> {
     let large = member(message, r#""name":"big:"#)
         .and_then(|bytes| std::str::from_utf8(bytes).ok()?.parse().ok());
     match large {
-        None => VecDeque::from([joined(&[HEAD.as_bytes(), id, SMALL_TAIL.as_bytes()])]),
+        None => VecDeque::from([joined(&[HEAD.as_bytes(), id, &marked(SMALL_TAIL, is_modern)])]),
         Some(bytes) => VecDeque::from([
-            joined(&[HEAD.as_bytes(), id, LARGE_TAIL.as_bytes()]),
+            joined(&[HEAD.as_bytes(), id, &marked(LARGE_TAIL, is_modern)]),
             text.of(bytes),
             Bytes::from_static(LARGE_END.as_bytes()),
         ]),
     }
+}
+
+/// With the member that modern results have.
+fn marked(tail: &str, is_modern: bool) -> Vec<u8> {
+    let mark = if is_modern { r#""result":{"resultType":"complete","# } else { r#""result":{"# };
+    tail.replacen(r#""result":{"#, mark, 1).into_bytes()
 }
 
 fn empty(status: StatusCode) -> Response<Answer> {
