@@ -2,10 +2,8 @@
 //! changed stays the bytes that it was.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use bytes::Bytes;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{Head, Id, Message};
@@ -16,7 +14,31 @@ use super::{Head, Id, Message};
 /// when something in it is to change, so that a large payload is copied once: when the whole is
 /// written.
 #[derive(Clone, Debug, Default)]
-pub struct Members<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
+pub struct Members<'a>(Vec<(Name<'a>, Value<'a>)>);
+
+/// A member's name as it is written, with its quotes.
+#[derive(Clone, Debug)]
+struct Name<'a>(Cow<'a, str>);
+
+impl<'a> Name<'a> {
+    fn new(text: impl Into<Cow<'a, str>>) -> Self {
+        let mut json = String::new();
+        push_string(&mut json, &text.into());
+        Self(Cow::Owned(json))
+    }
+
+    /// The text that it stands for; `None` if there is no such text.
+    fn text(&self) -> Option<Cow<'_, str>> {
+        if self.0.contains('\\') {
+            return serde_json::from_str(&self.0).ok().map(Cow::Owned);
+        }
+        self.0.get(1..self.0.len() - 1).map(Cow::Borrowed)
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.text().is_some_and(|text| text == name)
+    }
+}
 
 #[derive(Clone, Debug)]
 struct Value<'a> {
@@ -57,13 +79,13 @@ impl<'a> Members<'a> {
     /// The members of the object that `json` is; `None` if it is none.
     #[must_use]
     pub fn of(json: &'a str) -> Option<Self> {
-        serde_json::from_str(json).ok()
+        cut(json).map(Self)
     }
 
     /// The members of a whole message.
     #[must_use]
     pub fn of_message(message: &'a Message) -> Option<Self> {
-        serde_json::from_slice(message.bytes()).ok()
+        Self::of(std::str::from_utf8(message.bytes()).ok()?)
     }
 
     /// A message of the bridge's own as far as its head goes; the payload is still to be added.
@@ -91,7 +113,7 @@ impl<'a> Members<'a> {
     /// An object that was taken apart has none.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().rfind(|(known, _)| known == name).and_then(|(_, value)| value.text())
+        self.0.iter().rfind(|(known, _)| known.is(name)).and_then(|(_, value)| value.text())
     }
 
     /// The decoded value of a member that is a string.
@@ -103,7 +125,7 @@ impl<'a> Members<'a> {
     /// Whether there is a member with this name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(known, _)| known == name)
+        self.0.iter().any(|(known, _)| known.is(name))
     }
 
     /// Whether there are no members.
@@ -113,8 +135,8 @@ impl<'a> Members<'a> {
     }
 
     /// The names and texts of all members that were not taken apart.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().filter_map(|(name, value)| Some((&**name, value.text()?)))
+    pub fn iter(&self) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
+        self.0.iter().filter_map(|(name, value)| Some((name.text()?, value.text()?)))
     }
 
     /// Gives a member another value, in its place; a new one comes last.
@@ -126,7 +148,7 @@ impl<'a> Members<'a> {
     pub fn add(&mut self, name: impl Into<Cow<'a, str>>, json: impl Into<Cow<'a, str>>) {
         let name = name.into();
         if !self.has(&name) {
-            self.0.push((name, json.into().into()));
+            self.0.push((Name::new(name), json.into().into()));
         }
     }
 
@@ -134,7 +156,7 @@ impl<'a> Members<'a> {
     pub fn remove(&mut self, name: &str) -> Option<Cow<'a, str>> {
         let mut removed = None;
         self.0.retain_mut(|(known, value)| {
-            let stays = known != name;
+            let stays = !known.is(name);
             if !stays && value.parts.is_none() {
                 removed = Some(std::mem::take(&mut value.raw));
             }
@@ -145,8 +167,8 @@ impl<'a> Members<'a> {
 
     /// The object that a member is, to be changed; an empty one where there is none.
     pub fn object(&mut self, name: &'a str) -> &mut Self {
-        let at = self.0.iter().rposition(|(known, _)| known == name).unwrap_or_else(|| {
-            self.0.push((name.into(), Cow::Borrowed("{}").into()));
+        let at = self.0.iter().rposition(|(known, _)| known.is(name)).unwrap_or_else(|| {
+            self.0.push((Name::new(name), Cow::Borrowed("{}").into()));
             self.0.len() - 1
         });
         self.0[at].1.members()
@@ -154,7 +176,7 @@ impl<'a> Members<'a> {
 
     /// Takes an object out if nothing is left in it.
     pub fn drop_if_empty(&mut self, name: &str) {
-        self.0.retain(|(known, value)| known != name || !value.is_empty_object());
+        self.0.retain(|(known, value)| !known.is(name) || !value.is_empty_object());
     }
 
     /// The JSON text.
@@ -190,9 +212,9 @@ impl<'a> Members<'a> {
     }
 
     fn put(&mut self, name: Cow<'a, str>, json: Cow<'a, str>) {
-        match self.0.iter_mut().rfind(|(known, _)| *known == name) {
+        match self.0.iter_mut().rfind(|(known, _)| known.is(&name)) {
             Some((_, old)) => *old = json.into(),
-            None => self.0.push((name, json.into())),
+            None => self.0.push((Name::new(name), json.into())),
         }
     }
 
@@ -200,15 +222,15 @@ impl<'a> Members<'a> {
         let owned = self.0.into_iter().map(|(name, value)| {
             let raw = Cow::Owned(value.raw.into_owned());
             let parts = value.parts.map(Members::into_owned);
-            (Cow::Owned(name.into_owned()), Value { raw, parts })
+            (Name(Cow::Owned(name.0.into_owned())), Value { raw, parts })
         });
         Members(owned.collect())
     }
 
     fn size(&self) -> usize {
-        let member = |(name, value): &(Cow<'_, str>, Value<'_>)| {
+        let member = |(name, value): &(Name<'_>, Value<'_>)| {
             let value = value.parts.as_ref().map_or(value.raw.len(), Members::size);
-            name.len() + value + 4
+            name.0.len() + value + 2
         };
         self.0.iter().map(member).sum::<usize>() + 2
     }
@@ -219,7 +241,7 @@ impl<'a> Members<'a> {
             if at > 0 {
                 json.push(',');
             }
-            push_string(json, name);
+            json.push_str(&name.0);
             json.push(':');
             match &value.parts {
                 Some(members) => members.write(json),
@@ -242,46 +264,45 @@ fn push_string(json: &mut String, text: &str) {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Members<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(Name(name)) = map.next_key()? {
-                    let raw = map.next_value::<&RawValue>()?.get();
-                    members.push((name, Cow::Borrowed(raw).into()));
-                }
-                Ok(Members(members))
-            }
+/// Cuts an object into its members; `None` if it is none.
+///
+/// By hand, since names must stay as they are written: some cannot be decoded (a lone surrogate),
+/// and would take the whole object with them.
+fn cut(json: &str) -> Option<Vec<(Name<'_>, Value<'_>)>> {
+    let mut rest = json.trim_start().strip_prefix('{')?.trim_start();
+    let mut members = Vec::new();
+    if let Some(end) = rest.strip_prefix('}') {
+        return end.trim_start().is_empty().then_some(members);
+    }
+    loop {
+        let (name, behind) = string(rest)?;
+        let value = behind.trim_start().strip_prefix(':')?;
+        let mut values = serde_json::Deserializer::from_str(value).into_iter::<&RawValue>();
+        let raw = values.next()?.ok()?.get();
+        members.push((Name(Cow::Borrowed(name)), Cow::Borrowed(raw).into()));
+        rest = value[values.byte_offset()..].trim_start();
+        if let Some(more) = rest.strip_prefix(',') {
+            rest = more.trim_start();
+        } else {
+            let end = rest.strip_prefix('}')?;
+            return end.trim_start().is_empty().then_some(members);
         }
-        from.deserialize_map(Object)
     }
 }
 
-/// A member's name, copied only if it has escapes.
-struct Name<'a>(Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'de> Visitor<'de> for Text {
-            type Value = Name<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a member's name")
-            }
-            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
-                Ok(Name(Cow::Borrowed(name)))
-            }
-            fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-                Ok(Name(Cow::Owned(name.to_owned())))
-            }
+/// The string at the beginning of `json`, with its quotes, and what stands behind it.
+fn string(json: &str) -> Option<(&str, &str)> {
+    let bytes = json.as_bytes();
+    if bytes.first() != Some(&b'"') {
+        return None;
+    }
+    let mut at = 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        if bytes[at] == b'"' {
+            return Some(json.split_at(at + 1));
         }
-        from.deserialize_str(Text)
+        at += 2;
     }
 }
 
@@ -334,10 +355,22 @@ mod tests {
 
     #[test]
     fn odd_names_are_written_as_strings() {
-        let members = Members::of(r#"{"a\"\n\u00e4":1}"#).unwrap();
-        assert!(members.has("a\"\nä"));
-        assert_eq!(members.to_json(), "{\"a\\\"\\nä\":1}");
-        assert!(Members::of("[1]").is_none() && Members::of("{").is_none());
+        let text = r#"{"a\"\n\u00e4":1,"a\/b":2,"\ud800":3}"#;
+        let mut members = Members::of(text).unwrap();
+        assert!(members.has("a\"\nä") && members.has("a/b"));
+        assert_eq!(members.to_json(), text, "as they were written");
+        members.set("q\"", "4");
+        assert_eq!(members.to_json(), text.replace('}', r#","q\"":4}"#));
+    }
+
+    #[test]
+    fn what_is_no_object_has_no_members() {
+        for text in ["[1]", "{", "{}x", "{\"a\":1,}", "{\"a\" 1}", "{\"a\":}", "{a:1}", "1", ""] {
+            assert!(Members::of(text).is_none(), "{text}");
+        }
+        for text in ["{}", " { } ", "{ \"a\" : {} , \"b\":[ ] }\n"] {
+            assert!(Members::of(text).is_some(), "{text}");
+        }
     }
 
     #[test]
@@ -387,7 +420,7 @@ mod tests {
             let members = Members::of(&text).unwrap();
             let json = members.to_json();
             let again = Members::of(&json).unwrap();
-            let pairs = |m: &Members<'_>| m.iter().map(|(a, b)| (a.to_owned(), b.to_owned())).collect::<Vec<_>>();
+            let pairs = |m: &Members<'_>| m.iter().map(|(a, b)| (a.into_owned(), b.to_owned())).collect::<Vec<_>>();
             prop_assert_eq!(pairs(&members), pairs(&again));
             let written: Vec<String> = values.iter().map(|(_, v)| v.clone()).collect();
             let read: Vec<String> = again.iter().map(|(_, v)| v.to_owned()).collect();

@@ -92,7 +92,7 @@ impl Translation {
                     return fail(format!("The server wants input of no known kind: {name}"), out);
                 }
             }
-            open.push((own, name.to_owned()));
+            open.push((own, name.into_owned()));
         }
         out.extend(questions.into_iter().map(Step::ToClient));
         let pause = if open.is_empty() { limits::INPUT_PAUSE } else { limits::INPUT_WAIT };
