@@ -374,6 +374,10 @@ pub const LISTEN_PATIENCE: Duration = Duration::from_secs(5);
 /// server's era. A legacy server refuses it within a round trip; who takes longer is at work.
 pub const TRIAL_WAIT: Duration = Duration::from_secs(1);
 
+/// Errors that sound as if the server had been replaced by one of the other era make the bridge ask
+/// it, but no more often than this: tools may write such errors all day.
+pub const DOUBT_PAUSE: Duration = Duration::from_secs(10);
+
 /// How long a server's era is remembered: a server that was brought up to date yesterday is asked
 /// anew today, and whoever starts many times a day pays for finding out once.
 pub const VERDICT_LIFE: Duration = Duration::from_secs(24 * 3600);

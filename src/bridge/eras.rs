@@ -63,6 +63,12 @@ impl Translators {
         self.modern_client.client_era() != Some(Era::Modern) && self.legacy_client.takes(message)
     }
 
+    /// Whether a server that was legacy may have become modern, under a legacy client.
+    fn is_alarmed(&mut self, message: &Message, now: Instant) -> bool {
+        self.modern_client.client_era() != Some(Era::Modern)
+            && self.legacy_client.is_alarmed(message, now)
+    }
+
     fn remember(&mut self) {
         let found = self.modern_client.take_finding().or_else(|| self.legacy_client.take_finding());
         if let Some(era) = found
@@ -167,7 +173,15 @@ impl Crossing {
     pub(super) fn server_says(&mut self, incoming: Incoming, now: Instant) {
         let translators = &mut self.translators;
         if translators.legacy_client.is_through() {
-            return self.core.server_says(incoming, now, &mut self.out);
+            let is_alarmed = match &incoming {
+                Incoming::Message(message) => translators.is_alarmed(message, now),
+                _ => false,
+            };
+            self.core.server_says(incoming, now, &mut self.out);
+            if is_alarmed {
+                self.core.server_says(Incoming::SessionLost, now, &mut self.out);
+            }
+            return;
         }
         match incoming {
             Incoming::Message(message) => {
@@ -200,6 +214,13 @@ impl Crossing {
     }
 
     fn pass_to_client(&mut self, now: Instant) {
+        if self.translators.legacy_client.is_retrying() {
+            let translators = &mut self.translators;
+            for message in &self.out.to_client {
+                translators.legacy_client.client_hears(message, &mut translators.steps);
+            }
+            self.walk_from_server(now);
+        }
         if self.translators.modern_client.is_through() {
             return self.for_client.append(&mut self.out.to_client);
         }

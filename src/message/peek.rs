@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Id, Message};
+use super::{Id, Members, Message};
 
 /// The request that a `notifications/cancelled` is about.
 #[must_use]
@@ -74,6 +74,13 @@ pub fn negotiated_version(answer: &Message) -> Option<String> {
     }
     let answer: Answer = serde_json::from_slice(answer.bytes()).ok()?;
     Some(answer.result.protocol_version)
+}
+
+/// The text of an error answer.
+#[must_use]
+pub fn error_message(answer: &Message) -> Option<String> {
+    let members = Members::of_message(answer)?;
+    Members::of(members.get("error")?)?.text("message")
 }
 
 /// The code of an error answer, and the revisions that it lists as supported.

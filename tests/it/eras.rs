@@ -1,5 +1,8 @@
 //! A client of the legacy era at a server that speaks 2026-07-28 alone.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -13,7 +16,7 @@ const META: &str = "io.modelcontextprotocol/";
 fn strict(request: &Request) -> Reply {
     let json = request.json();
     let (id, what) = (request.id(), request.what());
-    if request.header("mcp-protocol-version").is_none() {
+    if request.header("mcp-method").is_none() {
         let data = r#"{"supported":["2026-07-28"],"requested":"2025-06-18"}"#;
         return refusal(&id, 400, -32022, data);
     }
@@ -201,10 +204,10 @@ async fn a_question_of_the_servers_reaches_the_client_and_the_answer_goes_back()
 async fn changes_and_updates_come_without_a_gap_when_the_set_changes() {
     let (first, second) = (Feed::new(), Feed::new());
     let feeds = [first.clone(), second.clone()];
-    let count = std::sync::atomic::AtomicUsize::new(0);
+    let count = AtomicUsize::new(0);
     let server = Server::start(move |r| match &*r.what() {
         "subscriptions/listen" => {
-            let n = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let n = count.fetch_add(1, Ordering::SeqCst);
             Reply::sse().feed(&feeds[n.min(1)])
         }
         _ => strict(r),
@@ -292,4 +295,117 @@ async fn progress_logs_and_ping_work_as_before() {
     assert_eq!(answer["result"], json!({}));
     assert_eq!(before, ["notifications/progress", "notifications/message"]);
     assert!(server.all("ping").is_empty() && server.all("logging/setLevel").is_empty());
+}
+
+#[tokio::test]
+async fn what_is_piped_in_waits_for_an_initialize_that_is_tried_again() {
+    let scripts: [fn(&Request) -> Reply; 2] = [strict, |r| match &*r.what() {
+        "server/discover" => Reply::status(400, "text/plain", "unheard of"),
+        _ => polite(r),
+    }];
+    for (n, script) in scripts.into_iter().enumerate() {
+        let count = AtomicUsize::new(0);
+        let server = Server::start(move |r| match &*r.what() {
+            "initialize" if count.fetch_add(1, Ordering::SeqCst) == 0 => {
+                Reply::status(503, "text/plain", "not yet").header("Retry-After", "1")
+            }
+            _ => script(r),
+        })
+        .await;
+        let mut bridge = Bridge::start(&[&server.url]);
+        for line in [INITIALIZE, INITIALIZED, &request(1, "tools/list")] {
+            bridge.send(line).await;
+        }
+        assert!(bridge.receive().await["result"]["serverInfo"].is_object(), "{n}");
+        assert!(bridge.receive().await["result"].is_object(), "{n}");
+        let asked = server.asked();
+        assert_eq!(asked[..2], ["initialize", "initialize"], "{n}: nothing overtakes it");
+        let next = if n == 0 { "subscriptions/listen" } else { "notifications/initialized" };
+        server.saw(next).await;
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_a_tool_is_the_clients_whatever_it_says() {
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => Reply::json(format!(
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32000,"message":"not initialized"}}}}"#,
+            r.id()
+        )),
+        _ => strict(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    let error = bridge.ask(call(1, r#"{"name":"t"}"#)).await["error"].clone();
+    assert_eq!((&error["code"], &error["message"]), (&json!(-32000), &json!("not initialized")));
+    assert_eq!(server.all("tools/call").len(), 1, "it ran once");
+    assert_eq!(bridge.ask(request(2, "tools/list")).await["result"], json!({"tools":[]}));
+    assert_eq!(server.all("initialize").len(), 1, "and nothing was opened anew");
+}
+
+#[tokio::test]
+async fn haste_and_credentials_at_the_question_decide_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = folder.path().to_str().expect("UTF-8");
+    for status in [429, 401] {
+        let count = AtomicUsize::new(0);
+        let server = Server::start(move |r| match &*r.what() {
+            "server/discover" if count.fetch_add(1, Ordering::SeqCst) == 0 => {
+                Reply::status(status, "text/plain", "no").header("Retry-After", "1")
+            }
+            _ => strict(r),
+        })
+        .await;
+        let args = [&*server.url, "--state-dir", state, "--no-oauth"];
+        let mut bridge = Bridge::start(&args);
+        let answer = bridge.ask(INITIALIZE).await;
+        if status == 429 {
+            assert_eq!(answer["result"]["serverInfo"]["name"], "strict", "it is asked again");
+        } else {
+            assert_eq!(answer["error"]["data"]["status"], 401, "{answer}");
+            let answer = bridge.ask(INITIALIZE.replace("\"init\"", "\"again\"")).await;
+            assert_eq!(answer["result"]["serverInfo"]["name"], "strict", "{answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_replaced_by_one_of_the_other_era_is_understood_again() {
+    let is_modern = Arc::new(AtomicBool::new(true));
+    let now = Arc::clone(&is_modern);
+    let server = Server::start(move |r| {
+        if now.load(Ordering::SeqCst) {
+            return strict_or_stream(r);
+        }
+        let is_stranger = r.http_method == "POST"
+            && r.what() != "initialize"
+            && r.header("mcp-session-id").is_none();
+        if is_stranger {
+            let body = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Bad Request: Missing session ID"}}"#;
+            return Reply::status(400, "application/json", body);
+        }
+        polite(r)
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    assert_eq!(bridge.ask(call(1, r#"{"name":"t"}"#)).await["result"], json!({"content":[]}));
+    is_modern.store(false, Ordering::SeqCst);
+    bridge.send(call(2, r#"{"name":"t"}"#)).await;
+    let (answer, _) = bridge.answer(2).await;
+    assert_eq!(answer["result"]["did"], "tools/call", "{answer}");
+    is_modern.store(true, Ordering::SeqCst);
+    bridge.send(call(3, r#"{"name":"t"}"#)).await;
+    let (answer, _) = bridge.answer(3).await;
+    assert_eq!(answer["error"]["code"], -32022, "the first learns of it: {answer}");
+    bridge.send(call(4, r#"{"name":"t"}"#)).await;
+    let (answer, _) = bridge.answer(4).await;
+    assert_eq!(answer["result"], json!({"content":[]}), "{answer}");
+}
+
+/// The same for whatever HTTP method.
+fn strict_or_stream(r: &Request) -> Reply {
+    if r.http_method == "POST" && r.json().get("id").is_some() {
+        return strict(r);
+    }
+    Reply::status(405, "", "")
 }

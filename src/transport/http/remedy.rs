@@ -67,6 +67,11 @@ impl Exchange {
             let answer = match modern {
                 Some(answer) => edit::with_id(&answer, &id),
                 // These say nothing about what it speaks.
+                None if id.is_own()
+                    && matches!(refusal.status().as_u16(), 401 | 403 | 408 | 429) =>
+                {
+                    return Err(refusal.error());
+                }
                 None if matches!(refusal.status().as_u16(), 401 | 403 | 408 | 429) => {
                     let error = self.context.scrubbed(refusal.error().not_delivered());
                     reply::method_not_found_because(&id, "server/discover", &error)
@@ -207,7 +212,7 @@ fn list_request(call: &Message, id: &Id, cursor: Option<&str>) -> Message {
     for (name, value) in given.object("params").object("_meta").iter() {
         // The rest is about the call alone: its progress, its trace.
         if name.starts_with("io.modelcontextprotocol/") {
-            envelope.set(name.to_owned(), value.to_owned());
+            envelope.set(name.into_owned(), value.to_owned());
         }
     }
     list.into_message(Head::Request { id: id.clone(), method: "tools/list".into() })

@@ -5,7 +5,7 @@ use tracing::debug;
 
 use super::{Asked, Ids, Step, Steps, Translation, shapes};
 use crate::error::{Error, Kind};
-use crate::message::{Head, Id, Members, Message, peek, reply};
+use crate::message::{Head, Id, Members, Message, reply};
 use crate::revision::Revision;
 use crate::revision::translate::{
     CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID,
@@ -108,14 +108,18 @@ impl Translation {
             Some("resources/subscribe" | "resources/unsubscribe") => {
                 self.change_subscriptions(&request, ids, now, out);
             }
-            _ => self.ask(request, 0, ids, out),
+            _ => self.ask(request, ids, out),
         }
     }
 
-    fn ask(&mut self, request: Message, rounds: u32, ids: &mut Ids, out: &mut Steps) {
+    fn ask(&mut self, request: Message, ids: &mut Ids, out: &mut Steps) {
+        if let (Some(id), false) = (request.id(), has_room_for_envelope(&request)) {
+            let refusal = reply::refusal(id, -32602, "The parameters must be an object");
+            return out.push_back(Step::ToClient(refusal));
+        }
         let id = ids.number();
         out.push_back(Step::ToServer(self.envelope.put_around(&request, Some(&id))));
-        self.asked.insert(id, Asked { request, rounds });
+        self.asked.insert(id, Asked { request, rounds: 0 });
     }
 
     /// It is kept here, and goes with every request from now on.
@@ -179,9 +183,9 @@ impl Translation {
     }
 
     /// What a server tells: about a request, or on a subscription.
-    pub(super) fn server_tells(&mut self, message: Message, out: &mut Steps) {
+    pub(super) fn server_tells(&mut self, message: Message, now: Instant, out: &mut Steps) {
         if message.method() == Some("notifications/subscriptions/acknowledged") {
-            return self.acknowledged(&message, out);
+            return self.acknowledged(&message, now, out);
         }
         let Some(subscription) = subscription(&message) else {
             return out.push_back(Step::ToClient(message));
@@ -196,22 +200,6 @@ impl Translation {
         members.drop_if_empty("params");
         out.push_back(Step::ToClient(members.into_message(message.head().clone())));
     }
-
-    /// Whether an answer says that the server knows none but the legacy era.
-    pub(super) fn is_refused_as_legacy(&self, answer: &Message) -> bool {
-        let Head::Response { id: Some(id), is_error: true } = answer.head() else { return false };
-        if !self.asked.contains_key(id) {
-            return false;
-        }
-        match peek::error_code(answer) {
-            Some((-32022, supported)) => {
-                !supported.is_empty() && !supported.iter().any(|name| Revision::is_modern(name))
-            }
-            // How the legacy servers of the TypeScript SDK refuse what comes without a session.
-            Some((-32000, _)) => memchr::memmem::find(answer.bytes(), b"not initialized").is_some(),
-            _ => false,
-        }
-    }
 }
 
 /// A resource that is not there has a code of its own in the older revisions.
@@ -225,6 +213,12 @@ fn legacy_error(request: &Message, answer: &Message, id: &Id) -> Message {
         }
     }
     members.into_message_with_id(answer.head(), id)
+}
+
+/// Whether there is a place for the envelope: parameters by position have none.
+fn has_room_for_envelope(request: &Message) -> bool {
+    let members = Members::of_message(request).unwrap_or_default();
+    members.get("params").is_none_or(|params| params.starts_with('{'))
 }
 
 /// A member of the parameters that is a string.

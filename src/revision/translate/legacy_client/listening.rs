@@ -11,7 +11,7 @@ use super::calls::{parameter, subscription};
 use super::{Ids, Step, Steps, Translation};
 use crate::error::Error;
 use crate::limits;
-use crate::message::{Head, Id, Message, reply};
+use crate::message::{Head, Id, Members, Message, peek, reply};
 
 /// What a client may hear of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,16 +78,25 @@ impl Filter {
     }
 }
 
+/// One request for it.
+#[derive(Debug)]
+struct Stream {
+    id: Id,
+    uris: BTreeSet<String>,
+    /// When the server has acknowledged it.
+    since: Option<Instant>,
+}
+
 /// The subscription as it stands.
 #[derive(Debug, Default)]
 pub(super) struct Listening {
     wanted: Filter,
     /// The handshake is done.
     is_ready: bool,
-    /// The stream that was asked for last, and whether the server has acknowledged it.
-    current: Option<(Id, bool)>,
+    /// The stream that was asked for last.
+    current: Option<Stream>,
     /// Those before it, which stay until it is acknowledged: nothing is missed in between.
-    former: Vec<Id>,
+    former: Vec<Stream>,
     /// Requests of the client's that are answered when the current stream is acknowledged.
     unanswered: Vec<Id>,
     /// When they are answered all the same.
@@ -108,7 +117,7 @@ impl Listening {
 
     /// Whether `id` is one of its streams.
     pub(super) fn is(&self, id: &Id) -> bool {
-        self.current.as_ref().is_some_and(|(current, _)| current == id) || self.former.contains(id)
+        self.current.iter().chain(&self.former).any(|stream| stream.id == *id)
     }
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
@@ -117,6 +126,8 @@ impl Listening {
 
     /// Nobody will be listened to.
     pub(super) fn end_all(mut self, error: &Error, out: &mut Steps) {
+        self.former.extend(self.current.take());
+        self.close_former(out);
         self.answer_all(out, |id| reply::error(Some(id), error));
     }
 
@@ -125,6 +136,16 @@ impl Listening {
         for id in self.unanswered.drain(..) {
             out.push_back(Step::ToClient(answer(&id)));
         }
+    }
+
+    /// Takes the current stream out, if it is the one that has ended.
+    fn ended(&mut self, id: &Id, now: Instant) -> Option<Stream> {
+        self.former.retain(|former| former.id != *id);
+        let stream = self.current.take_if(|current| current.id == *id)?;
+        if stream.since.is_some_and(|since| now >= since + limits::STREAM_STEADY) {
+            self.tries = 0;
+        }
+        Some(stream)
     }
 
     /// Pauses double from one try to the next.
@@ -148,9 +169,7 @@ impl Translation {
     fn open_stream(&mut self, ids: &mut Ids, now: Instant, out: &mut Steps) {
         let listening = &mut self.listening;
         listening.retry_at = None;
-        if let Some((id, _)) = listening.current.take() {
-            listening.former.push(id);
-        }
+        listening.former.extend(listening.current.take());
         if listening.wanted.is_empty() || !listening.is_ready || listening.is_refused {
             listening.close_former(out);
             return listening.answer_all(out, |id| reply::raw_result(Some(id), "{}"));
@@ -158,7 +177,8 @@ impl Translation {
         let id = ids.number();
         let request = reply::raw_request(&id, "subscriptions/listen", &listening.wanted.params());
         out.push_back(Step::ToServer(self.envelope.put_around(&request, Some(&id))));
-        listening.current = Some((id, false));
+        let uris = listening.wanted.uris.clone();
+        listening.current = Some(Stream { id, uris, since: None });
         if !listening.unanswered.is_empty() {
             listening.answer_at = Some(now + limits::LISTEN_PATIENCE);
         }
@@ -190,24 +210,21 @@ impl Translation {
             return self.open_stream(ids, now, out);
         }
         // It is in force already, or will be with the stream that is under way.
-        if listening.current.as_ref().is_none_or(|(_, acknowledged)| *acknowledged) {
+        if listening.current.as_ref().is_none_or(|current| current.since.is_some()) {
             listening.answer_all(out, |id| reply::raw_result(Some(id), "{}"));
         }
     }
 
     /// The server has taken a subscription up.
-    pub(super) fn acknowledged(&mut self, message: &Message, out: &mut Steps) {
+    pub(super) fn acknowledged(&mut self, message: &Message, now: Instant, out: &mut Steps) {
         let listening = &mut self.listening;
-        let (Some(id), Some((current, acknowledged))) =
-            (subscription(message), &mut listening.current)
-        else {
+        let (Some(id), Some(current)) = (subscription(message), &mut listening.current) else {
             return;
         };
-        if id != *current {
+        if id != current.id {
             return;
         }
-        *acknowledged = true;
-        listening.tries = 0;
+        current.since.get_or_insert(now);
         listening.close_former(out);
         if std::mem::take(&mut listening.has_gap) {
             for (_, method) in listening.wanted.lists() {
@@ -229,21 +246,26 @@ impl Translation {
         out: &mut Steps,
     ) {
         let listening = &mut self.listening;
-        listening.former.retain(|former| former != id);
-        if listening.current.as_ref().is_none_or(|(current, _)| current != id) {
+        if listening.ended(id, now).is_none() {
             return;
         }
-        listening.current = None;
-        if matches!(answer.head(), Head::Response { is_error: true, .. }) {
-            // It will say so again; whatever older stream there is stays.
-            debug!(?answer, "the server takes up no subscription");
-            listening.is_refused = listening.former.is_empty();
-            let error = crate::message::Members::of_message(answer)
-                .and_then(|members| members.get("error").map(str::to_owned))
-                .unwrap_or_else(|| "{}".to_owned());
-            return listening.answer_all(out, |id| reply::raw_error(Some(id), &error));
+        if !matches!(answer.head(), Head::Response { is_error: true, .. }) {
+            return listening.try_later(now);
         }
-        listening.try_later(now);
+        debug!(?answer, "the server takes up no subscription");
+        // What was asked for last is not to be had; what there was before it stays.
+        let before = listening.former.pop();
+        listening.wanted.uris = before.as_ref().map(|b| b.uris.clone()).unwrap_or_default();
+        listening.current = before;
+        if listening.current.is_none() {
+            listening.is_refused = peek::error_code(answer).is_some_and(|(code, _)| code == -32601);
+            if !listening.is_refused && !listening.wanted.is_empty() {
+                listening.try_later(now);
+            }
+        }
+        let members = Members::of_message(answer).unwrap_or_default();
+        let error = members.get("error").unwrap_or("{}");
+        listening.answer_all(out, |id| reply::raw_error(Some(id), error));
     }
 
     /// A subscription was lost on its way.
@@ -255,10 +277,8 @@ impl Translation {
         out: &mut Steps,
     ) {
         let listening = &mut self.listening;
-        listening.former.retain(|former| former != id);
-        if listening.current.as_ref().is_some_and(|(current, _)| current == id) {
+        if listening.ended(id, now).is_some() {
             debug!("the subscription was lost: {error}");
-            listening.current = None;
             listening.try_later(now);
             listening.answer_all(out, |id| reply::error(Some(id), error));
         }
@@ -278,8 +298,8 @@ impl Translation {
 impl Listening {
     /// The streams before the current one have had their time.
     fn close_former(&mut self, out: &mut Steps) {
-        for id in self.former.drain(..) {
-            out.push_back(Step::ToServer(reply::cancelled(&id, "replaced")));
+        for stream in self.former.drain(..) {
+            out.push_back(Step::ToServer(reply::cancelled(&stream.id, "replaced")));
         }
     }
 }

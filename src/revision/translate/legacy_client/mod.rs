@@ -14,17 +14,22 @@ use crate::message::{Head, Id, Message, peek, reply};
 use crate::revision::Era;
 
 mod calls;
+mod changing;
+mod held;
 mod inputs;
 mod listening;
+mod offer;
 mod opening;
 mod shapes;
 #[cfg(test)]
 mod tests;
 
 use calls::Envelope;
+use changing::Doubt;
 use inputs::Inputs;
 use listening::Listening;
-use opening::{Asking, Offer, Watching};
+use offer::Offer;
+use opening::{Asking, Watching};
 
 /// The translation, or the watch for the moment when one is needed.
 #[derive(Debug)]
@@ -36,6 +41,10 @@ pub(crate) struct LegacyClient {
     finding: Option<Era>,
     state: State,
     ids: Ids,
+    /// There was an `initialize`.
+    has_opened: bool,
+    /// When a legacy server last spoke as a modern one does.
+    alarmed: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -44,6 +53,8 @@ enum State {
     Through,
     /// An `initialize` has passed; its answer tells the era.
     Watching(Watching),
+    /// The same has come back, and may be sent again.
+    Retrying(Watching),
     /// The server was asked in the modern way.
     Asking(Asking),
     /// The server is modern.
@@ -61,6 +72,7 @@ struct Translation {
     listening: Listening,
     /// Tools whose structured results are wrapped, since the client knows only objects.
     wrapped: std::collections::HashSet<String>,
+    doubt: Doubt,
 }
 
 /// A request of the client's, as it came.
@@ -75,12 +87,21 @@ struct Asked {
 #[derive(Debug)]
 pub(super) struct Ids {
     prefix: u64,
+    first: u64,
     count: u64,
 }
 
 impl Ids {
     pub(super) fn new(prefix: u64) -> Self {
-        Self { prefix, count: 0 }
+        // Far from where clients count, whose pings may be out under ids of their own.
+        let first = (1 << 40) + (prefix >> 24);
+        Self { prefix, first, count: first }
+    }
+
+    /// Whether this is one of those that [`Self::number`] gave.
+    fn gave(&self, id: &Id) -> bool {
+        let number = id.as_json().parse::<u64>();
+        number.is_ok_and(|number| (self.first..=self.count).contains(&number))
     }
 
     /// Towards the server, which hears of nobody else's ids: a number.
@@ -100,12 +121,25 @@ impl LegacyClient {
     /// `known`: what an earlier run found out about the server. `prefix`: some unpredictable bits.
     pub(crate) fn new(protocol: Protocol, known: Option<Era>, prefix: u64) -> Self {
         let known = known.filter(|_| protocol != Protocol::Legacy);
-        Self { protocol, known, finding: None, state: State::Through, ids: Ids::new(prefix) }
+        Self {
+            protocol,
+            known,
+            finding: None,
+            state: State::Through,
+            ids: Ids::new(prefix),
+            has_opened: false,
+            alarmed: None,
+        }
     }
 
     /// Whether a message on its way to the server is of interest here.
     pub(crate) fn takes(&self, message: &Message) -> bool {
         !matches!(self.state, State::Through) || is_initialize(message)
+    }
+
+    /// Whether an `initialize` has come back that may be sent again.
+    pub(crate) fn is_retrying(&self) -> bool {
+        matches!(self.state, State::Retrying(_))
     }
 
     /// Whether what comes from the server passes untouched.
@@ -116,7 +150,7 @@ impl LegacyClient {
     /// Bytes of what waits for the verdict and gets no answer.
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.state {
-            State::Watching(watching) => watching.held.bytes(),
+            State::Watching(watching) | State::Retrying(watching) => watching.held.bytes(),
             State::Asking(asking) => asking.held.bytes(),
             State::Through | State::Translating(_) => 0,
         }
@@ -129,6 +163,7 @@ impl LegacyClient {
 
     pub(crate) fn client_says(&mut self, message: Message, now: Instant, out: &mut Steps) {
         if is_initialize(&message) {
+            self.has_opened = true;
             return self.open(message, out);
         }
         if self.close(&message, out) {
@@ -138,20 +173,25 @@ impl LegacyClient {
             State::Translating(translation) => {
                 translation.client_says(message, &mut self.ids, now, out);
             }
+            State::Asking(_) if is_ping(&message) => {
+                out.push_back(Step::ToClient(reply::raw_result(message.id(), "{}")));
+            }
             State::Asking(asking) => asking.held.take(message, out),
-            State::Watching(watching) => watching.held.take(message, out),
+            State::Watching(watching) | State::Retrying(watching) => {
+                watching.held.take(message, out);
+            }
             State::Through => out.push_back(Step::ToServer(message)),
         }
     }
 
     pub(crate) fn server_says(&mut self, message: Message, now: Instant, out: &mut Steps) {
         match &mut self.state {
-            State::Through => out.push_back(Step::ToClient(message)),
+            State::Through | State::Retrying(_) => out.push_back(Step::ToClient(message)),
             State::Watching(_) => self.watch(message, out),
             State::Asking(_) => self.discovered(message, now, out),
             State::Translating(translation) => {
-                if translation.is_refused_as_legacy(&message) {
-                    return self.turn_legacy(&message, out);
+                if message.id().is_some_and(|id| translation.is_doubt(id)) {
+                    return self.resolve(Some(&message), now, out);
                 }
                 translation.server_says(message, &mut self.ids, now, out);
             }
@@ -162,10 +202,15 @@ impl LegacyClient {
     pub(crate) fn failed(&mut self, message: Message, error: Error, now: Instant, out: &mut Steps) {
         match &mut self.state {
             State::Asking(asking) if message.id() == Some(asking.id()) => {
-                self.discovery_failed(error, out);
+                self.initialize_failed(error, out);
             }
             State::Watching(watching) if watching.is_answered_by(message.id()) => {
                 self.initialize_failed(error, out);
+            }
+            State::Translating(translation)
+                if message.id().is_some_and(|id| translation.is_doubt(id)) =>
+            {
+                self.resolve(None, now, out);
             }
             State::Translating(translation) => translation.failed(message, error, now, out),
             _ => out.push_back(Step::Failed { message, error }),
@@ -213,12 +258,18 @@ impl Translation {
                 if self.listening.is(&id) {
                     return self.listening_ended(&id, &message, now, out);
                 }
-                match self.asked.remove(&id) {
-                    Some(asked) => self.answered(asked, &message, ids, now, out),
-                    None => debug!(?message, "an answer that nobody waits for was dropped"),
+                let Some(asked) = self.asked.remove(&id) else {
+                    if ids.gave(&id) {
+                        return debug!(?message, "an answer that nobody waits for was dropped");
+                    }
+                    // To what went out before the era was known.
+                    return out.push_back(Step::ToClient(message));
+                };
+                if let Some((asked, answer)) = self.doubts(asked, message, ids, now, out) {
+                    self.answered(asked, &answer, ids, now, out);
                 }
             }
-            Head::Notification { .. } => self.server_tells(message, out),
+            Head::Notification { .. } => self.server_tells(message, now, out),
             // A modern server has no way to hear an answer.
             Head::Request { .. } | Head::Response { id: None, .. } => {
                 debug!(?message, "dropped: a modern server cannot say this");
@@ -247,6 +298,7 @@ impl Translation {
             return self.listening_failed(&id.clone(), &error, now, out);
         }
         if let Some(asked) = self.asked.remove(id) {
+            let error = renamed(error, id, asked.request.id());
             if asked.rounds == 0 {
                 return out.push_back(Step::Failed { message: asked.request, error });
             }
@@ -255,6 +307,19 @@ impl Translation {
             out.push_back(Step::ToClient(answer));
         }
     }
+}
+
+/// The error speaks of the request by the id that the client gave it.
+fn renamed(mut error: Error, upstream: &Id, own: Option<&Id>) -> Error {
+    if let Some(own) = own {
+        let named = |id: &Id| format!("request ID {id}");
+        error.message = error.message.replace(&named(upstream), &named(own));
+    }
+    error
+}
+
+fn is_ping(message: &Message) -> bool {
+    matches!(message.head(), Head::Request { method, .. } if &**method == "ping")
 }
 
 fn is_initialize(message: &Message) -> bool {

@@ -1,20 +1,19 @@
 //! The handshake: `initialize` is passed on first, and only an answer that names the modern era
 //! leads to `server/discover`, from whose result it is then answered.
 
-use std::collections::VecDeque;
-
-use serde::Deserialize;
 use tokio::time::Instant;
 use tracing::debug;
 
 use super::calls::Envelope;
+use super::changing::Doubt;
+use super::held::Held;
 use super::inputs::Inputs;
-use super::listening::{Filter, Listening};
+use super::listening::Listening;
+use super::offer::Offer;
 use super::{LegacyClient, Protocol, State, Step, Steps, Translation};
-use crate::error::{Error, Kind};
-use crate::message::{Head, Id, Members, Message, edit, peek, reply};
-use crate::revision::translate::SERVER_INFO;
-use crate::revision::{self, Era, Revision};
+use crate::error::Error;
+use crate::message::{Head, Id, Message, edit, peek, reply};
+use crate::revision::{Era, Revision};
 
 /// An `initialize` that has passed.
 #[derive(Debug)]
@@ -47,54 +46,6 @@ impl Asking {
     }
 }
 
-/// What the client says before it is known how the server wants to hear it; whoever hands it over
-/// bounds it.
-#[derive(Debug, Default)]
-pub(super) struct Held {
-    messages: VecDeque<Message>,
-    /// Bytes of those among them that get no answer.
-    told: usize,
-}
-
-impl Held {
-    /// Keeps it back, unless it may be said at any time.
-    pub(super) fn take(&mut self, message: Message, out: &mut Steps) {
-        if let Some(id) = peek::cancelled_request(&message) {
-            let before = self.messages.len();
-            self.messages.retain(|held| held.id() != Some(&id));
-            if self.messages.len() == before {
-                out.push_back(Step::ToServer(message));
-            }
-            return;
-        }
-        let is_probe = matches!(message.method(), Some("ping" | "server/discover"));
-        if is_probe || revision::Envelope::of(&message).is_some() {
-            return out.push_back(Step::ToServer(message));
-        }
-        if message.id().is_none() {
-            self.told += message.bytes().len();
-        }
-        self.messages.push_back(message);
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.told
-    }
-
-    fn release(self, out: &mut Steps) {
-        out.extend(self.messages.into_iter().map(Step::ToServer));
-    }
-
-    /// Nobody is there: they need not find out one by one.
-    fn give_back(self, error: &Error, out: &mut Steps) {
-        if !error.is_unreachable() {
-            return self.release(out);
-        }
-        let failed = |message| Step::Failed { message, error: error.clone() };
-        out.extend(self.messages.into_iter().map(failed));
-    }
-}
-
 impl LegacyClient {
     /// The client opens, or the core does so again in its name.
     pub(super) fn open(&mut self, initialize: Message, out: &mut Steps) {
@@ -107,8 +58,9 @@ impl LegacyClient {
                 self.state = State::Translating(translation);
                 return;
             }
-            State::Watching(watching) => watching.held,
-            State::Asking(asking) => asking.held,
+            State::Watching(Watching { held, .. })
+            | State::Retrying(Watching { held, .. })
+            | State::Asking(Asking { held, .. }) => held,
             State::Through => Held::default(),
         };
         if self.known == Some(Era::Modern) {
@@ -121,6 +73,7 @@ impl LegacyClient {
     pub(super) fn close(&mut self, notice: &Message, out: &mut Steps) -> bool {
         let (initialize, asked) = match &self.state {
             State::Watching(watching) => (&watching.initialize, watching.initialize.id()),
+            State::Retrying(watching) => (&watching.initialize, None),
             State::Asking(asking) => (&asking.initialize, Some(&asking.id)),
             State::Through | State::Translating(_) => return false,
         };
@@ -130,9 +83,9 @@ impl LegacyClient {
         }
         out.extend(asked.map(|id| Step::ToServer(reply::cancelled(id, "cancelled"))));
         match std::mem::replace(&mut self.state, State::Through) {
-            State::Watching(Watching { held, .. }) | State::Asking(Asking { held, .. }) => {
-                held.release(out);
-            }
+            State::Watching(Watching { held, .. })
+            | State::Retrying(Watching { held, .. })
+            | State::Asking(Asking { held, .. }) => held.release(out),
             State::Through | State::Translating(_) => {}
         }
         true
@@ -174,10 +127,34 @@ impl LegacyClient {
         watching.held.release(out);
     }
 
+    /// It did not get through; whoever waits for `initialize` decides about another try.
     pub(super) fn initialize_failed(&mut self, error: Error, out: &mut Steps) {
-        if let State::Watching(watching) = std::mem::replace(&mut self.state, State::Through) {
-            watching.held.give_back(&error, out);
-            out.push_back(Step::Failed { message: watching.initialize, error });
+        let (initialize, held) = match std::mem::replace(&mut self.state, State::Through) {
+            State::Watching(Watching { initialize, held })
+            | State::Asking(Asking { initialize, held, .. }) => (initialize, held),
+            other => return self.state = other,
+        };
+        if error.is_unreachable() {
+            held.give_back(&error, out);
+        } else if initialize.id().is_some_and(Id::is_own) {
+            // The core holds back what must wait for a session of its own.
+            held.release(out);
+        } else {
+            let initialize = initialize.clone();
+            self.state = State::Retrying(Watching { initialize, held });
+        }
+        out.push_back(Step::Failed { message: initialize, error });
+    }
+
+    /// The client hears this: if it is the end of an `initialize` that came back, nothing waits for
+    /// another try.
+    pub(crate) fn client_hears(&mut self, message: &Message, out: &mut Steps) {
+        let Head::Response { id, .. } = message.head() else { return };
+        if let State::Retrying(watching) = &self.state
+            && watching.is_answered_by(id.as_ref())
+            && let State::Retrying(watching) = std::mem::replace(&mut self.state, State::Through)
+        {
+            watching.held.release(out);
         }
     }
 
@@ -207,6 +184,7 @@ impl LegacyClient {
             inputs: Inputs::default(),
             listening,
             wrapped: Default::default(),
+            doubt: Doubt::default(),
         };
         for message in asking.held.messages {
             translation.client_says(message, &mut self.ids, now, out);
@@ -229,38 +207,6 @@ impl LegacyClient {
             None => self.pass(asking.initialize, asking.held, out),
         }
     }
-
-    /// The question did not get through; whoever waits for `initialize` decides about another try.
-    pub(super) fn discovery_failed(&mut self, error: Error, out: &mut Steps) {
-        if let State::Asking(asking) = std::mem::replace(&mut self.state, State::Through) {
-            asking.held.give_back(&error, out);
-            out.push_back(Step::Failed { message: asking.initialize, error });
-        }
-    }
-
-    /// The server that was modern is so no longer: the core opens a session with it.
-    pub(super) fn turn_legacy(&mut self, refusal: &Message, out: &mut Steps) {
-        let State::Translating(translation) = std::mem::replace(&mut self.state, State::Through)
-        else {
-            return;
-        };
-        debug!("the server no longer speaks the modern era");
-        self.known = None;
-        self.finding = Some(Era::Legacy);
-        out.push_back(Step::SessionLost);
-        let changed = Error::new(Kind::NoResponse, "The server was replaced by another");
-        translation.inputs.end_all(&changed, out);
-        translation.listening.end_all(&changed, out);
-        for (id, asked) in translation.asked {
-            let error = if Some(&id) == refusal.id() {
-                // It was turned away: it may go out again when there is a session.
-                Error { kind: Kind::Closed, ..changed.clone().not_delivered() }
-            } else {
-                changed.clone()
-            };
-            out.push_back(Step::Failed { message: asked.request, error });
-        }
-    }
 }
 
 /// Whether an error in answer to `initialize` can only come from a modern server, or is what one
@@ -274,81 +220,4 @@ fn names_modern(answer: &Message) -> bool {
         Some((code, _)) => matches!(code, -32020 | -32021 | -32601 | -32602),
         None => false,
     }
-}
-
-/// What a modern server says of itself.
-#[derive(Debug)]
-pub(super) struct Offer {
-    capabilities: String,
-    server_info: String,
-    instructions: Option<String>,
-    filter: Filter,
-}
-
-impl Offer {
-    /// `None`: it is no answer, or has no modern revision in it that we know.
-    fn of(answer: &Message) -> Option<Self> {
-        if matches!(answer.head(), Head::Response { is_error: true, .. }) {
-            return None;
-        }
-        let members = Members::of_message(answer)?;
-        let result = Members::of(members.get("result")?)?;
-        let versions: Vec<String> = serde_json::from_str(result.get("supportedVersions")?).ok()?;
-        if !versions.iter().any(|name| Revision::is_modern(name)) {
-            return None;
-        }
-        let capabilities = result.get("capabilities").unwrap_or("{}");
-        let meta = result.get("_meta").and_then(Members::of);
-        let server_info = meta.as_ref().and_then(|meta| meta.get(SERVER_INFO));
-        Some(Self {
-            capabilities: legacy_capabilities(capabilities),
-            // Legacy clients insist on one; this server gives none.
-            server_info: server_info.unwrap_or(r#"{"name":"MCP server","version":""}"#).to_owned(),
-            instructions: result.get("instructions").map(str::to_owned),
-            filter: Filter::of(capabilities),
-        })
-    }
-
-    pub(super) fn initialize_result(&self, initialize: &Message) -> Message {
-        let mut result = Members::default();
-        let version = serde_json::Value::from(client_version(initialize)).to_string();
-        result.set("protocolVersion", version);
-        result.set("capabilities", &*self.capabilities);
-        result.set("serverInfo", &*self.server_info);
-        if let Some(instructions) = &self.instructions {
-            result.set("instructions", &**instructions);
-        }
-        reply::raw_result(initialize.id(), &result.to_json())
-    }
-}
-
-/// What a legacy client may make use of: not the tasks of either era, whose forms differ, and log
-/// messages only because the envelope can ask for them.
-fn legacy_capabilities(capabilities: &str) -> String {
-    let Some(mut members) = Members::of(capabilities) else { return "{}".to_owned() };
-    members.remove("tasks");
-    if members.has("extensions") {
-        members.object("extensions").remove("io.modelcontextprotocol/tasks");
-        members.drop_if_empty("extensions");
-    }
-    members.to_json()
-}
-
-/// The revision in which the client is answered: its own if we know it, else the newest legacy one.
-fn client_version(initialize: &Message) -> String {
-    #[derive(Deserialize)]
-    struct Body {
-        params: Params,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params {
-        protocol_version: String,
-    }
-    let asked = serde_json::from_slice::<Body>(initialize.bytes());
-    asked
-        .map(|body| body.params.protocol_version)
-        .ok()
-        .filter(|version| Revision::is_legacy(version))
-        .unwrap_or_else(|| Revision::LATEST_LEGACY.to_owned())
 }

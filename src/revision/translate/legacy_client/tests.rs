@@ -225,22 +225,133 @@ fn a_stale_verdict_heals_by_itself() {
 }
 
 #[test]
-fn a_server_that_turns_legacy_is_opened_anew_and_the_refused_call_waits() {
-    let mut rig = Rig::translating();
-    let third = rig.ask(3, "tools/call", json!({"name":"c"}));
-    rig.server(result(&third, json!({"resultType":"input_required","requestState":"s"})));
-    let first = rig.ask(1, "tools/call", json!({"name":"a"}));
-    rig.ask(2, "tools/call", json!({"name":"b"}));
-    rig.server(error(&first, -32022, json!({"supported":["2025-06-18"]})));
-    assert_eq!(rig.out.pop_front(), Some(Step::SessionLost));
-    assert_eq!(rig.heard_by_client()["id"], 3);
-    let mut fates = BTreeMap::new();
-    while let Some(Step::Failed { message, error }) = rig.out.pop_front() {
-        fates.insert(message.id().unwrap().to_string(), error.is_unreachable());
+fn a_server_that_turns_legacy_is_opened_anew_and_the_refused_calls_wait() {
+    let refusals = [
+        (-32022, "x", json!({"supported":["2025-06-18"]})),
+        (-32000, "Bad Request: Server not initialized", Value::Null),
+        (-32600, "Bad Request: Missing session ID", Value::Null),
+    ];
+    for (code, text, data) in refusals {
+        let mut rig = Rig::translating();
+        let listen = listening(&mut rig);
+        let third = rig.ask(3, "tools/call", json!({"name":"c"}));
+        rig.server(result(&third, json!({"resultType":"input_required","requestState":"s"})));
+        let first = rig.ask(1, "tools/call", json!({"name":"a"}));
+        rig.ask(2, "tools/call", json!({"name":"b"}));
+        let fourth = rig.ask(4, "tools/call", json!({"name":"d"}));
+        rig.server(refused(&first, code, text, &data));
+        let question = rig.heard_by_server();
+        assert_eq!(question["method"], "server/discover", "it is asked before it is believed");
+        rig.server(refused(&fourth, code, text, &data));
+        assert!(rig.out.is_empty(), "once");
+        rig.server(error(&question, -32601, Value::Null));
+        assert_eq!(rig.out.pop_front(), Some(Step::SessionLost));
+        assert_eq!(rig.heard_by_client()["id"], 3);
+        assert_eq!(rig.heard_by_server()["params"]["requestId"], listen["id"], "it is closed");
+        let mut fates = BTreeMap::new();
+        while let Some(Step::Failed { message, error }) = rig.out.pop_front() {
+            fates.insert(message.id().unwrap().to_string(), error.is_unreachable());
+        }
+        let expected = [("1", true), ("2", false), ("4", true)];
+        assert_eq!(fates, expected.map(|(id, waits)| (id.to_owned(), waits)).into());
+        assert!(rig.translation.is_through());
+        assert_eq!(rig.translation.take_finding(), Some(Era::Legacy));
     }
-    assert_eq!(fates, [("1".to_owned(), true), ("2".to_owned(), false)].into());
-    assert!(rig.translation.is_through());
-    assert_eq!(rig.translation.take_finding(), Some(Era::Legacy));
+}
+
+fn refused(request: &Value, code: i64, text: &str, data: &Value) -> Message {
+    let error = json!({"code":code,"message":text,"data":data});
+    message(json!({"jsonrpc":"2.0","id":request["id"],"error":error}))
+}
+
+#[test]
+fn a_tool_that_writes_such_an_error_keeps_it() {
+    let mut rig = Rig::translating();
+    let text = "the database is not initialized";
+    let sent = rig.ask(1, "tools/call", json!({"name":"a"}));
+    rig.server(refused(&sent, -32000, text, &Value::Null));
+    let question = rig.heard_by_server();
+    rig.server(result(&question, offer()));
+    let answer = rig.heard_by_client();
+    assert_eq!((&answer["id"], &answer["error"]["message"]), (&json!(1), &json!(text)));
+    let sent = rig.ask(2, "tools/call", json!({"name":"a"}));
+    rig.server(refused(&sent, -32000, text, &Value::Null));
+    assert_eq!(rig.heard_by_client()["id"], 2, "it is not asked again and again");
+    rig.now += limits::DOUBT_PAUSE;
+    let sent = rig.ask(3, "tools/call", json!({"name":"a"}));
+    rig.server(refused(&sent, -32000, text, &Value::Null));
+    let question = rig.heard_by_server();
+    let cut = Error::new(Kind::Closed, "cut");
+    rig.translation.failed(message(question), cut, rig.now, &mut rig.out);
+    assert_eq!(rig.heard_by_client()["id"], 3, "who does not know better believes it");
+    assert_eq!(rig.translation.take_finding(), None);
+}
+
+#[test]
+fn a_legacy_server_that_speaks_as_a_modern_one_does_is_to_be_opened_anew() {
+    let mut rig = Rig::new(None);
+    rig.client(initialize());
+    rig.server(message(r#"{"jsonrpc":"2.0","id":"i","result":{}}"#));
+    let request = json!({"id":1});
+    let modern = error(&request, -32022, json!({"supported":["2026-07-28"]}));
+    assert!(!rig.translation.is_alarmed(&error(&request, -32602, Value::Null), rig.now));
+    assert!(rig.translation.is_alarmed(&modern, rig.now));
+    assert!(!rig.translation.is_alarmed(&modern, rig.now), "not again and again");
+}
+
+#[test]
+fn what_waits_behind_an_initialize_waits_for_its_next_try_as_well() {
+    let list = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    let busy = Error { status: Some(503), ..Error::new(Kind::Status, "busy") };
+    for known in [None, Some(Era::Modern)] {
+        let mut rig = Rig::new(known);
+        rig.client(initialize());
+        let sent = rig.heard_by_server();
+        rig.client(list.clone());
+        rig.translation.failed(message(sent), busy.clone(), rig.now, &mut rig.out);
+        let expected = Step::Failed { message: initialize(), error: busy.clone() };
+        assert_eq!(rig.out.pop_front(), Some(expected));
+        assert!(rig.out.is_empty(), "it may be sent again");
+        rig.client(initialize());
+        let again = rig.heard_by_server();
+        let answer = if known.is_some() { offer() } else { json!({}) };
+        rig.server(result(&again, answer));
+        rig.heard_by_client();
+        assert_eq!(rig.heard_by_server()["method"], "tools/list");
+    }
+    let mut rig = Rig::new(None);
+    rig.client(initialize());
+    rig.client(list.clone());
+    rig.translation.failed(initialize(), busy, rig.now, &mut rig.out);
+    rig.out.clear();
+    let end = message(r#"{"jsonrpc":"2.0","id":"i","error":{"code":-32001,"message":"x"}}"#);
+    rig.translation.client_hears(&end, &mut rig.out);
+    assert_eq!(rig.out.pop_front(), Some(Step::ToServer(list)), "there is no other try");
+}
+
+#[test]
+fn a_ping_during_the_question_is_answered_here_and_one_before_it_reaches_the_client() {
+    let ping = |id: u64| message(json!({"jsonrpc":"2.0","id":id,"method":"ping"}));
+    let mut rig = Rig::new(None);
+    rig.client(initialize());
+    let asked = rig.heard_by_server();
+    rig.client(ping(7));
+    let early = rig.heard_by_server();
+    rig.server(error(&asked, -32022, Value::Null));
+    let question = rig.heard_by_server();
+    rig.client(ping(1));
+    assert_eq!(rig.heard_by_client(), json!({"jsonrpc":"2.0","id":1,"result":{}}));
+    rig.server(result(&question, offer()));
+    rig.heard_by_client();
+    rig.server(error(&early, -32601, Value::Null));
+    assert_eq!(rig.heard_by_client()["id"], 7);
+}
+
+#[test]
+fn parameters_by_position_have_no_room_for_an_envelope() {
+    let mut rig = Rig::translating();
+    rig.client(message(r#"{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}"#));
+    assert_eq!(rig.heard_by_client()["error"]["code"], -32602);
 }
 
 #[test]
@@ -258,7 +369,9 @@ fn an_initialize_that_is_taken_back_holds_up_nothing() {
     let list = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
     let cancel =
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"i"}}"#;
-    for (known, asked) in [(None, json!("i")), (Some(Era::Modern), json!("mcp-span-7-1"))] {
+    for (known, asked) in
+        [(None, json!("i")), (Some(Era::Modern), json!("mcp-span-7-1099511627777"))]
+    {
         let mut rig = Rig::new(known);
         rig.client(initialize());
         rig.heard_by_server();
@@ -494,6 +607,13 @@ fn cancelling_closes_the_call_and_takes_back_what_was_asked() {
 fn a_call_that_came_back_is_the_clients_own_again_unless_somebody_has_answered_for_it() {
     let mut rig = Rig::translating();
     let sent = rig.ask(1, "tools/call", json!({"name":"x"}));
+    let named = format!("No response received for request ID {}", sent["id"]);
+    rig.translation.failed(message(&sent), Error::new(Kind::Closed, named), rig.now, &mut rig.out);
+    match rig.out.pop_front() {
+        Some(Step::Failed { error, .. }) => assert!(error.message.ends_with("ID 1"), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    let sent = rig.ask(1, "tools/call", json!({"name":"x"}));
     let cut = Error::new(Kind::Closed, "cut");
     rig.translation.failed(message(sent), cut.clone(), rig.now, &mut rig.out);
     match rig.out.pop_front() {
@@ -593,6 +713,44 @@ fn a_subscription_that_is_lost_comes_back_and_tells_what_may_have_changed() {
     let again = rig.heard_by_server();
     rig.server(told(&again, ACKNOWLEDGED, json!({"notifications":{}})));
     assert_eq!(rig.heard_by_client()["method"], "notifications/tools/list_changed");
+}
+
+#[test]
+fn a_resource_that_is_refused_costs_the_others_nothing() {
+    let mut rig = Rig::translating();
+    let old = listening(&mut rig);
+    let new = rig.ask(4, "resources/subscribe", json!({"uri":"bad"}));
+    rig.server(error(&new, -32602, Value::Null));
+    let answer = rig.heard_by_client();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(4), &json!(-32602)));
+    let new = rig.ask(5, "resources/subscribe", json!({"uri":"good"}));
+    assert_eq!(new["params"]["notifications"]["resourceSubscriptions"], json!(["good"]));
+    rig.server(error(&new, -32603, Value::Null));
+    rig.heard_by_client();
+    rig.server(result(&old, json!({"resultType":"complete"})));
+    rig.pass(limits::BACKOFF_BASE);
+    assert_eq!(rig.heard_by_server()["method"], "subscriptions/listen", "the old one comes back");
+}
+
+#[test]
+fn a_stream_that_ends_as_soon_as_it_is_acknowledged_is_not_hurried() {
+    let mut rig = Rig::translating();
+    let mut listen = listening(&mut rig);
+    let mut pause = limits::BACKOFF_BASE;
+    for _ in 0..5 {
+        rig.server(result(&listen, json!({"resultType":"complete"})));
+        rig.pass(pause - Duration::from_millis(1));
+        assert!(rig.out.is_empty(), "pauses grow");
+        rig.pass(Duration::from_millis(1));
+        listen = rig.heard_by_server();
+        rig.server(told(&listen, ACKNOWLEDGED, json!({"notifications":{}})));
+        rig.out.clear();
+        pause *= 2;
+    }
+    rig.now += limits::STREAM_STEADY;
+    rig.server(result(&listen, json!({"resultType":"complete"})));
+    rig.pass(limits::BACKOFF_BASE);
+    rig.heard_by_server();
 }
 
 #[test]
