@@ -1,0 +1,121 @@
+//! Subscriptions.
+
+use super::*;
+
+#[test]
+fn changes_come_through_the_subscription_without_its_mark() {
+    let mut rig = Rig::translating();
+    let listen = listening(&mut rig);
+    rig.server(told(&listen, "notifications/tools/list_changed", json!({})));
+    assert_eq!(
+        rig.heard_by_client(),
+        json!({"jsonrpc":"2.0","method":"notifications/tools/list_changed"})
+    );
+    let progress = message(
+        json!({"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}),
+    );
+    rig.server(progress.clone());
+    assert_eq!(rig.out.pop_front(), Some(Step::ToClient(progress)), "of a request: as it is");
+}
+
+#[test]
+fn subscribing_opens_the_new_stream_before_the_old_one_is_closed() {
+    let mut rig = Rig::translating();
+    let old = listening(&mut rig);
+    let new = rig.ask(4, "resources/subscribe", json!({"uri":"a"}));
+    assert_eq!(
+        new["params"]["notifications"],
+        json!({"toolsListChanged":true,"resourceSubscriptions":["a"]})
+    );
+    rig.server(told(&old, "notifications/tools/list_changed", json!({})));
+    assert_eq!(rig.heard_by_client()["method"], "notifications/tools/list_changed", "no gap");
+    rig.server(told(&new, ACKNOWLEDGED, json!({"notifications":{}})));
+    assert_eq!(rig.heard_by_server()["params"]["requestId"], old["id"], "now the old one goes");
+    assert_eq!(rig.heard_by_client(), json!({"jsonrpc":"2.0","id":4,"result":{}}));
+    rig.server(told(&new, "notifications/resources/updated", json!({"uri":"a"})));
+    assert_eq!(rig.heard_by_client()["params"], json!({"uri":"a"}));
+    rig.client(message(
+        json!({"jsonrpc":"2.0","id":5,"method":"resources/subscribe","params":{"uri":"a"}}),
+    ));
+    assert_eq!(rig.heard_by_client()["result"], json!({}), "it is in force already");
+    let last = rig.ask(6, "resources/unsubscribe", json!({"uri":"a"}));
+    assert_eq!(last["params"]["notifications"], json!({"toolsListChanged":true}));
+}
+
+#[test]
+fn a_subscription_that_nobody_acknowledges_does_not_hang_the_client() {
+    let mut rig = Rig::translating();
+    listening(&mut rig);
+    rig.ask(4, "resources/subscribe", json!({"uri":"a"}));
+    rig.pass(limits::LISTEN_PATIENCE);
+    assert_eq!(rig.heard_by_client()["id"], 4);
+}
+
+#[test]
+fn a_subscription_that_is_lost_comes_back_and_tells_what_may_have_changed() {
+    let mut rig = Rig::translating();
+    let listen = listening(&mut rig);
+    rig.server(result(&listen, json!({"resultType":"complete"})));
+    assert!(rig.out.is_empty());
+    rig.pass(limits::BACKOFF_BASE);
+    let again = rig.heard_by_server();
+    let refused = Error::new(Kind::Connect, "refused").not_delivered();
+    rig.translation.failed(message(again), refused, rig.now, &mut rig.out);
+    rig.pass(limits::BACKOFF_BASE);
+    assert!(rig.out.is_empty(), "pauses grow");
+    rig.pass(limits::BACKOFF_BASE);
+    let again = rig.heard_by_server();
+    rig.server(told(&again, ACKNOWLEDGED, json!({"notifications":{}})));
+    assert_eq!(rig.heard_by_client()["method"], "notifications/tools/list_changed");
+}
+
+#[test]
+fn a_resource_that_is_refused_costs_the_others_nothing() {
+    let mut rig = Rig::translating();
+    let old = listening(&mut rig);
+    let new = rig.ask(4, "resources/subscribe", json!({"uri":"bad"}));
+    rig.server(error(&new, -32602, Value::Null));
+    let answer = rig.heard_by_client();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(4), &json!(-32602)));
+    let new = rig.ask(5, "resources/subscribe", json!({"uri":"good"}));
+    assert_eq!(new["params"]["notifications"]["resourceSubscriptions"], json!(["good"]));
+    rig.server(error(&new, -32603, Value::Null));
+    rig.heard_by_client();
+    rig.server(result(&old, json!({"resultType":"complete"})));
+    rig.pass(limits::BACKOFF_BASE);
+    assert_eq!(rig.heard_by_server()["method"], "subscriptions/listen", "the old one comes back");
+}
+
+#[test]
+fn a_stream_that_ends_as_soon_as_it_is_acknowledged_is_not_hurried() {
+    let mut rig = Rig::translating();
+    let mut listen = listening(&mut rig);
+    let mut pause = limits::BACKOFF_BASE;
+    for _ in 0..5 {
+        rig.server(result(&listen, json!({"resultType":"complete"})));
+        rig.pass(pause - Duration::from_millis(1));
+        assert!(rig.out.is_empty(), "pauses grow");
+        rig.pass(Duration::from_millis(1));
+        listen = rig.heard_by_server();
+        rig.server(told(&listen, ACKNOWLEDGED, json!({"notifications":{}})));
+        rig.out.clear();
+        pause *= 2;
+    }
+    rig.now += limits::STREAM_STEADY;
+    rig.server(result(&listen, json!({"resultType":"complete"})));
+    rig.pass(limits::BACKOFF_BASE);
+    rig.heard_by_server();
+}
+
+#[test]
+fn a_server_without_subscriptions_is_not_asked_again() {
+    let mut rig = Rig::translating();
+    rig.client(message(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#));
+    let listen = rig.heard_by_server();
+    rig.server(error(&listen, -32601, Value::Null));
+    rig.client(message(
+        json!({"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a"}}),
+    ));
+    assert_eq!(rig.heard_by_client()["error"]["code"], -32601);
+    assert!(rig.translation.wake_at().is_none());
+}
