@@ -12,6 +12,8 @@ use crate::message::Message;
 pub(crate) mod legacy_client;
 mod memory;
 pub(crate) mod modern_client;
+#[cfg(test)]
+mod tests;
 
 pub use memory::Memory;
 

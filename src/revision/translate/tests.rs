@@ -1,0 +1,139 @@
+//! There and back: a legacy message that is made modern and legacy again keeps every payload byte.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use tokio::time::Instant;
+
+use super::legacy_client::LegacyClient;
+use super::modern_client::ModernClient;
+use super::{Protocol, Step, Steps};
+use crate::message::{Id, Message};
+use crate::revision::Era;
+
+fn message(text: impl Into<String>) -> Message {
+    Message::parse(Bytes::from(text.into())).expect("a message")
+}
+
+fn text(message: &Message) -> String {
+    String::from_utf8(message.bytes().to_vec()).expect("UTF-8")
+}
+
+/// A legacy client and a legacy server with both translations between them.
+struct Pair {
+    near: LegacyClient,
+    far: ModernClient,
+    now: Instant,
+    out: Steps,
+}
+
+impl Pair {
+    fn opened() -> Self {
+        let near = LegacyClient::new(Protocol::Auto, Some(Era::Modern), 3);
+        let far = ModernClient::new(Protocol::Modern, Some(Era::Legacy));
+        let mut pair = Self { near, far, now: Instant::now(), out: Steps::new() };
+        let discover = pair.near_says(message(
+            r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,
+        ));
+        // It is refused, as a legacy server does, and answered by translation.
+        pair.far.client_says(discover, pair.now, &mut pair.out);
+        let asked = pair.heard_by_server();
+        let refusal = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32601,"message":"no"}}}}"#,
+            id(&asked)
+        );
+        pair.far.server_says(message(refusal), pair.now, &mut pair.out);
+        let initialize = pair.heard_by_server();
+        let welcome = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#,
+            id(&initialize)
+        );
+        pair.far.server_says(message(welcome), pair.now, &mut pair.out);
+        pair.heard_by_server();
+        let discovered = pair.heard_by_client();
+        pair.near.server_says(discovered, pair.now, &mut pair.out);
+        assert!(text(&pair.heard_by_client()).contains(r#""name":"s""#), "the client is answered");
+        pair
+    }
+
+    fn near_says(&mut self, message: Message) -> Message {
+        self.near.client_says(message, self.now, &mut self.out);
+        self.heard_by_server()
+    }
+
+    /// To the server and back, with this result.
+    fn round(&mut self, request: Message, result: &str) -> (Message, Message) {
+        let modern = self.near_says(request);
+        self.far.client_says(modern, self.now, &mut self.out);
+        let arrived = self.heard_by_server();
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id(&arrived));
+        self.far.server_says(message(answer), self.now, &mut self.out);
+        let modern = self.heard_by_client();
+        self.near.server_says(modern, self.now, &mut self.out);
+        (arrived, self.heard_by_client())
+    }
+
+    fn heard_by_server(&mut self) -> Message {
+        match self.out.pop_front() {
+            Some(Step::ToServer(message)) => message,
+            other => panic!("not to the server: {other:?}"),
+        }
+    }
+
+    fn heard_by_client(&mut self) -> Message {
+        match self.out.pop_front() {
+            Some(Step::ToClient(message)) => message,
+            other => panic!("not to the client: {other:?}"),
+        }
+    }
+}
+
+fn id(message: &Message) -> &Id {
+    message.id().expect("an id")
+}
+
+/// JSON in all the forms that a careless writer rewrites.
+fn payload() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        "-?(0|[1-9][0-9]{0,25})(\\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?",
+        "\"([a-z ä€]|\\\\u00[0-9a-f]{2}|\\\\n|\\\\/|\\\\ud800){0,8}\"",
+        Just("null".to_owned()),
+        Just(" true ".to_owned()),
+    ];
+    leaf.prop_recursive(3, 20, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4)
+                .prop_map(|all| format!("[ {} ]", all.join(" ,"))),
+            proptest::collection::vec(("[a-c]|\\\\u0061|\\\\/|id|_meta|method", inner), 0..4)
+                .prop_map(|all| {
+                    let members: Vec<String> =
+                        all.iter().map(|(name, value)| format!("\"{name}\" : {value}")).collect();
+                    format!("{{{}}}", members.join(", "))
+                }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn payloads_survive_both_translations(
+        argument in payload(),
+        extra in payload(),
+        content in payload(),
+        number in any::<u64>(),
+    ) {
+        let mut pair = Pair::opened();
+        let request = format!(
+            r#"{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{{"name":"t","arguments":{argument},"_meta":{{"x/y":{extra}}}}}}}"#
+        );
+        let result = format!(r#"{{"content":{content},"_meta":{{"x/y":{extra}}}}}"#);
+        let (arrived, returned) = pair.round(message(request), &result);
+        let (arrived, returned_text) = (text(&arrived), text(&returned));
+        let (argument, extra, content) = (argument.trim(), extra.trim(), content.trim());
+        prop_assert!(arrived.contains(&format!(r#""arguments":{argument},"#)), "{arrived}");
+        prop_assert!(arrived.contains(&format!(r#""_meta":{{"x/y":{extra}}}"#)), "{arrived}");
+        prop_assert!(!arrived.contains("modelcontextprotocol"), "{arrived}");
+        prop_assert!(returned_text.contains(&format!(r#""content":{content},"#)), "{returned_text}");
+        prop_assert!(returned_text.contains(&format!(r#""x/y":{extra}"#)), "{returned_text}");
+        prop_assert_eq!(id(&returned).as_json(), number.to_string());
+    }
+}
