@@ -83,7 +83,8 @@ pub const LISTEN_RESOURCES: usize = 1024;
 /// How many different notices are kept for a subscription that is not acknowledged yet.
 pub const EARLY_NOTICES: usize = 64;
 
-/// How many messages wait while it is found out which era a server speaks: one round trip or two.
+/// How many messages wait while it is found out which era a server speaks, one round trip or two,
+/// before no more should be read.
 pub const HELD: usize = 1024;
 
 /// How many POSTs run at once; what comes on top waits, it never fails.

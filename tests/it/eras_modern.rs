@@ -1,6 +1,8 @@
 //! A client of 2026-07-28 at servers of the legacy era, Streamable HTTP and HTTP+SSE.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -270,4 +272,90 @@ async fn a_modern_client_reaches_a_server_of_the_older_transport() {
     assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
     let answer = bridge.ask(modern(2, "tools/call", r#""name":"t","#)).await;
     assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+}
+
+#[tokio::test]
+async fn a_verdict_that_is_no_longer_true_costs_no_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let is_replaced = Arc::new(AtomicBool::new(false));
+    let is_old = Arc::clone(&is_replaced);
+    let server = Server::start(move |r| match &*r.what() {
+        _ if is_old.load(Ordering::SeqCst) => sessions(r),
+        "server/discover" => Reply::json(result(
+            r.id(),
+            r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}"#,
+        )),
+        _ => Reply::json(result(r.id(), r#"{"resultType":"complete"}"#)),
+    })
+    .await;
+    let args = [&*server.url, "--state-dir", folder.path().to_str().expect("UTF-8")];
+    run(&args, &[], &format!("{}\n", modern(0, "server/discover", ""))).await;
+    is_replaced.store(true, Ordering::SeqCst);
+    let filter = r#""notifications":{"toolsListChanged":true},"#;
+    let input = [
+        modern(1, "tools/list", ""),
+        modern(2, "tools/call", r#""name":"t","#),
+        modern("\"l\"", "subscriptions/listen", filter),
+        modern(3, "prompts/list", ""),
+        modern(4, "tools/call", r#""name":"u","#),
+    ];
+    let before = server.asked().len();
+    let mut bridge = Bridge::start(&args);
+    bridge.send(input.join("\n")).await;
+    let mut answered = Vec::new();
+    for _ in 0..5 {
+        let said = bridge.receive().await;
+        match said["method"].as_str() {
+            Some(method) => assert_eq!(method, "notifications/subscriptions/acknowledged"),
+            None => assert_eq!(said["result"]["resultType"], "complete", "{said}"),
+        }
+        answered.extend(said["id"].as_u64());
+    }
+    answered.sort_unstable();
+    assert_eq!(answered, [1, 2, 3, 4]);
+    assert_ne!(server.asked()[before], "initialize", "the verdict was believed");
+    let done = server.all("tools/call");
+    assert_eq!(done.iter().filter(|r| r.header("mcp-session-id").is_some()).count(), 2);
+}
+
+#[tokio::test]
+async fn a_call_that_has_failed_inside_is_not_made_again() {
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => Reply::json(format!(
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32000,"message":"payment session failed after charge"}}}}"#,
+            r.id()
+        )),
+        "server/discover" => Reply::json(format!(
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32601,"message":"Method not found"}}}}"#,
+            r.id()
+        )),
+        "initialize" => Reply::json(result(r.id(), OPENED)),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    let answer = bridge.ask(modern(1, "tools/call", r#""name":"pay","#)).await;
+    assert_eq!(answer["error"]["message"], "payment session failed after charge");
+    assert_eq!(bridge.ask(modern(2, "tools/list", "")).await["result"]["did"], "tools/list");
+    assert_eq!(server.all("tools/call").len(), 1);
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_never_agreed_to_holds_up_no_exit() {
+    let server = Server::start(|r| match &*r.what() {
+        "resources/subscribe" => Reply::sse().hang(),
+        _ => sessions(r),
+    })
+    .await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    let filter = r#""notifications":{"resourceSubscriptions":["a:b"]},"#;
+    bridge.send(modern("\"l\"", "subscriptions/listen", filter)).await;
+    server.saw("resources/subscribe").await;
+    let since = Instant::now();
+    let (rest, status, _) = bridge.finish().await;
+    assert!(since.elapsed() < Duration::from_secs(2), "{:?}", since.elapsed());
+    assert_eq!(status.code(), Some(0));
+    let end: Value = serde_json::from_str(&rest[0]).expect("JSON");
+    assert_eq!((&end["id"], &end["result"]["resultType"]), (&json!("l"), &json!("complete")));
+    assert!(server.all("resources/unsubscribe").is_empty(), "the session ends anyway");
 }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::asks::{Abilities, Asks, fingerprint, may_be_parked};
-use super::{ModernClient, Own, Waits, finding, readdressed};
+use super::{ModernClient, Own, Waits, finding, readdressed, tools};
 use crate::error::{Error, Kind};
 use crate::message::{Head, Id, Members, Message, peek, reply};
 use crate::revision::translate::{Protocol, Step, Steps};
@@ -213,6 +213,9 @@ impl ModernClient {
     fn completed(&self, what: &What, id: &Id, answer: &Message) -> Message {
         let mut members = Members::of_message(answer).unwrap_or_default();
         let result = members.object("result");
+        if &*what.method == "tools/list" {
+            tools::without_tasks(result);
+        }
         match self.server() {
             Some(server) => server.complete(result, is_cacheable(&what.method)),
             None => result.add("resultType", "\"complete\""),

@@ -2,47 +2,18 @@
 
 use tokio::time::Instant;
 
-use super::{ModernClient, Own, Phase, is_request, readdressed};
+use super::passed::Kept;
+use super::{ModernClient, Own, Phase, readdressed};
 use crate::limits;
-use crate::message::{Head, Id, Members, Message, peek, reply};
+use crate::message::{Head, Members, Message, peek, reply};
 use crate::revision::translate::{
     CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, Protocol, Step, Steps,
 };
 use crate::revision::{Envelope, Era, Revision};
 
-/// An answer that is not believed before the server was asked.
-pub(super) struct Kept {
-    request: Message,
-    pub(super) answer: Message,
-}
-
-impl Kept {
-    /// Whether sending the request again does no harm: it only looks, or was turned away at the
-    /// door, by a status or by an error that no work comes before.
-    fn may_be_repeated(&self) -> bool {
-        let is_error = matches!(self.answer.head(), Head::Response { is_error: true, .. });
-        let was_refused =
-            || match (peek::bridge_error(&self.answer), peek::error_code(&self.answer)) {
-                (Some(status), _) => status.is_some(),
-                (None, Some((-32602..=-32600, _))) => true,
-                (None, Some((-32000, _))) => {
-                    let says =
-                        |word: &[u8]| memchr::memmem::find(self.answer.bytes(), word).is_some();
-                    says(b"nitializ") || says(b"ession")
-                }
-                _ => false,
-            };
-        self.request.method().is_some_and(is_safe) || (is_error && was_refused())
-    }
-
-    pub(super) fn is_for(&self, id: &Id) -> bool {
-        is_request(&self.request, id)
-    }
-}
-
 /// What an answer says about the server that wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+pub(super) enum Verdict {
     Modern,
     Legacy,
     /// The server refused, in words that belong to neither era.
@@ -67,7 +38,7 @@ impl Verdict {
     }
 
     /// Of the answer to any other request.
-    fn of_answer(answer: &Message) -> Self {
+    pub(super) fn of_answer(answer: &Message) -> Self {
         match answer.head() {
             Head::Response { is_error: false, .. } if peek::has_result_type(answer) => Self::Modern,
             Head::Response { is_error: false, .. } => Self::Refused,
@@ -130,7 +101,7 @@ impl ModernClient {
             _ if self.is_legacy_only() => self.open(message, out),
             Some(Era::Legacy) => self.open(message, out),
             Some(Era::Modern) => {
-                self.phase = Phase::Trusting { watched: None };
+                self.phase = Phase::Trusting;
                 self.pass_and_watch(message, out);
             }
             // What a legacy server refuses without a session, it has not carried out.
@@ -140,7 +111,7 @@ impl ModernClient {
                 out.push_back(Step::ToServer(message));
             }
             None => {
-                self.probe(&message, None, out);
+                self.probe(&message, out);
                 self.held.push_first(message);
             }
         }
@@ -148,38 +119,6 @@ impl ModernClient {
 
     fn is_legacy_only(&self) -> bool {
         self.protocol == Protocol::Legacy
-    }
-
-    /// The server is believed to be modern; the first answer shows whether it is.
-    pub(super) fn pass_and_watch(&mut self, message: Message, out: &mut Steps) {
-        if let Head::Request { id, .. } = message.head() {
-            self.passed.open(id, ());
-        }
-        if let Phase::Trusting { watched: watched @ None } = &mut self.phase
-            && let Head::Request { method, .. } = message.head()
-            && &**method != "subscriptions/listen"
-        {
-            if &**method == "server/discover" {
-                self.phase = Phase::Asked { discover: message.clone() };
-            } else {
-                *watched = Some(message.clone());
-            }
-        }
-        out.push_back(Step::ToServer(message));
-    }
-
-    pub(super) fn watched_answered(&mut self, answer: Message, out: &mut Steps) {
-        let Phase::Trusting { watched } = &mut self.phase else { return };
-        let Some(request) = watched.take() else { return };
-        match Verdict::of_answer(&answer) {
-            Verdict::Modern => self.phase = Phase::Through,
-            Verdict::Nothing => {}
-            Verdict::Legacy | Verdict::Refused => {
-                let asker = request.clone();
-                return self.probe(&asker, Some(Kept { request, answer }), out);
-            }
-        }
-        out.push_back(Step::ToClient(answer));
     }
 
     /// The client's own question was answered.
@@ -220,17 +159,22 @@ impl ModernClient {
             Verdict::Modern => self.is_modern(),
             Verdict::Nothing => {}
             Verdict::Legacy | Verdict::Refused => {
-                let asker = request.clone();
-                return self.probe(&asker, Some(Kept { request, answer }), out);
+                return self.probe_for(Kept { request, answer }, out);
             }
         }
         out.push_back(Step::ToClient(answer));
         self.release(now, out);
     }
 
+    /// Asks the server before an answer of its is believed.
+    pub(super) fn probe_for(&mut self, kept: Kept, out: &mut Steps) {
+        self.probe(&kept.request, out);
+        self.phase = Phase::Probing { kept: vec![kept] };
+    }
+
     /// Asks the server in the client's place, with the envelope of a request of its.
-    fn probe(&mut self, asker: &Message, kept: Option<Kept>, out: &mut Steps) {
-        self.phase = Phase::Probing { kept };
+    fn probe(&mut self, asker: &Message, out: &mut Steps) {
+        self.phase = Phase::Probing { kept: Vec::new() };
         let mut asker = Members::of_message(asker).unwrap_or_default();
         let meta = asker.object("params").object("_meta");
         let fill = |params: &mut Members<'_>| {
@@ -248,10 +192,11 @@ impl ModernClient {
         let Phase::Probing { kept } = std::mem::replace(&mut self.phase, Phase::Fresh) else {
             return;
         };
-        match (verdict, kept) {
-            (Verdict::Legacy | Verdict::Refused, kept) => {
+        match verdict {
+            Verdict::Legacy | Verdict::Refused => {
                 self.is_legacy(verdict == Verdict::Legacy);
-                if let Some(kept) = kept {
+                // The first to be turned away is the first in line.
+                for kept in kept.into_iter().rev() {
                     if kept.may_be_repeated() {
                         self.held.push_first(kept.request);
                     } else {
@@ -259,24 +204,25 @@ impl ModernClient {
                     }
                 }
             }
-            (verdict, kept) => {
-                if verdict == Verdict::Modern {
-                    self.is_modern();
+            Verdict::Modern => {
+                self.is_modern();
+                out.extend(kept.into_iter().map(|kept| Step::ToClient(kept.answer)));
+            }
+            Verdict::Nothing if !kept.is_empty() => {
+                out.extend(kept.into_iter().map(|kept| Step::ToClient(kept.answer)));
+            }
+            Verdict::Nothing if wants_login(answer) => {
+                // The request itself may open a browser; its answer tells the era.
+                self.phase = Phase::Trusting;
+                if let Some(first) = self.held.pop() {
+                    self.pass_and_watch(first, out);
                 }
-                if let Some(kept) = kept {
-                    out.push_back(Step::ToClient(kept.answer));
-                } else if verdict == Verdict::Nothing && wants_login(answer) {
-                    // The request itself may open a browser; its answer tells the era.
-                    self.phase = Phase::Trusting { watched: None };
-                    if let Some(first) = self.held.pop() {
-                        self.pass_and_watch(first, out);
-                    }
-                } else if verdict == Verdict::Nothing {
-                    // The one that the question was asked for.
-                    let first = self.held.pop();
-                    let id = first.as_ref().and_then(Message::id);
-                    out.extend(id.map(|id| readdressed(answer, id)));
-                }
+            }
+            Verdict::Nothing => {
+                // The one that the question was asked for.
+                let first = self.held.pop();
+                let id = first.as_ref().and_then(Message::id);
+                out.extend(id.map(|id| readdressed(answer, id)));
             }
         }
         self.release(now, out);
@@ -296,7 +242,7 @@ impl ModernClient {
         self.server = Some(Era::Modern);
         self.is_certain = true;
         self.finding = Some(Era::Modern);
-        self.phase = Phase::Through;
+        self.let_all_pass();
     }
 
     fn is_legacy(&mut self, is_certain: bool) {
@@ -328,12 +274,6 @@ fn plain_refusal(answer: Message) -> Message {
         }
         _ => answer,
     }
-}
-
-/// Methods that only look: sending them twice does no harm.
-fn is_safe(method: &str) -> bool {
-    method == "completion/complete"
-        || ["/list", "/read", "/get"].iter().any(|end| method.ends_with(end))
 }
 
 /// Methods that the modern era has no more.

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use crate::limits;
-use crate::message::{Id, Message};
+use crate::message::{Head, Id, Message};
 
-/// Messages in their order, bounded by number and by bytes.
+/// Messages in their order. Whoever hands them in looks whether there is room and waits if there
+/// is none: so nobody's request is refused for having come early.
 #[derive(Default)]
 pub(super) struct Held {
     messages: VecDeque<Message>,
@@ -13,17 +14,15 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Puts a message at the end, or gives it back where there is no room.
-    pub(super) fn push(&mut self, message: Message) -> Result<(), Message> {
-        let size = message.bytes().len();
-        let is_full = self.messages.len() >= limits::HELD
-            || (self.bytes + size > limits::UNANSWERED_BYTES && !self.messages.is_empty());
-        if is_full {
-            return Err(message);
-        }
-        self.bytes += size;
+    /// Puts a message at the end.
+    pub(super) fn push(&mut self, message: Message) {
+        self.bytes += message.bytes().len();
         self.messages.push_back(message);
-        Ok(())
+    }
+
+    /// Whether there are as many as should wait here at once.
+    pub(super) fn is_full(&self) -> bool {
+        self.messages.len() >= limits::HELD || self.bytes >= limits::UNANSWERED_BYTES
     }
 
     /// The one that all the others wait for; it was let in before.
@@ -47,6 +46,25 @@ impl Held {
         withdrawn.is_some()
     }
 
+    /// Takes out all that are of this sort.
+    pub(super) fn take_out(&mut self, is_of_sort: impl Fn(&Message) -> bool) -> Vec<Message> {
+        let mut taken = Vec::new();
+        for message in std::mem::take(&mut self.messages) {
+            if is_of_sort(&message) {
+                self.bytes -= message.bytes().len();
+                taken.push(message);
+            } else {
+                self.messages.push_back(message);
+            }
+        }
+        taken
+    }
+
+    /// Whether somebody waits for an answer to one of them.
+    pub(super) fn has_request(&self) -> bool {
+        self.messages.iter().any(|message| matches!(message.head(), Head::Request { .. }))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -64,15 +82,22 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many_and_no_more() {
+    fn it_is_known_when_so_many_wait_that_no_more_should_come() {
         let mut held = Held::default();
         for id in 0..limits::HELD {
-            assert!(held.push(request(id)).is_ok());
+            assert!(!held.is_full());
+            held.push(request(id));
         }
-        assert_eq!(held.push(request(9999)), Err(request(9999)));
+        assert!(held.is_full());
+        assert!(held.has_request());
         assert!(held.withdraw(&Id::from_json("1.0").unwrap()));
         assert!(!held.withdraw(&Id::from_json("1").unwrap()));
-        assert!(held.push(request(9999)).is_ok());
+        assert!(!held.is_full());
+        held.push(request(9999));
+        held.push(request(9998));
+        assert!(held.is_full(), "and nothing is lost");
+        let taken = held.take_out(|m| m.id().is_some_and(|id| id.as_json().starts_with("99")));
+        assert_eq!(taken.last(), Some(&request(9998)));
         assert_eq!(held.pop(), Some(request(0)));
         assert_eq!(held.pop(), Some(request(2)));
         held.push_first(request(0));

@@ -204,7 +204,9 @@ impl ModernClient {
         let listen = self.listening.listens.remove(at);
         for uri in listen.uris {
             let standing = self.listening.resources.get(&uri);
-            if standing == Some(&Standing::Subscribed) && !self.listening.is_wanted(&uri) {
+            let is_left = standing == Some(&Standing::Subscribed);
+            // When the client leaves, so does the session, with all that is subscribed in it.
+            if is_left && !self.has_left && !self.listening.is_wanted(&uri) {
                 self.unsubscribe(uri, out);
             }
         }
@@ -221,13 +223,14 @@ impl ModernClient {
     }
 
     /// The answer to a subscription that has ended.
-    fn listened(&self, id: &Id) -> Message {
+    pub(super) fn listened(&self, id: &Id) -> Message {
         let head = Head::Response { id: Some(id.clone()), is_error: false };
         let mut answer = Members::headed(&head);
         let result = answer.object("result");
         result.object("_meta").set(SUBSCRIPTION_ID, id.as_json());
-        if let Some(server) = self.server() {
-            server.complete(result, false);
+        match self.server() {
+            Some(server) => server.complete(result, false),
+            None => result.add("resultType", "\"complete\""),
         }
         answer.into_message(head)
     }

@@ -5,11 +5,14 @@ mod asks;
 mod calls;
 mod finding;
 mod held;
+mod leaving;
 mod listening;
 mod opening;
 mod parked;
+mod passed;
 #[cfg(test)]
 mod tests;
+mod tools;
 
 use std::collections::HashMap;
 use std::hash::RandomState;
@@ -18,14 +21,13 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use self::calls::Call;
-use self::finding::Kept;
 use self::held::Held;
 use self::listening::Listening;
 use self::opening::Server;
 use self::parked::Parked;
+use self::passed::Kept;
 use super::{Protocol, Step, Steps};
-use crate::error::{Error, Kind};
-use crate::message::{Head, Id, InFlight, Members, Message, edit, peek, reply};
+use crate::message::{Head, Id, InFlight, Members, Message, edit, peek};
 use crate::revision::{Envelope, Era};
 
 /// What is known of both sides, and everything that is under way between them.
@@ -47,7 +49,7 @@ pub(crate) struct ModernClient {
     /// The client's requests that have no answer, by its own ids.
     waiting: InFlight<Waits>,
     /// Those that went out as they came while the server was trusted.
-    passed: InFlight<()>,
+    passed: InFlight<Message>,
     /// Its calls under way at the server, by our ids.
     calls: HashMap<Id, Call>,
     /// Whose progress a token of the server's is about.
@@ -71,10 +73,10 @@ enum Phase {
     /// The first request went out as it came; its answer tells the server's era. All else waits for
     /// it, but not for longer than a refusal takes.
     Trying { request: Message, until: Instant },
-    /// Believed to be modern: all passes, and one answer is looked at.
-    Trusting { watched: Option<Message> },
+    /// Believed to be modern: all passes, and the answers are looked at until one tells.
+    Trusting,
     /// Our own `server/discover` is under way.
-    Probing { kept: Option<Kept> },
+    Probing { kept: Vec<Kept> },
     /// Our own `initialize` is under way.
     Opening,
     /// All is translated.
@@ -151,10 +153,10 @@ impl ModernClient {
         match &self.phase {
             Phase::Through => out.push_back(Step::ToServer(message)),
             Phase::Serving(_) => self.serve(message, now, out),
-            Phase::Trusting { .. } => self.pass_and_watch(message, out),
+            Phase::Trusting => self.pass_and_watch(message, out),
             Phase::Fresh => self.begin(message, now, out),
             Phase::Asked { .. } | Phase::Trying { .. } | Phase::Probing { .. } | Phase::Opening => {
-                self.hold(message, out);
+                self.held.push(message);
             }
         }
     }
@@ -176,13 +178,7 @@ impl ModernClient {
             }
             _ => out.push_back(Step::ToClient(message)),
         }
-    }
-
-    /// The client will say nothing more: subscriptions end, and calls that wait for it do, too.
-    pub(crate) fn client_leaves(&mut self, _now: Instant, out: &mut Steps) {
-        self.has_left = true;
-        self.end_listens(out);
-        self.end_parked(out);
+        self.let_go(out);
     }
 
     /// When [`Self::tick`] is due.
@@ -203,9 +199,9 @@ impl ModernClient {
         {
             let request = request.clone();
             if let Some(id) = request.id() {
-                self.passed.open(id, ());
+                self.passed.open(id, request.clone());
             }
-            self.phase = Phase::Trusting { watched: Some(request) };
+            self.phase = Phase::Trusting;
             self.release(now, out);
         }
     }
@@ -213,6 +209,12 @@ impl ModernClient {
     /// Whether everything passes untouched from now on.
     pub(crate) fn is_through(&self) -> bool {
         matches!(self.phase, Phase::Through) && self.own.is_empty() && self.calls.is_empty()
+    }
+
+    /// Whether so much waits here that nothing more should be read.
+    #[allow(dead_code, reason = "for the one who reads what the client says")]
+    pub(crate) fn is_full(&self) -> bool {
+        self.held.is_full()
     }
 
     /// Whether something of the client's waits here that the server has not seen yet.
@@ -263,26 +265,12 @@ impl ModernClient {
         self.client = Some(Era::Legacy);
         self.end_listens(out);
         self.end_parked(out);
-        if let Phase::Probing { kept: Some(kept) } =
-            std::mem::replace(&mut self.phase, Phase::Through)
-        {
-            out.push_back(Step::ToClient(kept.answer));
+        if let Phase::Probing { kept } = &mut self.phase {
+            out.extend(kept.drain(..).map(|kept| Step::ToClient(kept.answer)));
         }
+        self.let_all_pass();
         self.release(now, out);
         out.push_back(Step::ToServer(initialize));
-    }
-
-    fn hold(&mut self, message: Message, out: &mut Steps) {
-        if let Err(excess) = self.held.push(message) {
-            match excess.head() {
-                Head::Request { id, .. } => {
-                    let text = "Too much waits until it is known which protocol the server speaks";
-                    let error = Error::new(Kind::Overloaded, text).not_delivered();
-                    out.push_back(Step::ToClient(reply::error(Some(id), &error)));
-                }
-                _ => debug!(?excess, "dropped: too much is held already"),
-            }
-        }
     }
 
     /// What was held is said anew, as far as nothing holds it again.
@@ -315,9 +303,8 @@ impl ModernClient {
             Phase::Serving(_) if !was_passed => {
                 return debug!(%id, "nobody waits for what was cancelled");
             }
-            Phase::Probing { kept } if kept.as_ref().is_some_and(|kept| kept.is_for(id)) => {
-                *kept = None;
-                return;
+            Phase::Probing { kept } if kept.iter().any(|kept| kept.is_for(id)) => {
+                return kept.retain(|kept| !kept.is_for(id));
             }
             Phase::Asked { discover: watched } | Phase::Trying { request: watched, .. }
                 if is_request(watched, id) =>
@@ -326,9 +313,6 @@ impl ModernClient {
                 self.phase = Phase::Fresh;
                 out.push_back(Step::ToServer(notice));
                 return self.release(now, out);
-            }
-            Phase::Trusting { watched } if watched.as_ref().is_some_and(|w| is_request(w, id)) => {
-                *watched = None;
             }
             _ => {}
         }
@@ -342,7 +326,7 @@ impl ModernClient {
         if let Some(call) = self.calls.remove(id) {
             return self.call_answered(call, message, now, out);
         }
-        self.passed.close_exactly(id);
+        let passed = self.passed.close_exactly(id);
         match &self.phase {
             Phase::Asked { discover } if is_request(discover, id) => {
                 self.discover_answered(message, now, out);
@@ -350,10 +334,10 @@ impl ModernClient {
             Phase::Trying { request, .. } if is_request(request, id) => {
                 self.try_answered(message, now, out);
             }
-            Phase::Trusting { watched: Some(watched) } if is_request(watched, id) => {
-                self.watched_answered(message, out);
-            }
-            _ => out.push_back(Step::ToClient(message)),
+            _ => match passed {
+                Some(request) => self.passed_answered(request, message, now, out),
+                None => out.push_back(Step::ToClient(message)),
+            },
         }
     }
 
@@ -378,7 +362,19 @@ fn is_request(message: &Message, id: &Id) -> bool {
 
 /// The same answer for another request.
 fn readdressed(answer: &Message, id: &Id) -> Step {
-    Step::ToClient(edit::with_id(answer, id))
+    Step::ToClient(renamed(answer, id).unwrap_or_else(|| edit::with_id(answer, id)))
+}
+
+/// An error of the bridge's own that names the request that it answers; the client knows that one
+/// under another id.
+fn renamed(answer: &Message, id: &Id) -> Option<Message> {
+    peek::bridge_error(answer)?;
+    let old = answer.id()?.as_json();
+    let mut members = Members::of_message(answer)?;
+    let error = members.object("error");
+    let text = error.text("message").filter(|text| text.contains(old))?;
+    error.set("message", json_string(&text.replace(old, id.as_json())));
+    Some(members.into_message_with_id(answer.head(), id))
 }
 
 /// A text as JSON.

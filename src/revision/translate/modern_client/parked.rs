@@ -17,7 +17,7 @@ use crate::message::{Head, Id, Members, Message, peek, reply};
 use crate::revision::translate::{Step, Steps};
 
 /// What a server hears whose question nobody will answer.
-const LEFT: &str = "The client has left";
+pub(super) const LEFT: &str = "The client has left";
 
 /// A call that waits for the client.
 pub(super) struct Parked {

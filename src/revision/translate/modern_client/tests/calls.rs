@@ -211,3 +211,39 @@ fn without_a_session_all_hear_why_and_the_next_tries_again() {
     let said = rig.client(request(json!(4), "tools/list", json!({}))).server();
     assert_eq!(said["method"], "initialize");
 }
+
+#[test]
+fn an_error_of_the_bridge_names_the_request_that_the_client_knows() {
+    let mut rig = Rig::serving(json!({}));
+    let call = rig.client(request(json!("mine"), "tools/call", json!({"name": "a"}))).server();
+    let text = format!("No response received for request ID {}", call["id"]);
+    let mut lost = bridge_error(&call, None);
+    lost["error"]["message"] = text.clone().into();
+    let said = rig.server(lost).client();
+    assert_eq!(said["error"]["message"], "No response received for request ID \"mine\"");
+    assert_eq!(said["id"], "mine");
+    // What a server says is its own.
+    let call = rig.client(request(json!(2), "tools/call", json!({"name": "a"}))).server();
+    let text = format!("{} is a strange name", call["id"]);
+    let mut strange = error(&call, -32000, Value::Null);
+    strange["error"]["message"] = text.clone().into();
+    assert_eq!(rig.server(strange).client()["error"]["message"], text);
+}
+
+#[test]
+fn tools_do_not_speak_of_tasks_that_the_modern_era_does_not_know() {
+    let mut rig = Rig::serving(json!({}));
+    let list = rig.client(request(json!(1), "tools/list", json!({}))).server();
+    let tools = concat!(
+        r#"[{"name":"a","execution":{"taskSupport":"optional"},"n":1.0e2},"#,
+        r#"{"name":"b","execution":{"x":1,"taskSupport":"required"}},"#,
+        r#"{ "name" : "c", "execution":5 , "taskSupport":1},7]"#
+    );
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":{tools}}}}}"#, list["id"]);
+    let said = rig.server_text(&answer);
+    let left = concat!(
+        r#""tools":[{"name":"a","n":1.0e2},{"name":"b","execution":{"x":1}},"#,
+        r#"{ "name" : "c", "execution":5 , "taskSupport":1},7]"#
+    );
+    assert!(said.client_text[0].contains(left), "{}", said.client_text[0]);
+}

@@ -170,7 +170,13 @@ fn a_call_is_repeated_in_the_older_form_only_if_it_was_turned_away() {
         (-32600, "Missing session ID", true),
         (-32000, "Server not initialized", true),
         (-32602, "Invalid request parameters", true),
+        (-32000, "Bad Request: No valid SESSION ID provided", true),
+        (-32000, "Bad Request: Mcp-Session-Id header is required", true),
+        (-32000, "Session not found", true),
+        (-32000, "There is no session", true),
         (-32000, "The disk is full", false),
+        (-32000, "payment session failed after charge", false),
+        (-32000, "the payment was initialized, then the disk was full", false),
         (-32603, "Internal error", false),
     ];
     for (code, text, is_repeated) in answers {
@@ -186,6 +192,25 @@ fn a_call_is_repeated_in_the_older_form_only_if_it_was_turned_away() {
         } else {
             assert_eq!(said.to_client, [refusal], "{code} {text}");
         }
+    }
+}
+
+#[test]
+fn what_an_error_carries_is_no_reason_to_call_again() {
+    let charged = |call: &Value| error(call, -32000, json!("Server not initialized: session ID"));
+    let broken = |call: &Value| bridge_error(call, Some(502));
+    let answers: [&dyn Fn(&Value) -> Value; 2] = [&charged, &broken];
+    for answer in answers {
+        let mut rig = Rig::new(Protocol::Auto, Some(Era::Modern));
+        let call = request(json!(1), "tools/call", json!({"name": "pay"}));
+        rig.client(call.clone());
+        let refusal = answer(&call);
+        let said = rig.server(refusal.clone());
+        let said = match said.to_server.first() {
+            Some(probe) => rig.server(error(probe, -32601, Value::Null)),
+            None => said,
+        };
+        assert_eq!(said.client(), refusal);
     }
 }
 
@@ -265,6 +290,85 @@ fn a_wrong_belief_in_a_modern_server_heals() {
     assert_eq!(rig.server(error(&probe, -32601, Value::Null)).client(), refusal);
     let next = rig.client(request(json!(2), "tools/call", json!({"name": "a"}))).server();
     assert_eq!(next["method"], "initialize");
+}
+
+/// A server believed to be modern that is not, with these requests on their way to it.
+fn misjudged(requests: &[&Value]) -> Rig {
+    let mut rig = Rig::new(Protocol::Auto, Some(Era::Modern));
+    for request in requests {
+        assert_eq!(rig.client((*request).clone()).server(), **request);
+    }
+    rig
+}
+
+fn listen(id: Value) -> Value {
+    request(id, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}))
+}
+
+#[test]
+fn all_that_a_misjudged_server_turns_away_is_served() {
+    let call = |id: u32| request(json!(id), "tools/call", json!({"name": id}));
+    let (one, two, three, four, five) = (call(1), call(2), call(3), call(4), listen(json!(5)));
+    let mut rig = misjudged(&[&one, &two, &three, &four, &five]);
+    let refused = |request: &Value| bridge_error(request, Some(400));
+    let probe = rig.server(refused(&two)).server();
+    assert_eq!(probe["method"], "server/discover");
+    rig.server(refused(&one)).nothing();
+    rig.server(refused(&five)).nothing();
+    let initialize = rig.server(error(&probe, -32601, Value::Null)).server();
+    rig.server(refused(&three)).nothing();
+    let said = rig.server(opened(&initialize, json!({"tools": {"listChanged": true}})));
+    let names: Vec<_> = said.to_server[1..].iter().map(|m| m["params"]["name"].clone()).collect();
+    assert_eq!(names, [2, 1, 3]);
+    assert_eq!(said.client_text.len(), 1, "{said:?}");
+    assert_eq!(said.to_client[0]["params"]["_meta"][SUBSCRIPTION_ID], 5, "it listens here");
+    let sent = rig.server(refused(&four)).server();
+    assert_eq!(sent["params"], json!({"name": 4}));
+    let said = rig.server(result(&sent, json!({}))).client();
+    assert_eq!((&said["id"], &said["result"]["resultType"]), (&json!(4), &json!("complete")));
+}
+
+#[test]
+fn what_a_misjudged_server_has_carried_out_is_not_sent_again() {
+    let call = |id: u32| request(json!(id), "tools/call", json!({"name": id}));
+    let (one, two, three) = (call(1), call(2), call(3));
+    let mut rig = misjudged(&[&one, &two, &three]);
+    let probe = rig.server(bridge_error(&one, Some(400))).server();
+    let done = result(&two, json!({"content": []}));
+    assert_eq!(rig.server(done.clone()).client(), done);
+    rig.server(error(&probe, -32601, Value::Null)).server();
+    let failed = error(&three, -32000, Value::Null);
+    assert_eq!(rig.server(failed.clone()).client(), failed);
+}
+
+#[test]
+fn all_refusals_of_a_modern_server_reach_the_client() {
+    let list = |id: u32| request(json!(id), "prompts/list", json!({}));
+    let (one, two, three) = (list(1), list(2), list(3));
+    let mut rig = misjudged(&[&one, &two, &three]);
+    let refused = |request: &Value| error(request, -32601, Value::Null);
+    let probe = rig.server(refused(&one)).server();
+    rig.server(refused(&two)).nothing();
+    rig.server(refused(&three)).nothing();
+    rig.client(cancel(json!(2))).nothing();
+    let said = rig.server(discovered(&probe, &[Revision::LATEST_MODERN]));
+    assert_eq!(said.to_client, [refused(&one), refused(&three)]);
+    assert!(said.to_server.is_empty() && rig.it.is_through());
+}
+
+#[test]
+fn one_that_refuses_late_turns_away_all_that_did_not_wait() {
+    let mut rig = Rig::new(Protocol::Auto, None);
+    let first = request(json!(1), "tools/call", json!({"name": "a"}));
+    let second = request(json!(2), "tools/call", json!({"name": "b"}));
+    rig.client(first.clone()).server();
+    rig.client(second.clone()).nothing();
+    rig.wait(crate::limits::TRIAL_WAIT).server();
+    let probe = rig.server(bridge_error(&second, Some(400))).server();
+    rig.server(bridge_error(&first, Some(400))).nothing();
+    let initialize = rig.server(error(&probe, -32601, Value::Null)).server();
+    let said = rig.server(opened(&initialize, json!({})));
+    assert_eq!(said.methods_to_server()[1..], ["tools/call", "tools/call"]);
 }
 
 #[test]
@@ -388,12 +492,16 @@ fn an_initialize_that_overtakes_the_question_lets_all_pass() {
 }
 
 #[test]
-fn too_much_that_waits_is_refused() {
+fn nothing_that_waits_is_refused_but_it_is_said_when_it_is_much() {
     let mut rig = Rig::new(Protocol::Auto, None);
-    rig.client(request(json!("x"), "subscriptions/listen", json!({"notifications": {}})));
+    let probe = rig.client(listen(json!("x"))).server();
     for id in 1..crate::limits::HELD {
+        assert!(!rig.it.is_full(), "{id}");
         rig.client(plain(json!(id), "tools/call", json!({}))).nothing();
     }
-    let said = rig.client(plain(json!("y"), "tools/call", json!({}))).client();
-    assert_eq!((&said["id"], &said["error"]["data"]["kind"]), (&json!("y"), &json!("overloaded")));
+    assert!(rig.it.is_full(), "nobody should read on");
+    rig.client(plain(json!("y"), "tools/call", json!({}))).nothing();
+    let said = rig.server(discovered(&probe, &[Revision::LATEST_MODERN]));
+    assert_eq!(said.to_server.len(), crate::limits::HELD + 1);
+    assert!(!rig.it.is_full());
 }

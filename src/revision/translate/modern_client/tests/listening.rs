@@ -136,22 +136,83 @@ fn the_end_of_the_client_is_the_end_of_its_subscriptions() {
             "resultType": "complete",
         }})]
     );
-    assert_eq!(said.methods_to_server(), ["resources/unsubscribe"]);
+    assert!(said.to_server.is_empty(), "the session ends anyway: {said:?}");
     rig.server(updated("a:1")).nothing();
 }
 
+/// The ids of the requests that are cancelled; nothing else is said to the server.
+fn cancelled(said: &Said) -> Vec<Value> {
+    assert!(said.methods_to_server().iter().all(|m| *m == "notifications/cancelled"), "{said:?}");
+    said.to_server.iter().map(|m| m["params"]["requestId"].clone()).collect()
+}
+
 #[test]
-fn a_subscription_that_gets_its_turn_too_late_ends_at_once() {
+fn a_client_that_leaves_waits_for_nothing_of_ours() {
+    let mut rig = Rig::serving(everything());
+    let subscribe = rig.client(listen(1, json!({"resourceSubscriptions": ["a:1"]}))).server();
+    listening(&mut rig, 2, &["a:2"]).client();
+    let unsubscribe = rig.client(cancel(json!(2))).server();
+    let said = rig.leave();
+    let mut ids = cancelled(&said);
+    ids.sort_by_key(Value::to_string);
+    assert_eq!(ids, [subscribe["id"].clone(), unsubscribe["id"].clone()]);
+    assert_eq!(said.to_client.len(), 1);
+    assert_eq!(said.to_client[0]["id"], 1);
+}
+
+#[test]
+fn the_log_level_holds_up_nobody_who_has_left() {
+    let mut rig = Rig::serving(json!({"logging": {}}));
+    let loud = json!({"name": "a", "_meta": {LOG_LEVEL: "info"}});
+    let said = rig.client(request(json!(1), "tools/call", loud));
+    assert_eq!(said.methods_to_server(), ["logging/setLevel", "tools/call"]);
+    rig.leave().nothing();
+    let end = rig.server(result(&said.to_server[1], json!({})));
+    assert_eq!(end.to_client[0]["id"], 1);
+    assert_eq!(cancelled(&end), [said.to_server[0]["id"].clone()]);
+}
+
+#[test]
+fn an_opening_that_only_subscriptions_wait_for_is_given_up() {
+    for known in [None, Some(Era::Legacy)] {
+        let mut rig = Rig::new(Protocol::Auto, known);
+        let own = rig.client(listen(1, json!({"toolsListChanged": true}))).server();
+        rig.client(notice("notifications/roots/list_changed", json!({}))).nothing();
+        let said = rig.leave();
+        assert_eq!(cancelled(&said), [own["id"].clone()]);
+        assert_eq!(
+            said.to_client,
+            [json!({"jsonrpc": "2.0", "id": 1, "result": {
+                "_meta": {SUBSCRIPTION_ID: 1}, "resultType": "complete",
+            }})]
+        );
+        assert!(!rig.it.is_holding());
+    }
+}
+
+#[test]
+fn an_opening_that_a_call_waits_for_goes_on() {
     let mut rig = Rig::new(Protocol::Legacy, None);
     let initialize = rig.client(listen(1, json!({"toolsListChanged": true}))).server();
     rig.client(request(json!(2), "tools/call", json!({"name": "a"}))).nothing();
-    rig.leave().nothing();
+    let said = rig.leave().client();
+    assert_eq!(said["result"]["_meta"][SUBSCRIPTION_ID], 1);
     let said = rig.server(opened(&initialize, everything()));
-    assert_eq!(said.to_client.len(), 1);
-    assert_eq!(said.to_client[0]["result"]["_meta"][SUBSCRIPTION_ID], 1);
+    assert!(said.to_client.is_empty());
     assert_eq!(said.methods_to_server(), ["notifications/initialized", "tools/call"]);
     let ask = plain(json!("q"), "roots/list", json!({}));
     assert_eq!(rig.server(ask).server()["error"]["code"], -32603, "nobody will answer");
+}
+
+#[test]
+fn a_subscription_that_is_turned_away_too_late_ends() {
+    let mut rig = Rig::new(Protocol::Auto, Some(Era::Modern));
+    let passed = listen(1, json!({"toolsListChanged": true}));
+    rig.client(passed.clone()).server();
+    rig.leave().nothing();
+    let said = rig.server(bridge_error(&passed, Some(400)));
+    assert_eq!(said.to_client[0]["id"], 1);
+    assert!(rig.it.own.is_empty() && !rig.it.is_holding());
 }
 
 #[test]
