@@ -115,7 +115,7 @@ impl Crossing {
 
     /// Whether more of the client's messages are taken in.
     pub(super) fn has_room(&self) -> bool {
-        self.core.has_room(&self.out)
+        self.core.has_room(&self.out) && !self.translators.modern_client.is_full()
     }
 
     /// Takes out the next for the server.

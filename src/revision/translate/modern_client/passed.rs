@@ -42,8 +42,13 @@ impl Kept {
 /// Whether an error is about a session that was not opened or not named, in the words that
 /// servers have for it.
 fn speaks_of_sessions(answer: &Message) -> bool {
-    const REASONS: [&str; 5] =
-        ["not initialized", "session id", "mcp-session-id", "session not found", "no session"];
+    const REASONS: [&str; 5] = [
+        "server not initialized",
+        "session id",
+        "mcp-session-id",
+        "session not found",
+        "no session",
+    ];
     let mut answer = Members::of_message(answer).unwrap_or_default();
     let text = answer.object("error").text("message").unwrap_or_default().to_lowercase();
     REASONS.iter().any(|reason| text.contains(reason))
