@@ -222,6 +222,11 @@ impl Crossing {
             self.walk_from_server(now);
         }
         if self.translators.modern_client.is_through() {
+            if self.translators.modern_client.client_era() == Some(Era::Modern) {
+                for message in &self.out.to_client {
+                    self.translators.modern_client.client_hears(message);
+                }
+            }
             return self.for_client.append(&mut self.out.to_client);
         }
         while let Some(message) = self.out.to_client.pop_front() {

@@ -3,6 +3,7 @@
 
 mod asks;
 mod calls;
+mod changing;
 mod finding;
 mod held;
 mod leaving;
@@ -324,7 +325,9 @@ impl ModernClient {
             return self.own_answered(own, &message, now, out);
         }
         if let Some(call) = self.calls.remove(id) {
-            return self.call_answered(call, message, now, out);
+            let answer = message.clone();
+            self.call_answered(call, message, now, out);
+            return self.heed_era(&answer, out);
         }
         let passed = self.passed.close_exactly(id);
         match &self.phase {

@@ -41,7 +41,7 @@ impl Kept {
 
 /// Whether an error is about a session that was not opened or not named, in the words that
 /// servers have for it.
-fn speaks_of_sessions(answer: &Message) -> bool {
+pub(super) fn speaks_of_sessions(answer: &Message) -> bool {
     const REASONS: [&str; 5] = [
         "server not initialized",
         "session id",

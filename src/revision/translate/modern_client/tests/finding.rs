@@ -505,3 +505,37 @@ fn nothing_that_waits_is_refused_but_it_is_said_when_it_is_much() {
     assert_eq!(said.to_server.len(), crate::limits::HELD + 1);
     assert!(!rig.it.is_full());
 }
+
+#[test]
+fn a_modern_server_that_turns_legacy_is_found_out_with_the_next_request() {
+    let mut rig = Rig::new(Protocol::Auto, None);
+    let list = request(json!(1), "tools/list", json!({}));
+    rig.client(list.clone());
+    rig.server(result(&list, json!({"resultType": "complete"})));
+    assert!(rig.it.is_through());
+    let mut refusal = error(&json!({"id": 2}), -32000, Value::Null);
+    rig.it.client_hears(&parse(&refusal.to_string()));
+    assert!(rig.it.is_through(), "a tool may write this");
+    refusal["error"]["message"] = "Bad Request: Server not initialized".into();
+    rig.it.client_hears(&parse(&refusal.to_string()));
+    assert!(!rig.it.is_through());
+    let call = request(json!(3), "tools/call", json!({"name": "a"}));
+    assert_eq!(rig.client(call.clone()).server(), call);
+    refusal["id"] = json!(3);
+    let probe = rig.server(refusal).server();
+    assert_eq!(probe["method"], "server/discover");
+    let said = rig.server(error(&probe, -32601, Value::Null));
+    assert_eq!(said.methods_to_server(), ["initialize"], "and then it goes on in the older form");
+}
+
+#[test]
+fn a_legacy_server_that_turns_modern_gets_the_next_request_as_it_came() {
+    let mut rig = Rig::serving(json!({"tools": {}}));
+    let sent = rig.client(request(json!(1), "tools/call", json!({"name": "a"}))).server();
+    let refusal = error(&sent, -32022, json!({"supported": [Revision::LATEST_MODERN]}));
+    assert_eq!(rig.server(refusal).client()["error"]["code"], -32022);
+    let call = request(json!(2), "tools/call", json!({"name": "a"}));
+    assert_eq!(rig.client(call.clone()).server(), call);
+    rig.server(result(&call, json!({"resultType": "complete"})));
+    assert!(rig.it.is_through());
+}
