@@ -281,6 +281,10 @@ pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// arrives, a person who has not begun does not.
 pub const LOGIN_FAREWELL: Duration = Duration::from_secs(1);
 
+/// What a renewal that is under way may take once the link is closed: a refresh token that was used
+/// without its answer being kept is lost, and the login with it. Clients wait two seconds or more.
+pub const RENEWAL_FAREWELL: Duration = Duration::from_millis(1500);
+
 /// Goodbye to the server (DELETE of the session) when stdin has ended.
 pub const GOODBYE: Duration = Duration::from_millis(500);
 

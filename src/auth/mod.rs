@@ -157,6 +157,13 @@ impl Credentials {
         self.oauth().map(|oauth| oauth.pending.subscribe())
     }
 
+    /// Waits for the end of a renewal that is under way, for a while: what it brings must be kept.
+    pub async fn settle(&self) {
+        if let Some(oauth) = self.oauth() {
+            oauth.settle().await;
+        }
+    }
+
     /// The server refused `refused`, and said so: others, if there are any to be had.
     ///
     /// # Errors

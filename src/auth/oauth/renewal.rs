@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 use url::Url;
 
@@ -51,6 +51,13 @@ impl OAuth {
         task.await.unwrap_or_else(|error| {
             Err(Error::new(Kind::Login, "The renewal broke off").because(error).not_delivered())
         })
+    }
+
+    /// Waits for the end of a renewal that is under way, for a while.
+    pub(in crate::auth) async fn settle(&self) {
+        if timeout(limits::RENEWAL_FAREWELL, self.renewing.acquire()).await.is_err() {
+            debug!("a renewal has not come to its end in time");
+        }
     }
 
     async fn renew_alone(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {

@@ -122,22 +122,26 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
     Ok(spawn(|Ends { outgoing, incoming, held, .. }| {
         let context = Arc::new(Context::new(settings, endpoint, incoming, held));
         async move {
-            let logins = context.settings.credentials.as_ref().and_then(|c| c.pending());
-            let Some(logins) = logins else { return drive(context, outgoing).await };
-            let telling = tell_of_logins(Arc::clone(&context), logins);
+            let Some(credentials) = context.settings.credentials.clone() else {
+                return drive(context, outgoing).await;
+            };
+            let telling = tell_of_logins(Arc::clone(&context), credentials.pending());
             tokio::select! {
                 () = drive(context, outgoing) => {}
                 () = telling => {}
             }
+            credentials.settle().await;
         }
     }))
 }
 
 /// Whoever holds the link may have something better to do than to wait for a person.
-async fn tell_of_logins(context: Arc<Context>, mut logins: watch::Receiver<Option<String>>) {
-    while logins.changed().await.is_ok() {
-        let page = logins.borrow_and_update().clone();
-        let _ = context.incoming.send(Incoming::LoginPending(page)).await;
+async fn tell_of_logins(context: Arc<Context>, logins: Option<watch::Receiver<Option<String>>>) {
+    if let Some(mut logins) = logins {
+        while logins.changed().await.is_ok() {
+            let page = logins.borrow_and_update().clone();
+            let _ = context.incoming.send(Incoming::LoginPending(page)).await;
+        }
     }
     // The link ends with its driver, not with the logins.
     std::future::pending::<()>().await;
