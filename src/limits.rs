@@ -228,7 +228,7 @@ pub const STEP_UPS: usize = 2;
 /// A server that wanted more scope so long ago may want more again: it is another matter by then.
 pub const STEP_UP_WINDOW: Duration = Duration::from_secs(300);
 
-/// How long another process may take to renew a token before it is taken to be in a login.
+/// How long another process may take to renew a token before a request goes on without it.
 pub const LOCK_WAIT: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether another process has finished its login, or shows its page.

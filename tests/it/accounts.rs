@@ -133,7 +133,7 @@ async fn one_mcp_517_what_is_kept_is_for_the_owner_alone() {
     assert_eq!(mode(&provider.path("state")), 0o700);
     let all = files_below(&provider.path("state"));
     assert!(all.iter().all(|file| mode(file) == 0o600), "{all:?}");
-    assert!(all.len() <= 2, "the tokens and their lock: {all:?}");
+    assert!(all.len() <= 3, "the tokens, their lock and that of logins: {all:?}");
 }
 
 #[tokio::test]
@@ -190,5 +190,8 @@ async fn a_keychain_that_does_not_work_is_an_error_before_anybody_is_asked() {
     assert!(error.contains("keychain of this system cannot be used"), "{error}");
     assert!(error.contains("--token-store file"), "{error}");
     assert!(provider.pages().is_empty() && provider.at("/register").is_empty());
-    assert!(files_below(&provider.path("state")).iter().all(|f| f.extension().unwrap() == "lock"));
+    let is_lock = |file: &std::path::PathBuf| {
+        file.extension().is_some_and(|extension| extension == "lock" || extension == "login")
+    };
+    assert!(files_below(&provider.path("state")).iter().all(is_lock));
 }

@@ -231,6 +231,69 @@ async fn a_server_that_never_has_enough_scope_is_not_followed_for_ever() {
 }
 
 #[tokio::test]
+async fn a_login_that_waits_for_a_person_keeps_nobody_from_renewing() {
+    let needs = &[("tools/call", "write")];
+    let provider = Provider::start(Manners { needs, ..Manners::default() }).await;
+    let mut first = provider.ready(&["--no-server-stream"]).await;
+    let mut second = provider.ready(&["--no-server-stream"]).await;
+    provider.browse("exec sleep 60");
+    first.send(request(1, "tools/call")).await;
+    provider.browsed(2).await;
+    provider.desk.expire();
+    for bridge in [&mut first, &mut second] {
+        let answer = bridge.ask(request(2, "tools/list")).await;
+        assert!(answer["id"] == 2 && answer["result"].is_object(), "{answer}");
+    }
+    assert_eq!(provider.grants("refresh_token"), 1);
+    assert_eq!((provider.desk.replayed(), provider.pages().len()), (0, 2));
+}
+
+#[tokio::test]
+async fn a_login_replaces_what_was_renewed_while_it_lasted() {
+    let needs = &[("tools/call", "write")];
+    let provider = Provider::start(Manners { needs, ..Manners::default() }).await;
+    let mut bridge = provider.ready(&["--no-server-stream"]).await;
+    provider
+        .browse("while [ ! -e \"$2/go\" ]; do sleep 0.02; done\nexec curl -sL -o /dev/null \"$1\"");
+    bridge.send(request(1, "tools/call")).await;
+    provider.browsed(2).await;
+    provider.desk.expire();
+    assert!(bridge.ask(request(2, "tools/list")).await["result"].is_object());
+    std::fs::write(provider.path("go"), "").unwrap();
+    let answer = bridge.receive().await;
+    assert!(answer["id"] == 1 && answer["result"].is_object(), "{answer}");
+    let kept = std::fs::read_to_string(provider.kept()).unwrap();
+    assert!(kept.contains("read write"), "{kept}");
+}
+
+#[tokio::test]
+async fn processes_that_get_the_same_access_token_again_do_not_use_a_refresh_token_twice() {
+    // The first login and all renewals bring the same access token, and another refresh token.
+    let asked = AtomicUsize::new(0);
+    let instead = move |r: &Request| match place(r) {
+        "/token" => {
+            let n = asked.fetch_add(1, Ordering::SeqCst);
+            let expires_in = if n == 0 { 4 } else { 3600 };
+            let answer = json!({"access_token": "hidden-same", "expires_in": expires_in,
+                "refresh_token": format!("hidden-refresh-{n}")});
+            Some(Reply::json(answer.to_string()))
+        }
+        "/mcp" if r.header("authorization") == Some("Bearer hidden-same") => Some(polite(r)),
+        _ => None,
+    };
+    let manners = Manners { instead: Arc::new(instead), ..Manners::default() };
+    let provider = Provider::start(manners).await;
+    let mut first = provider.ready(&["--no-server-stream"]).await;
+    let mut second = provider.ready(&["--no-server-stream"]).await;
+    // Half of its life is over.
+    tokio::time::sleep(std::time::Duration::from_millis(2600)).await;
+    for bridge in [&mut first, &mut second] {
+        all_answer(bridge, 2).await;
+    }
+    assert_eq!(provider.grants("refresh_token"), 1);
+}
+
+#[tokio::test]
 async fn a_plain_403_is_no_reason_for_a_login() {
     // C5
     for reply in [Reply::status(403, "text/plain", "not you"), challenged(403, "realm=x")] {

@@ -76,7 +76,7 @@ impl OAuth {
         self.state(|state| state.unrenewed = None);
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
         let is_configured = identity::is_configured(&self.settings, &identity.id);
-        self.keep(Kept {
+        self.keep_alone(Kept {
             issuer: Some(authority.issuer.clone()),
             identity: if is_configured { kept.identity } else { Some(identity) },
             holder,
@@ -86,7 +86,8 @@ impl OAuth {
             resource: self.resource(&authority).map(str::to_owned),
             without_resource: self.refuses_resource(),
             near: Some(self.web.near()),
-        });
+        })
+        .await;
         Ok(true)
     }
 

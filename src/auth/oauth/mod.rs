@@ -17,7 +17,7 @@ use url::Url;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::net;
-use crate::secret::{Secret, shown};
+use crate::secret::shown;
 
 mod account;
 mod address;
@@ -206,8 +206,10 @@ impl OAuth {
         let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
         let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
         let _lock = self.lock_for_login().await?;
-        if self.renew_locked(&before, cause).await? == Renewal::Done {
-            return Ok(());
+        match self.renew_alone(&before, cause, limits::LOGIN_QUESTION).await? {
+            Renewal::Done => return Ok(()),
+            Renewal::Impossible => {}
+            Renewal::Held => return Err(self.not_in_time("renewed the token of")),
         }
         let is_enough =
             if is_step_up { self.has_stepped_up_enough() } else { self.has_tried_enough() };
@@ -223,13 +225,11 @@ impl OAuth {
         let until = Instant::now() + self.settings.login_wait;
         let mut shown_page = None;
         loop {
-            if let Ok(lock) = self.store.lock(limits::PAGE_CHECK).await {
+            if let Ok(lock) = self.store.lock_logins(limits::PAGE_CHECK).await {
                 return Ok(lock);
             }
             if Instant::now() >= until {
-                let message =
-                    format!("Another process has not logged in to {} in time", shown(&self.server));
-                return Err(Error::new(Kind::Login, message).not_delivered());
+                return Err(self.not_in_time("logged in to"));
             }
             if shown_page.is_none()
                 && let Some(page) = self.store.page()
@@ -237,6 +237,11 @@ impl OAuth {
                 shown_page = Some(self.pending_at(&page));
             }
         }
+    }
+
+    fn not_in_time(&self, done: &str) -> Error {
+        let message = format!("Another process has not {done} {} in time", shown(&self.server));
+        Error::new(Kind::Login, message).not_delivered()
     }
 
     /// Tells whoever listens that a login waits for a person, until the result is dropped.
@@ -263,7 +268,7 @@ impl OAuth {
     /// Takes over what another process has stored. `true` if that is another token than before.
     fn reread(&self, before: &Kept) -> bool {
         let stored = identity::without_others(&self.settings, self.store.read());
-        let is_other = stored.token.is_some() && access(&stored) != access(before);
+        let is_other = renewal::is_renewed(before, &stored, Cause::Age);
         if is_other {
             self.hold(stored);
         }
@@ -292,6 +297,12 @@ impl OAuth {
         self.hold(kept);
     }
 
+    /// The same for what a login has brought: others may be renewing what it replaces.
+    async fn keep_alone(&self, kept: Kept) {
+        let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
+        self.keep(kept);
+    }
+
     fn hold(&self, kept: Kept) {
         self.refuses_resource.fetch_or(kept.without_resource, Ordering::Relaxed);
         self.state(|state| state.kept = Some(kept));
@@ -300,10 +311,6 @@ impl OAuth {
     fn state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
         look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
-
-fn access(kept: &Kept) -> Option<&Secret> {
-    kept.token.as_ref().map(|token| &token.access)
 }
 
 /// However a login ends, it is no longer waited for.

@@ -9,8 +9,8 @@ use url::Url;
 
 use super::grant::Refusal;
 use super::kept::Kept;
-use super::token::{Age, Token};
-use super::{OAuth, access, identity};
+use super::token::{Age, Stored, Token};
+use super::{OAuth, identity};
 use crate::error::{Error, Kind};
 use crate::limits;
 
@@ -47,7 +47,10 @@ impl OAuth {
         cause: Cause,
     ) -> Result<Renewal, Error> {
         let (oauth, before) = (Arc::clone(self), before.clone());
-        let task = tokio::spawn(async move { oauth.renew_alone(&before, cause).await });
+        let task = tokio::spawn(async move {
+            let patience = oauth.patience();
+            oauth.renew_alone(&before, cause, patience).await
+        });
         task.await.unwrap_or_else(|error| {
             Err(Error::new(Kind::Login, "The renewal broke off").because(error).not_delivered())
         })
@@ -60,13 +63,19 @@ impl OAuth {
         }
     }
 
-    async fn renew_alone(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {
+    /// The same for a task of its own, which waits for the lock for as long as `patience` lasts.
+    pub(super) async fn renew_alone(
+        &self,
+        before: &Kept,
+        cause: Cause,
+        patience: Duration,
+    ) -> Result<Renewal, Error> {
         // Closed by nobody, so it is always had.
         let _permit = self.renewing.acquire().await;
-        if access(&self.kept()).is_some() && access(&self.kept()) != access(before) {
+        if is_renewed(before, &self.kept(), cause) {
             return Ok(Renewal::Done);
         }
-        let Ok(_lock) = self.store.lock(self.patience()).await else {
+        let Ok(_lock) = self.store.lock(patience).await else {
             debug!("another process has the lock of the tokens");
             self.state(|state| state.held = Some(Instant::now()));
             return Ok(Renewal::Held);
@@ -75,8 +84,9 @@ impl OAuth {
     }
 
     /// The same for whoever has the lock.
-    pub(super) async fn renew_locked(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {
-        if self.reread(before) && self.is_young() {
+    async fn renew_locked(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {
+        self.reread(&self.kept());
+        if is_renewed(before, &self.kept(), cause) && self.is_young() {
             debug!("another process has a new token");
             return Ok(Renewal::Done);
         }
@@ -97,8 +107,8 @@ impl OAuth {
         Ok(if done { Renewal::Done } else { Renewal::Impossible })
     }
 
-    /// How long the lock is waited for: not at all by the many who come while another process logs
-    /// in.
+    /// How long the lock is waited for: not at all by the many who come while another process is
+    /// known to be slow.
     fn patience(&self) -> Duration {
         let held = self.state(|state| state.held);
         let is_known = held.is_some_and(|at| at.elapsed() < limits::LOCK_WAIT * 5);
@@ -171,12 +181,31 @@ impl OAuth {
         Ok(false)
     }
 
+    /// The same in the middle of a login, where nobody has the lock.
+    pub(super) async fn forget_client_alone(&self, id: &str) {
+        let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
+        self.reread(&self.kept());
+        self.forget_client(id);
+    }
+
     /// The next login begins with another registration. What is configured is not ours to forget.
-    pub(super) fn forget_client(&self, id: &str) {
+    fn forget_client(&self, id: &str) {
         let kept = self.kept();
         if kept.identity.as_ref().is_some_and(|identity| identity.id == id) {
             self.keep(Kept { identity: None, ..kept });
         }
+    }
+}
+
+/// Whether `now` has another token than `before`, as far as that helps with `cause`. A provider may
+/// give the same access token out again, with another life or another refresh token.
+pub(super) fn is_renewed(before: &Kept, now: &Kept, cause: Cause) -> bool {
+    let Some(now) = &now.token else { return false };
+    let Some(before) = &before.token else { return true };
+    match cause {
+        Cause::Age => Stored::from(now) != Stored::from(before),
+        Cause::Refusal => now.access != before.access,
+        Cause::Scope => now.scope != before.scope,
     }
 }
 

@@ -138,20 +138,32 @@ impl Store {
         std::fs::remove_file(self.file().ok_or(io::ErrorKind::NotFound)?)
     }
 
-    /// Waits until no other process has it. Where there can be no lock, there is one for the asking:
-    /// a home without them is no reason to be without tokens.
+    /// Waits until no other process renews or replaces the tokens.
     pub(super) async fn lock(&self, patience: Duration) -> Result<Lock, Held> {
+        self.lock_at("lock", patience).await
+    }
+
+    /// Waits until no other process logs in. A lock of its own: a person takes minutes, and what
+    /// there is may be renewed meanwhile.
+    pub(super) async fn lock_logins(&self, patience: Duration) -> Result<Lock, Held> {
+        let lock = self.lock_at("login", patience).await?;
+        if let Some(page) = self.page_file() {
+            // Of a process that did not come to its end.
+            let _ = std::fs::remove_file(page);
+        }
+        Ok(lock)
+    }
+
+    /// Where there can be no lock, there is one for the asking: a home without them is no reason to
+    /// be without tokens.
+    async fn lock_at(&self, extension: &str, patience: Duration) -> Result<Lock, Held> {
         let Some(file) = self.file() else { return Ok(Lock { _file: None }) };
         let locking = async {
             loop {
                 let opened =
-                    private(&file).and_then(|()| open(&file.with_extension("lock"), false));
+                    private(&file).and_then(|()| open(&file.with_extension(extension), false));
                 match attempt(opened, File::try_lock) {
-                    Try::Locked(lock) => {
-                        // Of a process that did not come to its end.
-                        let _ = std::fs::remove_file(file.with_extension("page"));
-                        return Some(lock);
-                    }
+                    Try::Locked(lock) => return Some(lock),
                     Try::Held => tokio::time::sleep(TRIES).await,
                     Try::Impossible(error) => {
                         warn!("tokens cannot be kept in {}: {error}", file.display());
@@ -164,7 +176,7 @@ impl Store {
         locked.map(|file| Lock { _file: file }).map_err(|_| Held)
     }
 
-    /// Shows other processes where a person has to log in. Only for whoever has the lock.
+    /// Shows other processes where a person has to log in. Only for whoever has the lock of logins.
     pub(super) fn note_page(&self, page: &str) -> PageNote {
         let Some(file) = self.page_file() else { return PageNote(None) };
         let _ = std::fs::remove_file(&file);
@@ -391,6 +403,19 @@ mod tests {
         assert!(first._file.is_some());
         drop(first);
         assert!(store.lock(soon).await.unwrap()._file.is_some());
+    }
+
+    #[tokio::test]
+    async fn whoever_logs_in_keeps_nobody_from_renewing() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(at(folder.path()), &server(), "");
+        let soon = Duration::from_millis(120);
+        let _login = store.lock_logins(soon).await.unwrap();
+        let page = store.note_page("https://as/login");
+        assert!(store.lock(soon).await.unwrap()._file.is_some());
+        assert!(store.page().is_some(), "and the page is still there");
+        assert_eq!(store.lock_logins(soon).await.unwrap_err(), Held);
+        drop(page);
     }
 
     #[tokio::test]
