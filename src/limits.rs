@@ -222,6 +222,10 @@ pub const LOGIN_PAUSE: Duration = Duration::from_secs(60);
 /// may have been withdrawn, or its provider replaced, but not again and again.
 pub const LOGINS_IN_A_ROW: usize = 2;
 
+/// A server that takes nothing that renewals bring is logged in to anew, but not more often than
+/// this, unless its authorization server has changed.
+pub const LOGIN_ANEW: Duration = Duration::from_secs(300);
+
 /// How many times more scope is asked for within the time below, for one request and its like.
 pub const STEP_UPS: usize = 2;
 

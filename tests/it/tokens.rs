@@ -202,6 +202,42 @@ async fn the_second_401_in_a_row_is_the_clients_to_see_and_no_loop_of_tabs() {
 }
 
 #[tokio::test]
+async fn a_server_that_has_changed_its_provider_is_logged_in_to_there() {
+    // The old provider still renews, but the server takes nothing of it any more.
+    let edit_token = |answer: &mut Value, _: &str| answer["access_token"] = "hidden-moved".into();
+    let new = Provider::start(Manners { edit_token, ..Manners::default() }).await;
+    let issuer = new.desk.issuer();
+    let has_moved = Arc::new(AtomicUsize::new(0));
+    let moving = Arc::clone(&has_moved);
+    let instead = move |r: &Request| {
+        if moving.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        let origin = format!("http://{}", r.header("host").unwrap());
+        match place(r) {
+            "/.well-known/oauth-protected-resource/mcp" => {
+                let answer =
+                    json!({"resource": format!("{origin}/mcp"), "authorization_servers": [issuer]});
+                Some(Reply::json(answer.to_string()))
+            }
+            "/mcp" if r.header("authorization") == Some("Bearer hidden-moved") => Some(polite(r)),
+            "/mcp" => Some(challenged(401, "error=invalid_token")),
+            _ => None,
+        }
+    };
+    let manners = Manners { instead: Arc::new(instead), ..Manners::default() };
+    let provider = Provider::start(manners).await;
+    let mut bridge = provider.ready(&["--no-server-stream"]).await;
+    provider.server().saw("notifications/initialized").await;
+    has_moved.store(1, Ordering::SeqCst);
+    all_answer(&mut bridge, 3).await;
+    assert_eq!(provider.grants("refresh_token"), 1);
+    assert_eq!((provider.pages().len(), new.logins().len()), (2, 1));
+    let sent_there: Vec<_> = new.forms().iter().map(|form| form.has("refresh_token")).collect();
+    assert_eq!(sent_there, [false], "what the old one gave is not shown to the new one");
+}
+
+#[tokio::test]
 async fn more_scope_is_asked_for_on_top_of_what_there_was() {
     // protocol d 9
     let needs = &[("tools/call", "write"), ("tools/list", "read")];

@@ -73,7 +73,11 @@ impl OAuth {
             }
             Err(error) => return Err(error),
         };
-        self.state(|state| state.unrenewed = None);
+        self.state(|state| {
+            state.unrenewed = None;
+            state.anew = Some(Instant::now());
+            state.looked = None;
+        });
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
         let is_configured = identity::is_configured(&self.settings, &identity.id);
         self.keep_alone(Kept {

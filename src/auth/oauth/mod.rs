@@ -75,6 +75,8 @@ pub struct OAuth {
     state: Mutex<State>,
     /// One permit: whoever has it renews the token, the others wait for what comes of that.
     renewing: Semaphore,
+    /// The same for the question whether renewals are in vain.
+    looking: Semaphore,
     /// The authorization server does not want to be told what a token is for.
     refuses_resource: AtomicBool,
     /// Where a person has to go, for a login that waits for one.
@@ -106,6 +108,12 @@ struct State {
     held: Option<Instant>,
     /// The token is being renewed while it can still be used.
     is_renewing_ahead: bool,
+    /// What there is has come from a renewal of ours, not from a login.
+    is_renewal: bool,
+    /// When it was last looked whether a login would bring what renewals do not, and the verdict.
+    looked: Option<(Instant, bool)>,
+    /// When a login last brought a token, or was begun because renewals bring none that are taken.
+    anew: Option<Instant>,
 }
 
 impl Default for State {
@@ -120,6 +128,9 @@ impl Default for State {
             unrenewed: None,
             held: None,
             is_renewing_ahead: false,
+            is_renewal: false,
+            looked: None,
+            anew: None,
         }
     }
 }
@@ -145,8 +156,9 @@ impl OAuth {
         let store = Store::new(folders, &server, &settings.profile).in_place(settings.token_store);
         let web = Web::new(options, &server, settings.given.token_url.clone());
         let (state, pending) = (Mutex::default(), watch::Sender::default());
-        let (renewing, refuses_resource) = (Semaphore::new(1), AtomicBool::new(false));
-        Self { server, settings, web, store, state, renewing, refuses_resource, pending }
+        let (renewing, looking) = (Semaphore::new(1), Semaphore::new(1));
+        let refuses_resource = AtomicBool::new(false);
+        Self { server, settings, web, store, state, renewing, looking, refuses_resource, pending }
     }
 
     /// The server has answered from `peer`: what it names must not be nearer to us than that.
@@ -201,10 +213,18 @@ impl OAuth {
 
     /// Logs in after the server has refused what there was, unless another process has, or there
     /// were enough logins.
-    pub(super) async fn log_in_after(&self, challenge: Option<&Challenge>) -> Result<(), Error> {
+    pub(super) async fn log_in_after(
+        &self,
+        challenge: Option<&Challenge>,
+        renews_in_vain: bool,
+    ) -> Result<(), Error> {
         let before = self.kept();
         let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
-        let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
+        let cause = match (renews_in_vain, is_step_up) {
+            (true, _) => Cause::Vanity,
+            (false, true) => Cause::Scope,
+            (false, false) => Cause::Refusal,
+        };
         let _lock = self.lock_for_login().await?;
         match self.renew_alone(&before, cause, limits::LOGIN_QUESTION).await? {
             Renewal::Done => return Ok(()),
@@ -305,7 +325,10 @@ impl OAuth {
 
     fn hold(&self, kept: Kept) {
         self.refuses_resource.fetch_or(kept.without_resource, Ordering::Relaxed);
-        self.state(|state| state.kept = Some(kept));
+        self.state(|state| {
+            state.kept = Some(kept);
+            state.is_renewal = false;
+        });
     }
 
     fn state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {

@@ -7,6 +7,7 @@ use tokio::time::{Instant, timeout};
 use tracing::debug;
 use url::Url;
 
+use super::challenge::Challenge;
 use super::grant::Refusal;
 use super::kept::Kept;
 use super::token::{Age, Stored, Token};
@@ -23,6 +24,8 @@ pub(super) enum Cause {
     Refusal,
     /// It is not good for enough, which no renewal changes.
     Scope,
+    /// The server does not take what renewals bring, either.
+    Vanity,
 }
 
 /// What became of a renewal.
@@ -90,7 +93,7 @@ impl OAuth {
             debug!("another process has a new token");
             return Ok(Renewal::Done);
         }
-        if cause == Cause::Scope {
+        if matches!(cause, Cause::Scope | Cause::Vanity) {
             return Ok(Renewal::Impossible);
         }
         let done = match self.state(|state| state.unrenewed.clone()) {
@@ -164,6 +167,7 @@ impl OAuth {
                 debug!("the token was renewed");
                 let token = Some(renewed.or_refresh_of(token));
                 self.keep(Kept { token, without_resource: self.refuses_resource(), ..kept });
+                self.state(|state| state.is_renewal = true);
                 return Ok(true);
             }
             Err(Refusal::Grant(error)) => {
@@ -181,7 +185,34 @@ impl OAuth {
         Ok(false)
     }
 
-    /// The same in the middle of a login, where nobody has the lock.
+    /// The server has refused what a renewal brought. Whether a login may bring something else: it
+    /// has another authorization server now, or nobody has tried that for a while.
+    pub(in crate::auth) async fn renews_in_vain(&self, challenge: Option<&Challenge>) -> bool {
+        if !self.state(|state| state.is_renewal) {
+            return false;
+        }
+        // Closed by nobody, so it is always had.
+        let _permit = self.looking.acquire().await;
+        if let Some((at, verdict)) = self.state(|state| state.looked)
+            && at.elapsed() < limits::LOGIN_PAUSE
+        {
+            return verdict;
+        }
+        let known = self.kept().issuer;
+        let found = self.authority(challenge, known.as_deref()).await.ok().flatten();
+        let has_moved =
+            found.as_ref().is_some_and(|found| known.is_some_and(|k| k != found.issuer));
+        debug!(has_moved, "the server refuses what a renewal brought");
+        self.state(|state| {
+            let lately = |at: Instant| at.elapsed() < limits::LOGIN_ANEW;
+            let is_worth_it = has_moved || found.is_some() && !state.anew.is_some_and(lately);
+            state.anew = if is_worth_it { Some(Instant::now()) } else { state.anew };
+            state.looked = Some((Instant::now(), is_worth_it));
+            is_worth_it
+        })
+    }
+
+    /// [`Self::forget_client`] in the middle of a login, where nobody has the lock.
     pub(super) async fn forget_client_alone(&self, id: &str) {
         let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
         self.reread(&self.kept());
@@ -204,7 +235,7 @@ pub(super) fn is_renewed(before: &Kept, now: &Kept, cause: Cause) -> bool {
     let Some(before) = &before.token else { return true };
     match cause {
         Cause::Age => Stored::from(now) != Stored::from(before),
-        Cause::Refusal => now.access != before.access,
+        Cause::Refusal | Cause::Vanity => now.access != before.access,
         Cause::Scope => now.scope != before.scope,
     }
 }

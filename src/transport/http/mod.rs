@@ -266,7 +266,8 @@ impl Context {
     }
 
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
-    /// if there are others: it has carried out nothing. More scope (403) may be wanted after that.
+    /// if there are others: it has carried out nothing. More scope (403) may be wanted after that,
+    /// or others than a renewal brings.
     async fn send(&self, mut call: Call, manner: Manner) -> Result<Response<Content>, Error> {
         let Some(credentials) = &self.settings.credentials else {
             return self.exchange(&call, manner).await;
@@ -278,7 +279,9 @@ impl Context {
             let response = self.exchange(&call, manner).await?;
             let status = response.status();
             let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            if !is_refusal || refusals.contains(&status) {
+            let times = refusals.iter().filter(|known| **known == status).count();
+            let is_vain = times == 1 && status == StatusCode::UNAUTHORIZED;
+            if !is_refusal || times > 0 && !is_vain {
                 return Ok(response);
             }
             refusals.push(status);
@@ -286,7 +289,12 @@ impl Context {
                 oauth.met(peer);
             }
             let said = response.headers();
-            match credentials.after_refusal(&granted, status, said, manner.login).await {
+            let others = if is_vain {
+                credentials.after_vain_renewal(&granted, said, manner.login).await
+            } else {
+                credentials.after_refusal(&granted, status, said, manner.login).await
+            };
+            match others {
                 Ok(None) => return Ok(response),
                 Ok(Some(renewed)) => granted = renewed,
                 Err(error) => return Err(self.refused_for_good(response, error).await),
