@@ -28,6 +28,9 @@ impl OAuth {
         {
             return outcome;
         }
+        if let Some(error) = self.store.failure().filter(|_| self.asks_a_person()) {
+            return Err(error);
+        }
         // Noted before anybody is asked: whoever waits for it may be gone before it ends.
         let message = format!("A login to {} was begun and given up", shown(&self.server));
         let given_up = Error::new(Kind::Login, message).hint("Try again in a minute");
@@ -39,6 +42,11 @@ impl OAuth {
         let is_done = matches!(outcome, Ok(true));
         let fruitless = (!is_done).then(|| (Instant::now(), outcome.clone()));
         self.state(|state| state.fruitless = fruitless);
+        match &outcome {
+            Err(error) if self.state(|state| state.was_shown) => self.store.note_failure(error),
+            Err(_) | Ok(false) => {}
+            Ok(true) => self.store.forget_failure(),
+        }
         outcome
     }
 

@@ -37,6 +37,7 @@ mod keychain;
 mod loopback;
 mod metadata;
 mod paste;
+mod pause;
 mod pkce;
 mod places;
 mod prompt;

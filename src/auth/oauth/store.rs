@@ -195,7 +195,12 @@ impl Store {
     }
 
     fn page_file(&self) -> Option<PathBuf> {
-        self.file().map(|file| file.with_extension("page"))
+        self.beside("page")
+    }
+
+    /// The file of another sort beside the tokens.
+    pub(super) fn beside(&self, extension: &str) -> Option<PathBuf> {
+        self.file().map(|file| file.with_extension(extension))
     }
 
     /// What is kept; a damaged file is as good as none.
@@ -302,7 +307,7 @@ fn close(folder: &Path) {
 fn close(_: &Path) {}
 
 /// A file that nobody else can read from the moment it exists.
-fn open(path: &Path, is_new: bool) -> io::Result<File> {
+pub(super) fn open(path: &Path, is_new: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).create_new(is_new).truncate(false);
     #[cfg(unix)]
