@@ -121,6 +121,38 @@ async fn a_client_of_its_own_right_needs_no_person() {
 }
 
 #[tokio::test]
+async fn a_client_of_its_own_right_has_another_token_before_the_old_one_ends() {
+    let manners = Manners {
+        proof: "client_secret_post",
+        known: Some(("by-hand", "hidden: %s")),
+        lifetimes: (json!(2), json!(2)),
+        ..Manners::default()
+    };
+    let provider = Provider::start(manners).await;
+    let args =
+        [&BY_HAND[..], &["--oauth-grant", "client-credentials", "--no-server-stream"]].concat();
+    let mut bridge = provider.bridge_with(&args, &SECRET);
+    bridge.handshake().await;
+    // More often than a person would be asked in a minute.
+    for id in 0..4 {
+        tokio::time::sleep(std::time::Duration::from_millis(1200)).await;
+        assert!(bridge.ask(request(id, "tools/call")).await["result"].is_object());
+    }
+    let mut used = provider.carried();
+    used.retain(|(what, _)| what == "tools/call");
+    assert_eq!(used.len(), 4, "nothing was refused: {used:?}");
+    used.dedup();
+    assert_eq!(used.len(), 4, "a new one for each: {used:?}");
+    // Each of them may be withdrawn before its time.
+    for id in 4..8 {
+        provider.desk.expire();
+        assert!(bridge.ask(request(id, "tools/call")).await["result"].is_object());
+    }
+    let asked = provider.at("/.well-known/oauth-protected-resource/mcp").len();
+    assert_eq!(asked, 1, "who gives tokens out is known by now");
+}
+
+#[tokio::test]
 async fn a_client_of_its_own_right_gets_more_scope_without_a_person() {
     let manners = Manners {
         proof: "client_secret_post",

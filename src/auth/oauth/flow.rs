@@ -13,6 +13,7 @@ use super::identity::{self, Identity};
 use super::kept::{Holder, Kept};
 use super::scope::Scopes;
 use super::token::Token;
+use super::web::Form;
 use super::{Grant, OAuth};
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -35,7 +36,9 @@ impl OAuth {
         let message = format!("A login to {} was begun and given up", shown(&self.server));
         let given_up = Error::new(Kind::Login, message).hint("Try again in a minute");
         self.state(|state| {
-            state.logins.note(Instant::now());
+            if self.asks_a_person() {
+                state.logins.note(Instant::now());
+            }
             state.fruitless = Some((Instant::now(), Err(given_up.not_delivered())));
         });
         let outcome = self.try_login(challenge).await;
@@ -137,12 +140,17 @@ impl OAuth {
         };
         let request =
             self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
+        let token = request.send(self.client_form(scope)).await.map_err(Refusal::into_error)?;
+        Ok((identity, token))
+    }
+
+    /// What a client that logs in by itself asks with.
+    pub(super) fn client_form(&self, scope: Option<&str>) -> Form {
         let mut form = vec![("grant_type", "client_credentials".to_owned())];
         form.extend(scope.map(|scope| ("scope", scope.to_owned())));
         let audience = self.settings.given.audience.clone();
         form.extend(audience.map(|audience| ("audience", audience)));
-        let token = request.send(form).await.map_err(Refusal::into_error)?;
-        Ok((identity, token))
+        form
     }
 
     pub(super) fn resource<'a>(&self, authority: &'a Authority) -> Option<&'a str> {

@@ -175,7 +175,8 @@ impl OAuth {
     /// The header to send now: none before there was a login.
     pub(super) async fn current(self: &Arc<Self>) -> HeaderMap {
         let kept = self.kept();
-        let renewable = kept.token.as_ref().filter(|token| token.refresh.is_some());
+        let can_be_renewed = |token: &&Token| token.refresh.is_some() || !self.asks_a_person();
+        let renewable = kept.token.as_ref().filter(can_be_renewed);
         match renewable.map(|token| token.age(SystemTime::now(), self.settings.skew)) {
             Some(Age::Old) => match self.renew(&kept, Cause::Age).await {
                 Ok(renewal) => debug!(?renewal, "the token is old"),

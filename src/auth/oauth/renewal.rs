@@ -143,7 +143,8 @@ impl OAuth {
         });
     }
 
-    /// Uses the refresh token. `false`: the provider does not take it, and a login is needed.
+    /// Uses the refresh token, or what the client proves itself with where that is all that a login
+    /// takes. `false`: the provider does not take it, and a login is needed.
     async fn refresh(&self, cause: Cause) -> Result<bool, Error> {
         let kept = self.kept();
         let identity = identity::of_token(&self.settings, &kept);
@@ -152,16 +153,21 @@ impl OAuth {
         else {
             return Ok(false);
         };
-        let (Some(refresh), Ok(endpoint)) = (&token.refresh, Url::parse(endpoint)) else {
+        let scope = token.scope.as_deref();
+        let form = match &token.refresh {
+            _ if !self.asks_a_person() => Some(self.client_form(scope)),
+            Some(refresh) => Some(vec![
+                ("grant_type", "refresh_token".to_owned()),
+                ("refresh_token", refresh.reveal().to_owned()),
+            ]),
+            None => None,
+        };
+        let (Some(form), Ok(endpoint)) = (form, Url::parse(endpoint)) else {
             return Ok(false);
         };
         let issuer = kept.issuer.clone().unwrap_or_default();
-        let (resource, scope) = (kept.resource.as_deref(), token.scope.as_deref());
+        let resource = kept.resource.as_deref();
         let request = self.request(&endpoint, &identity, &issuer, resource, scope);
-        let form = vec![
-            ("grant_type", "refresh_token".to_owned()),
-            ("refresh_token", refresh.reveal().to_owned()),
-        ];
         match request.send(form).await {
             Ok(renewed) => {
                 debug!("the token was renewed");
