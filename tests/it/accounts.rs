@@ -137,6 +137,27 @@ async fn one_mcp_517_what_is_kept_is_for_the_owner_alone() {
 }
 
 #[tokio::test]
+async fn a_bridge_that_runs_does_not_undo_a_logout() {
+    // Without revocation the refresh token is as good as before.
+    let edit_metadata = |document: &mut serde_json::Value, _: &str| {
+        document["revocation_endpoint"] = serde_json::Value::Null;
+    };
+    let provider = Provider::start(Manners { edit_metadata, ..Manners::default() }).await;
+    let mut bridge = provider.ready(&["--no-server-stream"]).await;
+    provider.server().saw("notifications/initialized").await;
+    let kept = provider.kept();
+    assert!(provider.run("logout", &[]).await.status.success());
+    provider.desk.expire();
+    let answer = bridge.ask(request(1, "ping")).await;
+    assert_eq!(answer["error"]["data"]["status"], 401, "{answer}");
+    assert_eq!(provider.grants("refresh_token"), 0);
+    assert!(!kept.exists(), "nothing is written back");
+    // What somebody waits for is worth another login.
+    assert!(bridge.ask(request(2, "tools/call")).await["result"].is_object());
+    assert_eq!(provider.pages().len(), 2);
+}
+
+#[tokio::test]
 async fn a_damaged_store_is_a_warning_and_a_login() {
     let provider = Provider::start(Manners::default()).await;
     provider.ready(&[]).await;

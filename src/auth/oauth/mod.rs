@@ -93,6 +93,8 @@ impl fmt::Debug for OAuth {
 
 struct State {
     kept: Option<Kept>,
+    /// The token in it is in the store as well, unless somebody has taken it out.
+    is_stored: bool,
     /// When more scope was asked for.
     step_ups: Recent,
     /// When logins were begun.
@@ -121,6 +123,7 @@ impl Default for State {
     fn default() -> Self {
         Self {
             kept: None,
+            is_stored: false,
             step_ups: Recent::new(limits::STEP_UPS, limits::STEP_UP_WINDOW),
             logins: Recent::new(limits::LOGINS_IN_A_ROW, limits::LOGIN_PAUSE),
             spent: given::Spent::default(),
@@ -289,9 +292,17 @@ impl OAuth {
 
     /// Takes over what another process has stored. `true` if that is another token than before.
     fn reread(&self, before: &Kept) -> bool {
-        let stored = identity::without_others(&self.settings, self.store.read());
+        let Some(stored) = self.store.look() else { return false };
+        if stored.token.is_none() && self.state(|state| state.is_stored) {
+            debug!("the token was taken out of the store by a logout: it is forgotten here, too");
+            self.state(|state| state.is_stored = false);
+            self.hold(stored);
+            return false;
+        }
+        let stored = identity::without_others(&self.settings, stored);
         let is_other = renewal::is_renewed(before, &stored, Cause::Age);
         if is_other {
+            self.state(|state| state.is_stored = true);
             self.hold(stored);
         }
         is_other
@@ -310,12 +321,14 @@ impl OAuth {
         if let Some(near) = stored.near {
             self.web.is_near(near);
         }
+        self.state(|state| state.is_stored = stored.token.is_some());
         self.hold(stored.clone());
         stored
     }
 
     fn keep(&self, kept: Kept) {
-        self.store.write(&self.server, &kept);
+        let is_stored = self.store.write(&self.server, &kept) && kept.token.is_some();
+        self.state(|state| state.is_stored = is_stored);
         self.hold(kept);
     }
 

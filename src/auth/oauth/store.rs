@@ -205,31 +205,32 @@ impl Store {
 
     /// What is kept; a damaged file is as good as none.
     pub(super) fn read(&self) -> Kept {
-        let Some(place) = self.place() else { return Kept::default() };
-        let text = match self.load() {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Kept::default(),
-            Err(error) => {
-                warn!("the tokens in {place} cannot be read: {error}");
-                return Kept::default();
-            }
-        };
-        match serde_json::from_slice::<OnDisk>(&text) {
-            Ok(kept) => kept.into(),
-            Err(error) => {
-                warn!("the tokens in {place} are damaged and not used: {error}");
-                Kept::default()
-            }
-        }
+        self.look().unwrap_or_default()
     }
 
-    /// Replaces what is kept, at once or not at all.
-    pub(super) fn write(&self, server: &Url, kept: &Kept) {
-        let Some(place) = self.place() else { return };
+    /// The same; `None` if it cannot be known.
+    pub(super) fn look(&self) -> Option<Kept> {
+        let place = self.place()?;
+        let text = match self.load() {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(Kept::default()),
+            Err(error) => {
+                warn!("the tokens in {place} cannot be read: {error}");
+                return None;
+            }
+        };
+        serde_json::from_slice::<OnDisk>(&text)
+            .inspect_err(|e| warn!("the tokens in {place} are damaged and not used: {e}"))
+            .ok()
+            .map(Kept::from)
+    }
+
+    /// Replaces what is kept, at once or not at all. Gives back whether that was done.
+    pub(super) fn write(&self, server: &Url, kept: &Kept) -> bool {
+        let Some(place) = self.place() else { return false };
         let text = serde_json::to_vec_pretty(&OnDisk::of(server, kept));
-        if let Err(error) = text.map_err(io::Error::from).and_then(|text| self.save(&text)) {
-            warn!("tokens cannot be kept in {place}: {error}");
-        }
+        let saved = text.map_err(io::Error::from).and_then(|text| self.save(&text));
+        saved.inspect_err(|e| warn!("tokens cannot be kept in {place}: {e}")).is_ok()
     }
 
     /// Forgets everything.
