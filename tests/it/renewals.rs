@@ -64,6 +64,10 @@ async fn a_provider_that_has_no_time_costs_nobody_the_login() {
         refusal(429, "slow_down", "later"),
         Reply::status(502, "text/html", "<p>later"),
         Reply::status(200, "text/html", "<p>welcome to the hotel"),
+        Reply::status(403, "text/html", "<p>blocked by a firewall"),
+        Reply::status(404, "text/html", "<p>no such page"),
+        refusal(400, "temporarily_unavailable", "later"),
+        refusal(400, "server_error", "oops"),
     ] {
         let provider = Provider::start(Manners::default().where_it_is(is_renewal, reply)).await;
         let mut bridge = provider.ready(&["--no-server-stream"]).await;
