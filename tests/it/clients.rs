@@ -9,8 +9,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use serde_json::{Value, json};
 
-use crate::support::desk::refusal;
-use crate::support::provider::place;
+use crate::support::desk::{Form, back, refusal};
+use crate::support::provider::{files_below, place};
 use crate::support::{INITIALIZE, Manners, Provider, Reply, Request, polite, request};
 
 const SECRET: [(&str, &str); 1] = [("S", "hidden: %s")];
@@ -68,7 +68,8 @@ async fn a_client_by_hand_is_not_kept_in_place_of_the_one_that_was_registered() 
     let mut bridge =
         provider.bridge_with(&[&BY_HAND[..], &["--no-server-stream"]].concat(), &SECRET);
     bridge.handshake().await;
-    let kept = std::fs::read_to_string(provider.kept()).unwrap();
+    let files = files_below(&provider.path("state"));
+    let kept: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     assert!(kept.contains(&registered) && !kept.contains("hidden: %s"), "{kept}");
     // It renews what it was given, with the secret from where it was configured.
     provider.desk.expire();
@@ -94,6 +95,29 @@ async fn a_document_that_describes_us_is_used_where_that_is_understood() {
     let without = Provider::start(Manners::default()).await;
     without.ready(&["--oauth-client-metadata-url", url]).await;
     assert_eq!(without.at("/register").len(), 1);
+}
+
+#[tokio::test]
+async fn clients_that_are_named_have_tokens_of_their_own() {
+    let instead = |r: &Request| {
+        let answer = |id: &str| json!({"access_token": format!("hidden-{id}")}).to_string();
+        match (place(r), r.header("authorization")) {
+            ("/authorize", _) => {
+                let iss = format!("http://{}", r.header("host").unwrap());
+                Some(back(&Form::of_query(r), &[("code", "c"), ("iss", &iss)]))
+            }
+            ("/token", _) => Some(Reply::json(answer(Form::of(r).get("client_id")))),
+            ("/mcp", Some("Bearer hidden-a" | "Bearer hidden-b")) => Some(polite(r)),
+            _ => None,
+        }
+    };
+    let provider =
+        Provider::start(Manners { instead: Arc::new(instead), ..Manners::default() }).await;
+    for id in ["a", "b", "a", "b"] {
+        provider.ready(&["--oauth-client-id", id]).await;
+        assert_eq!(provider.carried().last().unwrap().1, format!("hidden-{id}"));
+    }
+    assert_eq!(provider.pages().len(), 2);
 }
 
 #[tokio::test]

@@ -157,7 +157,12 @@ impl OAuth {
         let mut server = server.clone();
         server.set_fragment(None);
         let folders = (settings.folder.as_deref(), settings.usual_folder.as_deref());
-        let store = Store::new(folders, &server, &settings.profile).in_place(settings.token_store);
+        // A token is good for the client that it was given to: each that is named has its own.
+        let owner = match &settings.client_id {
+            Some(id) => format!("{}\n{id}", settings.profile),
+            None => settings.profile.clone(),
+        };
+        let store = Store::new(folders, &server, &owner).in_place(settings.token_store);
         let web = Web::new(options, &server, settings.given.token_url.clone());
         let (state, pending) = (Mutex::default(), watch::Sender::default());
         let (renewing, looking) = (Semaphore::new(1), Semaphore::new(1));

@@ -66,14 +66,14 @@ impl Store {
     /// In how many places there may be tokens.
     pub(super) const PLACES: usize = Places::COUNT;
 
-    /// Below a folder, or where another run has put it below the usual one; for `server` under the
-    /// name `profile`.
+    /// Below a folder, or where another run has put it below the usual one; for `server` and the
+    /// account of this name.
     pub(super) fn new(
         (folder, usual): (Option<&Path>, Option<&Path>),
         server: &Url,
-        profile: &str,
+        owner: &str,
     ) -> Self {
-        let key = format!("{server}\n{profile}");
+        let key = format!("{server}\n{owner}");
         let name: String = digest::digest(&digest::SHA256, key.as_bytes()).as_ref()[..12]
             .iter()
             .map(|byte| format!("{byte:02x}"))
