@@ -251,6 +251,17 @@ async fn more_scope_is_asked_for_on_top_of_what_there_was() {
 }
 
 #[tokio::test]
+async fn scope_that_the_user_has_not_asked_for_is_no_reason_for_a_login() {
+    let needs = &[("tools/call", "write")];
+    let provider = Provider::start(Manners { needs, ..Manners::default() }).await;
+    let mut bridge = provider.ready(&["--no-server-stream", "--oauth-scope", "read"]).await;
+    let error = bridge.ask(request(1, "tools/call")).await["error"].clone();
+    assert_eq!(error["data"]["status"], 403, "{error}");
+    assert_eq!(provider.pages().len(), 1);
+    assert_eq!(provider.server().all("tools/call").len(), 1);
+}
+
+#[tokio::test]
 async fn a_server_that_never_has_enough_scope_is_not_followed_for_ever() {
     // protocol d 9
     let reply = challenged(403, r#"error="insufficient_scope", scope="more""#);

@@ -61,6 +61,7 @@ pub use paste::Paste;
 pub use prompt::Prompt;
 use recent::Recent;
 use renewal::{Cause, Renewal};
+use scope::Scopes;
 pub use settings::{Grant, Settings, Show, TokenStore};
 use store::{Lock, Store};
 use token::{Age, Token};
@@ -217,6 +218,10 @@ impl OAuth {
         let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
         match self.renew(&before, cause).await? {
             Renewal::Done => Ok(Remedy::Header(self.header())),
+            _ if challenge.is_some_and(|challenge| is_step_up && !self.can_grow(challenge)) => {
+                debug!("the server wants more scope, and a login would bring none");
+                Ok(Remedy::None)
+            }
             Renewal::Impossible | Renewal::Held => Ok(Remedy::Login),
         }
     }
@@ -278,6 +283,11 @@ impl OAuth {
     fn pending_at(&self, page: &str) -> Over<'_> {
         self.pending.send_replace(Some(page.to_owned()));
         Over(&self.pending)
+    }
+
+    fn can_grow(&self, challenge: &Challenge) -> bool {
+        let granted = self.kept().token.and_then(|token| token.scope);
+        Scopes::can_grow(self.settings.scope.as_deref(), granted.as_deref(), challenge)
     }
 
     fn has_tried_enough(&self) -> bool {
