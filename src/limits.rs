@@ -223,13 +223,17 @@ pub const LOGIN_PAUSE: Duration = Duration::from_secs(60);
 /// may have been withdrawn, or its provider replaced, but not again and again.
 pub const LOGINS_IN_A_ROW: usize = 2;
 
+/// A server that takes nothing that renewals bring is logged in to anew, but not more often than
+/// this, unless its authorization server has changed.
+pub const LOGIN_ANEW: Duration = Duration::from_secs(300);
+
 /// How many times more scope is asked for within the time below, for one request and its like.
 pub const STEP_UPS: usize = 2;
 
 /// A server that wanted more scope so long ago may want more again: it is another matter by then.
 pub const STEP_UP_WINDOW: Duration = Duration::from_secs(300);
 
-/// How long another process may take to renew a token before it is taken to be in a login.
+/// How long another process may take to renew a token before a request goes on without it.
 pub const LOCK_WAIT: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether another process has finished its login, or shows its page.
@@ -281,6 +285,10 @@ pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// What a login that is under way may take once the client has left: a browser on its way back
 /// arrives, a person who has not begun does not.
 pub const LOGIN_FAREWELL: Duration = Duration::from_secs(1);
+
+/// What a renewal that is under way may take once the link is closed: a refresh token that was used
+/// without its answer being kept is lost, and the login with it. Clients wait two seconds or more.
+pub const RENEWAL_FAREWELL: Duration = Duration::from_millis(1500);
 
 /// Goodbye to the server (DELETE of the session) when stdin has ended.
 pub const GOODBYE: Duration = Duration::from_millis(500);

@@ -157,6 +157,13 @@ impl Credentials {
         self.oauth().map(|oauth| oauth.pending.subscribe())
     }
 
+    /// Waits for the end of a renewal that is under way, for a while: what it brings must be kept.
+    pub async fn settle(&self) {
+        if let Some(oauth) = self.oauth() {
+            oauth.settle().await;
+        }
+    }
+
     /// The server refused `refused`, and said so: others, if there are any to be had.
     ///
     /// # Errors
@@ -192,9 +199,33 @@ impl Credentials {
         let may_log_in = login == Login::Allowed || !oauth.asks_a_person();
         match remedy {
             Remedy::Header(headers) => Ok(self.unless_same(self.take(headers), refused)),
-            Remedy::Login if may_log_in => self.log_in(oauth, refused, challenge).await,
+            Remedy::Login if may_log_in => self.log_in(oauth, refused, challenge, false).await,
             Remedy::Login | Remedy::None => Ok(None),
         }
+    }
+
+    /// The server refused `refused`, too, which came in place of others that it had refused: those
+    /// of another login, if there is a reason to think that it takes them.
+    ///
+    /// # Errors
+    ///
+    /// When the login failed.
+    pub async fn after_vain_renewal(
+        &self,
+        refused: &Granted,
+        said: &HeaderMap,
+        login: Login,
+    ) -> Result<Option<Granted>, Error> {
+        let Source::OAuth(oauth) = &self.source else { return Ok(None) };
+        let may_log_in = login == Login::Allowed || !oauth.asks_a_person();
+        if login == Login::Leaving || !may_log_in {
+            return Ok(None);
+        }
+        let challenge = Challenge::of(said);
+        if oauth.renews_in_vain(challenge.as_ref()).await {
+            return self.log_in(oauth, refused, challenge, true).await;
+        }
+        Ok(self.newer_than(refused))
     }
 
     /// Logs in, once for all who want that. As a task: whoever asked first may not wait for the end,
@@ -204,6 +235,7 @@ impl Credentials {
         oauth: &Arc<OAuth>,
         refused: &Granted,
         challenge: Option<Challenge>,
+        renews_in_vain: bool,
     ) -> Result<Option<Granted>, Error> {
         let permit = Arc::clone(&self.logging_in).acquire_owned().await;
         if let Some(newer) = self.newer_than(refused) {
@@ -212,7 +244,7 @@ impl Credentials {
         let task = tokio::spawn({
             let oauth = Arc::clone(oauth);
             async move {
-                let outcome = oauth.log_in_after(challenge.as_ref()).await;
+                let outcome = oauth.log_in_after(challenge.as_ref(), renews_in_vain).await;
                 drop(permit);
                 outcome
             }

@@ -129,7 +129,8 @@ pub async fn run(
             Ended::ClientDeaf | Ended::Told => drop(timeout(limits::FLUSH, client.done).await),
         }
     };
-    let server = timeout(limits::GOODBYE + limits::FLUSH, server.done);
+    let farewell = limits::GOODBYE + limits::FLUSH + limits::RENEWAL_FAREWELL;
+    let server = timeout(farewell, server.done);
     let _ = tokio::join!(server, client, remembering);
     ended
 }

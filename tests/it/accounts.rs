@@ -133,7 +133,28 @@ async fn one_mcp_517_what_is_kept_is_for_the_owner_alone() {
     assert_eq!(mode(&provider.path("state")), 0o700);
     let all = files_below(&provider.path("state"));
     assert!(all.iter().all(|file| mode(file) == 0o600), "{all:?}");
-    assert!(all.len() <= 2, "the tokens and their lock: {all:?}");
+    assert!(all.len() <= 3, "the tokens, their lock and that of logins: {all:?}");
+}
+
+#[tokio::test]
+async fn a_bridge_that_runs_does_not_undo_a_logout() {
+    // Without revocation the refresh token is as good as before.
+    let edit_metadata = |document: &mut serde_json::Value, _: &str| {
+        document["revocation_endpoint"] = serde_json::Value::Null;
+    };
+    let provider = Provider::start(Manners { edit_metadata, ..Manners::default() }).await;
+    let mut bridge = provider.ready(&["--no-server-stream"]).await;
+    provider.server().saw("notifications/initialized").await;
+    let kept = provider.kept();
+    assert!(provider.run("logout", &[]).await.status.success());
+    provider.desk.expire();
+    let answer = bridge.ask(request(1, "ping")).await;
+    assert_eq!(answer["error"]["data"]["status"], 401, "{answer}");
+    assert_eq!(provider.grants("refresh_token"), 0);
+    assert!(!kept.exists(), "nothing is written back");
+    // What somebody waits for is worth another login.
+    assert!(bridge.ask(request(2, "tools/call")).await["result"].is_object());
+    assert_eq!(provider.pages().len(), 2);
 }
 
 #[tokio::test]
@@ -190,5 +211,8 @@ async fn a_keychain_that_does_not_work_is_an_error_before_anybody_is_asked() {
     assert!(error.contains("keychain of this system cannot be used"), "{error}");
     assert!(error.contains("--token-store file"), "{error}");
     assert!(provider.pages().is_empty() && provider.at("/register").is_empty());
-    assert!(files_below(&provider.path("state")).iter().all(|f| f.extension().unwrap() == "lock"));
+    let is_lock = |file: &std::path::PathBuf| {
+        file.extension().is_some_and(|extension| extension == "lock" || extension == "login")
+    };
+    assert!(files_below(&provider.path("state")).iter().all(is_lock));
 }

@@ -9,8 +9,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use serde_json::{Value, json};
 
-use crate::support::desk::refusal;
-use crate::support::provider::place;
+use crate::support::desk::{Form, back, refusal};
+use crate::support::provider::{files_below, place};
 use crate::support::{INITIALIZE, Manners, Provider, Reply, Request, polite, request};
 
 const SECRET: [(&str, &str); 1] = [("S", "hidden: %s")];
@@ -68,7 +68,8 @@ async fn a_client_by_hand_is_not_kept_in_place_of_the_one_that_was_registered() 
     let mut bridge =
         provider.bridge_with(&[&BY_HAND[..], &["--no-server-stream"]].concat(), &SECRET);
     bridge.handshake().await;
-    let kept = std::fs::read_to_string(provider.kept()).unwrap();
+    let files = files_below(&provider.path("state"));
+    let kept: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     assert!(kept.contains(&registered) && !kept.contains("hidden: %s"), "{kept}");
     // It renews what it was given, with the secret from where it was configured.
     provider.desk.expire();
@@ -97,6 +98,29 @@ async fn a_document_that_describes_us_is_used_where_that_is_understood() {
 }
 
 #[tokio::test]
+async fn clients_that_are_named_have_tokens_of_their_own() {
+    let instead = |r: &Request| {
+        let answer = |id: &str| json!({"access_token": format!("hidden-{id}")}).to_string();
+        match (place(r), r.header("authorization")) {
+            ("/authorize", _) => {
+                let iss = format!("http://{}", r.header("host").unwrap());
+                Some(back(&Form::of_query(r), &[("code", "c"), ("iss", &iss)]))
+            }
+            ("/token", _) => Some(Reply::json(answer(Form::of(r).get("client_id")))),
+            ("/mcp", Some("Bearer hidden-a" | "Bearer hidden-b")) => Some(polite(r)),
+            _ => None,
+        }
+    };
+    let provider =
+        Provider::start(Manners { instead: Arc::new(instead), ..Manners::default() }).await;
+    for id in ["a", "b", "a", "b"] {
+        provider.ready(&["--oauth-client-id", id]).await;
+        assert_eq!(provider.carried().last().unwrap().1, format!("hidden-{id}"));
+    }
+    assert_eq!(provider.pages().len(), 2);
+}
+
+#[tokio::test]
 async fn a_client_of_its_own_right_needs_no_person() {
     // protocol d: client credentials
     let manners = Manners {
@@ -118,6 +142,38 @@ async fn a_client_of_its_own_right_needs_no_person() {
     let (_, _, stderr) = bridge.finish().await;
     assert_eq!(stderr, "");
     assert!(provider.pages().is_empty());
+}
+
+#[tokio::test]
+async fn a_client_of_its_own_right_has_another_token_before_the_old_one_ends() {
+    let manners = Manners {
+        proof: "client_secret_post",
+        known: Some(("by-hand", "hidden: %s")),
+        lifetimes: (json!(2), json!(2)),
+        ..Manners::default()
+    };
+    let provider = Provider::start(manners).await;
+    let args =
+        [&BY_HAND[..], &["--oauth-grant", "client-credentials", "--no-server-stream"]].concat();
+    let mut bridge = provider.bridge_with(&args, &SECRET);
+    bridge.handshake().await;
+    // More often than a person would be asked in a minute.
+    for id in 0..4 {
+        tokio::time::sleep(std::time::Duration::from_millis(1200)).await;
+        assert!(bridge.ask(request(id, "tools/call")).await["result"].is_object());
+    }
+    let mut used = provider.carried();
+    used.retain(|(what, _)| what == "tools/call");
+    assert_eq!(used.len(), 4, "nothing was refused: {used:?}");
+    used.dedup();
+    assert_eq!(used.len(), 4, "a new one for each: {used:?}");
+    // Each of them may be withdrawn before its time.
+    for id in 4..8 {
+        provider.desk.expire();
+        assert!(bridge.ask(request(id, "tools/call")).await["result"].is_object());
+    }
+    let asked = provider.at("/.well-known/oauth-protected-resource/mcp").len();
+    assert_eq!(asked, 1, "who gives tokens out is known by now");
 }
 
 #[tokio::test]

@@ -283,3 +283,35 @@ async fn a_token_endpoint_that_redirects_is_refused_in_words_for_a_login() {
         assert!(text.contains("--oauth-token-url"), "{text}");
     }
 }
+
+#[tokio::test]
+async fn a_login_that_was_refused_is_not_tried_again_by_every_process_and_every_restart() {
+    let refuses = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let at = Arc::clone(&refuses);
+    let instead = move |r: &Request| {
+        let is_refused = at.load(std::sync::atomic::Ordering::SeqCst) && place(r) == "/authorize";
+        let iss = format!("http://{}", r.header("host").unwrap());
+        is_refused.then(|| back(&Form::of_query(r), &[("error", "not_today"), ("iss", &iss)]))
+    };
+    let provider =
+        Provider::start(Manners { instead: Arc::new(instead), ..Manners::default() }).await;
+    let mut all = [provider.bridge(&[]), provider.bridge(&[]), provider.bridge(&[])];
+    for bridge in &mut all {
+        bridge.send(INITIALIZE).await;
+    }
+    for bridge in &mut all {
+        let error = bridge.receive().await["error"].clone();
+        assert!(error["message"].as_str().unwrap().contains("not_today"), "{error}");
+    }
+    let error = provider.bridge(&[]).ask(INITIALIZE).await["error"].clone();
+    assert_eq!(error["data"]["kind"], "login", "{error}");
+    assert!(error["message"].as_str().unwrap().contains("not_today"), "{error}");
+    assert_eq!(provider.pages().len(), 1);
+    // Who asks for a login has one, and that is the end of it for all.
+    assert!(!provider.run("login", &[]).await.status.success());
+    assert_eq!(provider.pages().len(), 2);
+    refuses.store(false, std::sync::atomic::Ordering::SeqCst);
+    assert!(provider.run("login", &[]).await.status.success());
+    provider.ready(&[]).await;
+    assert_eq!(provider.pages().len(), 3);
+}

@@ -64,6 +64,10 @@ async fn a_provider_that_has_no_time_costs_nobody_the_login() {
         refusal(429, "slow_down", "later"),
         Reply::status(502, "text/html", "<p>later"),
         Reply::status(200, "text/html", "<p>welcome to the hotel"),
+        Reply::status(403, "text/html", "<p>blocked by a firewall"),
+        Reply::status(404, "text/html", "<p>no such page"),
+        refusal(400, "temporarily_unavailable", "later"),
+        refusal(400, "server_error", "oops"),
     ] {
         let provider = Provider::start(Manners::default().where_it_is(is_renewal, reply)).await;
         let mut bridge = provider.ready(&["--no-server-stream"]).await;
@@ -164,6 +168,62 @@ async fn a_renewal_is_kept_though_nobody_waits_for_it_any_more() {
     assert_eq!(provider.grants("refresh_token"), 1);
     assert_eq!(provider.carried().last().unwrap().1, "hidden-new");
     assert!(std::fs::read_to_string(provider.kept()).unwrap().contains("hidden-next"));
+}
+
+/// A provider whose next renewal waits for the gate, and a bridge that is at it in the background.
+async fn while_a_renewal_is_held() -> (Provider, Bridge, crate::support::Gate) {
+    let gate = crate::support::Gate::new();
+    let at = gate.clone();
+    let instead = move |r: &Request| {
+        let answer = json!({"access_token": "hidden-new", "refresh_token": "hidden-next"});
+        is_renewal(r).then(|| Reply::json(answer.to_string()).held(&at))
+    };
+    let provider =
+        Provider::start(Manners { instead: Arc::new(instead), ..Manners::default() }).await;
+    assert!(provider.run("login", &[]).await.status.success());
+    provider.leave(45);
+    let bridge = provider.ready(&["--no-server-stream"]).await;
+    let asked = async {
+        while provider.grants("refresh_token") == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon("a renewal", asked).await;
+    (provider, bridge, gate)
+}
+
+#[tokio::test]
+async fn a_renewal_is_kept_though_the_client_leaves_in_the_middle_of_it() {
+    let (provider, bridge, gate) = while_a_renewal_is_held().await;
+    let opening = async {
+        // The session is deleted by then: all that is left is the renewal.
+        provider.server().saw("DELETE").await;
+        gate.open();
+    };
+    let ((_, status, _), ()) = tokio::join!(bridge.finish(), opening);
+    assert!(status.success());
+    assert!(std::fs::read_to_string(provider.kept()).unwrap().contains("hidden-next"));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_renewal_is_kept_though_a_signal_comes_in_the_middle_of_it() {
+    let (provider, bridge, gate) = while_a_renewal_is_held().await;
+    bridge.signal("TERM");
+    provider.server().saw("DELETE").await;
+    gate.open();
+    let (_, status, _) = bridge.finish().await;
+    assert!(status.success());
+    assert!(std::fs::read_to_string(provider.kept()).unwrap().contains("hidden-next"));
+}
+
+#[tokio::test]
+async fn a_renewal_that_does_not_end_holds_nobody_up_for_long() {
+    let (_provider, bridge, _gate) = while_a_renewal_is_held().await;
+    let left = std::time::Instant::now();
+    let (_, status, _) = bridge.finish().await;
+    assert!(status.success());
+    assert!(left.elapsed() < Duration::from_secs(4), "{:?}", left.elapsed());
 }
 
 #[tokio::test]

@@ -172,7 +172,7 @@ async fn a_client_that_is_refused_with_its_code_is_registered_anew_the_next_time
     provider.desk.expire();
     let error = provider.bridge(&[]).ask(INITIALIZE).await["error"].clone();
     assert!(error["message"].as_str().unwrap().contains("never heard of it"), "{error}");
-    provider.ready(&[]).await;
+    assert!(provider.run("login", &[]).await.status.success());
     assert_eq!(provider.at("/register").len(), 2);
 }
 
@@ -202,6 +202,42 @@ async fn the_second_401_in_a_row_is_the_clients_to_see_and_no_loop_of_tabs() {
 }
 
 #[tokio::test]
+async fn a_server_that_has_changed_its_provider_is_logged_in_to_there() {
+    // The old provider still renews, but the server takes nothing of it any more.
+    let edit_token = |answer: &mut Value, _: &str| answer["access_token"] = "hidden-moved".into();
+    let new = Provider::start(Manners { edit_token, ..Manners::default() }).await;
+    let issuer = new.desk.issuer();
+    let has_moved = Arc::new(AtomicUsize::new(0));
+    let moving = Arc::clone(&has_moved);
+    let instead = move |r: &Request| {
+        if moving.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        let origin = format!("http://{}", r.header("host").unwrap());
+        match place(r) {
+            "/.well-known/oauth-protected-resource/mcp" => {
+                let answer =
+                    json!({"resource": format!("{origin}/mcp"), "authorization_servers": [issuer]});
+                Some(Reply::json(answer.to_string()))
+            }
+            "/mcp" if r.header("authorization") == Some("Bearer hidden-moved") => Some(polite(r)),
+            "/mcp" => Some(challenged(401, "error=invalid_token")),
+            _ => None,
+        }
+    };
+    let manners = Manners { instead: Arc::new(instead), ..Manners::default() };
+    let provider = Provider::start(manners).await;
+    let mut bridge = provider.ready(&["--no-server-stream"]).await;
+    provider.server().saw("notifications/initialized").await;
+    has_moved.store(1, Ordering::SeqCst);
+    all_answer(&mut bridge, 3).await;
+    assert_eq!(provider.grants("refresh_token"), 1);
+    assert_eq!((provider.pages().len(), new.logins().len()), (2, 1));
+    let sent_there: Vec<_> = new.forms().iter().map(|form| form.has("refresh_token")).collect();
+    assert_eq!(sent_there, [false], "what the old one gave is not shown to the new one");
+}
+
+#[tokio::test]
 async fn more_scope_is_asked_for_on_top_of_what_there_was() {
     // protocol d 9
     let needs = &[("tools/call", "write"), ("tools/list", "read")];
@@ -212,6 +248,17 @@ async fn more_scope_is_asked_for_on_top_of_what_there_was() {
     let scopes: Vec<_> = provider.logins().iter().map(|l| l.get("scope").to_owned()).collect();
     assert_eq!(scopes, ["read", "read write"]);
     assert_eq!(provider.grants("refresh_token"), 0, "which could not widen it");
+}
+
+#[tokio::test]
+async fn scope_that_the_user_has_not_asked_for_is_no_reason_for_a_login() {
+    let needs = &[("tools/call", "write")];
+    let provider = Provider::start(Manners { needs, ..Manners::default() }).await;
+    let mut bridge = provider.ready(&["--no-server-stream", "--oauth-scope", "read"]).await;
+    let error = bridge.ask(request(1, "tools/call")).await["error"].clone();
+    assert_eq!(error["data"]["status"], 403, "{error}");
+    assert_eq!(provider.pages().len(), 1);
+    assert_eq!(provider.server().all("tools/call").len(), 1);
 }
 
 #[tokio::test]
@@ -228,6 +275,69 @@ async fn a_server_that_never_has_enough_scope_is_not_followed_for_ever() {
     let pages = provider.pages().len();
     assert!(pages <= 3, "{pages} tabs");
     assert!(bridge.ask(request(9, "tools/list")).await["result"].is_object());
+}
+
+#[tokio::test]
+async fn a_login_that_waits_for_a_person_keeps_nobody_from_renewing() {
+    let needs = &[("tools/call", "write")];
+    let provider = Provider::start(Manners { needs, ..Manners::default() }).await;
+    let mut first = provider.ready(&["--no-server-stream"]).await;
+    let mut second = provider.ready(&["--no-server-stream"]).await;
+    provider.browse("exec sleep 60");
+    first.send(request(1, "tools/call")).await;
+    provider.browsed(2).await;
+    provider.desk.expire();
+    for bridge in [&mut first, &mut second] {
+        let answer = bridge.ask(request(2, "tools/list")).await;
+        assert!(answer["id"] == 2 && answer["result"].is_object(), "{answer}");
+    }
+    assert_eq!(provider.grants("refresh_token"), 1);
+    assert_eq!((provider.desk.replayed(), provider.pages().len()), (0, 2));
+}
+
+#[tokio::test]
+async fn a_login_replaces_what_was_renewed_while_it_lasted() {
+    let needs = &[("tools/call", "write")];
+    let provider = Provider::start(Manners { needs, ..Manners::default() }).await;
+    let mut bridge = provider.ready(&["--no-server-stream"]).await;
+    provider
+        .browse("while [ ! -e \"$2/go\" ]; do sleep 0.02; done\nexec curl -sL -o /dev/null \"$1\"");
+    bridge.send(request(1, "tools/call")).await;
+    provider.browsed(2).await;
+    provider.desk.expire();
+    assert!(bridge.ask(request(2, "tools/list")).await["result"].is_object());
+    std::fs::write(provider.path("go"), "").unwrap();
+    let answer = bridge.receive().await;
+    assert!(answer["id"] == 1 && answer["result"].is_object(), "{answer}");
+    let kept = std::fs::read_to_string(provider.kept()).unwrap();
+    assert!(kept.contains("read write"), "{kept}");
+}
+
+#[tokio::test]
+async fn processes_that_get_the_same_access_token_again_do_not_use_a_refresh_token_twice() {
+    // The first login and all renewals bring the same access token, and another refresh token.
+    let asked = AtomicUsize::new(0);
+    let instead = move |r: &Request| match place(r) {
+        "/token" => {
+            let n = asked.fetch_add(1, Ordering::SeqCst);
+            let expires_in = if n == 0 { 4 } else { 3600 };
+            let answer = json!({"access_token": "hidden-same", "expires_in": expires_in,
+                "refresh_token": format!("hidden-refresh-{n}")});
+            Some(Reply::json(answer.to_string()))
+        }
+        "/mcp" if r.header("authorization") == Some("Bearer hidden-same") => Some(polite(r)),
+        _ => None,
+    };
+    let manners = Manners { instead: Arc::new(instead), ..Manners::default() };
+    let provider = Provider::start(manners).await;
+    let mut first = provider.ready(&["--no-server-stream"]).await;
+    let mut second = provider.ready(&["--no-server-stream"]).await;
+    // Half of its life is over.
+    tokio::time::sleep(std::time::Duration::from_millis(2600)).await;
+    for bridge in [&mut first, &mut second] {
+        all_answer(bridge, 2).await;
+    }
+    assert_eq!(provider.grants("refresh_token"), 1);
 }
 
 #[tokio::test]

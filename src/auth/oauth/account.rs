@@ -54,6 +54,8 @@ impl OAuth {
             return Err(Error::new(Kind::Login, message).not_delivered());
         }
         let _lock = self.lock_for_login().await?;
+        // Whoever asks for it means it.
+        self.store.forget_failure();
         if self.login(Challenge::of(&said).as_ref()).await? {
             return Ok(());
         }

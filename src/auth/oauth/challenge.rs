@@ -15,17 +15,23 @@ pub struct Challenge {
 }
 
 impl Challenge {
-    /// The one that asks for a bearer token, if there is one.
+    /// What is asked for with a bearer token, by one challenge or several; with a bound one (DPoP),
+    /// if nothing else is wanted.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let texts = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|v| v.to_str().ok());
-        let mut found = texts.flat_map(parse).filter(|(scheme, _)| {
-            scheme.eq_ignore_ascii_case("bearer") || scheme.eq_ignore_ascii_case("dpop")
-        });
-        let (_, parameters) = found.next()?;
+        let all: Vec<(String, Parameters)> = texts.flat_map(parse).collect();
+        let scheme = ["bearer", "dpop"]
+            .into_iter()
+            .find(|name| all.iter().any(|(scheme, _)| scheme.eq_ignore_ascii_case(name)))?;
+        let parameters = || {
+            let such = all.iter().filter(|(known, _)| known.eq_ignore_ascii_case(scheme));
+            such.flat_map(|(_, parameters)| parameters)
+        };
         let value = |name: &str| {
-            let mut named = parameters.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
-            named.next().map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
+            let mut named = parameters()
+                .filter(|(known, value)| known.eq_ignore_ascii_case(name) && !value.is_empty());
+            named.next().map(|(_, value)| value.clone())
         };
         Some(Self {
             resource_metadata: value("resource_metadata"),
@@ -143,6 +149,11 @@ mod tests {
         );
         assert_eq!(scope(&["Negotiate YII==, Bearer scope=yes"]).unwrap(), "yes");
         assert_eq!(scope(&["Negotiate abc", "Bearer scope=yes"]).unwrap(), "yes");
+        assert_eq!(scope(&[r#"DPoP algs="ES256", Bearer scope=yes"#]).unwrap(), "yes");
+        assert_eq!(scope(&["DPoP scope=no", "Bearer scope=yes"]).unwrap(), "yes");
+        assert_eq!(scope(&["Bearer realm=x", "Bearer scope=yes, error=e"]).unwrap(), "yes");
+        assert_eq!(scope(&["Bearer scope=yes", "Bearer scope=no"]).unwrap(), "yes");
+        assert_eq!(scope(&["DPoP scope=no", "Bearer"]), None);
         assert_eq!(scope(&["Bearer, Basic realm=x"]), None);
         assert!(of(&["Bearer"]).is_some());
         assert!(of(&["Basic realm=\"x\""]).is_none());

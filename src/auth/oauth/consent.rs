@@ -52,7 +52,7 @@ impl OAuth {
         match request.send(form).await {
             Ok(token) => Ok((identity, token)),
             Err(Refusal::Client(error)) => {
-                self.forget_client(&identity.id);
+                self.forget_client_alone(&identity.id).await;
                 Err(error)
             }
             Err(refusal) => Err(refusal.into_error()),

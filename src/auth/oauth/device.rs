@@ -59,7 +59,7 @@ impl OAuth {
         let (status, answer) = request.ask(&form).await?;
         let ticket = match self.ticket(status, &answer) {
             Err(error) if is_unknown_client(&answer) => {
-                self.forget_client(&identity.id);
+                self.forget_client_alone(&identity.id).await;
                 return Err(error);
             }
             ticket => ticket?,
@@ -182,7 +182,7 @@ impl OAuth {
                         Err(refusal) => self.explained(&answer, refusal.into_error()),
                     };
                     if is_unknown_client(&answer) {
-                        self.forget_client(&request.identity.id);
+                        self.forget_client_alone(&request.identity.id).await;
                     }
                     return Err(refusal);
                 }

@@ -13,6 +13,7 @@ use super::identity::{self, Identity};
 use super::kept::{Holder, Kept};
 use super::scope::Scopes;
 use super::token::Token;
+use super::web::Form;
 use super::{Grant, OAuth};
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -28,17 +29,27 @@ impl OAuth {
         {
             return outcome;
         }
+        if let Some(error) = self.store.failure().filter(|_| self.asks_a_person()) {
+            return Err(error);
+        }
         // Noted before anybody is asked: whoever waits for it may be gone before it ends.
         let message = format!("A login to {} was begun and given up", shown(&self.server));
         let given_up = Error::new(Kind::Login, message).hint("Try again in a minute");
         self.state(|state| {
-            state.logins.note(Instant::now());
+            if self.asks_a_person() {
+                state.logins.note(Instant::now());
+            }
             state.fruitless = Some((Instant::now(), Err(given_up.not_delivered())));
         });
         let outcome = self.try_login(challenge).await;
         let is_done = matches!(outcome, Ok(true));
         let fruitless = (!is_done).then(|| (Instant::now(), outcome.clone()));
         self.state(|state| state.fruitless = fruitless);
+        match &outcome {
+            Err(error) if self.state(|state| state.was_shown) => self.store.note_failure(error),
+            Err(_) | Ok(false) => {}
+            Ok(true) => self.store.forget_failure(),
+        }
         outcome
     }
 
@@ -73,10 +84,14 @@ impl OAuth {
             }
             Err(error) => return Err(error),
         };
-        self.state(|state| state.unrenewed = None);
+        self.state(|state| {
+            state.unrenewed = None;
+            state.anew = Some(Instant::now());
+            state.looked = None;
+        });
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
         let is_configured = identity::is_configured(&self.settings, &identity.id);
-        self.keep(Kept {
+        self.keep_alone(Kept {
             issuer: Some(authority.issuer.clone()),
             identity: if is_configured { kept.identity } else { Some(identity) },
             holder,
@@ -86,7 +101,8 @@ impl OAuth {
             resource: self.resource(&authority).map(str::to_owned),
             without_resource: self.refuses_resource(),
             near: Some(self.web.near()),
-        });
+        })
+        .await;
         Ok(true)
     }
 
@@ -124,12 +140,17 @@ impl OAuth {
         };
         let request =
             self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
+        let token = request.send(self.client_form(scope)).await.map_err(Refusal::into_error)?;
+        Ok((identity, token))
+    }
+
+    /// What a client that logs in by itself asks with.
+    pub(super) fn client_form(&self, scope: Option<&str>) -> Form {
         let mut form = vec![("grant_type", "client_credentials".to_owned())];
         form.extend(scope.map(|scope| ("scope", scope.to_owned())));
         let audience = self.settings.given.audience.clone();
         form.extend(audience.map(|audience| ("audience", audience)));
-        let token = request.send(form).await.map_err(Refusal::into_error)?;
-        Ok((identity, token))
+        form
     }
 
     pub(super) fn resource<'a>(&self, authority: &'a Authority) -> Option<&'a str> {

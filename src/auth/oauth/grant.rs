@@ -152,10 +152,14 @@ impl TokenRequest<'_> {
         Err(match answer["error"].as_str() {
             Some("invalid_grant") => Refusal::Grant(error),
             Some("invalid_client" | "unauthorized_client") => Refusal::Client(error),
+            Some("temporarily_unavailable" | "server_error" | "slow_down") => {
+                Refusal::Unanswered(error)
+            }
             _ if is_passing(status) => Refusal::Unanswered(error),
-            // Some say no with a success; others are a stranger's page in between.
-            None if status.is_success() => Refusal::Unanswered(error),
-            _ => Refusal::Other(error),
+            // Some say no with a success.
+            Some(_) => Refusal::Other(error),
+            // A stranger's page in between.
+            None => Refusal::Unanswered(error),
         })
     }
 }

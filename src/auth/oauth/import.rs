@@ -64,7 +64,7 @@ impl OAuth {
             _ => None,
         };
         let holder = identity.as_ref().map(|i| Holder { id: i.id.clone(), proof: i.proof });
-        self.keep(Kept {
+        self.keep_alone(Kept {
             issuer: authority.as_ref().map(|authority| authority.issuer.clone()),
             identity: identity.filter(|i| !identity::is_configured(&self.settings, &i.id)),
             holder,
@@ -74,7 +74,8 @@ impl OAuth {
             resource: authority.as_ref().and_then(|a| self.resource(a)).map(str::to_owned),
             without_resource: self.refuses_resource(),
             near: Some(self.web.near()),
-        });
+        })
+        .await;
         let account = self
             .account()
             .ok_or_else(|| Error::new(Kind::Login, "The tokens cannot be kept").not_delivered())?;

@@ -17,7 +17,7 @@ use url::Url;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::net;
-use crate::secret::{Secret, shown};
+use crate::secret::shown;
 
 mod account;
 mod address;
@@ -37,6 +37,7 @@ mod keychain;
 mod loopback;
 mod metadata;
 mod paste;
+mod pause;
 mod pkce;
 mod places;
 mod prompt;
@@ -60,6 +61,7 @@ pub use paste::Paste;
 pub use prompt::Prompt;
 use recent::Recent;
 use renewal::{Cause, Renewal};
+use scope::Scopes;
 pub use settings::{Grant, Settings, Show, TokenStore};
 use store::{Lock, Store};
 use token::{Age, Token};
@@ -75,6 +77,8 @@ pub struct OAuth {
     state: Mutex<State>,
     /// One permit: whoever has it renews the token, the others wait for what comes of that.
     renewing: Semaphore,
+    /// The same for the question whether renewals are in vain.
+    looking: Semaphore,
     /// The authorization server does not want to be told what a token is for.
     refuses_resource: AtomicBool,
     /// Where a person has to go, for a login that waits for one.
@@ -90,6 +94,8 @@ impl fmt::Debug for OAuth {
 
 struct State {
     kept: Option<Kept>,
+    /// The token in it is in the store as well, unless somebody has taken it out.
+    is_stored: bool,
     /// When more scope was asked for.
     step_ups: Recent,
     /// When logins were begun.
@@ -106,12 +112,19 @@ struct State {
     held: Option<Instant>,
     /// The token is being renewed while it can still be used.
     is_renewing_ahead: bool,
+    /// What there is has come from a renewal of ours, not from a login.
+    is_renewal: bool,
+    /// When it was last looked whether a login would bring what renewals do not, and the verdict.
+    looked: Option<(Instant, bool)>,
+    /// When a login last brought a token, or was begun because renewals bring none that are taken.
+    anew: Option<Instant>,
 }
 
 impl Default for State {
     fn default() -> Self {
         Self {
             kept: None,
+            is_stored: false,
             step_ups: Recent::new(limits::STEP_UPS, limits::STEP_UP_WINDOW),
             logins: Recent::new(limits::LOGINS_IN_A_ROW, limits::LOGIN_PAUSE),
             spent: given::Spent::default(),
@@ -120,6 +133,9 @@ impl Default for State {
             unrenewed: None,
             held: None,
             is_renewing_ahead: false,
+            is_renewal: false,
+            looked: None,
+            anew: None,
         }
     }
 }
@@ -142,11 +158,17 @@ impl OAuth {
         let mut server = server.clone();
         server.set_fragment(None);
         let folders = (settings.folder.as_deref(), settings.usual_folder.as_deref());
-        let store = Store::new(folders, &server, &settings.profile).in_place(settings.token_store);
+        // A token is good for the client that it was given to: each that is named has its own.
+        let owner = match &settings.client_id {
+            Some(id) => format!("{}\n{id}", settings.profile),
+            None => settings.profile.clone(),
+        };
+        let store = Store::new(folders, &server, &owner).in_place(settings.token_store);
         let web = Web::new(options, &server, settings.given.token_url.clone());
         let (state, pending) = (Mutex::default(), watch::Sender::default());
-        let (renewing, refuses_resource) = (Semaphore::new(1), AtomicBool::new(false));
-        Self { server, settings, web, store, state, renewing, refuses_resource, pending }
+        let (renewing, looking) = (Semaphore::new(1), Semaphore::new(1));
+        let refuses_resource = AtomicBool::new(false);
+        Self { server, settings, web, store, state, renewing, looking, refuses_resource, pending }
     }
 
     /// The server has answered from `peer`: what it names must not be nearer to us than that.
@@ -162,7 +184,8 @@ impl OAuth {
     /// The header to send now: none before there was a login.
     pub(super) async fn current(self: &Arc<Self>) -> HeaderMap {
         let kept = self.kept();
-        let renewable = kept.token.as_ref().filter(|token| token.refresh.is_some());
+        let can_be_renewed = |token: &&Token| token.refresh.is_some() || !self.asks_a_person();
+        let renewable = kept.token.as_ref().filter(can_be_renewed);
         match renewable.map(|token| token.age(SystemTime::now(), self.settings.skew)) {
             Some(Age::Old) => match self.renew(&kept, Cause::Age).await {
                 Ok(renewal) => debug!(?renewal, "the token is old"),
@@ -195,19 +218,33 @@ impl OAuth {
         let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
         match self.renew(&before, cause).await? {
             Renewal::Done => Ok(Remedy::Header(self.header())),
+            _ if challenge.is_some_and(|challenge| is_step_up && !self.can_grow(challenge)) => {
+                debug!("the server wants more scope, and a login would bring none");
+                Ok(Remedy::None)
+            }
             Renewal::Impossible | Renewal::Held => Ok(Remedy::Login),
         }
     }
 
     /// Logs in after the server has refused what there was, unless another process has, or there
     /// were enough logins.
-    pub(super) async fn log_in_after(&self, challenge: Option<&Challenge>) -> Result<(), Error> {
+    pub(super) async fn log_in_after(
+        &self,
+        challenge: Option<&Challenge>,
+        renews_in_vain: bool,
+    ) -> Result<(), Error> {
         let before = self.kept();
         let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
-        let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
+        let cause = match (renews_in_vain, is_step_up) {
+            (true, _) => Cause::Vanity,
+            (false, true) => Cause::Scope,
+            (false, false) => Cause::Refusal,
+        };
         let _lock = self.lock_for_login().await?;
-        if self.renew_locked(&before, cause).await? == Renewal::Done {
-            return Ok(());
+        match self.renew_alone(&before, cause, limits::LOGIN_QUESTION).await? {
+            Renewal::Done => return Ok(()),
+            Renewal::Impossible => {}
+            Renewal::Held => return Err(self.not_in_time("renewed the token of")),
         }
         let is_enough =
             if is_step_up { self.has_stepped_up_enough() } else { self.has_tried_enough() };
@@ -223,13 +260,11 @@ impl OAuth {
         let until = Instant::now() + self.settings.login_wait;
         let mut shown_page = None;
         loop {
-            if let Ok(lock) = self.store.lock(limits::PAGE_CHECK).await {
+            if let Ok(lock) = self.store.lock_logins(limits::PAGE_CHECK).await {
                 return Ok(lock);
             }
             if Instant::now() >= until {
-                let message =
-                    format!("Another process has not logged in to {} in time", shown(&self.server));
-                return Err(Error::new(Kind::Login, message).not_delivered());
+                return Err(self.not_in_time("logged in to"));
             }
             if shown_page.is_none()
                 && let Some(page) = self.store.page()
@@ -239,10 +274,20 @@ impl OAuth {
         }
     }
 
+    fn not_in_time(&self, done: &str) -> Error {
+        let message = format!("Another process has not {done} {} in time", shown(&self.server));
+        Error::new(Kind::Login, message).not_delivered()
+    }
+
     /// Tells whoever listens that a login waits for a person, until the result is dropped.
     fn pending_at(&self, page: &str) -> Over<'_> {
         self.pending.send_replace(Some(page.to_owned()));
         Over(&self.pending)
+    }
+
+    fn can_grow(&self, challenge: &Challenge) -> bool {
+        let granted = self.kept().token.and_then(|token| token.scope);
+        Scopes::can_grow(self.settings.scope.as_deref(), granted.as_deref(), challenge)
     }
 
     fn has_tried_enough(&self) -> bool {
@@ -262,9 +307,17 @@ impl OAuth {
 
     /// Takes over what another process has stored. `true` if that is another token than before.
     fn reread(&self, before: &Kept) -> bool {
-        let stored = identity::without_others(&self.settings, self.store.read());
-        let is_other = stored.token.is_some() && access(&stored) != access(before);
+        let Some(stored) = self.store.look() else { return false };
+        if stored.token.is_none() && self.state(|state| state.is_stored) {
+            debug!("the token was taken out of the store by a logout: it is forgotten here, too");
+            self.state(|state| state.is_stored = false);
+            self.hold(stored);
+            return false;
+        }
+        let stored = identity::without_others(&self.settings, stored);
+        let is_other = renewal::is_renewed(before, &stored, Cause::Age);
         if is_other {
+            self.state(|state| state.is_stored = true);
             self.hold(stored);
         }
         is_other
@@ -283,27 +336,34 @@ impl OAuth {
         if let Some(near) = stored.near {
             self.web.is_near(near);
         }
+        self.state(|state| state.is_stored = stored.token.is_some());
         self.hold(stored.clone());
         stored
     }
 
     fn keep(&self, kept: Kept) {
-        self.store.write(&self.server, &kept);
+        let is_stored = self.store.write(&self.server, &kept) && kept.token.is_some();
+        self.state(|state| state.is_stored = is_stored);
         self.hold(kept);
+    }
+
+    /// The same for what a login has brought: others may be renewing what it replaces.
+    async fn keep_alone(&self, kept: Kept) {
+        let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
+        self.keep(kept);
     }
 
     fn hold(&self, kept: Kept) {
         self.refuses_resource.fetch_or(kept.without_resource, Ordering::Relaxed);
-        self.state(|state| state.kept = Some(kept));
+        self.state(|state| {
+            state.kept = Some(kept);
+            state.is_renewal = false;
+        });
     }
 
     fn state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
         look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
-
-fn access(kept: &Kept) -> Option<&Secret> {
-    kept.token.as_ref().map(|token| &token.access)
 }
 
 /// However a login ends, it is no longer waited for.

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 use url::Url;
 
+use super::challenge::Challenge;
 use super::grant::Refusal;
 use super::kept::Kept;
-use super::token::{Age, Token};
-use super::{OAuth, access, identity};
+use super::token::{Age, Stored, Token};
+use super::{OAuth, identity};
 use crate::error::{Error, Kind};
 use crate::limits;
 
@@ -23,6 +24,8 @@ pub(super) enum Cause {
     Refusal,
     /// It is not good for enough, which no renewal changes.
     Scope,
+    /// The server does not take what renewals bring, either.
+    Vanity,
 }
 
 /// What became of a renewal.
@@ -47,19 +50,35 @@ impl OAuth {
         cause: Cause,
     ) -> Result<Renewal, Error> {
         let (oauth, before) = (Arc::clone(self), before.clone());
-        let task = tokio::spawn(async move { oauth.renew_alone(&before, cause).await });
+        let task = tokio::spawn(async move {
+            let patience = oauth.patience();
+            oauth.renew_alone(&before, cause, patience).await
+        });
         task.await.unwrap_or_else(|error| {
             Err(Error::new(Kind::Login, "The renewal broke off").because(error).not_delivered())
         })
     }
 
-    async fn renew_alone(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {
+    /// Waits for the end of a renewal that is under way, for a while.
+    pub(in crate::auth) async fn settle(&self) {
+        if timeout(limits::RENEWAL_FAREWELL, self.renewing.acquire()).await.is_err() {
+            debug!("a renewal has not come to its end in time");
+        }
+    }
+
+    /// The same for a task of its own, which waits for the lock for as long as `patience` lasts.
+    pub(super) async fn renew_alone(
+        &self,
+        before: &Kept,
+        cause: Cause,
+        patience: Duration,
+    ) -> Result<Renewal, Error> {
         // Closed by nobody, so it is always had.
         let _permit = self.renewing.acquire().await;
-        if access(&self.kept()).is_some() && access(&self.kept()) != access(before) {
+        if is_renewed(before, &self.kept(), cause) {
             return Ok(Renewal::Done);
         }
-        let Ok(_lock) = self.store.lock(self.patience()).await else {
+        let Ok(_lock) = self.store.lock(patience).await else {
             debug!("another process has the lock of the tokens");
             self.state(|state| state.held = Some(Instant::now()));
             return Ok(Renewal::Held);
@@ -68,12 +87,13 @@ impl OAuth {
     }
 
     /// The same for whoever has the lock.
-    pub(super) async fn renew_locked(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {
-        if self.reread(before) && self.is_young() {
+    async fn renew_locked(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {
+        self.reread(&self.kept());
+        if is_renewed(before, &self.kept(), cause) && self.is_young() {
             debug!("another process has a new token");
             return Ok(Renewal::Done);
         }
-        if cause == Cause::Scope {
+        if matches!(cause, Cause::Scope | Cause::Vanity) {
             return Ok(Renewal::Impossible);
         }
         let done = match self.state(|state| state.unrenewed.clone()) {
@@ -90,8 +110,8 @@ impl OAuth {
         Ok(if done { Renewal::Done } else { Renewal::Impossible })
     }
 
-    /// How long the lock is waited for: not at all by the many who come while another process logs
-    /// in.
+    /// How long the lock is waited for: not at all by the many who come while another process is
+    /// known to be slow.
     fn patience(&self) -> Duration {
         let held = self.state(|state| state.held);
         let is_known = held.is_some_and(|at| at.elapsed() < limits::LOCK_WAIT * 5);
@@ -123,7 +143,8 @@ impl OAuth {
         });
     }
 
-    /// Uses the refresh token. `false`: the provider does not take it, and a login is needed.
+    /// Uses the refresh token, or what the client proves itself with where that is all that a login
+    /// takes. `false`: the provider does not take it, and a login is needed.
     async fn refresh(&self, cause: Cause) -> Result<bool, Error> {
         let kept = self.kept();
         let identity = identity::of_token(&self.settings, &kept);
@@ -132,21 +153,27 @@ impl OAuth {
         else {
             return Ok(false);
         };
-        let (Some(refresh), Ok(endpoint)) = (&token.refresh, Url::parse(endpoint)) else {
+        let scope = token.scope.as_deref();
+        let form = match &token.refresh {
+            _ if !self.asks_a_person() => Some(self.client_form(scope)),
+            Some(refresh) => Some(vec![
+                ("grant_type", "refresh_token".to_owned()),
+                ("refresh_token", refresh.reveal().to_owned()),
+            ]),
+            None => None,
+        };
+        let (Some(form), Ok(endpoint)) = (form, Url::parse(endpoint)) else {
             return Ok(false);
         };
         let issuer = kept.issuer.clone().unwrap_or_default();
-        let (resource, scope) = (kept.resource.as_deref(), token.scope.as_deref());
+        let resource = kept.resource.as_deref();
         let request = self.request(&endpoint, &identity, &issuer, resource, scope);
-        let form = vec![
-            ("grant_type", "refresh_token".to_owned()),
-            ("refresh_token", refresh.reveal().to_owned()),
-        ];
         match request.send(form).await {
             Ok(renewed) => {
                 debug!("the token was renewed");
                 let token = Some(renewed.or_refresh_of(token));
                 self.keep(Kept { token, without_resource: self.refuses_resource(), ..kept });
+                self.state(|state| state.is_renewal = true);
                 return Ok(true);
             }
             Err(Refusal::Grant(error)) => {
@@ -164,12 +191,58 @@ impl OAuth {
         Ok(false)
     }
 
+    /// The server has refused what a renewal brought. Whether a login may bring something else: it
+    /// has another authorization server now, or nobody has tried that for a while.
+    pub(in crate::auth) async fn renews_in_vain(&self, challenge: Option<&Challenge>) -> bool {
+        if !self.state(|state| state.is_renewal) {
+            return false;
+        }
+        // Closed by nobody, so it is always had.
+        let _permit = self.looking.acquire().await;
+        if let Some((at, verdict)) = self.state(|state| state.looked)
+            && at.elapsed() < limits::LOGIN_PAUSE
+        {
+            return verdict;
+        }
+        let known = self.kept().issuer;
+        let found = self.authority(challenge, known.as_deref()).await.ok().flatten();
+        let has_moved =
+            found.as_ref().is_some_and(|found| known.is_some_and(|k| k != found.issuer));
+        debug!(has_moved, "the server refuses what a renewal brought");
+        self.state(|state| {
+            let lately = |at: Instant| at.elapsed() < limits::LOGIN_ANEW;
+            let is_worth_it = has_moved || found.is_some() && !state.anew.is_some_and(lately);
+            state.anew = if is_worth_it { Some(Instant::now()) } else { state.anew };
+            state.looked = Some((Instant::now(), is_worth_it));
+            is_worth_it
+        })
+    }
+
+    /// [`Self::forget_client`] in the middle of a login, where nobody has the lock.
+    pub(super) async fn forget_client_alone(&self, id: &str) {
+        let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
+        self.reread(&self.kept());
+        self.forget_client(id);
+    }
+
     /// The next login begins with another registration. What is configured is not ours to forget.
-    pub(super) fn forget_client(&self, id: &str) {
+    fn forget_client(&self, id: &str) {
         let kept = self.kept();
         if kept.identity.as_ref().is_some_and(|identity| identity.id == id) {
             self.keep(Kept { identity: None, ..kept });
         }
+    }
+}
+
+/// Whether `now` has another token than `before`, as far as that helps with `cause`. A provider may
+/// give the same access token out again, with another life or another refresh token.
+pub(super) fn is_renewed(before: &Kept, now: &Kept, cause: Cause) -> bool {
+    let Some(now) = &now.token else { return false };
+    let Some(before) = &before.token else { return true };
+    match cause {
+        Cause::Age => Stored::from(now) != Stored::from(before),
+        Cause::Refusal | Cause::Vanity => now.access != before.access,
+        Cause::Scope => now.scope != before.scope,
     }
 }
 

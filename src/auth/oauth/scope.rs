@@ -21,6 +21,24 @@ impl Scopes {
         self
     }
 
+    /// Whether all of `more` are among these.
+    pub(super) fn has(&self, more: &Self) -> bool {
+        more.0.iter().all(|scope| self.0.contains(scope))
+    }
+
+    /// Whether a login for more scope would bring any: `granted` is what there is. Where nobody
+    /// says what is missing, that has to be tried.
+    pub(super) fn can_grow(
+        configured: Option<&str>,
+        granted: Option<&str>,
+        challenge: &Challenge,
+    ) -> bool {
+        let Some(granted) = granted.map(Self::of) else { return true };
+        // What the user says is what is asked for, whatever the server wants.
+        let asked = configured.or(challenge.scope.as_deref());
+        asked.is_none_or(|asked| !granted.has(&Self::of(asked)))
+    }
+
     /// The text of the parameter; `None` to leave it out.
     pub(super) fn text(&self) -> Option<String> {
         (!self.0.is_empty()).then(|| self.0.join(" "))
@@ -89,6 +107,19 @@ mod tests {
         let configured =
             Scopes::choose(Some("mine"), Some("b"), &challenge(Some("c"), None), &offline);
         assert_eq!(configured.text().unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_login_that_brings_nothing_more_is_not_worth_it() {
+        let more = |scope| challenge(scope, Some("insufficient_scope"));
+        let can_grow =
+            |configured, granted, scope| Scopes::can_grow(configured, granted, &more(scope));
+        assert!(can_grow(None, Some("read"), Some("write")));
+        assert!(!can_grow(None, Some("write read"), Some("read")));
+        assert!(can_grow(None, Some("read"), None), "nobody knows");
+        assert!(can_grow(None, None, Some("read")), "nobody knows");
+        assert!(!can_grow(Some("read"), Some("read"), Some("write")));
+        assert!(can_grow(Some("read write"), Some("read"), Some("write")), "not all was granted");
     }
 
     #[test]

@@ -66,14 +66,14 @@ impl Store {
     /// In how many places there may be tokens.
     pub(super) const PLACES: usize = Places::COUNT;
 
-    /// Below a folder, or where another run has put it below the usual one; for `server` under the
-    /// name `profile`.
+    /// Below a folder, or where another run has put it below the usual one; for `server` and the
+    /// account of this name.
     pub(super) fn new(
         (folder, usual): (Option<&Path>, Option<&Path>),
         server: &Url,
-        profile: &str,
+        owner: &str,
     ) -> Self {
-        let key = format!("{server}\n{profile}");
+        let key = format!("{server}\n{owner}");
         let name: String = digest::digest(&digest::SHA256, key.as_bytes()).as_ref()[..12]
             .iter()
             .map(|byte| format!("{byte:02x}"))
@@ -138,20 +138,32 @@ impl Store {
         std::fs::remove_file(self.file().ok_or(io::ErrorKind::NotFound)?)
     }
 
-    /// Waits until no other process has it. Where there can be no lock, there is one for the asking:
-    /// a home without them is no reason to be without tokens.
+    /// Waits until no other process renews or replaces the tokens.
     pub(super) async fn lock(&self, patience: Duration) -> Result<Lock, Held> {
+        self.lock_at("lock", patience).await
+    }
+
+    /// Waits until no other process logs in. A lock of its own: a person takes minutes, and what
+    /// there is may be renewed meanwhile.
+    pub(super) async fn lock_logins(&self, patience: Duration) -> Result<Lock, Held> {
+        let lock = self.lock_at("login", patience).await?;
+        if let Some(page) = self.page_file() {
+            // Of a process that did not come to its end.
+            let _ = std::fs::remove_file(page);
+        }
+        Ok(lock)
+    }
+
+    /// Where there can be no lock, there is one for the asking: a home without them is no reason to
+    /// be without tokens.
+    async fn lock_at(&self, extension: &str, patience: Duration) -> Result<Lock, Held> {
         let Some(file) = self.file() else { return Ok(Lock { _file: None }) };
         let locking = async {
             loop {
                 let opened =
-                    private(&file).and_then(|()| open(&file.with_extension("lock"), false));
+                    private(&file).and_then(|()| open(&file.with_extension(extension), false));
                 match attempt(opened, File::try_lock) {
-                    Try::Locked(lock) => {
-                        // Of a process that did not come to its end.
-                        let _ = std::fs::remove_file(file.with_extension("page"));
-                        return Some(lock);
-                    }
+                    Try::Locked(lock) => return Some(lock),
                     Try::Held => tokio::time::sleep(TRIES).await,
                     Try::Impossible(error) => {
                         warn!("tokens cannot be kept in {}: {error}", file.display());
@@ -164,7 +176,7 @@ impl Store {
         locked.map(|file| Lock { _file: file }).map_err(|_| Held)
     }
 
-    /// Shows other processes where a person has to log in. Only for whoever has the lock.
+    /// Shows other processes where a person has to log in. Only for whoever has the lock of logins.
     pub(super) fn note_page(&self, page: &str) -> PageNote {
         let Some(file) = self.page_file() else { return PageNote(None) };
         let _ = std::fs::remove_file(&file);
@@ -183,36 +195,42 @@ impl Store {
     }
 
     fn page_file(&self) -> Option<PathBuf> {
-        self.file().map(|file| file.with_extension("page"))
+        self.beside("page")
+    }
+
+    /// The file of another sort beside the tokens.
+    pub(super) fn beside(&self, extension: &str) -> Option<PathBuf> {
+        self.file().map(|file| file.with_extension(extension))
     }
 
     /// What is kept; a damaged file is as good as none.
     pub(super) fn read(&self) -> Kept {
-        let Some(place) = self.place() else { return Kept::default() };
-        let text = match self.load() {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Kept::default(),
-            Err(error) => {
-                warn!("the tokens in {place} cannot be read: {error}");
-                return Kept::default();
-            }
-        };
-        match serde_json::from_slice::<OnDisk>(&text) {
-            Ok(kept) => kept.into(),
-            Err(error) => {
-                warn!("the tokens in {place} are damaged and not used: {error}");
-                Kept::default()
-            }
-        }
+        self.look().unwrap_or_default()
     }
 
-    /// Replaces what is kept, at once or not at all.
-    pub(super) fn write(&self, server: &Url, kept: &Kept) {
-        let Some(place) = self.place() else { return };
+    /// The same; `None` if it cannot be known.
+    pub(super) fn look(&self) -> Option<Kept> {
+        let place = self.place()?;
+        let text = match self.load() {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(Kept::default()),
+            Err(error) => {
+                warn!("the tokens in {place} cannot be read: {error}");
+                return None;
+            }
+        };
+        serde_json::from_slice::<OnDisk>(&text)
+            .inspect_err(|e| warn!("the tokens in {place} are damaged and not used: {e}"))
+            .ok()
+            .map(Kept::from)
+    }
+
+    /// Replaces what is kept, at once or not at all. Gives back whether that was done.
+    pub(super) fn write(&self, server: &Url, kept: &Kept) -> bool {
+        let Some(place) = self.place() else { return false };
         let text = serde_json::to_vec_pretty(&OnDisk::of(server, kept));
-        if let Err(error) = text.map_err(io::Error::from).and_then(|text| self.save(&text)) {
-            warn!("tokens cannot be kept in {place}: {error}");
-        }
+        let saved = text.map_err(io::Error::from).and_then(|text| self.save(&text));
+        saved.inspect_err(|e| warn!("tokens cannot be kept in {place}: {e}")).is_ok()
     }
 
     /// Forgets everything.
@@ -290,7 +308,7 @@ fn close(folder: &Path) {
 fn close(_: &Path) {}
 
 /// A file that nobody else can read from the moment it exists.
-fn open(path: &Path, is_new: bool) -> io::Result<File> {
+pub(super) fn open(path: &Path, is_new: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).create_new(is_new).truncate(false);
     #[cfg(unix)]
@@ -391,6 +409,19 @@ mod tests {
         assert!(first._file.is_some());
         drop(first);
         assert!(store.lock(soon).await.unwrap()._file.is_some());
+    }
+
+    #[tokio::test]
+    async fn whoever_logs_in_keeps_nobody_from_renewing() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(at(folder.path()), &server(), "");
+        let soon = Duration::from_millis(120);
+        let _login = store.lock_logins(soon).await.unwrap();
+        let page = store.note_page("https://as/login");
+        assert!(store.lock(soon).await.unwrap()._file.is_some());
+        assert!(store.page().is_some(), "and the page is still there");
+        assert_eq!(store.lock_logins(soon).await.unwrap_err(), Held);
+        drop(page);
     }
 
     #[tokio::test]

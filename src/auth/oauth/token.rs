@@ -32,7 +32,7 @@ pub(super) enum Age {
 }
 
 /// The form in which it is stored. It is never shown.
-#[derive(Clone, Deserialize, Serialize)]
+#[derive(Clone, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct Stored {
     access_token: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

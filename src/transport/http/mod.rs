@@ -122,22 +122,26 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
     Ok(spawn(|Ends { outgoing, incoming, held, .. }| {
         let context = Arc::new(Context::new(settings, endpoint, incoming, held));
         async move {
-            let logins = context.settings.credentials.as_ref().and_then(|c| c.pending());
-            let Some(logins) = logins else { return drive(context, outgoing).await };
-            let telling = tell_of_logins(Arc::clone(&context), logins);
+            let Some(credentials) = context.settings.credentials.clone() else {
+                return drive(context, outgoing).await;
+            };
+            let telling = tell_of_logins(Arc::clone(&context), credentials.pending());
             tokio::select! {
                 () = drive(context, outgoing) => {}
                 () = telling => {}
             }
+            credentials.settle().await;
         }
     }))
 }
 
 /// Whoever holds the link may have something better to do than to wait for a person.
-async fn tell_of_logins(context: Arc<Context>, mut logins: watch::Receiver<Option<String>>) {
-    while logins.changed().await.is_ok() {
-        let page = logins.borrow_and_update().clone();
-        let _ = context.incoming.send(Incoming::LoginPending(page)).await;
+async fn tell_of_logins(context: Arc<Context>, logins: Option<watch::Receiver<Option<String>>>) {
+    if let Some(mut logins) = logins {
+        while logins.changed().await.is_ok() {
+            let page = logins.borrow_and_update().clone();
+            let _ = context.incoming.send(Incoming::LoginPending(page)).await;
+        }
     }
     // The link ends with its driver, not with the logins.
     std::future::pending::<()>().await;
@@ -262,7 +266,8 @@ impl Context {
     }
 
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
-    /// if there are others: it has carried out nothing. More scope (403) may be wanted after that.
+    /// if there are others: it has carried out nothing. More scope (403) may be wanted after that,
+    /// or others than a renewal brings.
     async fn send(&self, mut call: Call, manner: Manner) -> Result<Response<Content>, Error> {
         let Some(credentials) = &self.settings.credentials else {
             return self.exchange(&call, manner).await;
@@ -274,7 +279,9 @@ impl Context {
             let response = self.exchange(&call, manner).await?;
             let status = response.status();
             let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            if !is_refusal || refusals.contains(&status) {
+            let times = refusals.iter().filter(|known| **known == status).count();
+            let is_vain = times == 1 && status == StatusCode::UNAUTHORIZED;
+            if !is_refusal || times > 0 && !is_vain {
                 return Ok(response);
             }
             refusals.push(status);
@@ -282,7 +289,12 @@ impl Context {
                 oauth.met(peer);
             }
             let said = response.headers();
-            match credentials.after_refusal(&granted, status, said, manner.login).await {
+            let others = if is_vain {
+                credentials.after_vain_renewal(&granted, said, manner.login).await
+            } else {
+                credentials.after_refusal(&granted, status, said, manner.login).await
+            };
+            match others {
                 Ok(None) => return Ok(response),
                 Ok(Some(renewed)) => granted = renewed,
                 Err(error) => return Err(self.refused_for_good(response, error).await),
