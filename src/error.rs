@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::limits;
+
 /// A failure of one request, of one connection or of the input.
 ///
 /// `message` is for a person; `kind` and `delivery` are for programs and stay stable.
@@ -25,6 +27,8 @@ pub struct Error {
     pub hint: Option<String>,
     /// How long the server wants to be left alone.
     pub retry_after: Option<Duration>,
+    /// Where a person has to go.
+    pub page: Option<String>,
 }
 
 /// The sort of a failure; its text form is part of the interface.
@@ -92,7 +96,22 @@ impl Error {
             reason: None,
             hint: None,
             retry_after: None,
+            page: None,
         }
+    }
+
+    /// Somebody has to log in before the request can be sent; `prompt` says where. What is too long
+    /// for the sentence stands beside it: half an address leads nowhere.
+    #[must_use]
+    pub fn login_pending(prompt: &str) -> Self {
+        let mut message = format!("A login is pending: open {prompt}");
+        if message.chars().count() > limits::ERROR_TEXT {
+            message = "A login is pending: open the address that is in `url`".to_owned();
+        }
+        let page = prompt.split_whitespace().find(|word| word.contains("://"));
+        let mut error = Self::new(Kind::Login, message).hint("Log in there, then try again");
+        error.page = page.filter(|page| page.len() <= limits::PAGE_TEXT).map(str::to_owned);
+        error.not_delivered()
     }
 
     /// The same failure with the knowledge that the server did not carry the request out.
