@@ -249,6 +249,9 @@ pub const RENEWAL_PAUSE: Duration = Duration::from_secs(3);
 /// The largest document that an authorization server is listened to for.
 pub const METADATA_SIZE: usize = 1024 * 1024;
 
+/// How many authorization servers of a resource are asked, if the first ones say nothing.
+pub const ISSUERS: usize = 3;
+
 /// How much of an authorization server's own words is shown.
 pub const LOGIN_TEXT: usize = 200;
 

@@ -11,6 +11,7 @@ use super::{Context, Manner};
 use crate::auth::{Credentials, Granted, Login};
 use crate::error::Error;
 use crate::limits;
+use crate::secret::shown;
 use crate::transport::{Incoming, LoginStage};
 
 /// Who waits, and for what.
@@ -93,6 +94,31 @@ impl Context {
             renewed = renewing => renewed,
             error = self.person_is_late() => Err(error),
         }
+    }
+
+    /// What to do about a refusal of our credentials, in words that fit where they come from.
+    pub(super) fn remedy_for(&self, status: StatusCode) -> String {
+        let oauth = self.settings.credentials.as_ref().and_then(|c| c.oauth());
+        let url = shown(self.endpoint.url());
+        match oauth.filter(|oauth| oauth.has_token()) {
+            Some(_) if status == StatusCode::FORBIDDEN => format!(
+                "The login does not allow this. To use another account, run 'mcp-span logout \
+                 {url}' and log in again"
+            ),
+            Some(_) => format!(
+                "The server does not take the token of the login. To log in again, run 'mcp-span \
+                 logout {url}', then 'mcp-span login {url}'"
+            ),
+            None => "The server wants other credentials: give them with --header \
+                     'Authorization: …', --bearer-file or --bearer-command"
+                .to_owned(),
+        }
+    }
+
+    /// The same after a login that has failed.
+    pub(super) fn remedy_for_login(&self) -> String {
+        let url = shown(self.endpoint.url());
+        format!("To try again, with all that is said on the way, run 'mcp-span login {url}'")
     }
 
     /// Ends when a person has been asked for so long that nobody is kept waiting any more.

@@ -15,7 +15,7 @@ use url::Url;
 
 use super::{Ends, Held, Incoming, Link, channel, spawn};
 use crate::auth::{Credentials, Login};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::message::{Head, Message};
 use crate::net::{self, Call, Content, Endpoint, HttpClient, Jar, Progress};
@@ -306,7 +306,10 @@ impl Context {
     async fn refused_for_good(&self, response: Response<Content>, error: Error) -> Error {
         let refusal = Refusal::read(response, self).await.error();
         let message = format!("{}; {}", refusal.message, error.message);
-        let hint = error.hint.or(refusal.hint);
+        let hint = match error.kind {
+            Kind::Login => error.hint.or_else(|| Some(self.remedy_for_login())),
+            _ => error.hint.or(refusal.hint),
+        };
         Error { kind: error.kind, message, reason: error.reason, hint, ..refusal }
     }
 
