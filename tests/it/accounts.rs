@@ -53,7 +53,7 @@ async fn commands_that_cannot_do_anything_say_why() {
     let other = provider.run("status", &["--bearer-command", "echo x"]).await;
     assert_eq!(other.status.code(), Some(2), "{other:?}");
 
-    let open = crate::support::Server::start(crate::support::polite).await;
+    let open = crate::support::Server::start(polite).await;
     let folder = tempfile::tempdir().unwrap();
     let env = [("MCP_SPAN_STATE_DIR", folder.path().to_str().unwrap()), ("BROWSER", "false")];
     let needless = run(&["login", &open.url], &env, "").await;

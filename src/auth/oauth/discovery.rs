@@ -87,7 +87,10 @@ async fn describe(
         // leads us astray is.
         let is_of_web = |url: &Url| matches!(url.scheme(), "http" | "https");
         if Url::parse(named).is_ok_and(|url| is_of_web(&url)) {
-            places.insert(0, address::checked(named, "what it is", server)?);
+            let place = address::checked(named, "what it is", server)?;
+            // Most often it is the usual one, which is asked once.
+            places.retain(|usual| *usual != place);
+            places.insert(0, place);
         } else {
             debug!("the challenge names a place of metadata that cannot be used");
         }

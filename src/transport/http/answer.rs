@@ -329,6 +329,7 @@ mod tests {
             headers: HeaderMap::new(),
             body: Bytes::from_static(body.as_bytes()),
             scrubber: Scrubber::default(),
+            remedy: "--bearer-file".to_owned(),
         }
     }
 
