@@ -20,15 +20,15 @@ pub struct Error {
     /// The HTTP status, where there was one.
     pub status: Option<u16>,
     /// The beginning of the body that came with it.
-    pub body: Option<String>,
+    pub body: Option<Box<str>>,
     /// The cause in the words of the layer below.
-    pub reason: Option<String>,
+    pub reason: Option<Box<str>>,
     /// What to do next.
     pub hint: Option<String>,
     /// How long the server wants to be left alone.
     pub retry_after: Option<Duration>,
     /// Where a person has to go.
-    pub page: Option<String>,
+    pub page: Option<Box<str>>,
 }
 
 /// The sort of a failure; its text form is part of the interface.
@@ -110,7 +110,7 @@ impl Error {
         }
         let page = prompt.split_whitespace().find(|word| word.contains("://"));
         let mut error = Self::new(Kind::Login, message).hint("Log in there, then try again");
-        error.page = page.filter(|page| page.len() <= limits::PAGE_TEXT).map(str::to_owned);
+        error.page = page.filter(|page| page.len() <= limits::PAGE_TEXT).map(Into::into);
         error.not_delivered()
     }
 
@@ -124,7 +124,7 @@ impl Error {
     /// Adds the cause in the words of the layer below.
     #[must_use]
     pub fn because(mut self, reason: impl fmt::Display) -> Self {
-        self.reason = Some(reason.to_string());
+        self.reason = Some(reason.to_string().into());
         self
     }
 

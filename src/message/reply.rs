@@ -23,7 +23,7 @@ fn data(error: &Error) -> Data {
         reason: error.reason.as_deref().map(short),
         hint: error.hint.as_deref().map(short),
         retry_after_ms: error.retry_after.map(|pause| pause.as_millis()),
-        url: error.page.clone(),
+        url: error.page.as_deref().map(str::to_owned),
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
     fn texts_are_cut_at_500_characters_on_one_line() {
         // C24
         let mut failure = Error::new(Kind::Status, format!("HTTP 500: {}", "ü\n".repeat(900)));
-        failure.body = Some("x".repeat(501));
+        failure.body = Some("x".repeat(501).into());
         let message = error(None, &failure);
         let value: serde_json::Value = serde_json::from_slice(message.bytes()).unwrap();
         assert_eq!(value["error"]["message"].as_str().unwrap().chars().count(), 500);

@@ -131,7 +131,8 @@ async fn a_provider_that_never_finishes_its_metadata_is_not_waited_for() {
         let manners = Manners::default().instead(path, Reply::nothing().hang());
         let provider = Provider::start(manners).await;
         let begun = Instant::now();
-        let error = provider.bridge(&[]).ask(INITIALIZE).await["error"].clone();
+        let mut bridge = provider.bridge(&["--oauth-wait", "30"]);
+        let error = bridge.ask(INITIALIZE).await["error"].clone();
         assert_eq!(error["data"]["status"], 401, "{error}");
         assert!(begun.elapsed() < Duration::from_secs(14), "{:?}", begun.elapsed());
         assert!(provider.pages().is_empty());

@@ -214,7 +214,8 @@ impl Refusal {
         let message = edit::excerpt(&format!("HTTP {status}: {text}"), room) + &hints;
         let mut error = Error::new(Kind::Status, message);
         error.status = Some(status);
-        error.body = (!self.body.is_empty()).then(|| edit::excerpt(&body, limits::ERROR_TEXT));
+        error.body =
+            (!self.body.is_empty()).then(|| edit::excerpt(&body, limits::ERROR_TEXT).into());
         if self.status == StatusCode::UNAUTHORIZED || self.status == StatusCode::FORBIDDEN {
             error = error.hint(&self.remedy);
         }

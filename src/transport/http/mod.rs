@@ -372,8 +372,8 @@ impl Context {
     fn scrubbed(&self, mut error: Error) -> Error {
         let scrubber = &self.settings.scrubber;
         error.message = scrubber.clean(&error.message);
-        error.body = error.body.map(|body| scrubber.clean(&body));
-        error.reason = error.reason.map(|reason| scrubber.clean(&reason));
+        error.body = error.body.map(|body| scrubber.clean(&body).into());
+        error.reason = error.reason.map(|reason| scrubber.clean(&reason).into());
         error.hint = error.hint.map(|hint| scrubber.clean(&hint));
         error
     }
