@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::limits;
+
 /// A failure of one request, of one connection or of the input.
 ///
 /// `message` is for a person; `kind` and `delivery` are for programs and stay stable.
@@ -18,13 +20,15 @@ pub struct Error {
     /// The HTTP status, where there was one.
     pub status: Option<u16>,
     /// The beginning of the body that came with it.
-    pub body: Option<String>,
+    pub body: Option<Box<str>>,
     /// The cause in the words of the layer below.
-    pub reason: Option<String>,
+    pub reason: Option<Box<str>>,
     /// What to do next.
     pub hint: Option<String>,
     /// How long the server wants to be left alone.
     pub retry_after: Option<Duration>,
+    /// Where a person has to go.
+    pub page: Option<Box<str>>,
 }
 
 /// The sort of a failure; its text form is part of the interface.
@@ -92,7 +96,22 @@ impl Error {
             reason: None,
             hint: None,
             retry_after: None,
+            page: None,
         }
+    }
+
+    /// Somebody has to log in before the request can be sent; `prompt` says where. What is too long
+    /// for the sentence stands beside it: half an address leads nowhere.
+    #[must_use]
+    pub fn login_pending(prompt: &str) -> Self {
+        let mut message = format!("A login is pending: open {prompt}");
+        if message.chars().count() > limits::ERROR_TEXT {
+            message = "A login is pending: open the address that is in `url`".to_owned();
+        }
+        let page = prompt.split_whitespace().find(|word| word.contains("://"));
+        let mut error = Self::new(Kind::Login, message).hint("Log in there, then try again");
+        error.page = page.filter(|page| page.len() <= limits::PAGE_TEXT).map(Into::into);
+        error.not_delivered()
     }
 
     /// The same failure with the knowledge that the server did not carry the request out.
@@ -105,7 +124,7 @@ impl Error {
     /// Adds the cause in the words of the layer below.
     #[must_use]
     pub fn because(mut self, reason: impl fmt::Display) -> Self {
-        self.reason = Some(reason.to_string());
+        self.reason = Some(reason.to_string().into());
         self
     }
 

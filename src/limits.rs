@@ -190,6 +190,14 @@ pub const METADATA_WAIT: Duration = Duration::from_secs(4);
 /// with them the login would end.
 pub const LOGIN_PATIENCE: Duration = Duration::from_secs(8);
 
+/// How long `initialize` waits at least for the page of a login: an answer that names it is of more
+/// use than one that cannot.
+pub const LOGIN_PREPARATION: Duration = Duration::from_secs(4);
+
+/// What a request that comes during a login may take to be helped without it, by a renewal or by
+/// another process.
+pub const LOGIN_DETOUR: Duration = Duration::from_secs(1);
+
 /// How long a person may take for a login.
 pub const LOGIN_WAIT: Duration = Duration::from_secs(300);
 
@@ -246,6 +254,9 @@ pub const RENEWAL_PAUSE: Duration = Duration::from_secs(3);
 /// The largest document that an authorization server is listened to for.
 pub const METADATA_SIZE: usize = 1024 * 1024;
 
+/// How many authorization servers of a resource are asked, if the first ones say nothing.
+pub const ISSUERS: usize = 3;
+
 /// How much of an authorization server's own words is shown.
 pub const LOGIN_TEXT: usize = 200;
 
@@ -263,6 +274,10 @@ pub const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
 
 /// Texts of errors are cut at this many characters.
 pub const ERROR_TEXT: usize = 500;
+
+/// An address for a person is not cut, since half of it leads nowhere; one longer than this, which
+/// no browser needs to take, is left out.
+pub const PAGE_TEXT: usize = 4096;
 
 /// A stream whose answer has come is read on until it ends, or for this long: servers that never
 /// end theirs would hold a connection for each call.

@@ -27,7 +27,7 @@ impl Core {
     }
 
     fn client_message(&mut self, message: Message, now: Instant, out: &mut Out) {
-        if self.says_to_stand_in(&message, out) {
+        if self.says_to_stand_in(&message, now, out) {
             return;
         }
         match message.head() {

@@ -92,6 +92,8 @@ pub(super) struct Core {
     pub(super) login: Option<Login>,
     /// The client was answered in the server's place, and the server has not answered yet.
     pub(super) stands_in: bool,
+    /// A person was asked to log in since a session was last asked for.
+    pub(super) was_shown: bool,
 }
 
 /// A request of the client's.
@@ -171,6 +173,7 @@ impl Core {
             opening: None,
             login: None,
             stands_in: false,
+            was_shown: false,
         }
     }
 
@@ -213,7 +216,7 @@ impl Core {
             Incoming::Failed { message, error } => self.failed(message, error, now, out),
             Incoming::SessionLost => self.lose_session(now, out),
             Incoming::Reached => self.server_is_there(now, out),
-            Incoming::LoginPending(page) => self.login_pending(page, now),
+            Incoming::LoginPending(stage) => self.login_pending(stage, now),
             Incoming::Refused { error, .. } => debug!("the server sent no message: {error}"),
         }
     }

@@ -17,13 +17,13 @@ impl Core {
         let recovery = self.recovery.wake_at(!self.waiting.is_empty());
         let keep_alive =
             self.policy.keep_alive.filter(|_| self.may_ping()).map(|k| self.active + k);
-        let stand_in = self.stand_in_at();
         let all = [
             recovery,
             self.waiting.wake_at(self.recovery.is_open()),
             self.leaving,
             keep_alive,
-            stand_in,
+            self.stand_in_at(),
+            self.give_up_on_person_at(),
         ];
         all.into_iter().flatten().min()
     }
@@ -39,6 +39,7 @@ impl Core {
         }
         self.try_again(now, out);
         self.stand_in(now, out);
+        self.give_up_on_person(now, out);
         if let Some(pause) = self.policy.keep_alive
             && self.may_ping()
             && self.active + pause <= now
@@ -48,7 +49,7 @@ impl Core {
             out.server(reply::request(&id, "ping"));
         }
         if self.leaving.is_some_and(|deadline| deadline <= now) {
-            let error = if self.waits_for_person() { self.pending_error() } else { late() };
+            let error = if self.waits_for_person() { self.left_during_login() } else { late() };
             self.end_all(&error, out);
         }
     }

@@ -33,6 +33,7 @@ impl Core {
     pub(super) fn own_answered(&mut self, own: Own, answer: &Message, now: Instant, out: &mut Out) {
         match (own, answer.head()) {
             (Own::StoodIn, _) => self.stood_in_answered(answer, now, out),
+            (Own::Session, _) if self.stands_in => self.stood_in_answered(answer, now, out),
             (Own::Session, Head::Response { is_error: false, .. }) => {
                 self.reopened(answer, now, out);
             }
@@ -49,8 +50,8 @@ impl Core {
     }
 
     pub(super) fn own_failed(&mut self, own: Own, error: &Error, now: Instant, out: &mut Out) {
-        if own == Own::StoodIn {
-            return self.stood_in_failed(error);
+        if own == Own::StoodIn || (own == Own::Session && self.stands_in) {
+            return self.stood_in_failed(error, now);
         }
         if own != Own::Session {
             if error.kind == Kind::SessionLost {

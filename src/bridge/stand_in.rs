@@ -6,39 +6,64 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::core::{Core, Out, Own};
-use crate::error::{Error, Kind};
-use crate::message::{Head, Id, Message, reply};
+use super::delivery::{Again, again};
+use crate::error::{Delivery, Error, Kind};
+use crate::limits;
+use crate::message::{Head, Message, reply};
 use crate::revision::Revision;
+use crate::transport::LoginStage;
 
-/// A login that somebody has to finish.
+/// A login that the server's answers wait for.
 #[derive(Clone, Debug)]
 pub(super) struct Login {
-    /// Where.
-    page: String,
+    stage: LoginStage,
+    /// When it came so far.
     since: Instant,
 }
 
+impl Login {
+    /// What a person has to do, if it is their turn.
+    fn page(&self) -> Option<&str> {
+        match &self.stage {
+            LoginStage::Page(page) => Some(page),
+            LoginStage::UnderWay => None,
+        }
+    }
+}
+
 impl Core {
-    /// A login has begun, or is over.
-    pub(super) fn login_pending(&mut self, page: Option<String>, now: Instant) {
-        self.login = page.map(|page| Login { page, since: now });
+    /// A login has begun, has come further, or is over.
+    pub(super) fn login_pending(&mut self, stage: Option<LoginStage>, now: Instant) {
+        self.login = stage.map(|stage| Login { stage, since: now });
+        self.was_shown |= self.waits_for_person();
         if self.is_left() {
             // It may be the reason why nothing comes, or be that no more.
             self.leaving = Some(now + self.farewell());
         }
     }
 
-    /// Whether nothing can come before somebody has logged in: the session waits for it.
+    /// Whether somebody has to log in. What is in flight then most likely waits for that.
     pub(super) fn waits_for_person(&self) -> bool {
-        let is_opening =
-            self.opening.is_some() || self.own.values().any(|own| *own == Own::StoodIn);
-        self.login.is_some() && is_opening
+        self.login.as_ref().is_some_and(|login| login.page().is_some())
     }
 
-    /// When the client has waited long enough.
+    /// For what is in flight when the client has left during a login. What was sent in a session
+    /// may have reached the server before the others came to wait.
+    pub(super) fn left_during_login(&self) -> Error {
+        let delivery =
+            if self.opening.is_some() { Delivery::NotDelivered } else { Delivery::Unknown };
+        Error { delivery, ..self.pending_error() }
+    }
+
+    /// When the client has waited long enough, by what it was asked at.
     pub(super) fn stand_in_at(&self) -> Option<Instant> {
-        let login = self.login.as_ref()?;
-        self.opening.as_ref().map(|_| login.since + self.policy.login_wait)
+        let (login, _) = (self.login.as_ref()?, self.opening.as_ref()?);
+        let patience = match login.stage {
+            LoginStage::Page(_) => self.policy.login_wait,
+            LoginStage::UnderWay => self.policy.login_wait.max(limits::LOGIN_PREPARATION),
+        };
+        let asked = self.from_client.notes().find(|asked| &*asked.method == "initialize")?;
+        Some(asked.since + patience)
     }
 
     /// Answers an `initialize` that waits for a person.
@@ -52,11 +77,35 @@ impl Core {
         // The real answer still comes, under the same id; it is ours now.
         self.own.insert(id.clone(), Own::StoodIn);
         self.stands_in = true;
-        out.client(reply::result(&id, &welcome(&initialize, &login.page)));
+        // What it opens is a session like one that was lost.
+        self.recovery.session_lost(now);
+        out.client(reply::result(&id, &welcome(&initialize, login.page())));
+    }
+
+    /// When those who wait for a session have waited long enough for a person.
+    pub(super) fn give_up_on_person_at(&self) -> Option<Instant> {
+        let login = self.login.as_ref().filter(|login| login.page().is_some())?;
+        let is_waited_for = self.recovery.is_reopening() && self.waiting.has_requests();
+        is_waited_for.then(|| login.since + self.policy.login_wait)
+    }
+
+    /// Ends requests that wait for a session that waits for a person.
+    pub(super) fn give_up_on_person(&mut self, now: Instant, out: &mut Out) {
+        if self.give_up_on_person_at().is_some_and(|at| at <= now) {
+            let error = self.pending_error();
+            while let Some(id) = self.waiting.pop_request() {
+                self.end(&id, &error, now, out);
+            }
+        }
     }
 
     /// What the client says while there is nobody to say it to. `true`: it was dealt with.
-    pub(super) fn says_to_stand_in(&mut self, message: &Message, out: &mut Out) -> bool {
+    pub(super) fn says_to_stand_in(
+        &mut self,
+        message: &Message,
+        now: Instant,
+        out: &mut Out,
+    ) -> bool {
         if !self.stands_in {
             return false;
         }
@@ -67,10 +116,19 @@ impl Core {
                 return false;
             }
             Head::Request { id, method } => {
-                out.client(self.answer_in_place(id, method));
-                let is_asked = self.own.values().any(|o| matches!(o, Own::StoodIn | Own::Session));
-                if self.login.is_none() && !is_asked {
-                    self.ask_for_session(out);
+                let in_place = answer_in_place(method);
+                // Lists are asked for without end by clients that nobody looks at: they open no
+                // second page, and pings open none.
+                let is_worth_it = match &in_place {
+                    Some(_) => &**method != "ping" && !self.was_shown,
+                    None => true,
+                };
+                out.client(match in_place {
+                    Some(empty) => reply::result(id, &empty),
+                    None => reply::error(Some(id), &self.pending_error()),
+                });
+                if is_worth_it {
+                    self.hasten_session(now, out);
                 }
             }
             Head::Notification { .. } => self.record.client_says(message),
@@ -79,56 +137,82 @@ impl Core {
         true
     }
 
-    fn answer_in_place(&self, id: &Id, method: &str) -> Message {
-        let empty = match method {
-            "ping" => json!({}),
-            "tools/list" => json!({"tools": []}),
-            "prompts/list" => json!({"prompts": []}),
-            "resources/list" => json!({"resources": []}),
-            "resources/templates/list" => json!({"resourceTemplates": []}),
-            _ => return reply::error(Some(id), &self.pending_error()),
-        };
-        reply::result(id, &empty)
+    /// Asks for the session that the client believes to have, unless that is under way.
+    fn hasten_session(&mut self, now: Instant, out: &mut Out) {
+        let is_asked = self.own.values().any(|o| matches!(o, Own::StoodIn | Own::Session));
+        if self.login.is_none() && !is_asked && self.recovery.session_lost(now) {
+            self.was_shown = false;
+            self.ask_for_session(out);
+        }
     }
 
     pub(super) fn pending_error(&self) -> Error {
-        let error = match (&self.login, &self.trouble) {
-            (Some(login), _) => {
-                let message = format!("A login is pending: open {}", login.page);
-                Error::new(Kind::Login, message).hint("Log in there, then try again")
-            }
-            (None, Some(trouble)) => trouble.clone(),
-            (None, None) => Error::new(Kind::Login, "The server is not there yet"),
-        };
-        error.not_delivered()
+        match (&self.login, &self.trouble) {
+            (Some(Login { stage: LoginStage::Page(page), .. }), _) => Error::login_pending(page),
+            (Some(_), _) => Error::new(Kind::Login, "A login is under way, but not done yet")
+                .hint("Try again in a moment")
+                .not_delivered(),
+            (None, Some(trouble)) => trouble.clone().not_delivered(),
+            (None, None) => Error::new(Kind::Login, "The server is not there yet").not_delivered(),
+        }
     }
 
     /// The server has answered at last: what the client was told is made good.
     pub(super) fn stood_in_answered(&mut self, answer: &Message, now: Instant, out: &mut Out) {
         if matches!(answer.head(), Head::Response { is_error: true, .. }) {
             let error = Error::new(Kind::Login, "The server refused to open a session");
-            return self.stood_in_failed(&error);
+            return self.stood_in_failed(&error, now);
         }
         self.reopened(answer, now, out);
     }
 
-    /// It will not: the next thing that the client says tries again.
-    pub(super) fn stood_in_failed(&mut self, error: &Error) {
+    /// It has not. A server that is away or not in order is tried again like any other; else the
+    /// next call of the client's does that.
+    pub(super) fn stood_in_failed(&mut self, error: &Error, now: Instant) {
         self.trouble = Some(error.clone());
+        let is_out_of_order =
+            error.kind == Kind::Status && error.status.is_some_and(|status| status >= 500);
+        match again(Some("initialize"), error, true, false) {
+            Again::After(pause) => self.recovery.rest(now, pause),
+            Again::No if !is_out_of_order => self.recovery.client_opens(),
+            Again::WhenBack | Again::Now | Again::No => self.recovery.unreachable(now, false),
+        }
     }
 }
 
+/// What a server without anything answers.
+fn answer_in_place(method: &str) -> Option<Value> {
+    Some(match method {
+        "ping" => json!({}),
+        "tools/list" => json!({"tools": []}),
+        "prompts/list" => json!({"prompts": []}),
+        "resources/list" => json!({"resources": []}),
+        "resources/templates/list" => json!({"resourceTemplates": []}),
+        _ => return None,
+    })
+}
+
 /// An answer to `initialize` that promises nothing but news.
-fn welcome(initialize: &Message, page: &str) -> Value {
+fn welcome(initialize: &Message, page: Option<&str>) -> Value {
     let asked: Value = serde_json::from_slice(initialize.bytes()).unwrap_or_default();
     let wanted = asked["params"]["protocolVersion"].as_str().unwrap_or_default();
     let version = if Revision::is_legacy(wanted) { wanted } else { Revision::LATEST_LEGACY };
     let lists = json!({"listChanged": true});
+    let instructions = match page {
+        Some(page) => {
+            format!("A login is pending; until it is done nothing can be called. Open {page}")
+        }
+        None => {
+            "A login is under way; until it is done nothing can be called. What has to be done \
+                 stands in the error of each call"
+                .to_owned()
+        }
+    };
     json!({
         "protocolVersion": version,
         "capabilities": {"tools": lists, "resources": lists, "prompts": lists},
         "serverInfo": {"name": "mcp-span", "version": env!("CARGO_PKG_VERSION")},
-        "instructions": format!("A login is pending; until it is done nothing can be called. Open {page}"),
+        "instructions": instructions,
     })
 }
 
@@ -151,6 +235,10 @@ mod tests {
         )
     }
 
+    fn pending(page: &str) -> Incoming {
+        Incoming::LoginPending(Some(LoginStage::Page(page.to_owned())))
+    }
+
     fn told(out: &mut Out) -> Vec<Value> {
         out.to_client.drain(..).map(|m| serde_json::from_slice(m.bytes()).unwrap()).collect()
     }
@@ -159,7 +247,7 @@ mod tests {
     fn standing_in(now: Instant) -> (Core, Out) {
         let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
         core.client_says(says(INITIALIZE), now, &mut out);
-        core.server_says(Incoming::LoginPending(Some("https://as/login".into())), now, &mut out);
+        core.server_says(pending("https://as/login"), now, &mut out);
         let patience = Policy::default().login_wait;
         core.tick(now + patience - Duration::from_millis(1), &mut out);
         assert!(out.to_client.is_empty(), "not before its time");
@@ -232,20 +320,117 @@ mod tests {
     }
 
     #[test]
+    fn pings_and_lists_begin_no_second_login() {
+        let now = Instant::now();
+        let (mut core, mut out) = standing_in(now);
+        let initialize = out.to_server.pop_front().unwrap();
+        core.server_says(Incoming::LoginPending(None), now, &mut out);
+        let error = Error::new(Kind::Login, "nobody came").not_delivered();
+        core.server_says(Incoming::Failed { message: initialize, error }, now, &mut out);
+        for method in ["ping", "tools/list", "prompts/list", "resources/list"] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":5,"method":"{method}"}}"#);
+            core.client_says(says(&text), now + limits::LOGIN_PAUSE * 2, &mut out);
+        }
+        assert!(out.to_server.is_empty() && core.wake_at().is_none());
+        core.client_says(says(r#"{"jsonrpc":"2.0","id":6,"method":"tools/call"}"#), now, &mut out);
+        let tried = out.to_server.pop_front().unwrap();
+        assert_eq!(tried.method(), Some("initialize"));
+        // This one has bothered nobody: a list may try again, a ping may not.
+        let error = Error::new(Kind::Login, "no metadata").not_delivered();
+        core.server_says(Incoming::Failed { message: tried, error }, now, &mut out);
+        core.client_says(says(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#), now, &mut out);
+        assert!(out.to_server.is_empty());
+        core.client_says(says(r#"{"jsonrpc":"2.0","id":8,"method":"tools/list"}"#), now, &mut out);
+        assert_eq!(out.to_server.len(), 1);
+    }
+
+    #[test]
+    fn a_server_that_fails_after_the_login_is_tried_again_with_growing_pauses() {
+        let mut now = Instant::now();
+        let (mut core, mut out) = standing_in(now);
+        told(&mut out);
+        core.server_says(Incoming::LoginPending(None), now, &mut out);
+        for _ in 0..4 {
+            let tried = out.to_server.pop_front().expect("a try");
+            assert!(out.to_server.is_empty(), "one at a time");
+            let mut error = Error::new(Kind::Status, "HTTP 500");
+            error.status = Some(500);
+            core.server_says(Incoming::Failed { message: tried, error }, now, &mut out);
+            let next = core.wake_at().expect("another");
+            assert!(next > now && next <= now + limits::BACKOFF_CAP);
+            now = next;
+            core.tick(now, &mut out);
+        }
+        let last = out.to_server.pop_front().unwrap();
+        let answer = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}}}}}}}"#,
+            last.id().unwrap()
+        );
+        core.server_says(says(&answer), now, &mut out);
+        assert_eq!(told(&mut out)[0]["method"], "notifications/tools/list_changed");
+    }
+
+    #[test]
+    fn the_wait_counts_from_when_the_client_asked() {
+        let now = Instant::now();
+        let wait = Policy::default().login_wait;
+        let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
+        core.client_says(says(INITIALIZE), now, &mut out);
+        let under_way = || Incoming::LoginPending(Some(LoginStage::UnderWay));
+        core.server_says(under_way(), now, &mut out);
+        core.server_says(pending("p"), now + wait / 2, &mut out);
+        // Somebody was there, but the provider takes its time.
+        core.server_says(under_way(), now + wait / 2, &mut out);
+        assert_eq!(core.wake_at(), Some(now + wait));
+        core.tick(now + wait, &mut out);
+        let welcome = told(&mut out).remove(0);
+        assert!(welcome["result"]["instructions"].as_str().unwrap().contains("under way"));
+        core.client_says(
+            says(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call"}"#),
+            now + wait,
+            &mut out,
+        );
+        let error = told(&mut out)[0]["error"].clone();
+        assert_eq!(error["data"]["kind"], "login", "{error}");
+        assert!(error["message"].as_str().unwrap().contains("under way"), "{error}");
+    }
+
+    #[test]
+    fn those_who_wait_for_a_new_session_are_told_of_its_login() {
+        let now = Instant::now();
+        let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
+        core.client_says(says(INITIALIZE), now, &mut out);
+        core.server_says(says(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), now, &mut out);
+        core.server_says(Incoming::SessionLost, now, &mut out);
+        core.client_says(says(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call"}"#), now, &mut out);
+        core.server_says(pending("https://as/login"), now, &mut out);
+        told(&mut out);
+        let late = now + Policy::default().login_wait;
+        assert_eq!(core.wake_at(), Some(late));
+        core.tick(late, &mut out);
+        let error = told(&mut out)[0]["error"]["data"].clone();
+        assert_eq!(
+            (&error["url"], &error["delivery"]),
+            (&json!("https://as/login"), &json!("not-delivered"))
+        );
+        assert_eq!(core.wake_at(), None);
+    }
+
+    #[test]
     fn a_client_that_leaves_waits_for_no_person() {
         let now = Instant::now();
         let late = now + limits::LOGIN_FAREWELL;
         for was_pending_before in [true, false] {
             let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
             core.client_says(says(INITIALIZE), now, &mut out);
-            let pending = Incoming::LoginPending(Some("https://as/login".into()));
+            let is_pending = pending("https://as/login");
             if was_pending_before {
-                core.server_says(pending, now, &mut out);
+                core.server_says(is_pending, now, &mut out);
                 core.client_leaves(now, &mut out);
             } else {
                 core.client_leaves(now, &mut out);
                 assert!(core.wake_at() > Some(late), "the server has its time");
-                core.server_says(pending, now, &mut out);
+                core.server_says(is_pending, now, &mut out);
             }
             assert_eq!(core.wake_at(), Some(late));
             core.tick(late, &mut out);
@@ -260,7 +445,7 @@ mod tests {
         let now = Instant::now();
         let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
         core.client_says(says(INITIALIZE), now, &mut out);
-        core.server_says(Incoming::LoginPending(Some("p".into())), now, &mut out);
+        core.server_says(pending("p"), now, &mut out);
         core.client_leaves(now, &mut out);
         core.server_says(Incoming::LoginPending(None), now, &mut out);
         core.tick(now + limits::LOGIN_FAREWELL, &mut out);
@@ -274,7 +459,7 @@ mod tests {
         core.client_says(says(INITIALIZE), now, &mut out);
         core.tick(now + Duration::from_secs(60), &mut out);
         assert!(out.to_client.is_empty(), "no login is pending");
-        core.server_says(Incoming::LoginPending(Some("p".into())), now, &mut out);
+        core.server_says(pending("p"), now, &mut out);
         core.server_says(says(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), now, &mut out);
         assert_eq!(told(&mut out).len(), 1);
         core.tick(now + Duration::from_secs(60), &mut out);

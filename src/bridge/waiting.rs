@@ -87,6 +87,21 @@ impl Queue {
         }
     }
 
+    pub(super) fn has_requests(&self) -> bool {
+        self.waiting.iter().any(|waiting| matches!(waiting.message.head(), Head::Request { .. }))
+    }
+
+    /// Takes out the first request.
+    pub(super) fn pop_request(&mut self) -> Option<Id> {
+        let request = |waiting: &Waiting| match waiting.message.head() {
+            Head::Request { id, .. } => Some(id.clone()),
+            _ => None,
+        };
+        let (at, id) =
+            self.waiting.iter().enumerate().find_map(|(at, w)| Some((at, request(w)?)))?;
+        self.take(at).map(|_| id)
+    }
+
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         self.take(0)
     }

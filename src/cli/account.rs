@@ -12,10 +12,17 @@ use crate::secret::shown;
 /// Logs in with a browser, or as a client.
 pub(super) async fn login(settings: Settings) -> Result<ExitCode, Failure> {
     let oauth = oauth(&settings)?;
-    if let Err(error) = oauth.log_in().await {
+    let place = shown(&settings.http.url);
+    let waits = |page: Option<&str>| {
+        let page = page.map_or_else(String::new, |page| format!(", at {page}"));
+        report::warning(&format!(
+            "another process is logging in to {place}{page}: it is waited for"
+        ));
+    };
+    if let Err(error) = oauth.log_in(waits).await {
         return Ok(report::failed(&error));
     }
-    report::print(&format!("logged in to {}\n", shown(&settings.http.url)))?;
+    report::print(&format!("logged in to {place}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -23,6 +23,7 @@ fn data(error: &Error) -> Data {
         reason: error.reason.as_deref().map(short),
         hint: error.hint.as_deref().map(short),
         retry_after_ms: error.retry_after.map(|pause| pause.as_millis()),
+        url: error.page.as_deref().map(str::to_owned),
     }
 }
 
@@ -164,6 +165,8 @@ struct Data {
     hint: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", rename = "retryAfterMs")]
     retry_after_ms: Option<u128>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
 }
 
 fn failure(id: Option<&Id>, code: i32, message: &str, data: Option<Data>) -> Message {
@@ -227,13 +230,30 @@ mod tests {
     fn texts_are_cut_at_500_characters_on_one_line() {
         // C24
         let mut failure = Error::new(Kind::Status, format!("HTTP 500: {}", "ü\n".repeat(900)));
-        failure.body = Some("x".repeat(501));
+        failure.body = Some("x".repeat(501).into());
         let message = error(None, &failure);
         let value: serde_json::Value = serde_json::from_slice(message.bytes()).unwrap();
         assert_eq!(value["error"]["message"].as_str().unwrap().chars().count(), 500);
         assert_eq!(value["error"]["data"]["body"].as_str().unwrap().len(), 500);
         assert_eq!(value["error"]["code"], -32001);
         assert!(value["id"].is_null());
+    }
+
+    #[test]
+    fn a_page_is_told_whole_or_in_a_place_of_its_own() {
+        for (length, is_named) in [(100, true), (900, false)] {
+            let page = format!("https://as.example/authorize?scope={}", "x".repeat(length));
+            let message = error(None, &Error::login_pending(&page));
+            let value: serde_json::Value = serde_json::from_slice(message.bytes()).unwrap();
+            let text = value["error"]["message"].as_str().unwrap();
+            assert_eq!(text.contains(&page), is_named, "{text}");
+            assert_eq!(text.contains("https://"), is_named, "never a part of it: {text}");
+            assert_eq!(value["error"]["data"]["url"], page);
+        }
+        let endless = format!("https://as.example/{}", "x".repeat(limits::PAGE_TEXT));
+        assert_eq!(Error::login_pending(&endless).page, None);
+        let device = Error::login_pending("https://as.example/device and enter the code A-B");
+        assert_eq!(device.page.as_deref(), Some("https://as.example/device"));
     }
 
     #[test]

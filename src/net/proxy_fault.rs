@@ -140,7 +140,7 @@ impl ProxyFault {
 impl Refused {
     fn told(&self, mut error: Error) -> Error {
         error.status = self.status;
-        error.body.clone_from(&self.body);
+        error.body = self.body.as_deref().map(Into::into);
         error
     }
 }

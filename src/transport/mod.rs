@@ -77,8 +77,17 @@ pub enum Incoming {
     SessionLost,
     /// A peer that could not be reached can be reached again.
     Reached,
-    /// Somebody has to log in on this page before the peer answers; `None`: that is over.
-    LoginPending(Option<String>),
+    /// The peer wants a login before it answers: how far that is; `None`: it is over.
+    LoginPending(Option<LoginStage>),
+}
+
+/// How far a login is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoginStage {
+    /// It is prepared, or somebody has done their part and the rest follows.
+    UnderWay,
+    /// Somebody has to do what this says.
+    Page(String),
 }
 
 /// The two ends of a link's channels that its own tasks hold.

@@ -1,7 +1,9 @@
 //! Accounts: what is kept of them, and the commands `login`, `status` and `logout`.
 
-use crate::support::provider::files_below;
-use crate::support::{Manners, Provider, Reply, request, run};
+use std::process::Stdio;
+
+use crate::support::provider::{files_below, place};
+use crate::support::{Manners, Provider, Reply, Request, polite, request, run, soon};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
@@ -51,7 +53,7 @@ async fn commands_that_cannot_do_anything_say_why() {
     let other = provider.run("status", &["--bearer-command", "echo x"]).await;
     assert_eq!(other.status.code(), Some(2), "{other:?}");
 
-    let open = crate::support::Server::start(crate::support::polite).await;
+    let open = crate::support::Server::start(polite).await;
     let folder = tempfile::tempdir().unwrap();
     let env = [("MCP_SPAN_STATE_DIR", folder.path().to_str().unwrap()), ("BROWSER", "false")];
     let needless = run(&["login", &open.url], &env, "").await;
@@ -215,4 +217,76 @@ async fn a_keychain_that_does_not_work_is_an_error_before_anybody_is_asked() {
         file.extension().is_some_and(|extension| extension == "lock" || extension == "login")
     };
     assert!(files_below(&provider.path("state")).iter().all(is_lock));
+}
+
+#[tokio::test]
+async fn a_server_of_the_older_transport_can_be_logged_in_to() {
+    // It takes no messages where its stream is.
+    let is_post = |r: &Request| &*r.http_method == "POST" && place(r) == "/mcp";
+    let manners = Manners::default().where_it_is(is_post, Reply::status(405, "", ""));
+    let provider = Provider::start(manners).await;
+    let login = provider.run("login", &[]).await;
+    assert!(login.status.success(), "{login:?}");
+    assert_eq!(provider.pages().len(), 1);
+}
+
+#[tokio::test]
+async fn nobody_is_sent_to_a_login_whose_tokens_cannot_be_kept() {
+    let provider = Provider::start(Manners::default()).await;
+    let in_the_way = provider.path("file");
+    std::fs::write(&in_the_way, "").unwrap();
+    let login = provider.run("login", &["--state-dir", in_the_way.to_str().unwrap()]).await;
+    assert_eq!(login.status.code(), Some(1), "{login:?}");
+    assert!(text(&login.stderr).contains("cannot be kept"), "{login:?}");
+    assert!(text(&login.stderr).contains("--state-dir"), "{login:?}");
+    assert!(login.stdout.is_empty() && provider.pages().is_empty(), "{login:?}");
+}
+
+#[tokio::test]
+async fn a_login_says_that_it_waits_for_another_and_is_content_with_what_that_brings() {
+    use tokio::io::AsyncBufReadExt;
+    let provider = Provider::start(Manners::default()).await;
+    provider.browse(
+        "while [ -d \"$2\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done
+         exec curl -sL -o /dev/null \"$1\"",
+    );
+    let mut bridge = provider.bridge(&[]);
+    bridge.send(crate::support::INITIALIZE).await;
+    provider.browsed(1).await;
+    let mut command = crate::support::process::command(&["login", &provider.url]);
+    command.envs(provider.env()).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut login = command.stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut said = String::new();
+    let mut stderr = tokio::io::BufReader::new(login.stderr.take().unwrap());
+    soon("a word", async { stderr.read_line(&mut said).await.unwrap() }).await;
+    assert!(said.contains("another process is logging in"), "{said}");
+    assert!(said.contains(&provider.pages()[0]), "{said}");
+    std::fs::write(provider.path("go"), "").unwrap();
+    let output = soon("its end", login.wait_with_output()).await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stdout).starts_with("logged in to"), "{output:?}");
+    assert_eq!(provider.pages().len(), 1);
+}
+
+#[tokio::test]
+async fn hints_name_what_helps_against_a_refusal() {
+    let script = |r: &Request| match &*r.what() {
+        "tools/call" => Reply::status(401, "text/plain", "not you"),
+        "tools/list" => Reply::status(403, "text/plain", "not this"),
+        _ => polite(r),
+    };
+    let manners = Manners { gives_refresh: false, ..Manners::default() };
+    let provider = Provider::guarding(manners, script).await;
+    let mut bridge = provider.ready(&[]).await;
+    for (method, part) in [("tools/call", "mcp-span login http"), ("tools/list", "mcp-span logout")]
+    {
+        let error = bridge.ask(request(1, method)).await["error"].clone();
+        let hint = error["data"]["hint"].as_str().unwrap();
+        assert!(hint.contains(part) && !hint.contains("--header"), "{error}");
+    }
+    let no_client = Reply::status(400, "application/json", r#"{"error":"invalid_request"}"#);
+    let provider = Provider::start(Manners::default().instead("/register", no_client)).await;
+    let error = provider.bridge(&[]).ask(crate::support::INITIALIZE).await["error"].clone();
+    let hint = error["data"]["hint"].as_str().unwrap();
+    assert!(hint.contains("mcp-span login http") && !hint.contains("--header"), "{error}");
 }

@@ -39,6 +39,28 @@ async fn the_resource_is_asked_where_the_challenge_says_then_below_its_path_then
 }
 
 #[tokio::test]
+async fn a_place_that_is_no_address_is_passed_over() {
+    for challenge in [
+        r#"resource_metadata="/.well-known/oauth-protected-resource/mcp""#,
+        r#"resource_metadata="file:///etc/hostname""#,
+    ] {
+        let manners = Manners { challenge: Some(challenge), ..Manners::default() };
+        assert_eq!(asked_for(manners).await, [RESOURCE_MCP, OAUTH], "{challenge}");
+    }
+}
+
+#[tokio::test]
+async fn of_several_providers_the_first_that_says_something_is_taken() {
+    let edit_resource = |document: &mut serde_json::Value, _: &str| {
+        let real = document["authorization_servers"][0].clone();
+        // Nobody listens there.
+        document["authorization_servers"] = serde_json::json!(["http://127.0.0.1:9", real]);
+    };
+    let manners = Manners { edit_resource, ..Manners::default() };
+    assert_eq!(asked_for(manners).await, [RESOURCE_MCP, OAUTH]);
+}
+
+#[tokio::test]
 async fn an_issuer_is_asked_by_oauths_rule_then_by_openids_and_with_a_path_in_three_places() {
     // RFC 8414; protocol d 3
     let at = |described_at| Manners { described_at, ..Manners::default() };
@@ -109,7 +131,8 @@ async fn a_provider_that_never_finishes_its_metadata_is_not_waited_for() {
         let manners = Manners::default().instead(path, Reply::nothing().hang());
         let provider = Provider::start(manners).await;
         let begun = Instant::now();
-        let error = provider.bridge(&[]).ask(INITIALIZE).await["error"].clone();
+        let mut bridge = provider.bridge(&["--oauth-wait", "30"]);
+        let error = bridge.ask(INITIALIZE).await["error"].clone();
         assert_eq!(error["data"]["status"], 401, "{error}");
         assert!(begun.elapsed() < Duration::from_secs(14), "{:?}", begun.elapsed());
         assert!(provider.pages().is_empty());

@@ -178,7 +178,11 @@ async fn where_no_client_can_be_registered_the_error_says_what_to_do() {
     let manners = Manners { edit_metadata, ..Manners::default() };
     let error = fails_early(manners, "knows no client of ours").await;
     let hint = error["data"]["hint"].as_str().unwrap();
-    assert!(hint.contains("--oauth-client-id") && hint.contains("http://127.0.0.1:"), "{error}");
+    assert!(
+        hint.contains("--oauth-client-id")
+            && hint.contains("http://127.0.0.1/callback on any port"),
+        "{error}"
+    );
     let message = error["message"].as_str().unwrap();
     assert!(message.contains(" wants a login, and http://127.0.0.1:"), "and where: {error}");
 }

@@ -80,6 +80,7 @@ mod modern;
 mod params;
 mod passthrough;
 mod paste;
+mod pending;
 mod proxied;
 mod proxies;
 mod proxy_faults;

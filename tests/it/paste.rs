@@ -139,13 +139,13 @@ async fn a_browser_that_finds_the_way_back_is_as_good() {
 }
 
 #[tokio::test]
-async fn the_end_of_stdin_ends_nothing_but_a_wrong_line_before_it_does() {
+async fn the_end_of_stdin_ends_a_login_that_waits_for_a_line() {
     let provider = Provider::start(Manners::default()).await;
-    let mut person = Person::begin(&provider, &["--oauth-login-timeout", "1"]).await;
+    let mut person = Person::begin(&provider, &[]).await;
     person.child.stdin = None;
     let (output, rest) = person.ends().await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(rest.contains("Nobody has logged in"), "{rest}");
+    assert!(rest.contains("Nothing was pasted"), "{rest}");
 
     let mut person = Person::begin(&provider, &[]).await;
     person.pastes("nonsense").await;

@@ -1,5 +1,7 @@
 //! What a person does with an account: log in, look, log out.
 
+use std::fs::OpenOptions;
+use std::path::Path;
 use std::time::SystemTime;
 
 use http::StatusCode;
@@ -8,7 +10,7 @@ use super::challenge::Challenge;
 use super::kept::Kept;
 use super::store::Store;
 use super::token::Token;
-use super::{OAuth, address, identity};
+use super::{OAuth, TokenStore, address, identity};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::shown;
@@ -42,26 +44,69 @@ pub enum LoggedOut {
 }
 
 impl OAuth {
-    /// Logs in anew, if the server wants that.
+    /// Logs in anew, if the server wants that. `waits` is told when another process is at it: what
+    /// comes of that is as good.
     ///
     /// # Errors
     ///
-    /// When there is no way to a token.
-    pub async fn log_in(&self) -> Result<(), Error> {
+    /// When there is no way to a token, or none to keep it.
+    pub async fn log_in(&self, waits: impl FnOnce(Option<&str>)) -> Result<(), Error> {
         let (status, said) = self.web.knock(&self.server).await?;
         if status != StatusCode::UNAUTHORIZED {
             let message = format!("{} asks for no login (HTTP {status})", shown(&self.server));
             return Err(Error::new(Kind::Login, message).not_delivered());
         }
-        let _lock = self.lock_for_login().await?;
+        let before = self.kept();
+        let _lock = match self.store.lock_logins(limits::LOCK_WAIT).await {
+            Ok(lock) => lock,
+            Err(_) => {
+                waits(self.store.page().as_deref());
+                let lock = self.lock_for_login().await?;
+                if self.reread(&before) {
+                    return Ok(());
+                }
+                lock
+            }
+        };
         // Whoever asks for it means it.
         self.store.forget_failure();
+        self.check_place()?;
         if self.login(Challenge::of(&said).as_ref()).await? {
-            return Ok(());
+            let access = |kept: Kept| kept.token.map(|token| token.access);
+            let is_kept = access(self.store.read()) == access(self.kept());
+            return if is_kept { Ok(()) } else { Err(self.unkept("They are gone")) };
         }
         let message = format!("{} wants credentials, but knows of no login", shown(&self.server));
         let hint = "Give them with --header 'Authorization: …', --bearer-file or --bearer-command";
         Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+    }
+
+    /// Finds out before anybody logs in whether what that brings can be kept: it is all that this
+    /// is for.
+    fn check_place(&self) -> Result<(), Error> {
+        let Some(place) = self.store.place() else {
+            return Err(self.unkept("There is no folder for them"));
+        };
+        if self.settings.token_store != TokenStore::File {
+            return Ok(());
+        }
+        let probe = Path::new(&place).with_extension(format!("probe-{}", std::process::id()));
+        let written = OpenOptions::new().write(true).create_new(true).open(&probe);
+        let _ = std::fs::remove_file(&probe);
+        written.map(|_| ()).map_err(|error| self.unkept(error))
+    }
+
+    fn unkept(&self, why: impl std::fmt::Display) -> Error {
+        let place = self.store.place().map_or_else(String::new, |place| format!(" in {place}"));
+        let message = format!("Tokens cannot be kept{place}: a login would be for nothing");
+        let hint = "Name a folder that can be written with --state-dir";
+        Error::new(Kind::Login, message).because(why).hint(hint).not_delivered()
+    }
+
+    /// Whether there is a token, however old.
+    #[must_use]
+    pub fn has_token(&self) -> bool {
+        self.kept().token.is_some()
     }
 
     /// What is kept; `None` if nobody is logged in.

@@ -8,6 +8,7 @@ use super::challenge::Challenge;
 use super::metadata::{Issuer, Resource, issuer_places, resource_places};
 use super::web::Web;
 use crate::error::{Error, Kind};
+use crate::limits;
 use crate::secret::shown;
 
 /// Who gives out tokens for a server.
@@ -36,30 +37,42 @@ pub(super) async fn find(
         return Ok(of_its_own(web, server, challenge.is_some()).await);
     };
     resource.check(server)?;
-    let named = resource.authorization_servers.iter();
-    let issuer = named
-        .clone()
-        .find(|issuer| Some(issuer.as_str()) == known)
-        .or_else(|| resource.authorization_servers.first());
-    let Some(issuer) = issuer else {
-        let message = format!("{} names no authorization server", shown(server));
-        return Err(Error::new(Kind::Login, message).not_delivered());
+    let mut issuers: Vec<&String> = resource.authorization_servers.iter().collect();
+    // The one that was used before first; the others in their order.
+    issuers.sort_by_key(|issuer| Some(issuer.as_str()) != known);
+    let mut silent = None;
+    for issuer in issuers.into_iter().take(limits::ISSUERS) {
+        let place = address::checked(issuer, "its authorization server", server)?;
+        let Some(metadata) = about(web, &place).await else {
+            silent.get_or_insert(place);
+            continue;
+        };
+        metadata.check(issuer)?;
+        return Ok(Some(Authority {
+            metadata,
+            issuer: issuer.clone(),
+            resource: Some(resource.resource.unwrap_or_else(|| canonical(server))),
+            scopes: resource.scopes_supported,
+            is_guess: false,
+        }));
+    }
+    let message = match silent {
+        Some(place) => {
+            format!("The authorization server {} says nothing of itself", shown(&place))
+        }
+        None => format!("{} names no authorization server", shown(server)),
     };
-    let place = address::checked(issuer, "its authorization server", server)?;
-    for url in issuer_places(&place) {
+    Err(Error::new(Kind::Login, message).not_delivered())
+}
+
+/// What an authorization server says of itself.
+async fn about(web: &Web, issuer: &Url) -> Option<Issuer> {
+    for url in issuer_places(issuer) {
         if let Some(metadata) = web.document::<Issuer>(&url).await {
-            metadata.check(issuer)?;
-            return Ok(Some(Authority {
-                metadata,
-                issuer: issuer.clone(),
-                resource: Some(resource.resource.unwrap_or_else(|| canonical(server))),
-                scopes: resource.scopes_supported,
-                is_guess: false,
-            }));
+            return Some(metadata);
         }
     }
-    let message = format!("The authorization server {} says nothing of itself", shown(&place));
-    Err(Error::new(Kind::Login, message).not_delivered())
+    None
 }
 
 /// What the resource says of itself: where the challenge points, else where it usually stands.
@@ -70,7 +83,17 @@ async fn describe(
 ) -> Result<Option<Resource>, Error> {
     let mut places = resource_places(server);
     if let Some(named) = challenge.and_then(|challenge| challenge.resource_metadata.as_ref()) {
-        places.insert(0, address::checked(named, "what it is", server)?);
+        // What is no address of the web is no reason not to look where it usually stands; one that
+        // leads us astray is.
+        let is_of_web = |url: &Url| matches!(url.scheme(), "http" | "https");
+        if Url::parse(named).is_ok_and(|url| is_of_web(&url)) {
+            let place = address::checked(named, "what it is", server)?;
+            // Most often it is the usual one, which is asked once.
+            places.retain(|usual| *usual != place);
+            places.insert(0, place);
+        } else {
+            debug!("the challenge names a place of metadata that cannot be used");
+        }
     }
     for place in places {
         let found = web.document::<Resource>(&place).await;
@@ -88,13 +111,7 @@ async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Option<Authority> {
     root.set_path("/");
     root.set_query(None);
     let issuer = root.as_str().trim_end_matches('/').to_owned();
-    let mut metadata = None;
-    for place in issuer_places(&root) {
-        metadata = web.document::<Issuer>(&place).await;
-        if metadata.is_some() {
-            break;
-        }
-    }
+    let mut metadata = about(web, &root).await;
     let is_guess = metadata.is_none();
     if is_guess && asks {
         debug!("no metadata at all: the endpoints of 2025-03-26 are tried");

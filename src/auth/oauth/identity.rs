@@ -167,7 +167,7 @@ pub(super) async fn choose(
     let name = issuer.issuer.as_deref().unwrap_or("its authorization server");
     let message = format!("{} wants a login, and {name} knows no client of ours", shown(server));
     let with = match purpose {
-        Purpose::Redirect(redirect) => format!("with the redirect address {redirect}"),
+        Purpose::Redirect(redirect) => redirect_in_words(redirect, settings.callback_port),
         Purpose::Devices => "for logins on other devices".to_owned(),
     };
     let hint = format!(
@@ -217,6 +217,19 @@ async fn register(
         }
         Purpose::Devices => Identity { only: Some(Only::Devices), ..identity },
     })
+}
+
+/// Without a port of the user's own, each login has another.
+fn redirect_in_words(redirect: &str, wanted: Option<u16>) -> String {
+    let Some(mut any) = Url::parse(redirect).ok().filter(|_| wanted.is_none()) else {
+        return format!("with the redirect address {redirect}");
+    };
+    // Fails only for URLs without a host.
+    let _ = any.set_port(None);
+    format!(
+        "with the redirect address {any} on any port (or fix one with --oauth-callback-port, and \
+         register the address with it)"
+    )
 }
 
 pub(super) fn identity(id: &str, answer: &Value, wanted: Proof, issuer: &Issuer) -> Identity {

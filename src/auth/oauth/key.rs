@@ -50,7 +50,13 @@ impl PrivateKey {
             .or_else(|_| Ed25519KeyPair::from_pkcs8_maybe_unchecked(bytes).map(Pair::Ed25519))
             .or_else(|_| RsaKeyPair::from_pkcs8(bytes).map(|pair| Pair::Rsa(Box::new(pair))))
             .or_else(|_| RsaKeyPair::from_der(bytes).map(|pair| Pair::Rsa(Box::new(pair))))
-            .map_err(|_| "the key in it is neither P-256, RSA nor Ed25519".to_owned())?;
+            .map_err(|_| match der {
+                PrivateKeyDer::Sec1(_) => {
+                    "the key in it is in the form of SEC 1 ('BEGIN EC PRIVATE KEY'): bring it into \
+                     PKCS #8 with 'openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW'"
+                }
+                _ => "the key in it is neither P-256, RSA nor Ed25519",
+            })?;
         Ok(Self(std::sync::Arc::new(pair)))
     }
 
@@ -103,6 +109,13 @@ mod tests {
     use ring::signature::{ECDSA_P256_SHA256_FIXED, KeyPair as _, UnparsedPublicKey};
 
     use super::*;
+
+    #[test]
+    fn a_key_in_an_older_form_is_told_how_to_be_converted() {
+        let pem = "-----BEGIN EC PRIVATE KEY-----\nMAA=\n-----END EC PRIVATE KEY-----\n";
+        let why = PrivateKey::from_pem(pem.as_bytes()).unwrap_err();
+        assert!(why.contains("openssl pkcs8 -topk8"), "{why}");
+    }
 
     #[test]
     fn what_was_signed_can_be_verified() {

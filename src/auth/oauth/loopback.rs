@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, HOST};
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -149,6 +149,10 @@ impl Desk {
         if !host.is_some_and(|host| is_ours(host, self.port)) {
             return page(StatusCode::FORBIDDEN, "This address is not for you.");
         }
+        // A look ahead, by a scanner of links or the like, is not the browser itself.
+        if request.method() != Method::GET {
+            return page(StatusCode::METHOD_NOT_ALLOWED, "Open this address in a browser.");
+        }
         if request.uri().path() != self.path {
             return page(StatusCode::NOT_FOUND, "There is nothing here.");
         }
@@ -157,7 +161,9 @@ impl Desk {
             return page(StatusCode::BAD_REQUEST, "This login was not begun here.");
         }
         let (status, text) = match (&callback.error, &callback.code) {
-            (None, Some(_)) => (StatusCode::OK, "You are logged in. You can close this page."),
+            (None, Some(_)) => {
+                (StatusCode::OK, "You can close this page; mcp-span finishes the login.")
+            }
             _ => (StatusCode::OK, "The login was refused. You can close this page."),
         };
         let (sender, shown) = tokio::sync::oneshot::channel::<()>();
@@ -230,9 +236,15 @@ mod tests {
         assert!(get(port, "/callback?state=s&code=c", "evil.example").await.contains(" 403 "));
         assert!(get(port, "/callback?state=other&code=c", &host).await.contains(" 400 "));
         assert!(get(port, "/favicon.ico", &host).await.contains(" 404 "));
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let head = format!("HEAD /callback?state=s&code=c HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        assert!(text.contains(" 405 "), "a look ahead takes nothing away: {text}");
         assert!(!waiting.is_finished());
         let page = get(port, "/callback?state=s&code=c%20d&iss=https%3A%2F%2Fas", &host).await;
-        assert!(page.contains(" 200 ") && page.contains("logged in"), "{page}");
+        assert!(page.contains(" 200 ") && page.contains("finishes the login"), "{page}");
         let callback = waiting.await.unwrap();
         assert_eq!(callback.code.as_deref(), Some("c d"));
         assert_eq!(callback.issuer.as_deref(), Some("https://as"));
@@ -251,7 +263,7 @@ mod tests {
             loopback.wait_with("s", accept).await
         });
         let page = get(port, "/callback?state=s&code=c", &format!("127.0.0.1:{port}")).await;
-        assert!(page.contains("logged in"), "{page}");
+        assert!(page.contains("finishes"), "{page}");
         let ended = tokio::time::timeout(std::time::Duration::from_secs(10), waiting).await;
         assert_eq!(ended.expect("in time").unwrap().code.as_deref(), Some("c"));
     }

@@ -1,17 +1,27 @@
 //! What servers say of themselves: where it stands, and what in it counts. Pure.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use super::address;
 use crate::error::{Error, Kind};
 use crate::secret::shown;
 
+/// Some write `null` where they have nothing to say.
+fn or_default<'de, D, T>(value: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Option::deserialize(value).map(Option::unwrap_or_default)
+}
+
 /// A protected resource about itself (RFC 9728).
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub(super) struct Resource {
     pub(super) resource: Option<String>,
+    #[serde(deserialize_with = "or_default")]
     pub(super) authorization_servers: Vec<String>,
     pub(super) scopes_supported: Option<Vec<String>>,
 }
@@ -30,7 +40,9 @@ pub(super) struct Issuer {
     pub(super) grant_types_supported: Option<Vec<String>>,
     pub(super) code_challenge_methods_supported: Option<Vec<String>>,
     pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    #[serde(deserialize_with = "or_default")]
     pub(super) client_id_metadata_document_supported: bool,
+    #[serde(deserialize_with = "or_default")]
     pub(super) authorization_response_iss_parameter_supported: bool,
 }
 
@@ -177,6 +189,16 @@ mod tests {
 
     fn texts(urls: &[Url]) -> Vec<&str> {
         urls.iter().map(Url::as_str).collect()
+    }
+
+    #[test]
+    fn null_is_nothing() {
+        let text = r#"{"issuer":"https://as","client_id_metadata_document_supported":null,
+            "authorization_response_iss_parameter_supported":null,"scopes_supported":null}"#;
+        let issuer: Issuer = serde_json::from_str(text).unwrap();
+        assert_eq!(issuer, Issuer { issuer: Some("https://as".into()), ..Issuer::default() });
+        let resource = serde_json::from_str::<Resource>(r#"{"authorization_servers":null}"#);
+        assert_eq!(resource.unwrap(), Resource::default());
     }
 
     #[test]

@@ -45,14 +45,11 @@ impl Paste {
                     }
                 }
             }
-            match wrong {
-                Some(why) => {
-                    let message = format!("What was pasted is not the end of this login: {why}");
-                    Err(Error::new(Kind::Login, message).not_delivered())
-                }
-                // Nobody is there to paste anything; the browser may still come.
-                None => std::future::pending().await,
-            }
+            let message = match wrong {
+                Some(why) => format!("What was pasted is not the end of this login: {why}"),
+                None => "Nothing was pasted, and the input is closed".to_owned(),
+            };
+            Err(Error::new(Kind::Login, message).not_delivered())
         };
         tokio::select! {
             callback = loopback.wait(state) => Ok(callback),

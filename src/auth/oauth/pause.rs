@@ -28,7 +28,7 @@ impl Store {
         let note = Note {
             at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
             message: error.message.clone(),
-            reason: error.reason.clone(),
+            reason: error.reason.as_deref().map(str::to_owned),
             hint: error.hint.clone(),
         };
         self.forget_failure();
@@ -57,7 +57,7 @@ impl Store {
         let error = Error::new(Kind::Login, note.message).not_delivered();
         let at_once = "Run 'mcp-span login' to try again at once";
         let hint = note.hint.unwrap_or_else(|| at_once.to_owned());
-        Some(Error { reason: note.reason, hint: Some(hint), ..error })
+        Some(Error { reason: note.reason.map(Into::into), hint: Some(hint), ..error })
     }
 
     /// The next login need not wait.

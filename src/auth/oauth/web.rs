@@ -90,6 +90,8 @@ impl Web {
     }
 
     /// Says something harmless to an MCP server, to hear what it wants first.
+    ///
+    /// A server of the older transport takes no messages there, but has a stream.
     pub(super) async fn knock(&self, server: &Url) -> Result<(StatusCode, HeaderMap), Error> {
         let id = Id::string("mcp-span-login");
         let body = reply::request(&id, "ping").bytes().clone();
@@ -98,8 +100,25 @@ impl Web {
             (ACCEPT, header::ACCEPT_BOTH),
             (USER_AGENT, header::AGENT),
         ]);
+        let said = self.hear(server, Method::POST, headers, body).await?;
+        if said.0 == StatusCode::UNAUTHORIZED || !said.0.is_client_error() {
+            return Ok(said);
+        }
+        let stream = HeaderValue::from_static("text/event-stream");
+        let headers = HeaderMap::from_iter([(ACCEPT, stream), (USER_AGENT, header::AGENT)]);
+        let of_stream = self.hear(server, Method::GET, headers, Bytes::new()).await;
+        Ok(of_stream.ok().filter(|(status, _)| *status == StatusCode::UNAUTHORIZED).unwrap_or(said))
+    }
+
+    /// The head of the server's answer.
+    async fn hear(
+        &self,
+        server: &Url,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<(StatusCode, HeaderMap), Error> {
         let (endpoint, progress) = (Arc::new(Endpoint::new(server)?), Progress::default());
-        let method = Method::POST;
         let call = Call { method, endpoint, headers, body, urgent: false, progress };
         let response = tokio::time::timeout(limits::LOGIN_QUESTION, self.door().send(&call)).await;
         let response = response.map_err(|_| late(server))??;

@@ -149,6 +149,8 @@ pub(super) struct Refusal {
     body: Bytes,
     /// Texts are cleaned before they are cut: half a secret is one, too.
     scrubber: Scrubber,
+    /// What helps against a refusal of our credentials.
+    remedy: String,
 }
 
 impl Refusal {
@@ -179,6 +181,7 @@ impl Refusal {
             headers: parts.headers,
             body,
             scrubber: context.settings.scrubber.clone(),
+            remedy: context.remedy_for(parts.status),
         }
     }
 
@@ -211,12 +214,10 @@ impl Refusal {
         let message = edit::excerpt(&format!("HTTP {status}: {text}"), room) + &hints;
         let mut error = Error::new(Kind::Status, message);
         error.status = Some(status);
-        error.body = (!self.body.is_empty()).then(|| edit::excerpt(&body, limits::ERROR_TEXT));
+        error.body =
+            (!self.body.is_empty()).then(|| edit::excerpt(&body, limits::ERROR_TEXT).into());
         if self.status == StatusCode::UNAUTHORIZED || self.status == StatusCode::FORBIDDEN {
-            error = error.hint(
-                "The server wants other credentials: give them with --header 'Authorization: …', \
-                 --bearer-file or --bearer-command",
-            );
+            error = error.hint(&self.remedy);
         }
         error.retry_after = self.retry_after();
         // A client error turned the message away; a server's own error may have come too late.
@@ -329,6 +330,7 @@ mod tests {
             headers: HeaderMap::new(),
             body: Bytes::from_static(body.as_bytes()),
             scrubber: Scrubber::default(),
+            remedy: "--bearer-file".to_owned(),
         }
     }
 

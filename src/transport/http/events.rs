@@ -184,7 +184,7 @@ pub(super) fn no_response(id: &str) -> Error {
 
 /// The same, because the connection broke.
 pub(super) fn lost_response(id: &str, cause: &Error) -> Error {
-    let reason = cause.reason.as_ref().unwrap_or(&cause.message);
+    let reason = cause.reason.as_deref().unwrap_or(&cause.message);
     Error { kind: Kind::Closed, ..no_response(id).because(reason) }
 }
 

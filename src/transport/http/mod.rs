@@ -15,7 +15,7 @@ use url::Url;
 
 use super::{Ends, Held, Incoming, Link, channel, spawn};
 use crate::auth::{Credentials, Login};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::message::{Head, Message};
 use crate::net::{self, Call, Content, Endpoint, HttpClient, Jar, Progress};
@@ -34,6 +34,7 @@ mod legacy_sse;
 mod line;
 mod listen;
 mod log;
+mod logins;
 mod modern;
 mod post;
 mod reading;
@@ -45,6 +46,7 @@ use answer::Refusal;
 pub use detect::Transport;
 use driver::Driver;
 use events::timeout;
+use logins::Logins;
 use modern::Learnt;
 pub use session::basic_authorization;
 
@@ -65,6 +67,8 @@ pub struct Settings {
     pub net: net::Options,
     /// How long messages wait for a new session before they come back.
     pub away_wait: Duration,
+    /// How long a request waits for a person to log in.
+    pub login_wait: Duration,
     /// The largest single message, in bytes.
     pub max_message: usize,
     /// How many POSTs run at once.
@@ -101,6 +105,7 @@ impl Settings {
             timeouts: Timeouts::default(),
             net: net::Options::default(),
             away_wait: limits::AWAY_WAIT,
+            login_wait: limits::LOGIN_PATIENCE,
             max_message: limits::MESSAGE_SIZE,
             parallel: limits::PARALLEL_POSTS,
             serial: false,
@@ -125,7 +130,7 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
             let Some(credentials) = context.settings.credentials.clone() else {
                 return drive(context, outgoing).await;
             };
-            let telling = tell_of_logins(Arc::clone(&context), credentials.pending());
+            let telling = logins::tell(Arc::clone(&context), credentials.pending());
             tokio::select! {
                 () = drive(context, outgoing) => {}
                 () = telling => {}
@@ -133,18 +138,6 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
             credentials.settle().await;
         }
     }))
-}
-
-/// Whoever holds the link may have something better to do than to wait for a person.
-async fn tell_of_logins(context: Arc<Context>, logins: Option<watch::Receiver<Option<String>>>) {
-    if let Some(mut logins) = logins {
-        while logins.changed().await.is_ok() {
-            let page = logins.borrow_and_update().clone();
-            let _ = context.incoming.send(Incoming::LoginPending(page)).await;
-        }
-    }
-    // The link ends with its driver, not with the logins.
-    std::future::pending::<()>().await;
 }
 
 /// Speaks the transport that was chosen, or the one that turns out to be the server's.
@@ -170,12 +163,14 @@ struct Manner {
     what: &'static str,
     /// Whether a person may be asked to log in for it.
     login: Login,
+    /// Whether it waits for that person for ever; if not, it ends with word of where to log in.
+    waits: bool,
 }
 
 impl Manner {
     /// Within `limit`; nobody is bothered for it.
     fn within(limit: Option<Duration>, what: &'static str) -> Self {
-        Self { limit, what, login: Login::Never }
+        Self { limit, what, login: Login::Never, waits: true }
     }
 
     /// Without a limit of its own.
@@ -201,7 +196,9 @@ impl Manner {
             Head::Request { id, method } => match &**method {
                 "ping" => self,
                 "server/discover" if !id.is_own() => self,
-                _ => self.with_login(),
+                // Who opens a session is answered in other ways while a login is pending.
+                "initialize" | "server/discover" => self.with_login(),
+                _ => Self { waits: false, ..self.with_login() },
             },
             _ => self,
         }
@@ -228,6 +225,8 @@ struct Context {
     is_decided: AtomicBool,
     /// Changes whenever there is a reason to think that the server can be reached now.
     stirs: watch::Sender<()>,
+    /// Logins that requests wait for.
+    logins: Logins,
     /// What the answers of a modern server have taught.
     learnt: Mutex<Learnt>,
 }
@@ -249,6 +248,7 @@ impl Context {
             is_decided: AtomicBool::new(false),
             is_back: Notify::new(),
             stirs: watch::Sender::default(),
+            logins: Logins::default(),
             learnt: Mutex::default(),
             settings,
         }
@@ -289,14 +289,11 @@ impl Context {
                 oauth.met(peer);
             }
             let said = response.headers();
-            let others = if is_vain {
-                credentials.after_vain_renewal(&granted, said, manner.login).await
-            } else {
-                credentials.after_refusal(&granted, status, said, manner.login).await
-            };
-            match others {
+            let refusal = (status, said, is_vain);
+            match self.other_credentials(credentials, &granted, refusal, manner).await {
                 Ok(None) => return Ok(response),
                 Ok(Some(renewed)) => granted = renewed,
+                Err(error) if error.page.is_some() => return Err(error),
                 Err(error) => return Err(self.refused_for_good(response, error).await),
             }
             debug!("the server refused the credentials: tried again with new ones");
@@ -315,7 +312,10 @@ impl Context {
     async fn refused_for_good(&self, response: Response<Content>, error: Error) -> Error {
         let refusal = Refusal::read(response, self).await.error();
         let message = format!("{}; {}", refusal.message, error.message);
-        let hint = error.hint.or(refusal.hint);
+        let hint = match error.kind {
+            Kind::Login => error.hint.or_else(|| Some(self.remedy_for_login())),
+            _ => error.hint.or(refusal.hint),
+        };
         Error { kind: error.kind, message, reason: error.reason, hint, ..refusal }
     }
 
@@ -378,8 +378,8 @@ impl Context {
     fn scrubbed(&self, mut error: Error) -> Error {
         let scrubber = &self.settings.scrubber;
         error.message = scrubber.clean(&error.message);
-        error.body = error.body.map(|body| scrubber.clean(&body));
-        error.reason = error.reason.map(|reason| scrubber.clean(&reason));
+        error.body = error.body.map(|body| scrubber.clean(&body).into());
+        error.reason = error.reason.map(|reason| scrubber.clean(&reason).into());
         error.hint = error.hint.map(|hint| scrubber.clean(&hint));
         error
     }

@@ -212,7 +212,7 @@ impl Exchange {
             Some(malformed) if !self.is_settled => {
                 let message = format!("The server's answer is {malformed}");
                 let mut error = Error::new(Kind::BadResponse, message);
-                error.body = Some(String::from_utf8_lossy(&text).into_owned());
+                error.body = Some(String::from_utf8_lossy(&text).into());
                 Err(error)
             }
             _ if !self.is_settled => Err(self.no_response()),

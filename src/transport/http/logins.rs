@@ -1,0 +1,152 @@
+//! Logins that requests of a link wait for: told to whoever holds the link, and not waited for longer
+//! than a client does.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::{Context, Manner};
+use crate::auth::{Credentials, Granted, Login};
+use crate::error::Error;
+use crate::limits;
+use crate::secret::shown;
+use crate::transport::{Incoming, LoginStage};
+
+/// Who waits, and for what.
+#[derive(Debug, Default)]
+pub(super) struct Logins {
+    /// How many requests wait for credentials that a person may have to be asked for.
+    waiting: watch::Sender<usize>,
+    /// What a person has to do, and since when.
+    page: watch::Sender<Option<(String, Instant)>>,
+}
+
+impl Logins {
+    /// One more who waits, until the result is dropped.
+    fn wait(&self) -> Waits<'_> {
+        self.waiting.send_modify(|count| *count += 1);
+        Waits(&self.waiting)
+    }
+}
+
+struct Waits<'a>(&'a watch::Sender<usize>);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
+/// Whoever holds the link may have something better to do than to wait for a person.
+pub(super) async fn tell(context: Arc<Context>, pages: Option<watch::Receiver<Option<String>>>) {
+    let Some(mut pages) = pages else {
+        // The link ends with its driver.
+        return std::future::pending().await;
+    };
+    let mut waiting = context.logins.waiting.subscribe();
+    let mut told = None;
+    loop {
+        let page = pages.borrow_and_update().clone();
+        let is_waited_for = *waiting.borrow_and_update() > 0;
+        let since = page.clone().map(|page| (page, Instant::now()));
+        context.logins.page.send_if_modified(|known| {
+            let is_other = known.as_ref().map(|(page, _)| page) != page.as_ref();
+            if is_other {
+                *known = since;
+            }
+            is_other
+        });
+        let under_way = is_waited_for.then_some(LoginStage::UnderWay);
+        let stage = page.map(LoginStage::Page).or(under_way);
+        if stage != told {
+            told.clone_from(&stage);
+            let _ = context.incoming.send(Incoming::LoginPending(stage)).await;
+        }
+        let is_over = tokio::select! {
+            changed = pages.changed() => changed.is_err(),
+            changed = waiting.changed() => changed.is_err(),
+        };
+        if is_over {
+            // The link ends with its driver, not with the logins.
+            return std::future::pending().await;
+        }
+    }
+}
+
+impl Context {
+    /// Others in place of `refused`, if there are any to be had in a time that a client waits. A
+    /// login goes on without those who do not.
+    pub(super) async fn other_credentials(
+        &self,
+        credentials: &Credentials,
+        refused: &Granted,
+        (status, said, is_vain): (StatusCode, &HeaderMap, bool),
+        manner: Manner,
+    ) -> Result<Option<Granted>, Error> {
+        let renewing = async {
+            if is_vain {
+                return credentials.after_vain_renewal(refused, said, manner.login).await;
+            }
+            credentials.after_refusal(refused, status, said, manner.login).await
+        };
+        if manner.login != Login::Allowed || credentials.oauth().is_none() {
+            return renewing.await;
+        }
+        let _waits = self.logins.wait();
+        if manner.waits {
+            return renewing.await;
+        }
+        tokio::select! {
+            biased;
+            renewed = renewing => renewed,
+            error = self.person_is_late() => Err(error),
+        }
+    }
+
+    /// What to do about a refusal of our credentials, in words that fit where they come from.
+    pub(super) fn remedy_for(&self, status: StatusCode) -> String {
+        let oauth = self.settings.credentials.as_ref().and_then(|c| c.oauth());
+        let url = shown(self.endpoint.url());
+        match oauth.filter(|oauth| oauth.has_token()) {
+            Some(_) if status == StatusCode::FORBIDDEN => format!(
+                "The login does not allow this. To use another account, run 'mcp-span logout \
+                 {url}' and log in again"
+            ),
+            Some(_) => format!(
+                "The server does not take the token of the login. To log in again, run 'mcp-span \
+                 logout {url}', then 'mcp-span login {url}'"
+            ),
+            None => "The server wants other credentials: give them with --header \
+                     'Authorization: …', --bearer-file or --bearer-command"
+                .to_owned(),
+        }
+    }
+
+    /// The same after a login that has failed.
+    pub(super) fn remedy_for_login(&self) -> String {
+        let url = shown(self.endpoint.url());
+        format!("To try again, with all that is said on the way, run 'mcp-span login {url}'")
+    }
+
+    /// Ends when a person has been asked for so long that nobody is kept waiting any more.
+    async fn person_is_late(&self) -> Error {
+        let mut page = self.logins.page.subscribe();
+        let soonest = Instant::now() + limits::LOGIN_DETOUR;
+        loop {
+            let asked = page.borrow_and_update().clone();
+            let Some((prompt, since)) = asked else {
+                // It lives as long as the context.
+                let _ = page.changed().await;
+                continue;
+            };
+            tokio::select! {
+                () = sleep_until(soonest.max(since + self.settings.login_wait)) => {
+                    return Error::login_pending(&prompt);
+                }
+                _ = page.changed() => {}
+            }
+        }
+    }
+}
