@@ -128,7 +128,7 @@ mod tests {
         let text = r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"n":1.0e5,"_meta":{"io.modelcontextprotocol\/protocolVersion":"2099-01-01","x": [ 1 ]}}}"#;
         let message = Message::parse(Bytes::from_static(text.as_bytes())).unwrap();
         let edited = with_version(&message, "2026-07-28");
-        let expected = r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"n":1.0e5,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","x":[ 1 ]}}}"#;
+        let expected = r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"n":1.0e5,"_meta":{"io.modelcontextprotocol\/protocolVersion":"2026-07-28","x":[ 1 ]}}}"#;
         assert_eq!(&edited.bytes()[..], expected.as_bytes());
         assert_eq!(edited.head(), message.head());
     }
