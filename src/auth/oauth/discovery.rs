@@ -87,10 +87,7 @@ async fn describe(
         // leads us astray is.
         let is_of_web = |url: &Url| matches!(url.scheme(), "http" | "https");
         if Url::parse(named).is_ok_and(|url| is_of_web(&url)) {
-            let place = address::checked(named, "what it is", server)?;
-            // Most often it is the usual one, which is asked once.
-            places.retain(|usual| *usual != place);
-            places.insert(0, place);
+            places.insert(0, address::checked(named, "what it is", server)?);
         } else {
             debug!("the challenge names a place of metadata that cannot be used");
         }
