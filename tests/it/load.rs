@@ -219,7 +219,8 @@ async fn what_gets_no_answer_is_not_taken_in_without_end_either() {
         }
         assert!((64..150).contains(&before), "{before} MiB were taken in");
         let resident = crate::support::process::resident(pid);
-        assert!(resident < 220, "{resident} MiB");
+        // What is read at once is kept as a whole while any message of it is.
+        assert!(resident < 300, "{resident} MiB");
         gate.open();
     };
     tokio::join!(sending, watching);
