@@ -33,7 +33,7 @@ impl Envelope {
         let params = members.get("params").and_then(Members::of).unwrap_or_default();
         Self {
             version: format!("\"{}\"", Revision::LATEST_MODERN),
-            capabilities: client_capabilities(params.get("capabilities").unwrap_or("{}")),
+            capabilities: shapes::without_tasks(params.get("capabilities").unwrap_or("{}")),
             client_info: params.get("clientInfo").map(str::to_owned),
             level: None,
         }
@@ -79,17 +79,6 @@ impl Envelope {
         }
         members.into_message_with_id(request.head(), id)
     }
-}
-
-/// Without the tasks of either era: a legacy client knows nothing of a modern server's.
-fn client_capabilities(capabilities: &str) -> String {
-    let Some(mut members) = Members::of(capabilities) else { return "{}".to_owned() };
-    members.remove("tasks");
-    if members.has("extensions") {
-        members.object("extensions").remove("io.modelcontextprotocol/tasks");
-        members.drop_if_empty("extensions");
-    }
-    members.to_json()
 }
 
 impl Translation {

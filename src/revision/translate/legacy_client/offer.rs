@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::listening::Filter;
+use super::shapes;
 use crate::message::{Head, Members, Message, reply};
 use crate::revision::Revision;
 use crate::revision::translate::SERVER_INFO;
@@ -32,7 +33,7 @@ impl Offer {
         let meta = result.get("_meta").and_then(Members::of);
         let server_info = meta.as_ref().and_then(|meta| meta.get(SERVER_INFO));
         Some(Self {
-            capabilities: legacy_capabilities(capabilities),
+            capabilities: shapes::without_tasks(capabilities),
             // Legacy clients insist on one; this server gives none.
             server_info: server_info.unwrap_or(r#"{"name":"MCP server","version":""}"#).to_owned(),
             instructions: result.get("instructions").map(str::to_owned),
@@ -51,18 +52,6 @@ impl Offer {
         }
         reply::raw_result(initialize.id(), &result.to_json())
     }
-}
-
-/// What a legacy client may make use of: not the tasks of either era, whose forms differ, and log
-/// messages only because the envelope can ask for them.
-fn legacy_capabilities(capabilities: &str) -> String {
-    let Some(mut members) = Members::of(capabilities) else { return "{}".to_owned() };
-    members.remove("tasks");
-    if members.has("extensions") {
-        members.object("extensions").remove("io.modelcontextprotocol/tasks");
-        members.drop_if_empty("extensions");
-    }
-    members.to_json()
 }
 
 /// The revision in which the client is answered: its own if we know it, else the newest legacy one.

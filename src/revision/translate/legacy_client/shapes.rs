@@ -1,4 +1,5 @@
-//! What a tool says of itself and gives back, in the forms that the older revisions know.
+//! What both sides say of themselves, and tools of theirs, in the forms that the older revisions
+//! know.
 
 use std::collections::HashSet;
 
@@ -6,6 +7,18 @@ use memchr::memmem;
 use serde_json::value::RawValue;
 
 use crate::message::Members;
+
+/// Capabilities of either side without the tasks of either era, whose forms differ: neither knows
+/// what to make of the other's.
+pub(super) fn without_tasks(capabilities: &str) -> String {
+    let Some(mut members) = Members::of(capabilities) else { return "{}".to_owned() };
+    members.remove("tasks");
+    if members.has("extensions") {
+        members.object("extensions").remove("io.modelcontextprotocol/tasks");
+        members.drop_if_empty("extensions");
+    }
+    members.to_json()
+}
 
 /// The tools of a list: output schemas are objects, and tasks are not spoken of. Names of tools
 /// whose results have to be wrapped are noted.
