@@ -2,6 +2,12 @@
 
 use std::time::Duration;
 
+mod eras;
+mod logins;
+
+pub use eras::*;
+pub use logins::*;
+
 /// The largest single message in either direction.
 ///
 /// Base64 images of 10 MB are normal, and bridges with caps of 1 to 16 MiB get complaints; beyond
@@ -63,29 +69,6 @@ pub const TOLD: usize = 1024;
 
 /// A longer pause than this is not what a server can mean by `Retry-After`.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// How long a call that has asked the client something waits for the answers: a person may have to
-/// fetch something, and SDKs that do the same wait as long for each question.
-pub const PARKED_WAIT: Duration = Duration::from_secs(600);
-
-/// How many calls may wait for a client's answers at once; a person has one question in view.
-pub const PARKED: usize = 64;
-
-/// How many questions of a server one such call may gather before the client comes back to it.
-pub const QUESTIONS: usize = 64;
-
-/// How many subscriptions of a client are served at once, where the bridge has to serve them.
-pub const LISTENS: usize = 64;
-
-/// How many resources one such subscription may name; the rest is not acknowledged.
-pub const LISTEN_RESOURCES: usize = 1024;
-
-/// How many different notices are kept for a subscription that is not acknowledged yet.
-pub const EARLY_NOTICES: usize = 64;
-
-/// How many messages wait while it is found out which era a server speaks, one round trip or two,
-/// before no more should be read.
-pub const HELD: usize = 1024;
 
 /// How many POSTs run at once; what comes on top waits, it never fails.
 pub const PARALLEL_POSTS: usize = 128;
@@ -164,105 +147,6 @@ pub const TCP_KEEPALIVE: Duration = Duration::from_secs(45);
 /// is at the address itself.
 pub const PREFIXES: usize = 3;
 
-/// How long a credential command may run, or a token file be read: a person waits for the call.
-pub const CREDENTIAL_WAIT: Duration = Duration::from_secs(10);
-
-/// How long what a credential command printed is used: below the hour, or the quarter of one, that
-/// short-lived tokens usually live.
-pub const CREDENTIAL_TTL: Duration = Duration::from_secs(300);
-
-/// How often a token file is looked at, at most.
-pub const TOKEN_FILE_CHECK: Duration = Duration::from_secs(1);
-
-/// A command that has nothing new for refused credentials is left alone for this long.
-pub const FRUITLESS_PAUSE: Duration = Duration::from_secs(10);
-
-/// How long an authorization server may take for one question.
-pub const LOGIN_QUESTION: Duration = Duration::from_secs(15);
-
-/// How long it may take to find out who gives out tokens: a client waits for its 401 meanwhile.
-pub const DISCOVERY_WAIT: Duration = Duration::from_secs(8);
-
-/// How long one document of metadata is waited for: there are several places where it may be.
-pub const METADATA_WAIT: Duration = Duration::from_secs(4);
-
-/// How long `initialize` waits for a person to log in: clients give up after some seconds more, and
-/// with them the login would end.
-pub const LOGIN_PATIENCE: Duration = Duration::from_secs(8);
-
-/// How long `initialize` waits at least for the page of a login: an answer that names it is of more
-/// use than one that cannot.
-pub const LOGIN_PREPARATION: Duration = Duration::from_secs(4);
-
-/// What a request that comes during a login may take to be helped without it, by a renewal or by
-/// another process.
-pub const LOGIN_DETOUR: Duration = Duration::from_secs(1);
-
-/// How long a person may take for a login.
-pub const LOGIN_WAIT: Duration = Duration::from_secs(300);
-
-/// How often the provider is asked whether a code was entered, where it does not say (RFC 8628).
-pub const DEVICE_POLL: Duration = Duration::from_secs(5);
-
-/// It is not asked more often, whatever it says.
-pub const DEVICE_POLL_LEAST: Duration = Duration::from_millis(500);
-
-/// How much longer to wait each time that it asks for that (RFC 8628).
-pub const DEVICE_SLOW_DOWN: Duration = Duration::from_secs(5);
-
-/// The longest code that a person is asked to type, in letters.
-pub const USER_CODE: usize = 64;
-
-/// How long the keychain of the system may take for one question: everybody else waits meanwhile.
-#[cfg(feature = "keychain")]
-pub const KEYCHAIN_WAIT: Duration = Duration::from_secs(5);
-
-/// How long a person may take to unlock it, before a login.
-#[cfg(feature = "keychain")]
-pub const KEYCHAIN_UNLOCK: Duration = Duration::from_secs(60);
-
-/// How many lines may be pasted before a login is given up.
-pub const PASTES: usize = 5;
-
-/// After a login that failed or was given up, the next is not begun before this: no loop of tabs.
-pub const LOGIN_PAUSE: Duration = Duration::from_secs(60);
-
-/// How many logins there are within that time for a server that refuses what they bring: its tokens
-/// may have been withdrawn, or its provider replaced, but not again and again.
-pub const LOGINS_IN_A_ROW: usize = 2;
-
-/// A server that takes nothing that renewals bring is logged in to anew, but not more often than
-/// this, unless its authorization server has changed.
-pub const LOGIN_ANEW: Duration = Duration::from_secs(300);
-
-/// How many times more scope is asked for within the time below, for one request and its like.
-pub const STEP_UPS: usize = 2;
-
-/// A server that wanted more scope so long ago may want more again: it is another matter by then.
-pub const STEP_UP_WINDOW: Duration = Duration::from_secs(300);
-
-/// How long another process may take to renew a token before a request goes on without it.
-pub const LOCK_WAIT: Duration = Duration::from_secs(2);
-
-/// How often it is looked whether another process has finished its login, or shows its page.
-pub const PAGE_CHECK: Duration = Duration::from_millis(250);
-
-/// After a renewal that failed, the next is not tried before this: those who waited for it would ask
-/// one after the other, and hear the same.
-pub const RENEWAL_PAUSE: Duration = Duration::from_secs(3);
-
-/// The largest document that an authorization server is listened to for.
-pub const METADATA_SIZE: usize = 1024 * 1024;
-
-/// How many authorization servers of a resource are asked, if the first ones say nothing.
-pub const ISSUERS: usize = 3;
-
-/// How much of an authorization server's own words is shown.
-pub const LOGIN_TEXT: usize = 200;
-
-/// A token is renewed so long before it expires: requests take their time, and clocks differ.
-pub const TOKEN_SKEW: Duration = Duration::from_secs(30);
-
 /// Same-origin redirects that are followed for one request.
 pub const REDIRECTS: usize = 5;
 
@@ -283,27 +167,8 @@ pub const PAGE_TEXT: usize = 4096;
 /// end theirs would hold a connection for each call.
 pub const LINGER: Duration = Duration::from_secs(1);
 
-/// How many tools with arguments that are repeated in headers are remembered; servers with more than
-/// some hundred tools are unusable for other reasons.
-pub const ANNOTATED_TOOLS: usize = 10_000;
-
-/// How many pages of a list of tools are read on the bridge's own account.
-pub const LIST_PAGES: usize = 100;
-
-/// An exponent of ten up to which a number that is written with one goes into a header in plain
-/// digits: more than any integer that a program computes with.
-pub const INTEGER_ZEROS: usize = 64;
-
 /// What a cancelled request's stream may still bring before it is dropped.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
-
-/// What a login that is under way may take once the client has left: a browser on its way back
-/// arrives, a person who has not begun does not.
-pub const LOGIN_FAREWELL: Duration = Duration::from_secs(1);
-
-/// What a renewal that is under way may take once the link is closed: a refresh token that was used
-/// without its answer being kept is lost, and the login with it. Clients wait two seconds or more.
-pub const RENEWAL_FAREWELL: Duration = Duration::from_millis(1500);
 
 /// Goodbye to the server (DELETE of the session) when stdin has ended.
 pub const GOODBYE: Duration = Duration::from_millis(500);
@@ -378,33 +243,6 @@ pub const TRACE_QUEUE_BYTES: usize = 16 * 1024 * 1024;
 
 /// What the end of the program waits for the rest of a trace: a disk takes the whole queue sooner.
 pub const TRACE_FLUSH: Duration = Duration::from_secs(2);
-
-/// How many times a modern server may ask back before a call must have its answer. Real tools ask
-/// once or twice; the SDKs stop at 8 or 10.
-pub const INPUT_ROUNDS: u32 = 10;
-
-/// How long a question of a modern server's waits for the client's answer: a person may have to
-/// think, and the SDKs give them ten minutes as well.
-pub const INPUT_WAIT: Duration = Duration::from_secs(600);
-
-/// The pause before a call is made again that the server wants to see again without any input.
-pub const INPUT_PAUSE: Duration = Duration::from_millis(250);
-
-/// How long a subscription may remain unacknowledged before the client, who wants an answer to
-/// `resources/subscribe`, is told that all is well.
-pub const LISTEN_PATIENCE: Duration = Duration::from_secs(5);
-
-/// How long everything waits for the answer to a modern client's first request, which tells the
-/// server's era. A legacy server refuses it within a round trip; who takes longer is at work.
-pub const TRIAL_WAIT: Duration = Duration::from_secs(1);
-
-/// Errors that sound as if the server had been replaced by one of the other era make the bridge ask
-/// it, but no more often than this: tools may write such errors all day.
-pub const DOUBT_PAUSE: Duration = Duration::from_secs(10);
-
-/// How long a server's era is remembered: a server that was brought up to date yesterday is asked
-/// anew today, and whoever starts many times a day pays for finding out once.
-pub const VERDICT_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 /// How long the server may be silent while a request waits; `None` is for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -50,26 +50,13 @@ pub fn refusal(id: &Id, code: i32, message: &str) -> Message {
 /// A result of the bridge's own.
 #[must_use]
 pub fn result(id: &Id, result: &serde_json::Value) -> Message {
-    #[derive(Serialize)]
-    struct Answer<'a> {
-        jsonrpc: &'static str,
-        id: &'a RawValue,
-        result: &'a serde_json::Value,
-    }
-    let raw = raw(Some(id));
-    write(
-        &Answer { jsonrpc: "2.0", id: &raw, result },
-        Head::Response { id: Some(id.clone()), is_error: false },
-    )
+    raw_result(Some(id), &result.to_string())
 }
 
 /// A result of the bridge's own, made of parts of other messages.
 #[must_use]
 pub fn raw_result(id: Option<&Id>, result: &str) -> Message {
-    let id_json = id.map_or("null", Id::as_json);
-    let text = format!(r#"{{"jsonrpc":"2.0","id":{id_json},"result":{result}}}"#);
-    let head = Head::Response { id: id.cloned(), is_error: false };
-    Message { bytes: Bytes::from(text), head }
+    raw_answer(id, "result", result)
 }
 
 /// A request of the bridge's own, made of parts of other messages.
@@ -84,9 +71,13 @@ pub fn raw_request(id: &Id, method: &str, params: &str) -> Message {
 /// An error that somebody else wrote, as the answer to another request.
 #[must_use]
 pub fn raw_error(id: Option<&Id>, error: &str) -> Message {
+    raw_answer(id, "error", error)
+}
+
+fn raw_answer(id: Option<&Id>, member: &str, json: &str) -> Message {
     let id_json = id.map_or("null", Id::as_json);
-    let text = format!(r#"{{"jsonrpc":"2.0","id":{id_json},"error":{error}}}"#);
-    let head = Head::Response { id: id.cloned(), is_error: true };
+    let text = format!(r#"{{"jsonrpc":"2.0","id":{id_json},"{member}":{json}}}"#);
+    let head = Head::Response { id: id.cloned(), is_error: member == "error" };
     Message { bytes: Bytes::from(text), head }
 }
 

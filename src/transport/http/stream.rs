@@ -92,16 +92,11 @@ pub(super) async fn keep_open(
                 position.moved &= hasty <= limits::HASTY_REOPENINGS;
             }
             Opened::Never => return debug!("the server has no stream of its own"),
-            Opened::Suspicious => match ask_for_session(&context, &ping).await {
-                Some(true) => return debug!("the server has no stream in this session"),
-                Some(false) => {
-                    if let Some(session) = session {
-                        let _ = reports.send(Report::SessionGone { session }).await;
-                    }
+            Opened::Suspicious => {
+                if is_in_vain(&context, &reports, &ping, session.as_ref()).await {
                     return;
                 }
-                None => {}
-            },
+            }
             Opened::Later => {
                 backoff.slow_down();
                 can_be_hastened = false;
@@ -114,6 +109,25 @@ pub(super) async fn keep_open(
         let earliest = can_be_hastened.then(|| since + least_pause(&position));
         rest(pause(&position, &mut backoff), earliest, &mut stirs).await;
     }
+}
+
+/// Whether there is no stream to be had in this session, or no session any more, which is told.
+async fn is_in_vain(
+    context: &Arc<Context>,
+    reports: &mpsc::Sender<Report>,
+    ping: &HeaderMap,
+    session: Option<&HeaderValue>,
+) -> bool {
+    match ask_for_session(context, ping).await {
+        Some(true) => debug!("the server has no stream in this session"),
+        Some(false) => {
+            if let Some(session) = session.cloned() {
+                let _ = reports.send(Report::SessionGone { session }).await;
+            }
+        }
+        None => return false,
+    }
+    true
 }
 
 /// Waits for the next try; from `earliest` on, only until there is a reason to try now.

@@ -213,6 +213,8 @@ impl LegacyClient {
                 self.resolve(None, now, out);
             }
             State::Translating(translation) => translation.failed(message, error, now, out),
+            // Of what was translated for a server that is no more.
+            _ if message.id().is_some_and(|id| self.ids.gave(id)) => {}
             _ => out.push_back(Step::Failed { message, error }),
         }
     }

@@ -213,7 +213,6 @@ impl ModernClient {
     }
 
     /// Whether so much waits here that nothing more should be read.
-    #[allow(dead_code, reason = "for the one who reads what the client says")]
     pub(crate) fn is_full(&self) -> bool {
         self.held.is_full()
     }

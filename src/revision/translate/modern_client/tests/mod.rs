@@ -1,6 +1,7 @@
 //! A rig that plays client and server, and the tests of one rule each.
 
 mod any_order;
+mod believing;
 mod calls;
 mod finding;
 mod listening;
@@ -188,4 +189,12 @@ fn opened(initialize: &Value, capabilities: Value) -> Value {
 fn discovered(discover: &Value, versions: &[&str]) -> Value {
     assert_eq!(discover["method"], "server/discover");
     result(discover, json!({"resultType": "complete", "supportedVersions": versions}))
+}
+
+fn listen_to_nothing(id: Value) -> Value {
+    request(id, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}))
+}
+
+fn modern_list() -> Value {
+    json!({"resultType": "complete", "tools": []})
 }
