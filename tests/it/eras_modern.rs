@@ -359,3 +359,28 @@ async fn a_subscription_that_is_never_agreed_to_holds_up_no_exit() {
     assert_eq!((&end["id"], &end["result"]["resultType"]), (&json!("l"), &json!("complete")));
     assert!(server.all("resources/unsubscribe").is_empty(), "the session ends anyway");
 }
+
+#[tokio::test]
+async fn a_flood_before_the_era_is_known_waits_and_is_not_refused() {
+    // More than wait inside of the bridge: the rest waits on stdin.
+    const COUNT: usize = 3000;
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::start(move |r| match (&*r.what(), r.header("mcp-session-id")) {
+        ("server/discover", _) => Reply::status(400, "text/plain", "no session").held(&held),
+        _ => sessions(r),
+    })
+    .await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    bridge.send(modern("\"l\"", "subscriptions/listen", r#""notifications":{},"#)).await;
+    server.saw("server/discover").await;
+    let lines: String = (1..=COUNT).map(|id| modern(id, "tools/list", "") + "\n").collect();
+    let opening = async {
+        // Long enough for all of it to come in, if nothing held it back.
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        gate.open();
+    };
+    tokio::join!(bridge.send_bytes(lines.as_bytes()), opening);
+    let (answers, _) = bridge.answers(COUNT).await;
+    assert!(answers.iter().all(|answer| answer["result"]["did"] == "tools/list"), "none refused");
+}
