@@ -377,7 +377,7 @@ async fn a_flood_before_the_era_is_known_waits_and_is_not_refused() {
     let lines: String = (1..=COUNT).map(|id| modern(id, "tools/list", "") + "\n").collect();
     let opening = async {
         // Long enough for all of it to come in, if nothing held it back.
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
         gate.open();
     };
     tokio::join!(bridge.send_bytes(lines.as_bytes()), opening);
