@@ -114,6 +114,13 @@ impl Error {
         error.not_delivered()
     }
 
+    /// The failure of what waited for a login that has no page to be named.
+    #[must_use]
+    pub fn login_unshown() -> Self {
+        let message = "A login is under way, perhaps in another process, and takes too long";
+        Self::new(Kind::Login, message).hint("Try again later").not_delivered()
+    }
+
     /// The same failure with the knowledge that the server did not carry the request out.
     #[must_use]
     pub fn not_delivered(mut self) -> Self {

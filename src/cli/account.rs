@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use super::report::Usage;
+use super::report::{Usage, plain};
 use super::settings::Settings;
 use super::{Failure, report};
 use crate::auth::oauth::{Account, LoggedOut, OAuth};
@@ -67,7 +67,7 @@ pub(super) fn oauth(settings: &Settings) -> Result<&OAuth, Usage> {
 }
 
 fn lines(account: &Account, now: SystemTime) -> Vec<(&'static str, String)> {
-    let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let or_none = |text: &Option<String>| text.as_deref().map_or_else(|| "-".to_owned(), plain);
     let renewal = if account.can_be_renewed { "is renewed by itself" } else { "is not renewed" };
     let expiry = match account.expires.map(|at| at.duration_since(now)) {
         None => format!("not said, {renewal}"),

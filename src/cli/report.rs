@@ -49,28 +49,33 @@ pub(super) fn print(text: &str) -> Result<(), std::io::Error> {
     }
 }
 
+/// Words of others, for a terminal, which acts on control characters.
+pub(super) fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || *c == '\n').collect()
+}
+
 /// A sentence, and exit code 2.
 pub(super) fn usage(usage: &Usage) -> ExitCode {
-    eprintln!("mcp-span: {}", usage.0);
+    eprintln!("mcp-span: {}", plain(&usage.0));
     eprintln!("Try 'mcp-span --help'.");
     ExitCode::from(2)
 }
 
 /// What could not be done, why, and what to do next; exit code 1.
 pub(super) fn failed(error: &crate::error::Error) -> ExitCode {
-    eprintln!("mcp-span: {error}");
+    eprintln!("mcp-span: {}", plain(&error.message));
     if let Some(reason) = &error.reason {
-        eprintln!("  {reason}");
+        eprintln!("  {}", plain(reason));
     }
     if let Some(hint) = &error.hint {
-        eprintln!("  {hint}");
+        eprintln!("  {}", plain(hint));
     }
     ExitCode::FAILURE
 }
 
 /// Something that a person should know though the command has done its work.
 pub(super) fn warning(sentence: &str) {
-    eprintln!("mcp-span: {sentence}");
+    eprintln!("mcp-span: {}", plain(sentence));
 }
 
 /// What nobody expected, and exit code 1.

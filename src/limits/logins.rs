@@ -2,6 +2,17 @@
 
 use std::time::Duration;
 
+/// How long nobody is asked again after a process that has opened a page ended before the login
+/// did. Shorter than after a refusal: a person who restarts a program wants to go on.
+pub const ABANDONED_PAUSE: Duration = Duration::from_secs(15);
+
+/// How long requests wait while no page is there to be named: a provider that takes its time, or
+/// another process that holds the login and shows nothing.
+pub const LOGIN_UNSHOWN: Duration = Duration::from_secs(60);
+
+/// How many visitors the listener of a login has at once; a browser is one or two.
+pub const LOGIN_VISITORS: usize = 32;
+
 /// How long a credential command may run, or a token file be read: a person waits for the call.
 pub const CREDENTIAL_WAIT: Duration = Duration::from_secs(10);
 

@@ -16,6 +16,7 @@ use super::store::PageNote;
 use super::token::Token;
 use super::{OAuth, Over, Prompt, pkce, said};
 use crate::error::{Error, Kind};
+use crate::limits;
 use crate::secret::shown;
 
 impl OAuth {
@@ -63,6 +64,9 @@ impl OAuth {
     pub(super) fn show(&self, prompt: &Prompt) -> Shown<'_> {
         (self.settings.show)(prompt);
         self.state(|state| state.was_shown = true);
+        // Until it has ended in some way: this process may not live to see that, and whoever starts
+        // it anew must not open one page after the other.
+        self.store.note_failure(&self.given_up(), limits::ABANDONED_PAUSE);
         let text = prompt.to_string();
         Shown { _note: self.store.note_page(&text), _over: self.pending_at(&text) }
     }

@@ -17,7 +17,7 @@ use super::web::Form;
 use super::{OAuth, Prompt, address, refused};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::secret::shown;
+use crate::secret::{Secret, shown};
 
 /// The name of this grant.
 pub(super) const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:device_code";
@@ -25,7 +25,7 @@ pub(super) const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:device_cod
 /// What the provider gives out for one login.
 #[derive(Debug, PartialEq, Eq)]
 struct Ticket {
-    device_code: String,
+    device_code: Secret,
     prompt: Prompt,
     lifetime: Duration,
     interval: Duration,
@@ -131,11 +131,17 @@ impl OAuth {
             None => default,
         };
         Ok(Ticket {
-            device_code: device_code.to_owned(),
+            device_code: Secret::new(device_code),
             prompt: Prompt::Device { page: checked(page)?, filled_in, code: code.to_owned() },
             lifetime: seconds("expires_in", limits::LOGIN_WAIT),
-            interval: seconds("interval", limits::DEVICE_POLL).max(limits::DEVICE_POLL_LEAST),
+            interval: seconds("interval", limits::DEVICE_POLL)
+                .clamp(limits::DEVICE_POLL_LEAST, self.slowest_poll()),
         })
+    }
+
+    /// Whoever wants to be asked less often than this will not be asked again in time.
+    fn slowest_poll(&self) -> Duration {
+        self.settings.login_wait.max(limits::DEVICE_POLL_LEAST)
     }
 
     /// The usual ends in words of our own, with those of the provider behind them.
@@ -151,7 +157,7 @@ impl OAuth {
     async fn poll(&self, request: &TokenRequest<'_>, ticket: &Ticket) -> Result<Token, Error> {
         let form: Form = vec![
             ("grant_type", GRANT_TYPE.to_owned()),
-            ("device_code", ticket.device_code.clone()),
+            ("device_code", ticket.device_code.reveal().to_owned()),
         ];
         let end = Instant::now() + ticket.lifetime.min(self.settings.login_wait);
         let mut interval = ticket.interval;
@@ -175,7 +181,9 @@ impl OAuth {
             };
             match step(status, &answer) {
                 Step::Wait => trouble = status.is_server_error().then(|| said(status, &answer)),
-                Step::Slower => interval += limits::DEVICE_SLOW_DOWN,
+                Step::Slower => {
+                    interval = (interval + limits::DEVICE_SLOW_DOWN).min(self.slowest_poll());
+                }
                 Step::Settled => {
                     let refusal = match request.read(status, &answer) {
                         Ok(token) => return Ok(token),

@@ -33,24 +33,30 @@ impl OAuth {
             return Err(error);
         }
         // Noted before anybody is asked: whoever waits for it may be gone before it ends.
-        let message = format!("A login to {} was begun and given up", shown(&self.server));
-        let given_up = Error::new(Kind::Login, message).hint("Try again in a minute");
         self.state(|state| {
             if self.asks_a_person() {
                 state.logins.note(Instant::now());
             }
-            state.fruitless = Some((Instant::now(), Err(given_up.not_delivered())));
+            state.fruitless = Some((Instant::now(), Err(self.given_up())));
         });
         let outcome = self.try_login(challenge).await;
         let is_done = matches!(outcome, Ok(true));
         let fruitless = (!is_done).then(|| (Instant::now(), outcome.clone()));
         self.state(|state| state.fruitless = fruitless);
         match &outcome {
-            Err(error) if self.state(|state| state.was_shown) => self.store.note_failure(error),
+            Err(error) if self.state(|state| state.was_shown) => {
+                self.store.note_failure(error, limits::LOGIN_PAUSE);
+            }
             Err(_) | Ok(false) => {}
             Ok(true) => self.store.forget_failure(),
         }
         outcome
+    }
+
+    /// For those who come after a login that nobody has seen the end of.
+    pub(super) fn given_up(&self) -> Error {
+        let message = format!("A login to {} was begun and given up", shown(&self.server));
+        Error::new(Kind::Login, message).hint("Try again in a minute").not_delivered()
     }
 
     async fn try_login(&self, challenge: Option<&Challenge>) -> Result<bool, Error> {

@@ -106,13 +106,20 @@ impl TokenRequest<'_> {
             (Proof::Signed, _) => form.extend(self.signed()?),
             _ => form.push(("client_id", self.identity.id.clone())),
         }
+        let sent = basic.clone();
         let (status, answer) = self.web.form(self.endpoint, &form, self.params, basic).await?;
-        Ok((status, if status.is_success() { answer } else { self.cleaned(&form, &answer) }))
+        // A token may be the one that was sent, and stays what it is; all else may be shown.
+        if status.is_success() && answer["access_token"].is_string() {
+            return Ok((status, answer));
+        }
+        Ok((status, self.cleaned(&form, sent.as_ref(), &answer)))
     }
 
     /// A refusal without the secrets that were sent: some servers repeat them, and it may be logged.
-    fn cleaned(&self, form: &Form, answer: &Value) -> Value {
+    fn cleaned(&self, form: &Form, basic: Option<&HeaderValue>, answer: &Value) -> Value {
         let scrubber = Scrubber::default();
+        let basic = basic.and_then(|value| value.to_str().ok()?.strip_prefix("Basic "));
+        basic.iter().for_each(|coded| scrubber.add(&Secret::new(*coded)));
         self.identity.secret.iter().for_each(|secret| scrubber.add(secret));
         let is_secret = |name: &str| {
             let names = ["code", "code_verifier", "device_code", "refresh_token", "token"];
@@ -121,6 +128,7 @@ impl TokenRequest<'_> {
         self.params.iter().for_each(|(_, value)| scrubber.add(&Secret::new(value)));
         for (_, value) in form.iter().filter(|(name, _)| is_secret(name)) {
             scrubber.add(&Secret::new(value));
+            scrubber.add(&Secret::new(coded(value)));
         }
         let clean = scrubber.clean_json(&answer.to_string());
         serde_json::from_str(&clean).unwrap_or_default()
@@ -185,10 +193,13 @@ pub(super) fn names_resource(error: &str, description: &str) -> bool {
     }
 }
 
+/// As it stands in a form.
+fn coded(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
 /// RFC 6749, 2.3.1: both parts are coded like a form before they are joined.
 fn basic_header(id: &str, secret: &str) -> Result<HeaderValue, Error> {
-    let coded =
-        |text: &str| -> String { url::form_urlencoded::byte_serialize(text.as_bytes()).collect() };
     let pair = STANDARD.encode(format!("{}:{}", coded(id), coded(secret)));
     let mut value = HeaderValue::from_str(&format!("Basic {pair}")).map_err(|_| {
         Error::new(Kind::Login, "The client id cannot be sent in a header").not_delivered()

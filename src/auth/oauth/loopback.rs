@@ -14,7 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tracing::debug;
 
 use super::grant::names_resource;
@@ -100,7 +100,8 @@ impl Loopback {
     {
         let (found, mut callbacks) = mpsc::channel(1);
         let (state, path) = (state.to_owned(), self.place.path.clone());
-        let desk = Arc::new(Desk { state, path, port: self.port, found });
+        let visitors = Arc::new(Semaphore::new(limits::LOGIN_VISITORS));
+        let desk = Arc::new(Desk { state, path, port: self.port, found, visitors });
         loop {
             tokio::select! {
                 Some((callback, shown)) = callbacks.recv() => {
@@ -128,10 +129,13 @@ struct Desk {
     path: String,
     port: u16,
     found: mpsc::Sender<(Callback, Shown)>,
+    visitors: Arc<Semaphore>,
 }
 
 impl Desk {
+    /// Visitors beyond the bound are sent away: any program on this machine can knock.
     fn serve(self: &Arc<Self>, stream: TcpStream) {
+        let Ok(place) = Arc::clone(&self.visitors).try_acquire_owned() else { return };
         let desk = Arc::clone(self);
         let service = service_fn(move |request| {
             let desk = Arc::clone(&desk);
@@ -140,6 +144,7 @@ impl Desk {
         let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
         tokio::spawn(async move {
             let _ = tokio::time::timeout(limits::LOGIN_QUESTION, served).await;
+            drop(place);
         });
     }
 

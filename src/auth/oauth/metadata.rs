@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use super::address;
+use super::words;
 use crate::error::{Error, Kind};
 use crate::secret::shown;
 
@@ -133,7 +134,8 @@ impl Issuer {
             issuer => {
                 let said = issuer.as_deref().unwrap_or("nothing");
                 let message = format!(
-                    "The authorization server {asked} calls itself {}: it is not trusted",
+                    "The authorization server {} calls itself {}: it is not trusted",
+                    words::said(asked),
                     said.escape_debug()
                 );
                 Err(Error::new(Kind::Login, message).not_delivered())

@@ -16,17 +16,20 @@ use crate::limits;
 struct Note {
     /// Seconds since 1970.
     at: u64,
+    /// How long the pause is, in seconds.
+    pause: u64,
     message: String,
     reason: Option<String>,
     hint: Option<String>,
 }
 
 impl Store {
-    /// A person was asked, and it came to nothing.
-    pub(super) fn note_failure(&self, error: &Error) {
+    /// A person was asked, and it came to nothing; nobody is asked again for so long.
+    pub(super) fn note_failure(&self, error: &Error, pause: Duration) {
         let Some(file) = self.beside("pause") else { return };
         let note = Note {
             at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+            pause: pause.as_secs(),
             message: error.message.clone(),
             reason: error.reason.as_deref().map(str::to_owned),
             hint: error.hint.clone(),
@@ -51,7 +54,8 @@ impl Store {
         let at = UNIX_EPOCH.checked_add(Duration::from_secs(note.at))?;
         // One of the future is of a clock that was set back; nobody waits for that.
         let age = (now + Duration::from_secs(1)).duration_since(at).ok()?;
-        if age >= limits::LOGIN_PAUSE + Duration::from_secs(1) {
+        if age >= Duration::from_secs(note.pause).min(limits::LOGIN_PAUSE) + Duration::from_secs(1)
+        {
             return None;
         }
         let error = Error::new(Kind::Login, note.message).not_delivered();
@@ -81,7 +85,8 @@ mod tests {
         let server = Url::parse("https://h/mcp").unwrap();
         let store = || Store::new((Some(folder.path()), None), &server, "");
         assert!(store().failure().is_none());
-        store().note_failure(&Error::new(Kind::Login, "no").because("of this").hint("try that"));
+        let error = Error::new(Kind::Login, "no").because("of this").hint("try that");
+        store().note_failure(&error, limits::LOGIN_PAUSE);
         let found = store().failure().unwrap();
         assert_eq!((found.message.as_str(), found.hint.as_deref()), ("no", Some("try that")));
         assert!(found.reason.unwrap().contains("of this"));

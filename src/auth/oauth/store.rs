@@ -220,7 +220,13 @@ impl Store {
             }
         };
         serde_json::from_slice::<OnDisk>(&text)
-            .inspect_err(|e| warn!("the tokens in {place} are damaged and not used: {e}"))
+            .inspect_err(|error| {
+                // Its words may quote what stands there.
+                let (line, column) = (error.line(), error.column());
+                warn!(
+                    "the tokens in {place} are damaged (line {line}, column {column}) and not used"
+                );
+            })
             .ok()
             .map(Kept::from)
     }

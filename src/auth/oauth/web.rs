@@ -14,7 +14,7 @@ use url::Url;
 use super::address::{self, Reach};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Id, edit, reply};
+use crate::message::{Id, reply};
 use crate::net::{Addresses, Call, Content, Endpoint, HttpClient, Options, Progress, peer};
 use crate::secret::shown;
 use crate::wire::{header, media};
@@ -166,9 +166,9 @@ impl Web {
                 // It may hold a token, in a form that we do not understand.
                 return Value::Null;
             }
-            // Not repeated beyond its beginning: it is a stranger's web page, most likely.
-            let text = String::from_utf8_lossy(&body[..body.len().min(limits::ERROR_TEXT)]);
-            Value::String(edit::excerpt(&text, limits::LOGIN_TEXT))
+            // Whoever shows it shows its beginning, and takes out secrets before that: the cut could
+            // go through one.
+            Value::String(String::from_utf8_lossy(&body).into_owned())
         });
         Ok((status, value))
     }

@@ -134,12 +134,14 @@ impl Context {
     async fn person_is_late(&self) -> Error {
         let mut page = self.logins.page.subscribe();
         let soonest = Instant::now() + limits::LOGIN_DETOUR;
+        let unshown = Instant::now() + limits::LOGIN_UNSHOWN;
         loop {
             let asked = page.borrow_and_update().clone();
             let Some((prompt, since)) = asked else {
-                // It lives as long as the context.
-                let _ = page.changed().await;
-                continue;
+                tokio::select! {
+                    () = sleep_until(unshown) => return Error::login_unshown(),
+                    _ = page.changed() => continue,
+                }
             };
             tokio::select! {
                 () = sleep_until(soonest.max(since + self.settings.login_wait)) => {

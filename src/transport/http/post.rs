@@ -187,7 +187,10 @@ impl Exchange {
     }
 
     pub(super) async fn read_json(&mut self, body: Content) -> Result<(), Error> {
-        let body = whole(body, &self.context, self.limit).await?;
+        // A subscription may be silent for ever; a body that has begun may not.
+        let quick = self.context.settings.timeouts.quick;
+        let limit = if self.is_subscription() { quick } else { self.limit };
+        let body = whole(body, &self.context, limit).await?;
         self.deliver_body(body).await
     }
 
