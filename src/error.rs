@@ -35,6 +35,8 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
+    /// The server's program cannot be started.
+    Spawn,
     /// No connection: refused, unreachable, or not within the time for connecting.
     Connect,
     /// The host's name could not be resolved.
@@ -168,10 +170,41 @@ impl Error {
 }
 
 impl Kind {
+    /// All of them.
+    const ALL: [Self; 20] = [
+        Self::Spawn,
+        Self::Connect,
+        Self::Dns,
+        Self::Tls,
+        Self::Proxy,
+        Self::ProxyAuth,
+        Self::Timeout,
+        Self::Closed,
+        Self::NoResponse,
+        Self::Status,
+        Self::SessionLost,
+        Self::BadResponse,
+        Self::TooLarge,
+        Self::BadUrl,
+        Self::Overloaded,
+        Self::Credentials,
+        Self::Login,
+        Self::Redirect,
+        Self::InvalidRequest,
+        Self::Shutdown,
+    ];
+
+    /// The one with this text form.
+    #[must_use]
+    pub fn named(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+
     /// The stable text form.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Spawn => "spawn",
             Self::Connect => "connect",
             Self::Dns => "dns",
             Self::Tls => "tls",
@@ -196,6 +229,12 @@ impl Kind {
 }
 
 impl Delivery {
+    /// The one with this text form.
+    #[must_use]
+    pub fn named(text: &str) -> Option<Self> {
+        [Self::NotDelivered, Self::Unknown].into_iter().find(|delivery| delivery.as_str() == text)
+    }
+
     /// The stable text form.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -57,6 +57,7 @@ pub mod auth;
 pub mod bridge;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod client;
 pub mod demo;
 pub mod error;
 pub mod limits;

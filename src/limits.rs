@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+mod children;
 mod eras;
 mod logins;
 
+pub use children::*;
 pub use eras::*;
 pub use logins::*;
 

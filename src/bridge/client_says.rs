@@ -22,7 +22,10 @@ impl Core {
                     self.answer_for_client(id, &error, now, out);
                 }
             }
-            Incoming::SessionLost | Incoming::Reached | Incoming::LoginPending(_) => {}
+            Incoming::Ended(_)
+            | Incoming::SessionLost
+            | Incoming::Reached
+            | Incoming::LoginPending(_) => {}
         }
     }
 

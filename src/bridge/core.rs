@@ -74,6 +74,8 @@ pub(super) struct Core {
     pub(super) in_session: bool,
     /// Why nothing gets through, for those whose patience ends.
     pub(super) trouble: Option<Error>,
+    /// Why the server's link ends, if it has said so.
+    pub(super) ended: Option<Error>,
     /// Notifications and answers that went out of late.
     pub(super) told: VecDeque<Told>,
     /// Their bytes.
@@ -164,6 +166,7 @@ impl Core {
             unanswered: 0,
             in_session: false,
             trouble: None,
+            ended: None,
             told: VecDeque::new(),
             told_bytes: 0,
             orders: 0,
@@ -216,6 +219,7 @@ impl Core {
             Incoming::Failed { message, error } => self.failed(message, error, now, out),
             Incoming::SessionLost => self.lose_session(now, out),
             Incoming::Reached => self.server_is_there(now, out),
+            Incoming::Ended(error) => self.ended = Some(error),
             Incoming::LoginPending(stage) => self.login_pending(stage, now),
             Incoming::Refused { error, .. } => debug!("the server sent no message: {error}"),
         }

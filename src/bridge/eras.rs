@@ -136,6 +136,11 @@ impl Crossing {
         self.for_server.push_back(message);
     }
 
+    /// What the server's link has said about its end.
+    pub(super) fn why_it_ended(&mut self) -> Option<Error> {
+        self.core.ended.take()
+    }
+
     /// Everything that is in flight ends with this error.
     pub(super) fn end_all(&mut self, error: &Error) {
         self.core.end_all(error, &mut self.out);

@@ -236,7 +236,8 @@ impl Bridge {
 
     /// The server's link has ended by itself: nobody will answer what is in flight.
     async fn server_is_gone(&mut self) {
-        let error = Error::new(Kind::Closed, "The link to the server has ended");
+        let why = self.crossing.why_it_ended();
+        let error = why.unwrap_or_else(|| Error::new(Kind::Closed, "Transport closed"));
         self.crossing.end_all(&error);
         let handing_over = async {
             while let Some(message) = self.crossing.for_client.pop_front() {

@@ -104,7 +104,9 @@ impl Timeline {
                 let exchange: Exchange = entry.data();
                 self.exchange(&exchange, exchange.answer())
             }
-            "HTTP_BODY" => self.seen(entry.data),
+            "HTTP_BODY" | "CHILD_STDOUT" => self.seen(entry.data),
+            // The same line was told when the client sent it.
+            "CHILD_STDIN" => Vec::new(),
             "SSE_CHUNK" => self.event(&entry.data()),
             kind => {
                 let is_shown = self.concerns();

@@ -70,6 +70,11 @@ impl<T> InFlight<T> {
         self.requests.values().map(|(_, note)| note)
     }
 
+    /// The notes of all, which are closed by that.
+    pub(crate) fn into_notes(self) -> impl Iterator<Item = T> {
+        self.requests.into_values().map(|(_, note)| note)
+    }
+
     /// Closes all of them.
     pub(crate) fn close_all(&mut self) -> Vec<Id> {
         self.bytes = 0;

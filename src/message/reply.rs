@@ -68,6 +68,14 @@ pub fn raw_request(id: &Id, method: &str, params: &str) -> Message {
     Message { bytes: Bytes::from(text), head }
 }
 
+/// A notification with these parameters.
+#[must_use]
+pub fn raw_notification(method: &str, params: &str) -> Message {
+    let name = serde_json::Value::from(method);
+    let text = format!(r#"{{"jsonrpc":"2.0","method":{name},"params":{params}}}"#);
+    Message { bytes: Bytes::from(text), head: Head::Notification { method: method.into() } }
+}
+
 /// An error that somebody else wrote, as the answer to another request.
 #[must_use]
 pub fn raw_error(id: Option<&Id>, error: &str) -> Message {
@@ -121,9 +129,7 @@ pub fn notification(method: &str) -> Message {
 #[must_use]
 pub fn resource_updated(uri: &str) -> Message {
     const METHOD: &str = "notifications/resources/updated";
-    let params = serde_json::json!({ "uri": uri });
-    let text = format!(r#"{{"jsonrpc":"2.0","method":"{METHOD}","params":{params}}}"#);
-    Message { bytes: Bytes::from(text), head: Head::Notification { method: METHOD.into() } }
+    raw_notification(METHOD, &serde_json::json!({ "uri": uri }).to_string())
 }
 
 /// A request of the bridge's own.

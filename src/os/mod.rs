@@ -1,5 +1,8 @@
-//! What differs between operating systems: the standard streams, signals, and the parent's death.
+//! What differs between operating systems: the standard streams, signals, the parent's death, and
+//! groups of processes.
 
+#[cfg(unix)]
+mod group;
 #[cfg(not(unix))]
 mod other;
 #[cfg(target_os = "linux")]
@@ -21,8 +24,10 @@ pub struct Stdio {
     pub restore: Restore,
 }
 
+#[cfg(unix)]
+pub use group::Group;
 #[cfg(not(unix))]
-pub use other::{Restore, is_nobodys_stdin, stdio, terminated};
+pub use other::{Group, Restore, is_nobodys_stdin, stdio, terminated};
 #[cfg(unix)]
 pub use unix::{Restore, is_nobodys_stdin, stdio, terminated};
 

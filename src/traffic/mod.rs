@@ -35,6 +35,10 @@ pub enum Kind {
     Stdin,
     /// A line for the client.
     Stdout,
+    /// A line for a server that is a child process.
+    ToChild,
+    /// A line of its.
+    FromChild,
     /// A request leaves.
     HttpReq,
     /// The head of its answer, or the reason that there is none.
@@ -54,6 +58,8 @@ impl Kind {
         match self {
             Self::Stdin => "STDIN",
             Self::Stdout => "STDOUT",
+            Self::ToChild => "CHILD_STDIN",
+            Self::FromChild => "CHILD_STDOUT",
             Self::HttpReq => "HTTP_REQ",
             Self::HttpRes => "HTTP_RES",
             Self::HttpBody => "HTTP_BODY",
@@ -67,8 +73,8 @@ impl Kind {
         match self {
             Self::Stdin => "client->bridge",
             Self::Stdout => "bridge->client",
-            Self::HttpReq | Self::Connection | Self::Recovery => "bridge->server",
-            Self::HttpRes | Self::HttpBody | Self::SseChunk => "server->bridge",
+            Self::ToChild | Self::HttpReq | Self::Connection | Self::Recovery => "bridge->server",
+            Self::FromChild | Self::HttpRes | Self::HttpBody | Self::SseChunk => "server->bridge",
         }
     }
 }

@@ -36,7 +36,11 @@ impl Weighed for Incoming {
     fn size(&self) -> usize {
         match self {
             Self::Message(message) | Self::Failed { message, .. } => message.size(),
-            Self::Refused { .. } | Self::SessionLost | Self::Reached | Self::LoginPending(_) => 0,
+            Self::Refused { .. }
+            | Self::Ended(_)
+            | Self::SessionLost
+            | Self::Reached
+            | Self::LoginPending(_) => 0,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::message::{Id, Message};
 
 pub mod channel;
+pub mod child;
 mod held;
 pub mod http;
 pub mod memory;
@@ -17,7 +18,8 @@ pub mod stdio;
 pub use held::Held;
 pub(crate) use held::{Share, weight};
 
-/// A two-way channel of messages to one peer: our own stdin and stdout, an HTTP server, or memory.
+/// A two-way channel of messages to one peer: our own stdin and stdout, a child process, an HTTP
+/// server, or memory.
 ///
 /// It is closed by ownership. Dropping `outbox` says that nothing more will be sent: notifications
 /// and answers that are under way are finished, requests are given up (who wants their answers
@@ -75,6 +77,8 @@ pub enum Incoming {
     },
     /// The peer has forgotten the session, which was noticed by other means than a message.
     SessionLost,
+    /// The link ends now, by the peer's doing, and this is why.
+    Ended(Error),
     /// A peer that could not be reached can be reached again.
     Reached,
     /// The peer wants a login before it answers: how far that is; `None`: it is over.

@@ -27,14 +27,20 @@ where
 {
     spawn(|Ends { outgoing, incoming, written, .. }| async move {
         // Reading ends by itself with the input; whoever waits for the link waits for the writes.
-        let reader = tokio::spawn(read(input, incoming, max_message));
-        write(Counted { output, written }, outgoing).await;
+        let reader = tokio::spawn(read(input, incoming, max_message, traffic::Kind::Stdin));
+        write(Counted { output, written }, outgoing, traffic::Kind::Stdout).await;
         reader.abort();
     })
 }
 
-async fn read(mut input: impl AsyncRead + Unpin, incoming: channel::Sender<Incoming>, max: usize) {
-    let mut reader = Reader { lines: Lines::new(max), outliner: Outliner::default(), max };
+/// Reads until the end, or until nobody wants what is read. `kind` is what a line is in a trace.
+pub(super) async fn read(
+    mut input: impl AsyncRead + Unpin,
+    incoming: channel::Sender<Incoming>,
+    max: usize,
+    kind: traffic::Kind,
+) {
+    let mut reader = Reader { lines: Lines::new(max), outliner: Outliner::default(), max, kind };
     loop {
         let buffer = reader.lines.buffer();
         if buffer.capacity() - buffer.len() < ROOM {
@@ -68,13 +74,14 @@ struct Reader {
     /// Looks for the id of a line that is over the limit.
     outliner: Outliner,
     max: usize,
+    kind: traffic::Kind,
 }
 
 impl Reader {
     fn look_at(&mut self, line: Line) -> impl Iterator<Item = Incoming> {
         let (whole, excess) = match line {
             Line::Whole(bytes) => {
-                traffic::message(traffic::Kind::Stdin, &bytes);
+                traffic::message(self.kind, &bytes);
                 (Some(bytes), None)
             }
             Line::Excess(piece) => {
@@ -121,16 +128,17 @@ fn refuse(malformed: Malformed) -> Option<Incoming> {
 }
 
 /// Writes until there is nothing more to write, or nobody who reads it.
-async fn write(
+pub(super) async fn write(
     mut output: Counted<impl AsyncWrite + Unpin>,
     mut outgoing: channel::Receiver<Message>,
+    kind: traffic::Kind,
 ) {
     let mut buffer: Vec<u8> = Vec::new();
     while let Some(first) = outgoing.recv().await {
         // What is queued goes out in one write.
         let rest = std::iter::from_fn(|| outgoing.try_recv());
         let lines = std::iter::once(first).chain(rest).map(|m| edit::one_line(m.bytes()));
-        let lines = lines.inspect(|line| traffic::message(traffic::Kind::Stdout, line));
+        let lines = lines.inspect(|line| traffic::message(kind, line));
         if let Err(error) = write_lines(&mut output, &mut buffer, lines).await {
             return debug!(%error, "writing ended");
         }
@@ -138,9 +146,9 @@ async fn write(
 }
 
 /// An output that notes what was taken of it.
-struct Counted<O> {
-    output: O,
-    written: Written,
+pub(super) struct Counted<O> {
+    pub(super) output: O,
+    pub(super) written: Written,
 }
 
 impl<O: AsyncWrite + Unpin> Counted<O> {
@@ -203,6 +211,7 @@ mod tests {
                 }
                 Incoming::Failed { .. }
                 | Incoming::SessionLost
+                | Incoming::Ended(_)
                 | Incoming::Reached
                 | Incoming::LoginPending(_) => {
                     unreachable!("nothing was sent")

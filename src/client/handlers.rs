@@ -1,0 +1,119 @@
+//! What the server asks of the client: answered by a handler of the program's, one task each.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+
+use super::Shared;
+use crate::limits;
+use crate::message::{Id, Message, reply};
+
+/// A request of the server's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// What is asked: `sampling/createMessage`, `elicitation/create`, `roots/list`…
+    pub method: String,
+    /// With these parameters; `null` for none.
+    pub params: Value,
+}
+
+/// Why a request of the server's gets no result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// The JSON-RPC code.
+    pub code: i32,
+    /// For a person.
+    pub message: String,
+}
+
+impl Refusal {
+    /// The refusal of what is not known.
+    #[must_use]
+    pub fn unknown(method: &str) -> Self {
+        Self { code: -32601, message: format!("Method not found: {method}") }
+    }
+}
+
+/// The answer to a request of the server's, when it is there.
+pub type Answering = Pin<Box<dyn Future<Output = Result<Value, Refusal>> + Send>>;
+
+/// Answers what a server asks. A function of [`Asked`] that gives a future is one.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers `asked`. The future is dropped when the server takes its request back.
+    fn answer(&self, asked: Asked) -> Answering;
+}
+
+impl<F, A> Handler for F
+where
+    F: Fn(Asked) -> A + Send + Sync + 'static,
+    A: Future<Output = Result<Value, Refusal>> + Send + 'static,
+{
+    fn answer(&self, asked: Asked) -> Answering {
+        Box::pin(self(asked))
+    }
+}
+
+/// The requests of one server that are being answered.
+pub(super) struct Answers {
+    handler: Option<Arc<dyn Handler>>,
+    running: HashMap<Id, AbortHandle>,
+}
+
+impl Answers {
+    pub(super) fn new(handler: Option<Arc<dyn Handler>>) -> Self {
+        Self { handler, running: HashMap::new() }
+    }
+
+    /// Sees to it that the server gets an answer.
+    pub(super) fn begin(&mut self, id: &Id, asked: Asked, shared: &Weak<Shared>) {
+        self.running.retain(|_, task| !task.is_finished());
+        let at_once = match (asked.method.as_str(), &self.handler) {
+            ("ping", _) => Some(reply::result(id, &json!({}))),
+            (_, Some(_)) if self.running.len() >= limits::SERVER_REQUESTS => {
+                Some(reply::refusal(id, -32000, "Too many requests at once"))
+            }
+            (_, Some(_)) => None,
+            (method, None) => Some(reply::method_not_found(id, method)),
+        };
+        if let Some(answer) = at_once {
+            return send(shared, answer);
+        }
+        let Some(handler) = &self.handler else { return };
+        let answering = handler.answer(asked);
+        let (answered, shared) = (id.clone(), Weak::clone(shared));
+        let task = tokio::spawn(async move {
+            let answer = match answering.await {
+                Ok(result) => reply::result(&answered, &result),
+                Err(Refusal { code, message }) => reply::refusal(&answered, code, &message),
+            };
+            let outbox = shared.upgrade().and_then(|shared| shared.lock(&shared.outbox).clone());
+            if let Some(outbox) = outbox {
+                let _ = outbox.send(answer).await;
+            }
+        });
+        self.running.insert(id.canonical(), task.abort_handle());
+    }
+
+    /// The server no longer wants to know.
+    pub(super) fn cancel(&mut self, id: &Id) {
+        if let Some(task) = self.running.remove(&id.canonical()) {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        self.running.values().for_each(AbortHandle::abort);
+    }
+}
+
+fn send(shared: &Weak<Shared>, answer: Message) {
+    if let Some(shared) = shared.upgrade() {
+        shared.send_soon(answer);
+    }
+}

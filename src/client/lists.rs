@@ -1,0 +1,126 @@
+//! The requests that every client makes, by their names; lists are read to their last page.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::items::{Item, Prompt, Resource, Template, Tool};
+use super::{Client, Failure, Request};
+use crate::error::{Error, Kind};
+use crate::limits;
+
+impl Client {
+    /// All tools.
+    ///
+    /// # Errors
+    ///
+    /// When the server does not list them.
+    pub async fn tools(&self) -> Result<Vec<Tool>, Failure> {
+        self.list().await
+    }
+
+    /// All resources.
+    ///
+    /// # Errors
+    ///
+    /// When the server does not list them.
+    pub async fn resources(&self) -> Result<Vec<Resource>, Failure> {
+        self.list().await
+    }
+
+    /// All patterns of resources.
+    ///
+    /// # Errors
+    ///
+    /// When the server does not list them.
+    pub async fn templates(&self) -> Result<Vec<Template>, Failure> {
+        self.list().await
+    }
+
+    /// All prompts.
+    ///
+    /// # Errors
+    ///
+    /// When the server does not list them.
+    pub async fn prompts(&self) -> Result<Vec<Prompt>, Failure> {
+        self.list().await
+    }
+
+    /// All items of one sort, page by page. An entry that is no object is passed over.
+    ///
+    /// # Errors
+    ///
+    /// When the server does not list them, or its list has no end.
+    pub async fn list<T: Item>(&self) -> Result<Vec<T>, Failure> {
+        let mut items = Vec::new();
+        let mut seen = HashSet::new();
+        let mut params = Value::Null;
+        loop {
+            let mut page = self.request(T::METHOD, params).await?;
+            if let Some(entries) = page.get_mut(T::MEMBER).and_then(Value::as_array_mut) {
+                let objects = entries.drain(..).filter_map(|entry| match entry {
+                    Value::Object(members) => Some(T::from(members)),
+                    _ => None,
+                });
+                items.extend(objects);
+            }
+            let Some(cursor) = page.get("nextCursor").and_then(Value::as_str) else {
+                return Ok(items);
+            };
+            let is_new = seen.insert(cursor.to_owned());
+            if !is_new || seen.len() > limits::PAGES || items.len() > limits::ITEMS {
+                return Err(self.endless(T::METHOD));
+            }
+            params = json!({ "cursor": cursor });
+        }
+    }
+
+    fn endless(&self, method: &str) -> Failure {
+        let message = format!("The list of {method} has no end");
+        Failure::of(self.transport(), Error::new(Kind::BadResponse, message))
+    }
+
+    /// Calls a tool.
+    pub fn call(&self, tool: &str, arguments: Value) -> Request<'_> {
+        let arguments = if arguments.is_null() { json!({}) } else { arguments };
+        self.request("tools/call", json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// Reads a resource.
+    pub fn read(&self, uri: &str) -> Request<'_> {
+        self.request("resources/read", json!({ "uri": uri }))
+    }
+
+    /// Gets a prompt, filled in with these arguments.
+    pub fn get(&self, prompt: &str, arguments: Value) -> Request<'_> {
+        let arguments = if arguments.is_null() { json!({}) } else { arguments };
+        self.request("prompts/get", json!({ "name": prompt, "arguments": arguments }))
+    }
+
+    /// Asks how an argument could go on; `reference` is `{"type": "ref/prompt", "name": …}` or
+    /// `{"type": "ref/resource", "uri": …}`.
+    pub fn complete(&self, reference: Value, argument: &str, value: &str) -> Request<'_> {
+        let argument = json!({ "name": argument, "value": value });
+        self.request("completion/complete", json!({ "ref": reference, "argument": argument }))
+    }
+
+    /// Wants to hear of changes of a resource, among the notifications.
+    pub fn subscribe(&self, uri: &str) -> Request<'_> {
+        self.request("resources/subscribe", json!({ "uri": uri }))
+    }
+
+    /// No longer wants to.
+    pub fn unsubscribe(&self, uri: &str) -> Request<'_> {
+        self.request("resources/unsubscribe", json!({ "uri": uri }))
+    }
+
+    /// Which log messages the server should send: `debug`, `info`, `warning`, `error`…
+    pub fn log_level(&self, level: &str) -> Request<'_> {
+        self.request("logging/setLevel", json!({ "level": level }))
+    }
+
+    /// Whether the server answers at all.
+    pub fn ping(&self) -> Request<'_> {
+        self.request("ping", Value::Null)
+    }
+}

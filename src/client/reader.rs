@@ -1,0 +1,109 @@
+//! Reads what the server says, and gives each message to whoever it is for.
+
+use std::sync::{Arc, Weak};
+
+use serde::Deserialize;
+use serde_json::Value;
+use tracing::debug;
+
+use super::failure::Failure;
+use super::handlers::{Answers, Asked, Handler};
+use super::request::Progress;
+use super::{Shared, closed};
+use crate::error::Error;
+use crate::message::{Head, Id, Message, peek};
+use crate::transport::{Incoming, channel};
+
+/// The task that owns a link's inbox. It does not keep the connection open: the handles do.
+pub(super) struct Reader {
+    shared: Weak<Shared>,
+    answers: Answers,
+}
+
+impl Reader {
+    pub(super) fn new(shared: &Arc<Shared>, handler: Option<Arc<dyn Handler>>) -> Self {
+        Self { shared: Arc::downgrade(shared), answers: Answers::new(handler) }
+    }
+
+    pub(super) async fn run(mut self, mut inbox: channel::Receiver<Incoming>) {
+        let mut why = closed();
+        while let Some(incoming) = inbox.recv().await {
+            match incoming {
+                Incoming::Message(message) => self.hear(&message),
+                Incoming::Failed { message, error } => self.failed(&message, &error),
+                Incoming::Ended(error) => why = error,
+                Incoming::Refused { error, .. } => debug!("the server sent no message: {error}"),
+                Incoming::SessionLost | Incoming::Reached | Incoming::LoginPending(_) => {}
+            }
+        }
+        if let Some(shared) = self.shared.upgrade() {
+            shared.end(&why);
+        }
+    }
+
+    fn hear(&mut self, message: &Message) {
+        match message.head() {
+            Head::Request { id, method } => {
+                let asked = Asked { method: method.to_string(), params: params(message) };
+                self.answers.begin(id, asked, &self.shared);
+            }
+            Head::Notification { method } => self.notified(method, message),
+            Head::Response { id: Some(id), .. } => self.answered(id, message),
+            Head::Response { id: None, .. } => debug!("an answer to nobody was dropped"),
+        }
+    }
+
+    /// S1-11: answers that nobody waits for are passed over.
+    fn answered(&self, id: &Id, message: &Message) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let waiting = shared.lock(&shared.waiting).close(id);
+        match waiting {
+            Some((_, waiting)) => drop(waiting.answer.send(Ok(message.clone()))),
+            None => debug!(%id, "an answer that nobody waits for was dropped"),
+        }
+    }
+
+    /// A link without a bridge in front of it says itself that a message did not arrive.
+    fn failed(&self, message: &Message, error: &Error) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let waiting = message.id().and_then(|id| shared.lock(&shared.waiting).close_exactly(id));
+        if let Some(waiting) = waiting {
+            let failure = Failure::of(shared.transport, error.clone());
+            let _ = waiting.answer.send(Err(failure));
+        }
+    }
+
+    fn notified(&mut self, method: &str, message: &Message) {
+        if method == "notifications/cancelled"
+            && let Some(id) = peek::cancelled_request(message)
+        {
+            self.answers.cancel(&id);
+        }
+        let Some(shared) = self.shared.upgrade() else { return };
+        if method == "notifications/progress" {
+            progressed(&shared, message);
+        }
+        if shared.listeners.are_there() {
+            shared.listeners.tell(method, &params(message));
+        }
+    }
+}
+
+/// Progress goes to the request that has asked for it.
+fn progressed(shared: &Shared, message: &Message) {
+    let Some(id) = peek::progress_token(message).as_deref().and_then(Id::from_json) else { return };
+    let Ok(progress) = serde_json::from_value::<Progress>(params(message)) else { return };
+    let mut waiting = shared.lock(&shared.waiting);
+    if let Some(sender) = waiting.get_mut(&id).and_then(|waiting| waiting.progress.as_ref()) {
+        let _ = sender.try_send(progress);
+    }
+}
+
+fn params(message: &Message) -> Value {
+    #[derive(Deserialize)]
+    struct Told {
+        #[serde(default)]
+        params: Value,
+    }
+    serde_json::from_slice::<Told>(message.bytes()).map_or(Value::Null, |told| told.params)
+}

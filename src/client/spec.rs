@@ -1,0 +1,98 @@
+//! Which server is meant, and how it is reached.
+
+use tokio::sync::oneshot;
+use url::Url;
+
+use super::failure::Transport;
+use crate::bridge::{self, Eras, Policy};
+use crate::error::Error;
+use crate::transport::{Link, child, http, memory};
+
+/// A server to connect to.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// Where it is.
+    pub server: Server,
+    /// How patient the connection is with a server that is away.
+    pub policy: Policy,
+    /// Which eras of the protocol are tried.
+    pub eras: Eras,
+}
+
+/// Where a server is.
+#[derive(Clone, Debug)]
+pub enum Server {
+    /// A program that is started, and spoken to over its stdin and stdout.
+    Child(child::Settings),
+    /// A URL, over Streamable HTTP or HTTP+SSE; which of them is found out unless it is said.
+    Http(Box<http::Settings>),
+}
+
+impl Spec {
+    /// The server at `url`, with the defaults.
+    #[must_use]
+    pub fn url(url: Url) -> Self {
+        Self::http(http::Settings::new(url))
+    }
+
+    /// A server over HTTP.
+    #[must_use]
+    pub fn http(settings: http::Settings) -> Self {
+        Self::new(Server::Http(Box::new(settings)))
+    }
+
+    /// A server that is a child process.
+    #[must_use]
+    pub fn child(settings: child::Settings) -> Self {
+        Self::new(Server::Child(settings))
+    }
+
+    fn new(server: Server) -> Self {
+        Self { server, policy: Policy::default(), eras: Eras::default() }
+    }
+
+    /// What lies between.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        match &self.server {
+            Server::Child(_) => Transport::Child,
+            Server::Http(settings) if settings.transport == http::Transport::Sse => Transport::Sse,
+            Server::Http(_) => Transport::Http,
+        }
+    }
+
+    /// Whether the link itself ends requests that take too long.
+    pub(super) fn has_clock(&self) -> bool {
+        matches!(self.server, Server::Http(_))
+    }
+
+    /// A link to the server itself, for a bridge.
+    ///
+    /// # Errors
+    ///
+    /// When the program cannot be started, or the URL is none that HTTP can carry.
+    pub fn link(self) -> Result<Link, Error> {
+        match self.server {
+            Server::Child(settings) => child::open(settings),
+            Server::Http(settings) => http::open(*settings),
+        }
+    }
+
+    /// The near end of a bridge to the server, and what ends the bridge at once.
+    pub(super) fn open(self) -> Result<(Link, oneshot::Sender<()>), Error> {
+        let (policy, eras) = (self.policy, self.eras.clone());
+        let server = self.link()?;
+        let (near, far) = memory::pair();
+        let (stop, stopped) = oneshot::channel();
+        let shutdown = async {
+            // Who just drops it lets the bridge finish in order.
+            if stopped.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let done = tokio::spawn(async move {
+            bridge::run(far, server, policy, eras, shutdown).await;
+        });
+        Ok((Link { done, ..near }, stop))
+    }
+}

@@ -1,0 +1,41 @@
+//! The numbers for servers that are child processes, and for those who use servers as a client.
+
+use std::time::Duration;
+
+/// How long a child process has to leave after its stdin has ended.
+pub const CHILD_LEAVES: Duration = Duration::from_secs(1);
+
+/// How long after SIGTERM; then comes SIGKILL.
+pub const CHILD_TERMINATES: Duration = Duration::from_secs(1);
+
+/// What a process that has ended said last is waited for this long: children of its own may hold
+/// its streams open.
+pub const CHILD_LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether that is over.
+pub const CHILD_LOOK: Duration = Duration::from_millis(5);
+
+/// The longest line of a stderr that goes to the log; more is a dump, not a message.
+pub const CHILD_STDERR_LINE: usize = 16 * 1024;
+
+/// How many last lines of a stderr are kept for the error.
+pub const CHILD_STDERR_LINES: usize = 20;
+
+/// Notifications that wait for a reader in a program that uses the library; who is slower than that
+/// is told how many were missed.
+pub const NOTIFICATIONS: usize = 1024;
+
+/// Progress of one request that waits to be looked at; older progress is worth nothing.
+pub const PROGRESS: usize = 64;
+
+/// Pages of one list: a server that always has one more would never end.
+pub const PAGES: usize = 1000;
+
+/// Items of one list, for the same reason.
+pub const ITEMS: usize = 100_000;
+
+/// Requests of the server's that are worked on at once; more are refused.
+pub const SERVER_REQUESTS: usize = 64;
+
+/// How long a client's goodbye may take: what a child process has to leave, and a little more.
+pub const CLIENT_CLOSES: Duration = Duration::from_secs(4);

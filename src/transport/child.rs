@@ -1,0 +1,216 @@
+//! A link to a server that is a child process, with one message a line on its stdin and stdout.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::{Ends, Incoming, Link, channel, spawn, stdio};
+use crate::error::{self, Error};
+use crate::limits;
+use crate::os::Group;
+use crate::secret::{Scrubber, Secret};
+use crate::traffic::Kind;
+
+mod stderr;
+
+use stderr::LastWords;
+
+/// Which program is started, and how.
+#[derive(Clone)]
+pub struct Settings {
+    /// The program: a path, or a name that is looked for in `PATH`.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Variables on top of those that this process has.
+    pub env: Vec<(OsString, Secret)>,
+    /// Where it runs; `None` for where this process does.
+    pub cwd: Option<PathBuf>,
+    /// The largest single message, in bytes.
+    pub max_message: usize,
+    /// Knows the secrets that must not show up in what the program writes to its stderr.
+    pub scrubber: Scrubber,
+}
+
+/// Arguments may be secrets.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    /// The defaults for `program`.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: None,
+            max_message: limits::MESSAGE_SIZE,
+            scrubber: Scrubber::default(),
+        }
+    }
+
+    /// The same with these arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.args = args.into_iter().map(Into::into).collect();
+        self
+    }
+
+    fn shown(&self) -> String {
+        self.program.to_string_lossy().into_owned()
+    }
+}
+
+/// Starts the program. Nothing is sent before the first message.
+///
+/// When it ends by itself, the link says why ([`Incoming::Ended`]) and ends. When the link is
+/// closed, the program is asked to leave: its stdin ends; a second later its process group gets
+/// SIGTERM, and after another one SIGKILL. What it has started in that group goes with it.
+///
+/// # Errors
+///
+/// When the program cannot be started.
+pub fn open(settings: Settings) -> Result<Link, Error> {
+    let program = settings.shown();
+    let mut process = command(&settings).spawn().map_err(|why| cannot_start(&settings, &why))?;
+    let group = Group::led_by(process.id());
+    let streams = (process.stdin.take(), process.stdout.take(), process.stderr.take());
+    let (Some(stdin), Some(stdout), Some(stderr)) = streams else {
+        return Err(
+            Error::new(error::Kind::Spawn, format!("'{program}' has no streams")).not_delivered()
+        );
+    };
+    debug!(program, pid = process.id(), "started");
+    Ok(spawn(|ends| {
+        let life = Life { process, group, program, last_words: LastWords::default() };
+        life.run(ends, Streams { stdin, stdout, stderr }, settings)
+    }))
+}
+
+fn command(settings: &Settings) -> Command {
+    let mut command = Command::new(&settings.program);
+    command
+        .args(&settings.args)
+        .envs(settings.env.iter().map(|(name, value)| (name, value.reveal())))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    if let Some(cwd) = &settings.cwd {
+        command.current_dir(cwd);
+    }
+    // A group of its own: a Ctrl-C in a terminal is for us, and we say goodbye in order.
+    #[cfg(unix)]
+    command.process_group(0);
+    command
+}
+
+fn cannot_start(settings: &Settings, why: &std::io::Error) -> Error {
+    let program = settings.shown();
+    let hint = match (why.kind(), &settings.cwd) {
+        (std::io::ErrorKind::NotFound, Some(cwd)) if !cwd.is_dir() => {
+            format!("There is no folder {}", cwd.display())
+        }
+        (std::io::ErrorKind::NotFound, _) => {
+            "Is it installed, and in PATH? Programs that a desktop starts often have a shorter \
+             PATH than a terminal: an absolute path always works"
+                .to_owned()
+        }
+        (std::io::ErrorKind::PermissionDenied, _) => "Is the file executable?".to_owned(),
+        _ => "Try the command in a terminal".to_owned(),
+    };
+    Error::new(error::Kind::Spawn, format!("'{program}' cannot be started: {why}"))
+        .hint(hint)
+        .not_delivered()
+}
+
+struct Streams {
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+}
+
+/// The process, from its start to its end.
+struct Life {
+    process: Child,
+    group: Group,
+    program: String,
+    last_words: LastWords,
+}
+
+impl Life {
+    async fn run(mut self, ends: Ends, streams: Streams, settings: Settings) {
+        let Ends { outgoing, incoming, written, .. } = ends;
+        let Settings { max_message, scrubber, .. } = settings;
+        let from = stdio::read(streams.stdout, incoming.clone(), max_message, Kind::FromChild);
+        let to = stdio::Counted { output: streams.stdin, written };
+        let mut reading = tokio::spawn(from);
+        let mut writing = tokio::spawn(stdio::write(to, outgoing, Kind::ToChild));
+        let complaints = self.last_words.clone();
+        let hearing =
+            tokio::spawn(stderr::read(streams.stderr, complaints, self.program.clone(), scrubber));
+        let ended = tokio::select! {
+            status = self.process.wait() => Some(status.ok()),
+            // It no longer speaks: what is asked of it gets no answer.
+            _ = &mut reading => Some(self.status_soon().await),
+            _ = &mut writing => None,
+        };
+        // Who has nothing more to say to it needs no reason.
+        if let Some(status) = ended {
+            // Some of its own children may keep the pipe open for ever.
+            if !reading.is_finished() {
+                let _ = timeout(limits::CHILD_LAST_WORDS, &mut reading).await;
+            }
+            let _ = timeout(limits::CHILD_LAST_WORDS, async {
+                self.last_words.until_quiet(&hearing).await;
+                self.tell_why(status, &incoming).await;
+            })
+            .await;
+        }
+        self.say_goodbye(writing).await;
+        reading.abort();
+        hearing.abort();
+    }
+
+    /// How it has ended, if it has.
+    async fn status_soon(&mut self) -> Option<ExitStatus> {
+        timeout(limits::CHILD_LAST_WORDS, self.process.wait()).await.ok()?.ok()
+    }
+
+    async fn tell_why(&self, status: Option<ExitStatus>, incoming: &channel::Sender<Incoming>) {
+        let program = &self.program;
+        let message = match status {
+            Some(status) => format!("Transport closed: '{program}' has ended: {status}"),
+            None => format!("Transport closed: '{program}' has closed its stdout"),
+        };
+        let mut error = Error::new(error::Kind::Closed, message);
+        error.reason = self.last_words.text().map(Into::into);
+        error = error.hint("What it wrote last is in `reason`; try the command in a terminal");
+        let _ = incoming.send(Incoming::Ended(error)).await;
+    }
+
+    /// The end of its stdin is the request to leave; then signals say it.
+    async fn say_goodbye(mut self, writing: tokio::task::JoinHandle<()>) {
+        writing.abort();
+        if timeout(limits::CHILD_LEAVES, self.process.wait()).await.is_err() {
+            debug!(program = self.program, "still there: SIGTERM");
+            self.group.terminate();
+            if timeout(limits::CHILD_TERMINATES, self.process.wait()).await.is_err() {
+                debug!(program = self.program, "still there: SIGKILL");
+                self.group.kill();
+                let _ = self.process.start_kill();
+                let _ = timeout(limits::CHILD_LAST_WORDS, self.process.wait()).await;
+            }
+        }
+        // Also after a clean end: what it has left behind would live on without anybody.
+        self.group.kill();
+    }
+}

@@ -1,0 +1,77 @@
+//! What a child process writes to its stderr: each line goes to the log, and the last ones are kept
+//! for the error when it ends.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::task::JoinHandle;
+use tracing::info;
+
+use crate::limits;
+use crate::message::edit;
+use crate::secret::Scrubber;
+use crate::wire::lines::{Line, Lines};
+
+/// The last lines of a stderr.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LastWords(Arc<Mutex<VecDeque<String>>>);
+
+impl LastWords {
+    fn add(&self, line: String) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == limits::CHILD_STDERR_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    /// All of them, as far as they fit into an error.
+    pub(super) fn text(&self) -> Option<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = VecDeque::new();
+        let mut size = 0;
+        for line in lines.iter().rev() {
+            size += line.len() + 1;
+            if size > limits::ERROR_TEXT && !kept.is_empty() {
+                break;
+            }
+            kept.push_front(line.as_str());
+        }
+        (!kept.is_empty()).then(|| kept.make_contiguous().join("\n"))
+    }
+
+    /// Waits until all was read: the process has ended, so there is an end, unless another one
+    /// holds the pipe; whoever calls has a limit.
+    pub(super) async fn until_quiet(&self, reading: &JoinHandle<()>) {
+        while !reading.is_finished() {
+            tokio::time::sleep(limits::CHILD_LOOK).await;
+        }
+    }
+}
+
+/// Reads until the end. Never stops before, or the child would wait for us.
+pub(super) async fn read(
+    mut input: impl AsyncRead + Unpin,
+    last_words: LastWords,
+    program: String,
+    scrubber: Scrubber,
+) {
+    let mut lines = Lines::new(limits::CHILD_STDERR_LINE);
+    loop {
+        let read = input.read_buf(lines.buffer()).await;
+        let ended = matches!(read, Ok(0) | Err(_));
+        while let Some(line) = lines.next_line().or_else(|| ended.then(|| lines.finish()).flatten())
+        {
+            // The rest of a line that is too long is nobody's business.
+            if let Line::Whole(bytes) = line {
+                let text = scrubber.clean(String::from_utf8_lossy(&bytes).trim_end());
+                info!(target: "mcp_span::child", program, "{}", text.escape_debug());
+                last_words.add(edit::excerpt(&text, limits::ERROR_TEXT));
+            }
+        }
+        if ended {
+            return;
+        }
+    }
+}
