@@ -1,1 +1,335 @@
-//! Tests of the client over links in memory.
+//! Tests of the client over a link in memory, with the test as the server.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::*;
+use crate::error::Delivery;
+use crate::transport::{Incoming, memory};
+
+/// The far end of a client's link.
+struct Far(Link);
+
+impl Far {
+    /// What the client says next.
+    async fn hear(&mut self) -> Value {
+        let heard = timeout(Duration::from_secs(10), self.0.inbox.recv()).await;
+        match heard.expect("the client says something") {
+            Some(Incoming::Message(message)) => serde_json::from_slice(message.bytes()).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn say(&self, json: Value) {
+        let message = Message::parse(Bytes::from(json.to_string())).unwrap();
+        self.0.outbox.send(message).await.unwrap();
+    }
+
+    /// Answers the next request with `result`, and gives it back.
+    async fn answer(&mut self, result: Value) -> Value {
+        let asked = self.hear().await;
+        self.say(json!({"jsonrpc": "2.0", "id": asked["id"], "result": result})).await;
+        asked
+    }
+}
+
+/// A client that has shaken hands, and its server.
+async fn opened(options: Options) -> (Client, Far) {
+    let (near, far) = memory::pair();
+    let mut far = Far(far);
+    let opening = tokio::spawn(Client::over(near, options));
+    let initialize = far
+        .answer(json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "x": 1}))
+        .await;
+    assert_eq!((&initialize["method"], &initialize["id"]), (&json!("initialize"), &json!(1)));
+    // S1-02, S1-16: the notification comes second, and has no id.
+    let second = far.hear().await;
+    assert_eq!(second, json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    (opening.await.unwrap().unwrap(), far)
+}
+
+#[tokio::test]
+async fn s1_02_hands_are_shaken_first_and_what_the_server_said_is_kept() {
+    let (client, _far) = opened(Options::default()).await;
+    assert_eq!(client.revision(), "2025-06-18");
+    assert!(client.offers("tools") && !client.offers("prompts"));
+    assert_eq!(client.server()["x"], 1, "unknown members stay");
+    assert!(client.is_connected());
+}
+
+#[tokio::test]
+async fn a_refused_handshake_is_an_error_and_closes_the_link() {
+    let (near, far) = memory::pair();
+    let mut far = Far(far);
+    let opening = tokio::spawn(Client::over(near, Options::default()));
+    let asked = far.hear().await;
+    let error = json!({"code": -32602, "message": "no", "data": {"kind": "theirs"}});
+    far.say(json!({"jsonrpc": "2.0", "id": asked["id"], "error": error})).await;
+    let failure = opening.await.unwrap().unwrap_err();
+    // S1-37
+    assert_eq!(failure.to_string(), "MCP error -32602: no");
+    assert_eq!((failure.class, failure.stage), (Class::Rpc, Stage::Protocol));
+    assert!(!failure.is_retryable);
+    assert_eq!(far.0.inbox.recv().await, None);
+}
+
+#[tokio::test]
+async fn s1_07_s1_09_s1_11_answers_find_their_requests_in_any_order() {
+    let (client, mut far) = opened(Options::default()).await;
+    let ask = |method: &'static str| {
+        let client = client.clone();
+        tokio::spawn(async move { client.request(method, Value::Null).await })
+    };
+    let (one, other) = (ask("a"), ask("b"));
+    let (first, second) = (far.hear().await, far.hear().await);
+    assert_ne!(first["id"], second["id"]);
+    far.say(json!({"jsonrpc": "2.0", "id": 999, "result": "nobody's"})).await;
+    for asked in [&second, &first] {
+        far.say(json!({"jsonrpc": "2.0", "id": asked["id"], "result": asked["method"]})).await;
+    }
+    assert_eq!(one.await.unwrap(), Ok(json!("a")));
+    assert_eq!(other.await.unwrap(), Ok(json!("b")));
+}
+
+#[tokio::test]
+async fn large_numbers_pass_as_they_are_written_both_ways() {
+    let (client, mut far) = opened(Options::default()).await;
+    let params: Box<RawValue> =
+        serde_json::from_str(r#"{"n":123456789012345678901234567890,"a":1.0}"#).unwrap();
+    let asking = tokio::spawn({
+        let client = client.clone();
+        async move { client.request_raw("x", &params).on_progress(|_| {}).raw().await }
+    });
+    let Some(Incoming::Message(message)) = far.0.inbox.recv().await else { panic!() };
+    let text = std::str::from_utf8(message.bytes()).unwrap();
+    assert!(text.contains(r#""n":123456789012345678901234567890,"a":1.0"#), "{text}");
+    assert!(text.contains(r#""progressToken":2"#), "{text}");
+    let answer = r#"{"jsonrpc":"2.0","id":2,"result":{"n":123456789012345678901234567890}}"#;
+    far.0.outbox.send(Message::parse(Bytes::from(answer)).unwrap()).await.unwrap();
+    let result = asking.await.unwrap().unwrap();
+    assert_eq!(result.get(), r#"{"n":123456789012345678901234567890}"#);
+}
+
+#[tokio::test]
+async fn s1_23_s1_24_silence_ends_a_request_and_the_server_is_told() {
+    assert_eq!(Options::default().timeouts.quick, Some(Duration::from_millis(30_000)));
+    let (client, mut far) = opened(Options::default()).await;
+    let asking = client.request("tools/list", Value::Null).timeout(Duration::from_millis(50));
+    let failure = asking.await.unwrap_err();
+    assert_eq!(failure.message, "Request timeout after 50ms");
+    assert_eq!((failure.kind(), failure.stage), (Some(Kind::Timeout), Stage::Receive));
+    assert_eq!((failure.delivery, failure.is_retryable), (Delivery::Unknown, false));
+    let asked = far.hear().await;
+    let told = far.hear().await;
+    assert_eq!(told["method"], "notifications/cancelled");
+    assert_eq!(told["params"]["requestId"], asked["id"]);
+    assert!(client.shared.lock(&client.shared.waiting).is_empty(), "nothing is left of it");
+}
+
+#[tokio::test]
+async fn a_dropped_request_is_cancelled_at_the_server() {
+    let (client, mut far) = opened(Options::default()).await;
+    let asking = tokio::spawn({
+        let client = client.clone();
+        async move { client.call("slow", Value::Null).await }
+    });
+    let asked = far.hear().await;
+    asking.abort();
+    let told = far.hear().await;
+    assert_eq!(told["method"], "notifications/cancelled");
+    assert_eq!(told["params"]["requestId"], asked["id"]);
+    // The answer comes all the same, and harms nobody.
+    far.say(json!({"jsonrpc": "2.0", "id": asked["id"], "result": {}})).await;
+    let pinging = tokio::spawn(async move { client.ping().await });
+    far.answer(json!({})).await;
+    assert_eq!(pinging.await.unwrap(), Ok(json!({})));
+}
+
+#[tokio::test]
+async fn progress_is_told_and_counts_as_a_sign_of_life() {
+    let (client, mut far) = opened(Options::default()).await;
+    let asking = tokio::spawn(async move {
+        let mut seen = Vec::new();
+        let result = client
+            .call("slow", json!({"a": 1}))
+            .timeout(Duration::from_millis(2000))
+            .on_progress(|progress| seen.push((progress.progress, progress.message)))
+            .await;
+        (result, seen)
+    });
+    let asked = far.hear().await;
+    assert_eq!(asked["params"]["_meta"]["progressToken"], asked["id"]);
+    assert_eq!(asked["params"]["arguments"], json!({"a": 1}));
+    for step in 1..=3 {
+        tokio::time::sleep(Duration::from_millis(800)).await;
+        let params = json!({"progressToken": asked["id"], "progress": step, "message": "on it"});
+        far.say(json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
+            .await;
+    }
+    far.say(json!({"jsonrpc": "2.0", "id": asked["id"], "result": "done"})).await;
+    let (result, seen) = asking.await.unwrap();
+    assert_eq!(result, Ok(json!("done")));
+    let expected = [1.0, 2.0, 3.0].map(|step| (step, Some("on it".to_owned())));
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn s1_14_s1_18_notifications_are_a_stream() {
+    let (client, far) = opened(Options::default()).await;
+    let mut notifications = client.notifications();
+    for level in ["info", "error"] {
+        let params = json!({"level": level});
+        far.say(json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params}))
+            .await;
+    }
+    for level in ["info", "error"] {
+        let heard = notifications.next().await.unwrap();
+        assert_eq!(
+            (heard.method.as_str(), &heard.params["level"]),
+            ("notifications/message", &json!(level))
+        );
+        assert_eq!(heard.missed, 0);
+    }
+    client.close().await;
+    assert_eq!(notifications.next().await, None);
+}
+
+#[tokio::test]
+async fn what_the_server_asks_is_answered_ping_by_itself() {
+    let handler = |asked: Asked| async move {
+        match asked.method.as_str() {
+            "roots/list" => Ok(json!({"roots": [asked.params]})),
+            "never" => std::future::pending().await,
+            method => Err(Refusal::unknown(method)),
+        }
+    };
+    let options = Options { handler: Some(Arc::new(handler)), ..Options::default() };
+    let (_client, mut far) = opened(options).await;
+    let ask = |id: &str, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"p": 1}});
+    far.say(ask("p", "ping")).await;
+    assert_eq!(far.hear().await, json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
+    far.say(ask("r", "roots/list")).await;
+    assert_eq!(far.hear().await["result"], json!({"roots": [{"p": 1}]}));
+    far.say(ask("u", "unheard/of")).await;
+    assert_eq!(far.hear().await["error"]["code"], -32601);
+    // One that the server takes back is dropped, and gets no answer.
+    far.say(ask("n", "never")).await;
+    let params = json!({"requestId": "n"});
+    far.say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})).await;
+    far.say(ask("q", "ping")).await;
+    assert_eq!(far.hear().await["id"], "q");
+}
+
+#[tokio::test]
+async fn without_a_handler_what_the_server_asks_is_refused() {
+    let (_client, mut far) = opened(Options::default()).await;
+    far.say(json!({"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage"})).await;
+    let answer = far.hear().await;
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32601)));
+}
+
+#[tokio::test]
+async fn lists_are_read_to_their_last_page_and_unknown_members_stay() {
+    let (client, mut far) = opened(Options::default()).await;
+    let listing = tokio::spawn({
+        let client = client.clone();
+        async move { client.tools().await }
+    });
+    let page = json!({"tools": [{"name": "a", "odd": {"n": 1}}, 7], "nextCursor": "2"});
+    let asked = far.answer(page).await;
+    assert!(asked.get("params").is_none(), "{asked}");
+    let asked =
+        far.answer(json!({"tools": [{"name": "b", "title": "B", "inputSchema": {}}]})).await;
+    assert_eq!(asked["params"], json!({"cursor": "2"}));
+    let tools = listing.await.unwrap().unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| (tool.name(), tool.title())).collect();
+    assert_eq!(names, [("a", "a"), ("b", "B")]);
+    assert_eq!(tools[0].0["odd"], json!({"n": 1}));
+    assert_eq!((tools[0].schema(), tools[1].schema()), (&Value::Null, &json!({})));
+}
+
+#[tokio::test]
+async fn a_list_that_goes_round_in_circles_has_an_end() {
+    let (client, mut far) = opened(Options::default()).await;
+    let listing = tokio::spawn(async move { client.prompts().await });
+    for _ in 0..2 {
+        far.answer(json!({"prompts": [{"name": "a"}], "nextCursor": "same"})).await;
+    }
+    let failure = listing.await.unwrap().unwrap_err();
+    assert_eq!((failure.kind(), failure.stage), (Some(Kind::BadResponse), Stage::Decode));
+}
+
+#[tokio::test]
+async fn s1_21_closing_fails_what_is_in_flight() {
+    let (client, mut far) = opened(Options::default()).await;
+    let asking = tokio::spawn({
+        let client = client.clone();
+        async move { client.request("x", Value::Null).await }
+    });
+    far.hear().await;
+    client.close().await;
+    let failure = asking.await.unwrap().unwrap_err();
+    assert_eq!(failure.message, "Transport closed");
+    assert_eq!(failure.kind(), Some(Kind::Closed));
+    assert!(!client.is_connected());
+    let late = client.request("y", Value::Null).await.unwrap_err();
+    assert_eq!(
+        (late.message.as_str(), late.delivery),
+        ("Transport closed", Delivery::NotDelivered)
+    );
+    assert_eq!(late.stage, Stage::Send);
+    assert!(client.notify("z", Value::Null).await.is_err());
+    assert_eq!(client.ended().await.message, "Transport closed");
+}
+
+#[tokio::test]
+async fn s1_22_s1_28_a_link_that_ends_by_itself_fails_what_is_in_flight() {
+    let (client, mut far) = opened(Options::default()).await;
+    let asking = tokio::spawn({
+        let client = client.clone();
+        async move { client.request("x", Value::Null).await }
+    });
+    far.hear().await;
+    drop(far);
+    assert_eq!(asking.await.unwrap().unwrap_err().message, "Transport closed");
+    assert_eq!(client.ended().await.kind(), Some(Kind::Closed));
+}
+
+#[tokio::test]
+async fn the_last_handle_closes_the_link() {
+    let (client, mut far) = opened(Options::default()).await;
+    let other = client.clone();
+    drop(client);
+    other.notify("still/here", Value::Null).await.unwrap();
+    assert_eq!(far.hear().await["method"], "still/here");
+    drop(other);
+    assert_eq!(far.0.inbox.recv().await, None);
+}
+
+#[test]
+fn the_bridges_errors_are_sorted_and_those_of_servers_are_theirs() {
+    let sort = |error: Value| {
+        let error = serde_json::from_value(error).unwrap();
+        Failure::answered(Transport::Http, error)
+    };
+    let away = sort(json!({"code": -32000, "message": "away", "data":
+        {"kind": "connect", "delivery": "not-delivered", "hint": "start it"}}));
+    assert_eq!((away.kind(), away.stage), (Some(Kind::Connect), Stage::Connect));
+    assert!(away.is_retryable);
+    assert_eq!(away.next_step.as_deref(), Some("start it"));
+    let status = sort(json!({"code": -32001, "message": "HTTP 503", "data":
+        {"kind": "http-status", "delivery": "not-delivered", "status": 503}}));
+    assert!(status.is_retryable && status.status == Some(503));
+    let unknown = sort(json!({"code": -32000, "message": "cut", "data":
+        {"kind": "closed", "delivery": "unknown"}}));
+    assert!(!unknown.is_retryable, "it may have been carried out");
+    let theirs =
+        sort(json!({"code": -1, "message": "x", "data": {"kind": "connect", "hint": "h"}}));
+    assert_eq!((theirs.class, theirs.next_step), (Class::Rpc, None));
+    for kind in ["spawn", "tls", "bad-response", "login", "shutdown"] {
+        assert_eq!(Kind::named(kind).map(Kind::as_str), Some(kind));
+    }
+}
