@@ -236,6 +236,14 @@ impl Bridge {
 
     /// The server's link has ended by itself: nobody will answer what is in flight.
     async fn server_is_gone(&mut self) {
+        // It may have said more before it went, and why it goes.
+        let hearing = async {
+            while let Some(incoming) = self.from_server.recv().await {
+                self.crossing.server_says(incoming, Instant::now());
+                self.hand_over();
+            }
+        };
+        let _ = timeout(limits::SERVER_LAST_WORDS, hearing).await;
         let why = self.crossing.why_it_ended();
         let error = why.unwrap_or_else(|| Error::new(Kind::Closed, "Transport closed"));
         self.crossing.end_all(&error);

@@ -12,6 +12,10 @@ pub const CHILD_TERMINATES: Duration = Duration::from_secs(1);
 /// its streams open.
 pub const CHILD_LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// How long a link that has closed one way may take to say why: longer than a child process needs
+/// for all of the above.
+pub const SERVER_LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// How often it is looked whether that is over.
 pub const CHILD_LOOK: Duration = Duration::from_millis(5);
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::debug;
 
@@ -161,7 +162,11 @@ impl Life {
             status = self.process.wait() => Some(status.ok()),
             // It no longer speaks: what is asked of it gets no answer.
             _ = &mut reading => Some(self.status_soon().await),
-            _ = &mut writing => None,
+            all = &mut writing => match all {
+                Ok(true) => None,
+                // It no longer listens.
+                _ => Some(self.status_soon().await),
+            },
         };
         // Who has nothing more to say to it needs no reason.
         if let Some(status) = ended {
@@ -169,11 +174,9 @@ impl Life {
             if !reading.is_finished() {
                 let _ = timeout(limits::CHILD_LAST_WORDS, &mut reading).await;
             }
-            let _ = timeout(limits::CHILD_LAST_WORDS, async {
-                self.last_words.until_quiet(&hearing).await;
-                self.tell_why(status, &incoming).await;
-            })
-            .await;
+            let quiet = self.last_words.until_quiet(&hearing);
+            let _ = timeout(limits::CHILD_LAST_WORDS, quiet).await;
+            let _ = timeout(limits::CHILD_LAST_WORDS, self.tell_why(status, &incoming)).await;
         }
         self.say_goodbye(writing).await;
         reading.abort();
@@ -189,7 +192,7 @@ impl Life {
         let program = &self.program;
         let message = match status {
             Some(status) => format!("Transport closed: '{program}' has ended: {status}"),
-            None => format!("Transport closed: '{program}' has closed its stdout"),
+            None => format!("Transport closed: '{program}' has closed its streams"),
         };
         let mut error = Error::new(error::Kind::Closed, message);
         error.reason = self.last_words.text().map(Into::into);
@@ -198,7 +201,7 @@ impl Life {
     }
 
     /// The end of its stdin is the request to leave; then signals say it.
-    async fn say_goodbye(mut self, writing: tokio::task::JoinHandle<()>) {
+    async fn say_goodbye(mut self, writing: JoinHandle<bool>) {
         writing.abort();
         if timeout(limits::CHILD_LEAVES, self.process.wait()).await.is_err() {
             debug!(program = self.program, "still there: SIGTERM");

@@ -127,12 +127,13 @@ fn refuse(malformed: Malformed) -> Option<Incoming> {
     }
 }
 
-/// Writes until there is nothing more to write, or nobody who reads it.
+/// Writes until there is nothing more to write, or nobody who reads it; gives back whether all was
+/// written.
 pub(super) async fn write(
     mut output: Counted<impl AsyncWrite + Unpin>,
     mut outgoing: channel::Receiver<Message>,
     kind: traffic::Kind,
-) {
+) -> bool {
     let mut buffer: Vec<u8> = Vec::new();
     while let Some(first) = outgoing.recv().await {
         // What is queued goes out in one write.
@@ -140,9 +141,11 @@ pub(super) async fn write(
         let lines = std::iter::once(first).chain(rest).map(|m| edit::one_line(m.bytes()));
         let lines = lines.inspect(|line| traffic::message(kind, line));
         if let Err(error) = write_lines(&mut output, &mut buffer, lines).await {
-            return debug!(%error, "writing ended");
+            debug!(%error, "writing ended");
+            return false;
         }
     }
+    true
 }
 
 /// An output that notes what was taken of it.

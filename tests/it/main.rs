@@ -32,6 +32,7 @@
 //!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
 //!   `http2`: many requests on one connection.
+//! - `children`: servers that are child processes, as the library uses them.
 //! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
@@ -45,6 +46,8 @@ mod answers;
 mod away;
 mod browsers;
 mod cancelling;
+#[cfg(target_os = "linux")]
+mod children;
 mod clients;
 mod compat;
 mod concurrency;

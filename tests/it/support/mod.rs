@@ -3,6 +3,8 @@
 
 pub(crate) mod certificates;
 pub(crate) mod chance;
+#[cfg(target_os = "linux")]
+pub(crate) mod children;
 pub(crate) mod desk;
 pub(crate) mod devices;
 pub(crate) mod http2;
