@@ -32,7 +32,8 @@
 //!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
 //!   `http2`: many requests on one connection.
-//! - `children`: servers that are child processes, as the library uses them.
+//! - `library`: the client of the library, over each transport. `children`: servers that are child
+//!   processes.
 //! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
@@ -76,6 +77,7 @@ mod legacy_calls;
 mod legacy_lost;
 mod legacy_sse;
 mod lessons;
+mod library;
 mod load;
 mod login;
 mod login_faults;
