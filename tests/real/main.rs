@@ -8,6 +8,7 @@
 )]
 
 mod behind_nginx;
+mod children;
 mod compare;
 mod conformance;
 mod conformance_list;

@@ -35,9 +35,14 @@ impl Peers {
         self.installed.join("node_modules").join(path)
     }
 
+    /// Node itself, without anything that reads its stdin.
+    pub(crate) fn node_program(&self) -> PathBuf {
+        self.node_folder().join("node")
+    }
+
     /// The installed Node 22, whatever the machine has; it runs every JavaScript peer.
     pub(crate) fn node(&self) -> Command {
-        let mut command = Command::new(self.node_folder().join("node"));
+        let mut command = Command::new(self.node_program());
         command.arg("--import").arg(self.scripts.join("leave.mjs"));
         stay_local(&mut command);
         command
