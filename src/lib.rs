@@ -9,10 +9,12 @@
 //!
 //! - `cli`: the command line (feature `cli`, on by default); alone in reading the environment and
 //!   writing to a terminal.
+//! - [`client`]: requests and their answers, for programs that use servers themselves.
 //! - [`bridge`]: joins two links; knows what is in flight, so that every request ends exactly once.
 //!   [`demo`]: a small MCP server to try it on.
-//! - [`transport`]: a link to one peer: `stdio` for lines, `http` for a server over Streamable HTTP
-//!   or the older HTTP+SSE, `memory` for another part of the same program.
+//! - [`transport`]: a link to one peer: `stdio` for lines, `child` for a process that is started,
+//!   `http` for a server over Streamable HTTP or the older HTTP+SSE, `memory` for another part of
+//!   the same program.
 //! - [`auth`]: credentials that change while the program runs, and logins.
 //! - [`net`]: HTTP without any MCP: connections, proxies, TLS, cookies, redirects, pauses.
 //!   [`revision`]: what differs between the revisions of the protocol, in one table. [`os`]: what
@@ -38,19 +40,42 @@
 //!    whose answer cannot come any more gets an error in its place.
 //! 8. One line on stdout.
 //!
+//! # A client
+//!
+//! See [`client`] for a call to a URL, and [`transport::child`] for a server that is started.
+//!
 //! # A bridge inside another program
 //!
-//! ```no_run
-//! use mcp_span::transport::{http, stdio};
+//! Any two links can be joined: here a part of the same program speaks, and a server over HTTP
+//! answers. `stdio::open` makes a link of any two streams.
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let settings = http::Settings::new("https://example.com/mcp".parse()?);
-//! let client = stdio::open(tokio::io::stdin(), tokio::io::stdout(), settings.max_message);
-//! let server = http::open(settings)?;
+//! ```
+//! use mcp_span::bridge;
+//! use mcp_span::message::Message;
+//! use mcp_span::transport::{Incoming, http, memory};
+//!
+//! # async fn example(url: &str) -> Result<(), Box<dyn std::error::Error>> {
+//! let (mut near, far) = memory::pair();
+//! let server = http::open(http::Settings::new(url.parse()?))?;
 //! let (policy, eras) = Default::default();
-//! mcp_span::bridge::run(client, server, policy, eras, std::future::pending()).await;
+//! let bridge = tokio::spawn(bridge::run(far, server, policy, eras, std::future::pending()));
+//!
+//! let initialize = br#"{"jsonrpc":"2.0","id":"mine","method":"initialize","params":{
+//!     "protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"me","version":"1"}}}"#;
+//! near.outbox.send(Message::parse(initialize.as_slice().into())?).await?;
+//! match near.inbox.recv().await {
+//!     Some(Incoming::Message(answer)) => assert_eq!(answer.id().unwrap().as_json(), "\"mine\""),
+//!     other => panic!("{other:?}"),
+//! }
+//! drop(near.outbox); // nothing more to say: the session is ended, and the bridge with it
+//! bridge.await?;
 //! # Ok(())
 //! # }
+//! # let demo = async {
+//! #     let demo = mcp_span::demo::Demo::start().await.expect("a port");
+//! #     example(demo.url().as_str()).await.expect("an answer");
+//! # };
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(demo);
 //! ```
 
 pub mod auth;

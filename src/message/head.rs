@@ -25,6 +25,8 @@ pub enum Malformed {
     },
 }
 
+impl std::error::Error for Malformed {}
+
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

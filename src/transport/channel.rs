@@ -59,7 +59,8 @@ pub struct Receiver<T> {
 }
 
 /// Nobody receives any more; the item comes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("nobody receives any more")]
 pub struct Closed;
 
 /// A new channel.
