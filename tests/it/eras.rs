@@ -112,17 +112,20 @@ async fn every_way_to_name_the_modern_era_is_understood() {
 
 #[tokio::test]
 async fn credentials_and_faults_decide_no_era() {
-    for status in [401, 403, 500] {
-        let server = Server::start(move |r| match &*r.what() {
-            "initialize" => Reply::status(status, "text/plain", "no"),
-            _ => strict(r),
-        })
-        .await;
-        let args = [&*server.url, "--no-oauth", "--connect-wait", "0.2"];
-        let mut bridge = Bridge::start(&args);
-        let answer = bridge.ask(INITIALIZE).await;
-        assert!(answer["error"].is_object(), "{status}: {answer}");
-        assert!(server.all("server/discover").is_empty(), "{status}");
+    for status in [401, 403, 408, 429, 500, 502, 503] {
+        // Whatever the body says: gateways write JSON-RPC errors, too.
+        for code in [-32601, -32022, -32020] {
+            let server = Server::start(move |r| match &*r.what() {
+                "initialize" => refusal(&r.id(), status, code, r#"{"supported":["2026-07-28"]}"#),
+                _ => strict(r),
+            })
+            .await;
+            let args = [&*server.url, "--no-oauth", "--connect-wait", "0.2"];
+            let mut bridge = Bridge::start(&args);
+            let answer = bridge.ask(INITIALIZE).await;
+            assert_eq!(answer["error"]["data"]["status"], status, "{code}: {answer}");
+            assert!(server.all("server/discover").is_empty(), "{status} {code}");
+        }
     }
 }
 

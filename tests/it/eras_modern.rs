@@ -129,6 +129,28 @@ async fn credentials_decide_no_era() {
     }
 }
 
+#[tokio::test]
+async fn a_probe_that_meets_a_failing_gateway_decides_no_era() {
+    let count = AtomicUsize::new(0);
+    let server = Server::start(move |r| match &*r.what() {
+        "server/discover" if count.fetch_add(1, Ordering::SeqCst) == 0 => {
+            let body = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"no"}}"#;
+            Reply::status(502, "application/json", body)
+        }
+        "tools/call" if r.header("mcp-session-id").is_none() => {
+            Reply::status(400, "text/plain", "what?")
+        }
+        _ => sessions(r),
+    })
+    .await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    let answer = bridge.ask(modern(1, "tools/call", r#""name":"t","#)).await;
+    assert_eq!(answer["error"]["data"]["status"], 400, "as the server said: {answer}");
+    assert!(server.all("initialize").is_empty());
+    let answer = bridge.ask(modern(2, "tools/call", r#""name":"t","#)).await;
+    assert_eq!(answer["result"]["did"], "tools/call", "the next finds out: {answer}");
+}
+
 /// A question during a call, in the stream of the call's answer.
 fn asks_back(feed: &Feed) -> impl Fn(&Request) -> Reply + Send + Sync + 'static {
     let feed = feed.clone();

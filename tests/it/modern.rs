@@ -1,5 +1,7 @@
 //! Requests of revision 2026-07-28 pass by their own rules; probes get a quick answer.
 
+use serde_json::json;
+
 use crate::support::{Bridge, Gate, INITIALIZE, Reply, Server, modern, polite, result};
 
 #[tokio::test]
@@ -158,6 +160,44 @@ async fn a_modern_refusal_of_the_probe_passes_as_it_is() {
     let mut bridge = Bridge::start(&[&server.url]);
     bridge.send(modern("\"d\"", "server/discover", "")).await;
     assert_eq!(bridge.line().await, body);
+}
+
+#[tokio::test]
+async fn a_server_that_fails_says_nothing_about_its_era() {
+    // Gateways write JSON-RPC errors into the bodies of their 5xx.
+    for code in [-32601, -32022, -32000] {
+        for status in [500, 503] {
+            let body = format!(
+                r#"{{"jsonrpc":"2.0","id":"d","error":{{"code":{code},"message":"x","data":{{"supported":["2026-07-28"]}}}}}}"#
+            );
+            let server =
+                Server::start(move |_| Reply::status(status, "application/json", &body)).await;
+            let mut bridge = Bridge::start(&[&server.url]);
+            let answer = bridge.ask(modern("\"d\"", "server/discover", "")).await;
+            let error = &answer["error"];
+            assert_eq!(
+                (&error["code"], &error["data"]["status"]),
+                (&json!(-32001), &json!(status))
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn haste_says_nothing_about_an_era_whatever_the_body_is() {
+    let body = r#"{"jsonrpc":"2.0","id":"d","error":{"code":-32022,"message":"x","data":{"supported":["2026-07-28"]}}}"#;
+    for status in [408, 429] {
+        let server = Server::start(move |r| match &*r.what() {
+            "server/discover" => Reply::status(status, "application/json", body),
+            _ => polite(r),
+        })
+        .await;
+        let mut bridge = Bridge::start(&[&server.url]);
+        let answer = bridge.ask(modern("\"d\"", "server/discover", "")).await;
+        let error = &answer["error"];
+        assert_eq!((&error["code"], &error["data"]["status"]), (&json!(-32601), &json!(status)));
+        assert_eq!(bridge.ask(INITIALIZE).await["result"]["serverInfo"]["name"], "s");
+    }
 }
 
 #[tokio::test]

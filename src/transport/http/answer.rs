@@ -189,6 +189,12 @@ impl Refusal {
         self.status
     }
 
+    /// Whether it is about credentials, haste or the server's health, and so says nothing about what
+    /// the server speaks.
+    pub(super) fn is_about_else(&self) -> bool {
+        is_about_else(self.status)
+    }
+
     /// The JSON-RPC error in the body, if that is what the server has to say.
     ///
     /// 401 and 403 keep their meaning, whatever the body is.
@@ -288,6 +294,11 @@ impl Refusal {
         let hints = self.scrubber.clean(&hints.join("; "));
         format!(" [{}]", edit::excerpt(&hints, limits::ERROR_TEXT / 2))
     }
+}
+
+/// Whether a status says nothing about the protocol that is spoken.
+pub(super) fn is_about_else(status: StatusCode) -> bool {
+    status.is_server_error() || matches!(status.as_u16(), 401 | 403 | 408 | 429)
 }
 
 /// Plain words, as servers write them: "No valid session ID provided", "Session expired". Whole

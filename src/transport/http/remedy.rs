@@ -51,6 +51,9 @@ impl Exchange {
         let Some(id) = self.request_id().cloned() else {
             return Err(refusal.error());
         };
+        if self.opens() && refusal.is_about_else() {
+            return self.refused_for_else(&refusal, &id).await;
+        }
         if self.is("initialize") && self.context.may_be_older() && allows_older_transport(&refusal)
         {
             return self.try_older_transport(&refusal).await;
@@ -63,19 +66,8 @@ impl Exchange {
         }
         if self.is("server/discover") && refusal.status().is_client_error() {
             // C22: whoever refuses the question is a legacy server.
-            let modern = in_band.filter(is_modern_refusal);
-            let answer = match modern {
+            let answer = match in_band.filter(is_modern_refusal) {
                 Some(answer) => edit::with_id(&answer, &id),
-                // These say nothing about what it speaks.
-                None if id.is_own()
-                    && matches!(refusal.status().as_u16(), 401 | 403 | 408 | 429) =>
-                {
-                    return Err(refusal.error());
-                }
-                None if matches!(refusal.status().as_u16(), 401 | 403 | 408 | 429) => {
-                    let error = self.context.scrubbed(refusal.error().not_delivered());
-                    reply::method_not_found_because(&id, "server/discover", &error)
-                }
                 None => reply::method_not_found(&id, "server/discover"),
             };
             self.deliver(answer).await;
@@ -89,6 +81,19 @@ impl Exchange {
             }
             None => Err(refusal.error()),
         }
+    }
+
+    /// An opening was refused for reasons that have nothing to do with eras. The body is not read as
+    /// an answer: a gateway that fails writes JSON-RPC errors of its own.
+    async fn refused_for_else(&mut self, refusal: &Refusal, id: &Id) -> Result<(), Error> {
+        let is_probe = self.is("server/discover") && !id.is_own();
+        if !is_probe || refusal.status().is_server_error() {
+            return Err(refusal.error());
+        }
+        // A client that probes goes on with `initialize` after this, and that may log in.
+        let error = self.context.scrubbed(refusal.error().not_delivered());
+        self.deliver(reply::method_not_found_because(id, "server/discover", &error)).await;
+        Ok(())
     }
 
     /// The next try of a modern request, if what `answer` complains about can be mended.
