@@ -405,6 +405,28 @@ async fn a_server_that_is_replaced_by_one_of_the_other_era_is_understood_again()
     assert_eq!(answer["result"], json!({"content":[]}), "{answer}");
 }
 
+#[tokio::test]
+async fn a_modern_server_with_a_bad_day_is_not_taken_for_a_legacy_one() {
+    let asked = AtomicUsize::new(0);
+    let server = Server::start(move |r| match &*r.what() {
+        "server/discover" if asked.fetch_add(1, Ordering::SeqCst) == 1 => {
+            refusal(&r.id(), 200, -32603, "null")
+        }
+        "tools/call" if r.text().contains("\"bad\"") => {
+            let error = r#"{"code":-32000,"message":"there is no session with the database"}"#;
+            Reply::json(format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, r.id()))
+        }
+        _ => strict_or_stream(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    let answer = bridge.ask(call(1, r#"{"name":"bad"}"#)).await;
+    assert_eq!(answer["error"]["code"], -32000, "{answer}");
+    server.saw_count("server/discover", 2).await;
+    assert_eq!(bridge.ask(call(2, r#"{"name":"t"}"#)).await["result"], json!({"content":[]}));
+    assert_eq!(server.all("initialize").len(), 1, "nobody opened a session");
+}
+
 /// The same for whatever HTTP method.
 fn strict_or_stream(r: &Request) -> Reply {
     if r.http_method == "POST" && r.json().get("id").is_some() {

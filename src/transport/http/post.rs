@@ -265,9 +265,11 @@ impl Exchange {
         if !is_exact && !id.as_ref().map_or(*is_error, |id| id.resembles(own)) {
             return (message, false);
         }
-        // C22: to a legacy server the question itself is an error.
+        // C22: to a legacy server the question itself is an error. Questions of our own are judged
+        // by whoever has asked them, and by every word.
+        let is_probe = || self.is("server/discover") && !own.is_own();
         let is_ours = || peek::bridge_error(&message).is_some();
-        if *is_error && self.is("server/discover") && !is_modern_refusal(&message) && !is_ours() {
+        if *is_error && is_probe() && !is_modern_refusal(&message) && !is_ours() {
             return (reply::method_not_found(own, "server/discover"), true);
         }
         if is_exact { (message, true) } else { (edit::with_id(&message, own), true) }

@@ -17,16 +17,10 @@ use crate::limits;
 use crate::message::{Head, Id, Members, Message, edit, peek, reply};
 use crate::net::backoff::entropy;
 use crate::net::{Call, Content};
+use crate::revision::signs::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
 use crate::revision::tools::Page;
-use crate::revision::{Envelope, Revision};
+use crate::revision::{Envelope, Era, Revision};
 use crate::traffic::{self, Recovery};
-
-/// A header does not say what the body says.
-const HEADER_MISMATCH: i64 = -32020;
-/// The server wants something that the client has not said it can do.
-const MISSING_CAPABILITY: i64 = -32021;
-/// The server does not speak the request's revision.
-const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// What was tried for one request already: each remedy once.
 #[derive(Debug, Default)]
@@ -225,11 +219,7 @@ fn list_request(call: &Message, id: &Id, cursor: Option<&str>) -> Message {
 
 /// Errors that only a modern server writes; to all others `server/discover` is unknown.
 pub(super) fn is_modern_refusal(answer: &Message) -> bool {
-    match peek::error_code(answer) {
-        Some((UNSUPPORTED_VERSION, names)) => names.iter().any(|name| Revision::is_modern(name)),
-        Some((code, _)) => matches!(code, MISSING_CAPABILITY | HEADER_MISMATCH),
-        None => false,
-    }
+    era_of(answer) == Some(Era::Modern)
 }
 
 #[cfg(test)]

@@ -192,7 +192,7 @@ impl Translation {
 }
 
 /// A resource that is not there has a code of its own in the older revisions.
-fn legacy_error(request: &Message, answer: &Message, id: &Id) -> Message {
+pub(super) fn legacy_error(request: &Message, answer: &Message, id: &Id) -> Message {
     let mut members = Members::of_message(answer).unwrap_or_default();
     if request.method() == Some("resources/read") {
         let error = members.object("error");

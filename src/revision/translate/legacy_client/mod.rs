@@ -285,9 +285,11 @@ impl Translation {
             let notice = reply::cancelled(&own, "The call was cancelled");
             out.push_back(Step::ToClient(notice));
         }
-        let wanted = id.canonical();
-        let is_it = |asked: &Asked| asked.request.id().is_some_and(|id| id.canonical() == wanted);
-        let found = self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(up, _)| up.clone());
+        if self.withdraw_kept(&id) {
+            return debug!(%id, "the answer that came already is kept from the client");
+        }
+        let found = self.asked.iter().find(|(_, asked)| asked.is_for(&id));
+        let found = found.map(|(up, _)| up.clone());
         if let Some(up) = found {
             self.asked.remove(&up);
             out.push_back(Step::ToServer(reply::cancelled(&up, "cancelled")));
@@ -301,13 +303,24 @@ impl Translation {
         }
         if let Some(asked) = self.asked.remove(id) {
             let error = renamed(error, id, asked.request.id());
-            if asked.rounds == 0 {
-                return out.push_back(Step::Failed { message: asked.request, error });
-            }
-            // It cannot begin anew: a person's answers were spent on it.
-            let answer = reply::error(asked.request.id(), &error);
-            out.push_back(Step::ToClient(answer));
+            out.push_back(asked.lost(error));
         }
+    }
+}
+
+impl Asked {
+    /// Whether it is the client's request `id`.
+    fn is_for(&self, id: &Id) -> bool {
+        self.request.id().is_some_and(|own| own.canonical() == id.canonical())
+    }
+
+    /// There will be no answer.
+    fn lost(self, error: Error) -> Step {
+        if self.rounds == 0 {
+            return Step::Failed { message: self.request, error };
+        }
+        // It cannot begin anew: a person's answers were spent on it.
+        Step::ToClient(reply::error(self.request.id(), &error))
     }
 }
 

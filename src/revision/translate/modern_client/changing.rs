@@ -3,11 +3,10 @@
 
 use tracing::debug;
 
-use super::passed::speaks_of_sessions;
 use super::{ModernClient, Phase};
 use crate::message::{Head, Message, peek};
 use crate::revision::translate::{Protocol, Steps};
-use crate::revision::{Era, Revision};
+use crate::revision::{Era, signs};
 
 impl ModernClient {
     /// The client hears this from a server that was modern. If it sounds like a legacy server, the
@@ -17,14 +16,7 @@ impl ModernClient {
         if !is_error || !matches!(self.phase, Phase::Through) || self.client != Some(Era::Modern) {
             return;
         }
-        let is_legacy = match peek::error_code(message) {
-            Some((-32600 | -32000 | -32001, _)) => speaks_of_sessions(message),
-            Some((-32022, names)) => {
-                !names.is_empty() && names.iter().all(|name| Revision::is_legacy(name))
-            }
-            _ => false,
-        };
-        if is_legacy {
+        if signs::sounds_legacy(message) {
             debug!("the server may speak the modern era no longer");
             self.is_certain = false;
             self.phase = Phase::Trusting;
@@ -42,12 +34,7 @@ impl ModernClient {
         {
             return;
         }
-        let is_modern = match peek::error_code(answer) {
-            Some((-32022, names)) => names.iter().any(|name| Revision::is_modern(name)),
-            Some((code, _)) => code == -32020,
-            None => false,
-        };
-        if is_modern {
+        if signs::era_of(answer) == Some(Era::Modern) {
             debug!("the server may speak the legacy era no longer");
             self.end_listens(out);
             self.end_parked(out);

@@ -69,6 +69,17 @@ fn all_that_a_misjudged_server_turns_away_is_served() {
 }
 
 #[test]
+fn a_call_that_is_refused_for_its_revision_is_served_in_another() {
+    let call = request(json!(1), "tools/call", json!({"name": 1}));
+    let mut rig = misjudged(&[&call]);
+    let refusal = error(&call, -32022, json!({"supported": [Revision::LATEST_LEGACY]}));
+    let probe = rig.server(refusal).server();
+    let initialize = rig.server(error(&probe, -32601, Value::Null)).server();
+    let said = rig.server(opened(&initialize, json!({})));
+    assert_eq!(said.methods_to_server()[1..], ["tools/call"]);
+}
+
+#[test]
 fn what_a_misjudged_server_has_carried_out_is_not_sent_again() {
     let call = |id: u32| request(json!(id), "tools/call", json!({"name": id}));
     let (one, two, three) = (call(1), call(2), call(3));
