@@ -15,7 +15,9 @@ pub const QUESTIONS: usize = 64;
 /// How many subscriptions of a client are served at once, where the bridge has to serve them.
 pub const LISTENS: usize = 64;
 
-/// How many resources one such subscription may name; the rest is not acknowledged.
+/// How many resources one subscription may name: of a modern client's the rest is not acknowledged,
+/// a legacy client's next `resources/subscribe` is refused. Every change of the set names it whole,
+/// and whoever watches more has a server that tells of lists.
 pub const LISTEN_RESOURCES: usize = 1024;
 
 /// How many different notices are kept for a subscription that is not acknowledged yet.

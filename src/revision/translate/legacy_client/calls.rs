@@ -172,9 +172,15 @@ impl Translation {
     }
 
     /// What a server tells: about a request, or on a subscription.
-    pub(super) fn server_tells(&mut self, message: Message, now: Instant, out: &mut Steps) {
+    pub(super) fn server_tells(
+        &mut self,
+        message: Message,
+        ids: &mut Ids,
+        now: Instant,
+        out: &mut Steps,
+    ) {
         if message.method() == Some("notifications/subscriptions/acknowledged") {
-            return self.acknowledged(&message, now, out);
+            return self.acknowledged(&message, ids, now, out);
         }
         let Some(subscription) = subscription(&message) else {
             return out.push_back(Step::ToClient(message));

@@ -15,6 +15,7 @@ use crate::revision::Era;
 
 mod calls;
 mod changing;
+mod filter;
 mod held;
 mod inputs;
 mod listening;
@@ -244,7 +245,7 @@ impl Translation {
             Head::Request { .. } => self.client_asks(message, ids, now, out),
             Head::Notification { method } => match &**method {
                 "notifications/cancelled" => self.client_cancels(&message, out),
-                "notifications/initialized" => self.listen(ids, now, out),
+                "notifications/initialized" => self.listen(ids, out),
                 // A modern server reads the roots when it asks for them, and asks for no progress.
                 "notifications/roots/list_changed" | "notifications/progress" => {}
                 _ => out.push_back(Step::ToServer(self.envelope.put_around(&message, None))),
@@ -258,7 +259,7 @@ impl Translation {
             Head::Response { id: Some(id), .. } => {
                 let id = id.clone();
                 if self.listening.is(&id) {
-                    return self.listening_ended(&id, &message, now, out);
+                    return self.listening_ended(&id, &message, ids, now, out);
                 }
                 let Some(asked) = self.asked.remove(&id) else {
                     if ids.gave(&id) {
@@ -271,7 +272,7 @@ impl Translation {
                     self.answered(asked, &answer, ids, now, out);
                 }
             }
-            Head::Notification { .. } => self.server_tells(message, now, out),
+            Head::Notification { .. } => self.server_tells(message, ids, now, out),
             // A modern server has no way to hear an answer.
             Head::Request { .. } | Head::Response { id: None, .. } => {
                 debug!(?message, "dropped: a modern server cannot say this");

@@ -176,7 +176,7 @@ impl LegacyClient {
         self.known = Some(Era::Modern);
         let answer = offer.initialize_result(&asking.initialize);
         out.push_back(Step::ToClient(answer));
-        let listening = Listening::new(offer.filter.clone());
+        let listening = Listening::new(offer.filter);
         let mut translation = Translation {
             offer,
             envelope: asking.envelope,
