@@ -12,14 +12,15 @@ use tokio::time::{Instant, timeout};
 
 use super::Policy;
 use super::core::{Core, Out};
+use super::repeats::Repeats;
 use crate::error::Error;
 use crate::limits;
 use crate::message::Message;
 use crate::net::backoff::entropy;
-use crate::revision::Era;
 use crate::revision::translate::legacy_client::LegacyClient;
 use crate::revision::translate::modern_client::ModernClient;
 use crate::revision::translate::{Memory, Protocol, Step, Steps};
+use crate::revision::{Envelope, Era};
 use crate::transport::{Held, Incoming, weight};
 
 /// Which eras are offered and tried, and what is known of the server.
@@ -93,6 +94,7 @@ pub(super) struct Crossing {
     /// What the core wants to be written, in the words of the era that it speaks.
     pub(super) out: Out,
     pub(super) translators: Translators,
+    repeats: Repeats,
     /// The same in the words of those who will read it.
     pub(super) for_client: VecDeque<Message>,
     pub(super) for_server: VecDeque<Message>,
@@ -104,6 +106,7 @@ impl Crossing {
             core: Core::new(policy, Instant::now()),
             out: Out { held, ..Out::default() },
             translators: Translators::new(eras),
+            repeats: Repeats::default(),
             for_client: VecDeque::new(),
             for_server: VecDeque::new(),
         }
@@ -171,6 +174,7 @@ impl Crossing {
     }
 
     pub(super) fn server_says(&mut self, incoming: Incoming, now: Instant) {
+        let incoming = self.repeats.restore(incoming);
         let translators = &mut self.translators;
         if translators.legacy_client.is_through() {
             let is_alarmed = match &incoming {
@@ -239,6 +243,11 @@ impl Crossing {
     fn pass_to_server(&mut self, message: Message, now: Instant) {
         let translators = &mut self.translators;
         if !translators.takes_for_server(&message) {
+            let is_again = self.core.is_repeated(&message) && Envelope::of(&message).is_some();
+            let message = match is_again {
+                true => self.repeats.rename(message),
+                false => self.repeats.cancels(message),
+            };
             return self.for_server(message);
         }
         translators.legacy_client.client_says(message, now, &mut translators.steps);

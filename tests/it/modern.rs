@@ -1,8 +1,10 @@
 //! Requests of revision 2026-07-28 pass by their own rules; probes get a quick answer.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::json;
 
-use crate::support::{Bridge, Gate, INITIALIZE, Reply, Server, modern, polite, result};
+use crate::support::{Bridge, Gate, INITIALIZE, Reply, Server, cancel, modern, polite, result};
 
 #[tokio::test]
 async fn headers_repeat_what_the_body_says() {
@@ -82,6 +84,37 @@ async fn a_broken_stream_loses_the_request_and_is_not_resumed() {
     let error = bridge.ask(modern(1, "tools/call", r#""name":"x","#)).await["error"].clone();
     assert_eq!(error["message"], "No response received for request ID 1");
     assert_eq!(server.asked(), ["tools/call"]);
+}
+
+#[tokio::test]
+async fn a_request_that_is_made_again_has_a_new_id() {
+    // A stream that breaks loses its request; the next one is another to the server.
+    let (gate, count) = (Gate::new(), AtomicUsize::new(0));
+    let held = gate.clone();
+    let server = Server::start(move |r| match (&*r.what(), count.fetch_add(1, Ordering::SeqCst)) {
+        (_, 0 | 2..=4) => Reply::sse().chunk(": here\n\n").cut(),
+        (_, 5) => Reply::sse().wait(&held).event(result(r.id(), "{}")).end(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    let answer = bridge.ask(modern(1, "tools/list", "")).await;
+    assert_eq!((&answer["id"], &answer["result"]["did"]), (&json!(1), &json!("tools/list")));
+    let asked = server.all("tools/list");
+    assert_eq!((asked.len(), asked[0].id().as_str()), (2, "1"));
+    assert_ne!(asked[1].id(), "1");
+    assert_eq!(asked[1].text().replace(&asked[1].id(), "1"), asked[0].text());
+    // What fails again is told to the client by its own name.
+    let error = bridge.ask(modern(2, "tools/list", "")).await["error"].clone();
+    assert_eq!(error["message"], "No response received for request ID 2");
+    // And it can be cancelled.
+    bridge.send(modern(3, "tools/list", "")).await;
+    server.saw_count("tools/list", 6).await;
+    bridge.send(cancel(3)).await;
+    server.saw_abandoned("tools/list").await;
+    gate.open();
+    let (rest, ..) = bridge.finish().await;
+    assert!(rest.is_empty(), "{rest:?}");
 }
 
 #[tokio::test]

@@ -66,6 +66,7 @@ pub(super) async fn run(context: Arc<Context>, post: Post, call: Call) {
         last_word: None,
         tried: Tried::default(),
         promise: None,
+        alias: None,
     };
     let (message, session) = (&exchange.post.outgoing.message, exchange.post.session_id());
     exchange.context.crossing(Direction::ToServer, message, session);
@@ -94,6 +95,8 @@ pub(super) struct Exchange {
     pub(super) tried: Tried,
     /// What a subscription was promised.
     pub(super) promise: Option<Promise>,
+    /// The id under which the server knows it, if its stream was opened again.
+    pub(super) alias: Option<Id>,
 }
 
 impl Exchange {
@@ -262,7 +265,8 @@ impl Exchange {
             return (message, false);
         };
         let is_exact = id.as_ref() == Some(own);
-        if !is_exact && !id.as_ref().map_or(*is_error, |id| id.resembles(own)) {
+        let is_alias = id.is_some() && *id == self.alias;
+        if !is_exact && !is_alias && !id.as_ref().map_or(*is_error, |id| id.resembles(own)) {
             return (message, false);
         }
         // C22: to a legacy server the question itself is an error. Questions of our own are judged

@@ -1,6 +1,7 @@
 //! What a refusal of a request leads to: another try where what the server complains about can be
 //! mended, else an answer or an error.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use http::{Method, Response};
@@ -117,7 +118,11 @@ impl Exchange {
 
     /// The same request, as it looks by what is known now.
     pub(super) fn written_again(&mut self) -> Call {
-        let written = self.context.written(&self.post.session, &self.post.outgoing);
+        let outgoing = match &self.alias {
+            Some(alias) => Cow::Owned(self.post.outgoing.renamed(alias)),
+            None => Cow::Borrowed(&self.post.outgoing),
+        };
+        let written = self.context.written(&self.post.session, &outgoing);
         self.post.mirrored = written.mirrored;
         self.post.progress.lower();
         let call = self.context.call(Method::POST, written.headers, written.body);

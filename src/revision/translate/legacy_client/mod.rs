@@ -303,7 +303,7 @@ impl Translation {
             return self.listening_failed(&id.clone(), &error, now, out);
         }
         if let Some(asked) = self.asked.remove(id) {
-            let error = renamed(error, id, asked.request.id());
+            let error = reply::about(error, id, asked.request.id());
             out.push_back(asked.lost(error));
         }
     }
@@ -323,15 +323,6 @@ impl Asked {
         // It cannot begin anew: a person's answers were spent on it.
         Step::ToClient(reply::error(self.request.id(), &error))
     }
-}
-
-/// The error speaks of the request by the id that the client gave it.
-fn renamed(mut error: Error, upstream: &Id, own: Option<&Id>) -> Error {
-    if let Some(own) = own {
-        let named = |id: &Id| format!("request ID {id}");
-        error.message = error.message.replace(&named(upstream), &named(own));
-    }
-    error
 }
 
 fn is_ping(message: &Message) -> bool {
