@@ -75,8 +75,15 @@ impl Translators {
         if let Some(era) = found
             && let Some(memory) = self.memory.clone()
         {
-            // Not on this thread: a disk may be slow.
-            self.writing = Some(tokio::task::spawn_blocking(move || memory.keep(era)));
+            let before = self.writing.take();
+            self.writing = Some(tokio::spawn(async move {
+                // The last word is the one that stays.
+                if let Some(before) = before {
+                    let _ = before.await;
+                }
+                // Not on this thread: a disk may be slow.
+                let _ = tokio::task::spawn_blocking(move || memory.keep(era)).await;
+            }));
         }
     }
 
@@ -181,9 +188,12 @@ impl Crossing {
                 Incoming::Message(message) => translators.is_alarmed(message, now),
                 _ => false,
             };
-            self.core.server_says(incoming, now, &mut self.out);
+            match incoming {
+                Incoming::SessionLost => self.session_lost(now),
+                incoming => self.core.server_says(incoming, now, &mut self.out),
+            }
             if is_alarmed {
-                self.core.server_says(Incoming::SessionLost, now, &mut self.out);
+                self.session_lost(now);
             }
             return;
         }
@@ -197,6 +207,15 @@ impl Crossing {
             other => self.core.server_says(other, now, &mut self.out),
         }
         self.walk_from_server(now);
+    }
+
+    /// The core opens another session; what was asked in the old one is over.
+    fn session_lost(&mut self, now: Instant) {
+        self.core.server_says(Incoming::SessionLost, now, &mut self.out);
+        if !self.translators.modern_client.is_through() {
+            self.translators.modern_client.session_lost(now, &mut self.translators.steps);
+            self.walk_from_client(now);
+        }
     }
 
     pub(super) fn tick(&mut self, now: Instant) {

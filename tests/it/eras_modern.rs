@@ -205,6 +205,36 @@ async fn a_question_during_a_call_is_answered_by_calling_again() {
 }
 
 #[tokio::test]
+async fn a_call_whose_session_is_lost_with_the_answer_ends_at_once() {
+    let (feed, is_lost) = (Feed::new(), Arc::new(AtomicBool::new(false)));
+    let (asking, lost) = (asks_back(&feed), Arc::clone(&is_lost));
+    let server = Server::start(move |r| {
+        let is_old = r.header("mcp-session-id") == Some("s1");
+        match &*r.what() {
+            "initialize" if lost.load(Ordering::SeqCst) => {
+                Reply::json(result(r.id(), OPENED)).header("Mcp-Session-Id", "s2")
+            }
+            _ if is_old && lost.load(Ordering::SeqCst) => {
+                Reply::status(404, "text/plain", "Session not found")
+            }
+            "tools/call" if r.header("mcp-session-id") == Some("s2") => sessions(r),
+            _ => asking(r),
+        }
+    })
+    .await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    let parked = bridge.ask(call(1, "")).await;
+    let state = parked["result"]["requestState"].as_str().expect("a handle").to_owned();
+    is_lost.store(true, Ordering::SeqCst);
+    let more = format!(r#""inputResponses":{{"input-1":{{}}}},"requestState":"{state}","#);
+    let answer = bridge.ask(call(2, &more)).await;
+    assert_eq!(answer["error"]["data"]["kind"], "session-lost", "{answer}");
+    assert_eq!(answer["error"]["data"]["delivery"], "unknown");
+    let answer = bridge.ask(call(3, "")).await;
+    assert_eq!(answer["result"]["did"], "tools/call", "in the new session: {answer}");
+}
+
+#[tokio::test]
 async fn a_lost_session_is_repaired_underneath() {
     let count = AtomicUsize::new(0);
     let server = Server::start(move |r| match &*r.what() {

@@ -7,6 +7,7 @@ use super::{Asked, Ids, Step, Steps, Translation, shapes};
 use crate::error::{Error, Kind};
 use crate::message::{Head, Id, Members, Message, reply};
 use crate::revision::Revision;
+use crate::revision::tools::is_first_page;
 use crate::revision::translate::{
     CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID,
 };
@@ -161,10 +162,12 @@ impl Translation {
             result.remove(added);
         }
         match asked.request.method() {
-            Some("tools/list") => shapes::legacy_tools(result, &mut self.wrapped),
+            Some("tools/list") => {
+                shapes::legacy_tools(result, is_first_page(&asked.request), &mut self.wrapped);
+            }
             Some("tools/call") => {
                 let name = parameter(&asked.request, "name").unwrap_or_default();
-                shapes::legacy_content(result, self.wrapped.contains(&name));
+                shapes::legacy_content(result, self.wrapped.has(&name));
             }
             _ => {}
         }

@@ -31,6 +31,7 @@ use inputs::Inputs;
 use listening::Listening;
 use offer::Offer;
 use opening::{Asking, Watching};
+use shapes::Wrapped;
 
 /// The translation, or the watch for the moment when one is needed.
 #[derive(Debug)]
@@ -71,8 +72,7 @@ struct Translation {
     asked: HashMap<Id, Asked>,
     inputs: Inputs,
     listening: Listening,
-    /// Tools whose structured results are wrapped, since the client knows only objects.
-    wrapped: std::collections::HashSet<String>,
+    wrapped: Wrapped,
     doubt: Doubt,
 }
 

@@ -2,13 +2,12 @@
 
 use tokio::time::Instant;
 
+use super::changing::Introduction;
 use super::passed::Kept;
 use super::{ModernClient, Own, Phase, readdressed};
 use crate::limits;
 use crate::message::{Head, Members, Message, peek, reply};
-use crate::revision::translate::{
-    CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, Protocol, Step, Steps,
-};
+use crate::revision::translate::{Protocol, Step, Steps};
 use crate::revision::{Envelope, Era, signs};
 
 /// What an answer says about the server that wrote it.
@@ -24,7 +23,7 @@ pub(super) enum Verdict {
 
 impl Verdict {
     /// Of the answer to `server/discover`.
-    fn of_discover(answer: &Message) -> Self {
+    pub(super) fn of_discover(answer: &Message) -> Self {
         if let Head::Response { is_error: false, .. } = answer.head() {
             // Whoever knows the question is modern, unless it says otherwise.
             return match peek::supported_versions(answer) {
@@ -176,15 +175,8 @@ impl ModernClient {
     fn probe(&mut self, asker: &Message, out: &mut Steps) {
         self.phase = Phase::Probing { kept: Vec::new() };
         let mut asker = Members::of_message(asker).unwrap_or_default();
-        let meta = asker.object("params").object("_meta");
-        let fill = |params: &mut Members<'_>| {
-            for name in [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO] {
-                if let Some(value) = meta.get(name) {
-                    params.object("_meta").set(name, value.to_owned());
-                }
-            }
-        };
-        self.ask(Own::Probe, "server/discover", fill, out);
+        let introduction = Introduction::of(asker.object("params").object("_meta"));
+        self.ask(Own::Probe, "server/discover", |params| introduction.fill(params), out);
     }
 
     pub(super) fn probe_answered(&mut self, answer: &Message, now: Instant, out: &mut Steps) {
@@ -238,7 +230,7 @@ impl ModernClient {
         is_modern
     }
 
-    fn is_modern(&mut self) {
+    pub(super) fn is_modern(&mut self) {
         self.server = Some(Era::Modern);
         self.is_certain = true;
         self.finding = Some(Era::Modern);
