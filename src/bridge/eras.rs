@@ -12,14 +12,15 @@ use tokio::time::{Instant, timeout};
 
 use super::Policy;
 use super::core::{Core, Out};
+use super::repeats::Repeats;
 use crate::error::Error;
 use crate::limits;
 use crate::message::Message;
 use crate::net::backoff::entropy;
-use crate::revision::Era;
 use crate::revision::translate::legacy_client::LegacyClient;
 use crate::revision::translate::modern_client::ModernClient;
 use crate::revision::translate::{Memory, Protocol, Step, Steps};
+use crate::revision::{Envelope, Era};
 use crate::transport::{Held, Incoming, weight};
 
 /// Which eras are offered and tried, and what is known of the server.
@@ -74,8 +75,15 @@ impl Translators {
         if let Some(era) = found
             && let Some(memory) = self.memory.clone()
         {
-            // Not on this thread: a disk may be slow.
-            self.writing = Some(tokio::task::spawn_blocking(move || memory.keep(era)));
+            let before = self.writing.take();
+            self.writing = Some(tokio::spawn(async move {
+                // The last word is the one that stays.
+                if let Some(before) = before {
+                    let _ = before.await;
+                }
+                // Not on this thread: a disk may be slow.
+                let _ = tokio::task::spawn_blocking(move || memory.keep(era)).await;
+            }));
         }
     }
 
@@ -93,6 +101,7 @@ pub(super) struct Crossing {
     /// What the core wants to be written, in the words of the era that it speaks.
     pub(super) out: Out,
     pub(super) translators: Translators,
+    repeats: Repeats,
     /// The same in the words of those who will read it.
     pub(super) for_client: VecDeque<Message>,
     pub(super) for_server: VecDeque<Message>,
@@ -104,6 +113,7 @@ impl Crossing {
             core: Core::new(policy, Instant::now()),
             out: Out { held, ..Out::default() },
             translators: Translators::new(eras),
+            repeats: Repeats::default(),
             for_client: VecDeque::new(),
             for_server: VecDeque::new(),
         }
@@ -176,15 +186,19 @@ impl Crossing {
     }
 
     pub(super) fn server_says(&mut self, incoming: Incoming, now: Instant) {
+        let incoming = self.repeats.restore(incoming);
         let translators = &mut self.translators;
         if translators.legacy_client.is_through() {
             let is_alarmed = match &incoming {
                 Incoming::Message(message) => translators.is_alarmed(message, now),
                 _ => false,
             };
-            self.core.server_says(incoming, now, &mut self.out);
+            match incoming {
+                Incoming::SessionLost => self.session_lost(now),
+                incoming => self.core.server_says(incoming, now, &mut self.out),
+            }
             if is_alarmed {
-                self.core.server_says(Incoming::SessionLost, now, &mut self.out);
+                self.session_lost(now);
             }
             return;
         }
@@ -198,6 +212,15 @@ impl Crossing {
             other => self.core.server_says(other, now, &mut self.out),
         }
         self.walk_from_server(now);
+    }
+
+    /// The core opens another session; what was asked in the old one is over.
+    fn session_lost(&mut self, now: Instant) {
+        self.core.server_says(Incoming::SessionLost, now, &mut self.out);
+        if !self.translators.modern_client.is_through() {
+            self.translators.modern_client.session_lost(now, &mut self.translators.steps);
+            self.walk_from_client(now);
+        }
     }
 
     pub(super) fn tick(&mut self, now: Instant) {
@@ -244,6 +267,11 @@ impl Crossing {
     fn pass_to_server(&mut self, message: Message, now: Instant) {
         let translators = &mut self.translators;
         if !translators.takes_for_server(&message) {
+            let is_again = self.core.is_repeated(&message) && Envelope::of(&message).is_some();
+            let message = match is_again {
+                true => self.repeats.rename(message),
+                false => self.repeats.cancels(message),
+            };
             return self.for_server(message);
         }
         translators.legacy_client.client_says(message, now, &mut translators.steps);

@@ -24,6 +24,7 @@ mod leaving;
 mod record;
 mod recover;
 mod reopen;
+mod repeats;
 mod returned;
 mod stand_in;
 mod waiting;

@@ -39,6 +39,12 @@ impl Core {
         }
     }
 
+    /// Whether `message` has been at the server before, as far as anybody knows.
+    pub(super) fn is_repeated(&mut self, message: &Message) -> bool {
+        let Head::Request { id, .. } = message.head() else { return false };
+        self.from_client.get_mut(id).is_some_and(|asked| asked.was_repeated)
+    }
+
     fn request_failed(
         &mut self,
         id: &Id,

@@ -15,7 +15,9 @@ pub const QUESTIONS: usize = 64;
 /// How many subscriptions of a client are served at once, where the bridge has to serve them.
 pub const LISTENS: usize = 64;
 
-/// How many resources one such subscription may name; the rest is not acknowledged.
+/// How many resources one subscription may name: of a modern client's the rest is not acknowledged,
+/// a legacy client's next `resources/subscribe` is refused. Every change of the set names it whole,
+/// and whoever watches more has a server that tells of lists.
 pub const LISTEN_RESOURCES: usize = 1024;
 
 /// How many different notices are kept for a subscription that is not acknowledged yet.
@@ -28,6 +30,14 @@ pub const HELD: usize = 1024;
 /// How many tools with arguments that are repeated in headers are remembered; servers with more than
 /// some hundred tools are unusable for other reasons.
 pub const ANNOTATED_TOOLS: usize = 10_000;
+
+/// How many tools are remembered whose results are wrapped for clients that know only objects; more
+/// are offered without their output schema. As many as are remembered for other reasons.
+pub const WRAPPED_TOOLS: usize = ANNOTATED_TOOLS;
+
+/// How many resources all subscriptions together may be about, where a legacy server has to be
+/// asked for each of them.
+pub const SUBSCRIBED_RESOURCES: usize = 4096;
 
 /// How many pages of a list of tools are read on the bridge's own account.
 pub const LIST_PAGES: usize = 100;
@@ -50,6 +60,10 @@ pub const INPUT_PAUSE: Duration = Duration::from_millis(250);
 /// How long a subscription may remain unacknowledged before the client, who wants an answer to
 /// `resources/subscribe`, is told that all is well.
 pub const LISTEN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a call waits until a legacy server has taken the log level that it wants: a round trip.
+/// A server that takes longer may not write the first lines of the call's log.
+pub const LEVEL_WAIT: Duration = Duration::from_secs(2);
 
 /// How long everything waits for the answer to a modern client's first request, which tells the
 /// server's era. A legacy server refuses it within a round trip; who takes longer is at work.

@@ -41,6 +41,16 @@ pub fn method_not_found_because(id: &Id, method: &str, error: &Error) -> Message
     failure(Some(id), -32601, &message, Some(data(error)))
 }
 
+/// The error speaks of the request by the id that the client gave it.
+#[must_use]
+pub fn about(mut error: Error, upstream: &Id, own: Option<&Id>) -> Error {
+    if let Some(own) = own {
+        let named = |id: &Id| format!("request ID {id}");
+        error.message = error.message.replace(&named(upstream), &named(own));
+    }
+    error
+}
+
 /// The refusal of a request by a code of the protocol's, as a server would write it.
 #[must_use]
 pub fn refusal(id: &Id, code: i32, message: &str) -> Message {

@@ -2,6 +2,7 @@
 
 pub mod envelope;
 pub mod params;
+pub(crate) mod signs;
 pub mod subscription;
 pub mod tools;
 pub mod translate;

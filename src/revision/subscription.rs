@@ -54,6 +54,22 @@ impl Promise {
     }
 }
 
+/// The same notification, or last word, told for the subscription `id`.
+pub(crate) fn of_request(message: Message, id: &Id) -> Message {
+    let place = match message.head() {
+        Head::Notification { .. } => "params",
+        Head::Response { is_error: false, .. } => "result",
+        _ => return message,
+    };
+    let Some(mut members) = Members::of_message(&message) else { return message };
+    let meta = members.object(place).object("_meta");
+    if meta.get(SUBSCRIPTION_ID).is_none_or(|named| named == id.as_json()) {
+        return message;
+    }
+    meta.set(SUBSCRIPTION_ID, id.as_json().to_owned());
+    members.into_message(message.head().clone())
+}
+
 const UPDATED: &str = "notifications/resources/updated";
 
 fn notification(method: &str, uri: Option<&str>, id: &Id) -> Message {

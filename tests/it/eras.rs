@@ -112,17 +112,20 @@ async fn every_way_to_name_the_modern_era_is_understood() {
 
 #[tokio::test]
 async fn credentials_and_faults_decide_no_era() {
-    for status in [401, 403, 500] {
-        let server = Server::start(move |r| match &*r.what() {
-            "initialize" => Reply::status(status, "text/plain", "no"),
-            _ => strict(r),
-        })
-        .await;
-        let args = [&*server.url, "--no-oauth", "--connect-wait", "0.2"];
-        let mut bridge = Bridge::start(&args);
-        let answer = bridge.ask(INITIALIZE).await;
-        assert!(answer["error"].is_object(), "{status}: {answer}");
-        assert!(server.all("server/discover").is_empty(), "{status}");
+    for status in [401, 403, 408, 429, 500, 502, 503] {
+        // Whatever the body says: gateways write JSON-RPC errors, too.
+        for code in [-32601, -32022, -32020] {
+            let server = Server::start(move |r| match &*r.what() {
+                "initialize" => refusal(&r.id(), status, code, r#"{"supported":["2026-07-28"]}"#),
+                _ => strict(r),
+            })
+            .await;
+            let args = [&*server.url, "--no-oauth", "--connect-wait", "0.2"];
+            let mut bridge = Bridge::start(&args);
+            let answer = bridge.ask(INITIALIZE).await;
+            assert_eq!(answer["error"]["data"]["status"], status, "{code}: {answer}");
+            assert!(server.all("server/discover").is_empty(), "{status} {code}");
+        }
     }
 }
 
@@ -400,6 +403,28 @@ async fn a_server_that_is_replaced_by_one_of_the_other_era_is_understood_again()
     bridge.send(call(4, r#"{"name":"t"}"#)).await;
     let (answer, _) = bridge.answer(4).await;
     assert_eq!(answer["result"], json!({"content":[]}), "{answer}");
+}
+
+#[tokio::test]
+async fn a_modern_server_with_a_bad_day_is_not_taken_for_a_legacy_one() {
+    let asked = AtomicUsize::new(0);
+    let server = Server::start(move |r| match &*r.what() {
+        "server/discover" if asked.fetch_add(1, Ordering::SeqCst) == 1 => {
+            refusal(&r.id(), 200, -32603, "null")
+        }
+        "tools/call" if r.text().contains("\"bad\"") => {
+            let error = r#"{"code":-32000,"message":"there is no session with the database"}"#;
+            Reply::json(format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, r.id()))
+        }
+        _ => strict_or_stream(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    let answer = bridge.ask(call(1, r#"{"name":"bad"}"#)).await;
+    assert_eq!(answer["error"]["code"], -32000, "{answer}");
+    server.saw_count("server/discover", 2).await;
+    assert_eq!(bridge.ask(call(2, r#"{"name":"t"}"#)).await["result"], json!({"content":[]}));
+    assert_eq!(server.all("initialize").len(), 1, "nobody opened a session");
 }
 
 /// The same for whatever HTTP method.

@@ -129,6 +129,28 @@ async fn credentials_decide_no_era() {
     }
 }
 
+#[tokio::test]
+async fn a_probe_that_meets_a_failing_gateway_decides_no_era() {
+    let count = AtomicUsize::new(0);
+    let server = Server::start(move |r| match &*r.what() {
+        "server/discover" if count.fetch_add(1, Ordering::SeqCst) == 0 => {
+            let body = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"no"}}"#;
+            Reply::status(502, "application/json", body)
+        }
+        "tools/call" if r.header("mcp-session-id").is_none() => {
+            Reply::status(400, "text/plain", "what?")
+        }
+        _ => sessions(r),
+    })
+    .await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    let answer = bridge.ask(modern(1, "tools/call", r#""name":"t","#)).await;
+    assert_eq!(answer["error"]["data"]["status"], 400, "as the server said: {answer}");
+    assert!(server.all("initialize").is_empty());
+    let answer = bridge.ask(modern(2, "tools/call", r#""name":"t","#)).await;
+    assert_eq!(answer["result"]["did"], "tools/call", "the next finds out: {answer}");
+}
+
 /// A question during a call, in the stream of the call's answer.
 fn asks_back(feed: &Feed) -> impl Fn(&Request) -> Reply + Send + Sync + 'static {
     let feed = feed.clone();
@@ -180,6 +202,36 @@ async fn a_question_during_a_call_is_answered_by_calling_again() {
     assert_eq!((&answer["id"], &answer["result"]["content"]), (&json!(4), &json!(["done"])));
     let reply = server.requests().into_iter().find(|r| r.json()["result"].is_object());
     assert!(reply.expect("the answer").text().contains(r#"{"action":"accept" , "n":1.50}"#));
+}
+
+#[tokio::test]
+async fn a_call_whose_session_is_lost_with_the_answer_ends_at_once() {
+    let (feed, is_lost) = (Feed::new(), Arc::new(AtomicBool::new(false)));
+    let (asking, lost) = (asks_back(&feed), Arc::clone(&is_lost));
+    let server = Server::start(move |r| {
+        let is_old = r.header("mcp-session-id") == Some("s1");
+        match &*r.what() {
+            "initialize" if lost.load(Ordering::SeqCst) => {
+                Reply::json(result(r.id(), OPENED)).header("Mcp-Session-Id", "s2")
+            }
+            _ if is_old && lost.load(Ordering::SeqCst) => {
+                Reply::status(404, "text/plain", "Session not found")
+            }
+            "tools/call" if r.header("mcp-session-id") == Some("s2") => sessions(r),
+            _ => asking(r),
+        }
+    })
+    .await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    let parked = bridge.ask(call(1, "")).await;
+    let state = parked["result"]["requestState"].as_str().expect("a handle").to_owned();
+    is_lost.store(true, Ordering::SeqCst);
+    let more = format!(r#""inputResponses":{{"input-1":{{}}}},"requestState":"{state}","#);
+    let answer = bridge.ask(call(2, &more)).await;
+    assert_eq!(answer["error"]["data"]["kind"], "session-lost", "{answer}");
+    assert_eq!(answer["error"]["data"]["delivery"], "unknown");
+    let answer = bridge.ask(call(3, "")).await;
+    assert_eq!(answer["result"]["did"], "tools/call", "in the new session: {answer}");
 }
 
 #[tokio::test]

@@ -1,6 +1,10 @@
 //! Requests of revision 2026-07-28 pass by their own rules; probes get a quick answer.
 
-use crate::support::{Bridge, Gate, INITIALIZE, Reply, Server, modern, polite, result};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use crate::support::{Bridge, Gate, INITIALIZE, Reply, Server, cancel, modern, polite, result};
 
 #[tokio::test]
 async fn headers_repeat_what_the_body_says() {
@@ -83,6 +87,37 @@ async fn a_broken_stream_loses_the_request_and_is_not_resumed() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_made_again_has_a_new_id() {
+    // A stream that breaks loses its request; the next one is another to the server.
+    let (gate, count) = (Gate::new(), AtomicUsize::new(0));
+    let held = gate.clone();
+    let server = Server::start(move |r| match (&*r.what(), count.fetch_add(1, Ordering::SeqCst)) {
+        (_, 0 | 2..=4) => Reply::sse().chunk(": here\n\n").cut(),
+        (_, 5) => Reply::sse().wait(&held).event(result(r.id(), "{}")).end(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    let answer = bridge.ask(modern(1, "tools/list", "")).await;
+    assert_eq!((&answer["id"], &answer["result"]["did"]), (&json!(1), &json!("tools/list")));
+    let asked = server.all("tools/list");
+    assert_eq!((asked.len(), asked[0].id().as_str()), (2, "1"));
+    assert_ne!(asked[1].id(), "1");
+    assert_eq!(asked[1].text().replace(&asked[1].id(), "1"), asked[0].text());
+    // What fails again is told to the client by its own name.
+    let error = bridge.ask(modern(2, "tools/list", "")).await["error"].clone();
+    assert_eq!(error["message"], "No response received for request ID 2");
+    // And it can be cancelled.
+    bridge.send(modern(3, "tools/list", "")).await;
+    server.saw_count("tools/list", 6).await;
+    bridge.send(cancel(3)).await;
+    server.saw_abandoned("tools/list").await;
+    gate.open();
+    let (rest, ..) = bridge.finish().await;
+    assert!(rest.is_empty(), "{rest:?}");
+}
+
+#[tokio::test]
 async fn a_modern_server_answers_the_probe() {
     // C22
     let answer =
@@ -158,6 +193,44 @@ async fn a_modern_refusal_of_the_probe_passes_as_it_is() {
     let mut bridge = Bridge::start(&[&server.url]);
     bridge.send(modern("\"d\"", "server/discover", "")).await;
     assert_eq!(bridge.line().await, body);
+}
+
+#[tokio::test]
+async fn a_server_that_fails_says_nothing_about_its_era() {
+    // Gateways write JSON-RPC errors into the bodies of their 5xx.
+    for code in [-32601, -32022, -32000] {
+        for status in [500, 503] {
+            let body = format!(
+                r#"{{"jsonrpc":"2.0","id":"d","error":{{"code":{code},"message":"x","data":{{"supported":["2026-07-28"]}}}}}}"#
+            );
+            let server =
+                Server::start(move |_| Reply::status(status, "application/json", &body)).await;
+            let mut bridge = Bridge::start(&[&server.url]);
+            let answer = bridge.ask(modern("\"d\"", "server/discover", "")).await;
+            let error = &answer["error"];
+            assert_eq!(
+                (&error["code"], &error["data"]["status"]),
+                (&json!(-32001), &json!(status))
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn haste_says_nothing_about_an_era_whatever_the_body_is() {
+    let body = r#"{"jsonrpc":"2.0","id":"d","error":{"code":-32022,"message":"x","data":{"supported":["2026-07-28"]}}}"#;
+    for status in [408, 429] {
+        let server = Server::start(move |r| match &*r.what() {
+            "server/discover" => Reply::status(status, "application/json", body),
+            _ => polite(r),
+        })
+        .await;
+        let mut bridge = Bridge::start(&[&server.url]);
+        let answer = bridge.ask(modern("\"d\"", "server/discover", "")).await;
+        let error = &answer["error"];
+        assert_eq!((&error["code"], &error["data"]["status"]), (&json!(-32601), &json!(status)));
+        assert_eq!(bridge.ask(INITIALIZE).await["result"]["serverInfo"]["name"], "s");
+    }
 }
 
 #[tokio::test]

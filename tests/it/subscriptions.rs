@@ -74,13 +74,52 @@ async fn a_stream_that_ends_without_a_last_word_is_opened_again() {
         assert_eq!(bridge.receive().await, updated("x://b"), "and then what the server says");
         let asked = server.all("subscriptions/listen");
         assert_eq!(asked.len(), 3);
+        let renamed = asked[1].id();
+        assert_ne!(renamed, "\"listen:0\"", "to the server it is another request");
+        assert_ne!(renamed, asked[2].id());
         for again in &asked[1..] {
-            assert_eq!((again.text(), &again.headers), (asked[0].text(), &asked[0].headers));
+            let text = again.text().replace(&again.id(), "\"listen:0\"");
+            assert_eq!(text, asked[0].text(), "and the same but for its id");
+            assert_eq!(names(again), names(&asked[0]));
         }
         let (rest, _, stderr) = bridge.finish().await;
         assert_eq!((rest.len(), stderr.as_str()), (1, ""), "{rest:?}");
         assert!(rest[0].contains("shutdown"), "{rest:?}");
     }
+}
+
+/// The headers, but for the length.
+fn names(request: &Request) -> Vec<(String, String)> {
+    let headers = request.headers.iter().cloned();
+    headers.filter(|(name, _)| !name.eq_ignore_ascii_case("content-length")).collect()
+}
+
+#[tokio::test]
+async fn what_a_new_stream_brings_has_the_clients_own_mark() {
+    let server = Server::start(in_turn(|turn, r| {
+        let id = r.id();
+        let marked = |text: String| text.replace("\"listen:0\"", &id);
+        let last = format!(r#"{{"resultType":"complete","_meta":{{"{KEY}":{id}}}}}"#);
+        match turn {
+            0 => Reply::sse().event(acknowledged()).cut(),
+            _ => Reply::sse()
+                .event(marked(acknowledged()))
+                .event(marked(updated("x://b").to_string()))
+                .event(result(&id, &last))
+                .end(),
+        }
+    }))
+    .await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    bridge.send(listen()).await;
+    assert_eq!(bridge.line().await, acknowledged());
+    assert_hears_what_it_may_have_missed(&mut bridge).await;
+    assert_eq!(bridge.receive().await, updated("x://b"));
+    let last = bridge.receive().await;
+    assert_eq!(
+        (&last["id"], &last["result"]["_meta"][KEY]),
+        (&json!("listen:0"), &json!("listen:0"))
+    );
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Message, edit, peek};
 use crate::net::Content;
+use crate::revision::signs;
 use crate::secret::{Scrubber, shown};
 use crate::traffic;
 use crate::wire::{header, media};
@@ -189,6 +190,12 @@ impl Refusal {
         self.status
     }
 
+    /// Whether it is about credentials, haste or the server's health, and so says nothing about what
+    /// the server speaks.
+    pub(super) fn is_about_else(&self) -> bool {
+        is_about_else(self.status)
+    }
+
     /// The JSON-RPC error in the body, if that is what the server has to say.
     ///
     /// 401 and 403 keep their meaning, whatever the body is.
@@ -247,7 +254,7 @@ impl Refusal {
                 let code = self.json_rpc_error().and_then(|error| peek::error_code(&error));
                 // The server understood the request, and complains about that.
                 let is_answer = matches!(code, Some((-32602 | -32601, _)));
-                !is_answer && speaks_of_lost_session(&String::from_utf8_lossy(&self.body))
+                !is_answer && signs::speaks_of_lost_session(&String::from_utf8_lossy(&self.body))
             }
             _ => false,
         }
@@ -290,31 +297,9 @@ impl Refusal {
     }
 }
 
-/// Plain words, as servers write them: "No valid session ID provided", "Session expired". Whole
-/// phrases, since a call may be about sessions of quite another sort.
-fn speaks_of_lost_session(text: &str) -> bool {
-    const PHRASES: [&str; 18] = [
-        "not initialized",
-        "session id",
-        "session-id",
-        "sessionid",
-        "session not found",
-        "session expired",
-        "session has expired",
-        "session is expired",
-        "expired session",
-        "unknown session",
-        "invalid session",
-        "no valid session",
-        "missing session",
-        "no session",
-        "no such session",
-        "session terminated",
-        "session does not exist",
-        "session is missing",
-    ];
-    let text = text.to_ascii_lowercase();
-    PHRASES.iter().any(|phrase| text.contains(phrase))
+/// Whether a status says nothing about the protocol that is spoken.
+pub(super) fn is_about_else(status: StatusCode) -> bool {
+    status.is_server_error() || matches!(status.as_u16(), 401 | 403 | 408 | 429)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use http::StatusCode;
 
-use super::answer::Refusal;
+use super::answer::{Refusal, is_about_else};
 use super::heeding::Report;
 use super::legacy_sse::{self, First};
 use super::post::Exchange;
@@ -46,18 +46,15 @@ impl Exchange {
 ///
 /// A JSON-RPC error is an answer, and some statuses are about something else.
 pub(super) fn allows_older_transport(refusal: &Refusal) -> bool {
-    let status = refusal.status();
-    let is_about_else = matches!(status.as_u16(), 401 | 403 | 408 | 429);
-    status.is_client_error() && !is_about_else && refusal.json_rpc_error().is_none()
+    let is_refused = refusal.status().is_client_error() && !refusal.is_about_else();
+    is_refused && refusal.json_rpc_error().is_none()
 }
 
 /// Whether the refusal of the stream is the one to be shown: it is about credentials, or about a
 /// server that is not there yet, and not about what the server speaks.
 fn says_more(error: &Error) -> bool {
     let status = error.status.and_then(|status| StatusCode::from_u16(status).ok());
-    let is_about_else = status.is_some_and(|status| {
-        status.is_server_error() || matches!(status.as_u16(), 401 | 403 | 408 | 429)
-    });
+    let is_about_else = status.is_some_and(is_about_else);
     let is_on_the_way = matches!(error.kind, Kind::Redirect | Kind::ProxyAuth);
     error.is_unreachable() || is_about_else || is_on_the_way
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::message::{Head, Id, Message};
+use crate::message::{Head, Id, Message, edit};
 use crate::revision::Envelope;
 use crate::transport::Share;
 
@@ -27,6 +27,11 @@ impl Outgoing {
 
     pub(super) fn is_notification(&self, name: &str) -> bool {
         matches!(self.message.head(), Head::Notification { method } if &**method == name)
+    }
+
+    /// The same under another id.
+    pub(super) fn renamed(&self, id: &Id) -> Self {
+        Self { message: edit::with_id(&self.message, id), ..self.clone() }
     }
 
     /// A handshake's message goes past the cap: what fills the line may be waiting for it.

@@ -13,9 +13,10 @@ use super::post::Exchange;
 use super::stream;
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::message::{Id, Message};
 use crate::net::Content;
-use crate::net::backoff::Backoff;
-use crate::revision::subscription::Promise;
+use crate::net::backoff::{Backoff, entropy};
+use crate::revision::subscription::{self, Promise};
 use crate::traffic::{self, Recovery};
 
 /// The request that opens a subscription.
@@ -117,6 +118,7 @@ impl Exchange {
                 }
             };
             for message in payload.messages() {
+                let message = self.as_subscribed(message);
                 let Some(promise) = Promise::of(&message) else {
                     self.deliver(message).await;
                     continue;
@@ -132,6 +134,14 @@ impl Exchange {
         }
     }
 
+    /// The client knows the subscription by the id of its own request.
+    fn as_subscribed(&self, message: Message) -> Message {
+        match (self.request_id(), &self.alias) {
+            (Some(own), Some(_)) => subscription::of_request(message, own),
+            _ => message,
+        }
+    }
+
     async fn tell_what_may_have_changed(&mut self, promise: &Promise) {
         let Some(id) = self.request_id().cloned() else { return };
         for message in promise.missed(&id) {
@@ -140,6 +150,8 @@ impl Exchange {
     }
 
     async fn open_again(&mut self) -> Again {
+        // To the server it is another request.
+        self.alias = Some(Id::string(&format!("mcp-span-{:016x}", entropy())));
         let call = self.written_again();
         // Nobody is bothered with a login for it; a client that is told of the end can ask again.
         let sending = self.context.send(call, Manner::aside());

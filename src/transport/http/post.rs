@@ -66,6 +66,7 @@ pub(super) async fn run(context: Arc<Context>, post: Post, call: Call) {
         last_word: None,
         tried: Tried::default(),
         promise: None,
+        alias: None,
     };
     let (message, session) = (&exchange.post.outgoing.message, exchange.post.session_id());
     exchange.context.crossing(Direction::ToServer, message, session);
@@ -94,6 +95,8 @@ pub(super) struct Exchange {
     pub(super) tried: Tried,
     /// What a subscription was promised.
     pub(super) promise: Option<Promise>,
+    /// The id under which the server knows it, if its stream was opened again.
+    pub(super) alias: Option<Id>,
 }
 
 impl Exchange {
@@ -262,12 +265,15 @@ impl Exchange {
             return (message, false);
         };
         let is_exact = id.as_ref() == Some(own);
-        if !is_exact && !id.as_ref().map_or(*is_error, |id| id.resembles(own)) {
+        let is_alias = id.is_some() && *id == self.alias;
+        if !is_exact && !is_alias && !id.as_ref().map_or(*is_error, |id| id.resembles(own)) {
             return (message, false);
         }
-        // C22: to a legacy server the question itself is an error.
+        // C22: to a legacy server the question itself is an error. Questions of our own are judged
+        // by whoever has asked them, and by every word.
+        let is_probe = || self.is("server/discover") && !own.is_own();
         let is_ours = || peek::bridge_error(&message).is_some();
-        if *is_error && self.is("server/discover") && !is_modern_refusal(&message) && !is_ours() {
+        if *is_error && is_probe() && !is_modern_refusal(&message) && !is_ours() {
             return (reply::method_not_found(own, "server/discover"), true);
         }
         if is_exact { (message, true) } else { (edit::with_id(&message, own), true) }

@@ -1,6 +1,7 @@
 //! What a refusal of a request leads to: another try where what the server complains about can be
 //! mended, else an answer or an error.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use http::{Method, Response};
@@ -17,16 +18,10 @@ use crate::limits;
 use crate::message::{Head, Id, Members, Message, edit, peek, reply};
 use crate::net::backoff::entropy;
 use crate::net::{Call, Content};
+use crate::revision::signs::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
 use crate::revision::tools::Page;
-use crate::revision::{Envelope, Revision};
+use crate::revision::{Envelope, Era, Revision};
 use crate::traffic::{self, Recovery};
-
-/// A header does not say what the body says.
-const HEADER_MISMATCH: i64 = -32020;
-/// The server wants something that the client has not said it can do.
-const MISSING_CAPABILITY: i64 = -32021;
-/// The server does not speak the request's revision.
-const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// What was tried for one request already: each remedy once.
 #[derive(Debug, Default)]
@@ -51,6 +46,9 @@ impl Exchange {
         let Some(id) = self.request_id().cloned() else {
             return Err(refusal.error());
         };
+        if self.opens() && refusal.is_about_else() {
+            return self.refused_for_else(&refusal, &id).await;
+        }
         if self.is("initialize") && self.context.may_be_older() && allows_older_transport(&refusal)
         {
             return self.try_older_transport(&refusal).await;
@@ -63,19 +61,8 @@ impl Exchange {
         }
         if self.is("server/discover") && refusal.status().is_client_error() {
             // C22: whoever refuses the question is a legacy server.
-            let modern = in_band.filter(is_modern_refusal);
-            let answer = match modern {
+            let answer = match in_band.filter(is_modern_refusal) {
                 Some(answer) => edit::with_id(&answer, &id),
-                // These say nothing about what it speaks.
-                None if id.is_own()
-                    && matches!(refusal.status().as_u16(), 401 | 403 | 408 | 429) =>
-                {
-                    return Err(refusal.error());
-                }
-                None if matches!(refusal.status().as_u16(), 401 | 403 | 408 | 429) => {
-                    let error = self.context.scrubbed(refusal.error().not_delivered());
-                    reply::method_not_found_because(&id, "server/discover", &error)
-                }
                 None => reply::method_not_found(&id, "server/discover"),
             };
             self.deliver(answer).await;
@@ -89,6 +76,19 @@ impl Exchange {
             }
             None => Err(refusal.error()),
         }
+    }
+
+    /// An opening was refused for reasons that have nothing to do with eras. The body is not read as
+    /// an answer: a gateway that fails writes JSON-RPC errors of its own.
+    async fn refused_for_else(&mut self, refusal: &Refusal, id: &Id) -> Result<(), Error> {
+        let is_probe = self.is("server/discover") && !id.is_own();
+        if !is_probe || refusal.status().is_server_error() {
+            return Err(refusal.error());
+        }
+        // A client that probes goes on with `initialize` after this, and that may log in.
+        let error = self.context.scrubbed(refusal.error().not_delivered());
+        self.deliver(reply::method_not_found_because(id, "server/discover", &error)).await;
+        Ok(())
     }
 
     /// The next try of a modern request, if what `answer` complains about can be mended.
@@ -118,7 +118,11 @@ impl Exchange {
 
     /// The same request, as it looks by what is known now.
     pub(super) fn written_again(&mut self) -> Call {
-        let written = self.context.written(&self.post.session, &self.post.outgoing);
+        let outgoing = match &self.alias {
+            Some(alias) => Cow::Owned(self.post.outgoing.renamed(alias)),
+            None => Cow::Borrowed(&self.post.outgoing),
+        };
+        let written = self.context.written(&self.post.session, &outgoing);
         self.post.mirrored = written.mirrored;
         self.post.progress.lower();
         let call = self.context.call(Method::POST, written.headers, written.body);
@@ -220,11 +224,7 @@ fn list_request(call: &Message, id: &Id, cursor: Option<&str>) -> Message {
 
 /// Errors that only a modern server writes; to all others `server/discover` is unknown.
 pub(super) fn is_modern_refusal(answer: &Message) -> bool {
-    match peek::error_code(answer) {
-        Some((UNSUPPORTED_VERSION, names)) => names.iter().any(|name| Revision::is_modern(name)),
-        Some((code, _)) => matches!(code, MISSING_CAPABILITY | HEADER_MISMATCH),
-        None => false,
-    }
+    era_of(answer) == Some(Era::Modern)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::{Asked, Ids, Step, Steps, Translation, shapes};
 use crate::error::{Error, Kind};
 use crate::message::{Head, Id, Members, Message, reply};
 use crate::revision::Revision;
+use crate::revision::tools::is_first_page;
 use crate::revision::translate::{
     CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID,
 };
@@ -161,10 +162,12 @@ impl Translation {
             result.remove(added);
         }
         match asked.request.method() {
-            Some("tools/list") => shapes::legacy_tools(result, &mut self.wrapped),
+            Some("tools/list") => {
+                shapes::legacy_tools(result, is_first_page(&asked.request), &mut self.wrapped);
+            }
             Some("tools/call") => {
                 let name = parameter(&asked.request, "name").unwrap_or_default();
-                shapes::legacy_content(result, self.wrapped.contains(&name));
+                shapes::legacy_content(result, self.wrapped.has(&name));
             }
             _ => {}
         }
@@ -172,9 +175,15 @@ impl Translation {
     }
 
     /// What a server tells: about a request, or on a subscription.
-    pub(super) fn server_tells(&mut self, message: Message, now: Instant, out: &mut Steps) {
+    pub(super) fn server_tells(
+        &mut self,
+        message: Message,
+        ids: &mut Ids,
+        now: Instant,
+        out: &mut Steps,
+    ) {
         if message.method() == Some("notifications/subscriptions/acknowledged") {
-            return self.acknowledged(&message, now, out);
+            return self.acknowledged(&message, ids, now, out);
         }
         let Some(subscription) = subscription(&message) else {
             return out.push_back(Step::ToClient(message));
@@ -192,7 +201,7 @@ impl Translation {
 }
 
 /// A resource that is not there has a code of its own in the older revisions.
-fn legacy_error(request: &Message, answer: &Message, id: &Id) -> Message {
+pub(super) fn legacy_error(request: &Message, answer: &Message, id: &Id) -> Message {
     let mut members = Members::of_message(answer).unwrap_or_default();
     if request.method() == Some("resources/read") {
         let error = members.object("error");

@@ -5,12 +5,12 @@
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::offer::Offer;
+use super::calls::legacy_error;
 use super::{Asked, Ids, LegacyClient, State, Step, Steps, Translation};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Message, peek, reply};
-use crate::revision::{Era, Revision};
+use crate::message::{Head, Id, Message, reply};
+use crate::revision::{Era, signs};
 
 /// Whether the server is still what it was.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Translation {
         now: Instant,
         out: &mut Steps,
     ) -> Option<(Asked, Message)> {
-        if !sounds_legacy(&answer) {
+        if !signs::sounds_legacy(&answer) {
             return Some((asked, answer));
         }
         let doubt = &mut self.doubt;
@@ -56,6 +56,13 @@ impl Translation {
         self.doubt.asked.as_ref() == Some(id)
     }
 
+    /// The client no longer wants the answer to `id`; `false` if it is not kept here.
+    pub(super) fn withdraw_kept(&mut self, id: &Id) -> bool {
+        let before = self.doubt.kept.len();
+        self.doubt.kept.retain(|(asked, _)| !asked.is_for(id));
+        self.doubt.kept.len() < before
+    }
+
     /// It is what it was, or nobody knows better: the answers stand.
     fn trust(&mut self, ids: &mut Ids, now: Instant, out: &mut Steps) {
         self.doubt.asked = None;
@@ -69,10 +76,7 @@ impl LegacyClient {
     /// The question was answered, or (`None`) was not.
     pub(super) fn resolve(&mut self, answer: Option<&Message>, now: Instant, out: &mut Steps) {
         let State::Translating(translation) = &mut self.state else { return };
-        let is_legacy = answer.is_some_and(|answer| {
-            Offer::of(answer).is_none() && peek::bridge_error(answer).is_none()
-        });
-        if is_legacy {
+        if answer.is_some_and(signs::denies_modern) {
             self.turn_legacy(out);
         } else {
             translation.trust(&mut self.ids, now, out);
@@ -92,13 +96,13 @@ impl LegacyClient {
         let changed = Error::new(Kind::NoResponse, "The server was replaced by another");
         translation.inputs.end_all(&changed, out);
         translation.listening.end_all(&changed, out);
-        // These were turned away: they may go out again when there is a session.
-        let turned_away = Error { kind: Kind::Closed, ..changed.clone().not_delivered() };
-        for (asked, _) in translation.doubt.kept {
-            out.push_back(Step::Failed { message: asked.request, error: turned_away.clone() });
+        for (asked, answer) in translation.doubt.kept {
+            out.extend(asked.refused_by_another(&answer, &changed));
         }
-        for asked in translation.asked.into_values() {
-            out.push_back(Step::Failed { message: asked.request, error: changed.clone() });
+        for (id, asked) in translation.asked {
+            // Whoever is at work on it need not go on.
+            out.push_back(Step::ToServer(reply::cancelled(&id, &changed.message)));
+            out.push_back(asked.lost(changed.clone()));
         }
     }
 
@@ -112,11 +116,7 @@ impl LegacyClient {
         {
             return false;
         }
-        let is_modern = match peek::error_code(message) {
-            Some((-32022, names)) => names.iter().any(|name| Revision::is_modern(name)),
-            Some((code, _)) => code == -32020,
-            None => false,
-        };
+        let is_modern = signs::era_of(message) == Some(Era::Modern);
         if is_modern {
             self.alarmed = Some(now);
         }
@@ -124,20 +124,15 @@ impl LegacyClient {
     }
 }
 
-/// Whether this is how a legacy server refuses what comes without a session.
-fn sounds_legacy(answer: &Message) -> bool {
-    if !matches!(answer.head(), Head::Response { is_error: true, .. }) {
-        return false;
-    }
-    match peek::error_code(answer) {
-        Some((-32022, names)) => {
-            !names.is_empty() && !names.iter().any(|name| Revision::is_modern(name))
+impl Asked {
+    /// A server of the other era has refused it. If that was at the door it may go out again when
+    /// there is a session; but a person's answers are not spent twice.
+    fn refused_by_another(self, answer: &Message, changed: &Error) -> Option<Step> {
+        if self.rounds == 0 && signs::was_turned_away(answer) {
+            let error = Error { kind: Kind::Closed, ..changed.clone().not_delivered() };
+            return Some(Step::Failed { message: self.request, error });
         }
-        Some((-32600 | -32000 | -32001, _)) => {
-            let text = peek::error_message(answer).unwrap_or_default().to_lowercase();
-            let words = ["not initialized", "session id", "session not found", "no session"];
-            words.iter().any(|word| text.contains(word))
-        }
-        _ => false,
+        let id = self.request.id()?;
+        Some(Step::ToClient(legacy_error(&self.request, answer, id)))
     }
 }

@@ -33,10 +33,7 @@ impl Inputs {
 
     /// The call `id` is no longer wanted; gives back the questions that are void.
     pub(super) fn withdraw(&mut self, id: &Id) -> Vec<Id> {
-        let wanted = id.canonical();
-        let is_it =
-            |round: &Round| round.asked.request.id().is_some_and(|id| id.canonical() == wanted);
-        match self.0.iter().position(is_it) {
+        match self.0.iter().position(|round| round.asked.is_for(id)) {
             Some(at) => self.0.swap_remove(at).open.into_iter().map(|(own, _)| own).collect(),
             None => Vec::new(),
         }

@@ -1,82 +1,21 @@
 //! The subscription through which a legacy client hears of changes: opened when its handshake is
 //! done, opened anew when it wants to hear of other resources, and again when it was lost.
+//!
+//! At most one request for it is unacknowledged at a time. What the client changes meanwhile is
+//! gathered for the next one; if that is refused, the changes are tried one by one, so that each
+//! gets an answer of its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
-use serde::Deserialize;
 use tokio::time::Instant;
 use tracing::debug;
 
 use super::calls::{parameter, subscription};
+use super::filter::Filter;
 use super::{Ids, Step, Steps, Translation};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Members, Message, peek, reply};
-
-/// What a client may hear of.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Filter {
-    tools: bool,
-    prompts: bool,
-    resources: bool,
-    /// Whether single resources can be subscribed to.
-    can_subscribe: bool,
-    uris: BTreeSet<String>,
-}
-
-impl Filter {
-    /// All lists that a server with these capabilities tells of.
-    pub(super) fn of(capabilities: &str) -> Self {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Capabilities {
-            tools: Offered,
-            prompts: Offered,
-            resources: Offered,
-        }
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Offered {
-            list_changed: bool,
-            subscribe: bool,
-        }
-        let offered: Capabilities = serde_json::from_str(capabilities).unwrap_or_default();
-        Self {
-            tools: offered.tools.list_changed,
-            prompts: offered.prompts.list_changed,
-            resources: offered.resources.list_changed,
-            can_subscribe: offered.resources.subscribe,
-            uris: BTreeSet::new(),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        !(self.tools || self.prompts || self.resources) && self.uris.is_empty()
-    }
-
-    fn lists(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        [
-            (self.tools, "toolsListChanged", "notifications/tools/list_changed"),
-            (self.prompts, "promptsListChanged", "notifications/prompts/list_changed"),
-            (self.resources, "resourcesListChanged", "notifications/resources/list_changed"),
-        ]
-        .into_iter()
-        .filter_map(|(wanted, name, method)| wanted.then_some((name, method)))
-    }
-
-    /// The parameters of `subscriptions/listen`, as JSON.
-    fn params(&self) -> String {
-        let mut notifications = serde_json::Map::new();
-        for (name, _) in self.lists() {
-            notifications.insert(name.to_owned(), true.into());
-        }
-        if !self.uris.is_empty() {
-            let uris: Vec<&str> = self.uris.iter().map(String::as_str).collect();
-            notifications.insert("resourceSubscriptions".to_owned(), uris.into());
-        }
-        serde_json::json!({ "notifications": notifications }).to_string()
-    }
-}
 
 /// One request for it.
 #[derive(Debug)]
@@ -87,37 +26,64 @@ struct Stream {
     since: Option<Instant>,
 }
 
+/// A `resources/subscribe` or `resources/unsubscribe` that is not in force yet.
+#[derive(Debug)]
+struct Change {
+    /// The request that is answered when it is.
+    id: Id,
+    uri: String,
+    is_wanted: bool,
+}
+
+impl Change {
+    fn apply(&self, uris: &mut BTreeSet<String>) {
+        if self.is_wanted {
+            uris.insert(self.uri.clone());
+        } else {
+            uris.remove(&self.uri);
+        }
+    }
+}
+
 /// The subscription as it stands.
 #[derive(Debug, Default)]
 pub(super) struct Listening {
-    wanted: Filter,
+    filter: Filter,
+    /// The resources that the client hears of, or will when the stream is there again.
+    uris: BTreeSet<String>,
+    /// What it wants to be different, in the order of its requests.
+    changes: VecDeque<Change>,
     /// The handshake is done.
     is_ready: bool,
-    /// The stream that was asked for last.
-    current: Option<Stream>,
-    /// Those before it, which stay until it is acknowledged: nothing is missed in between.
-    former: Vec<Stream>,
-    /// Requests of the client's that are answered when the current stream is acknowledged.
-    unanswered: Vec<Id>,
-    /// When they are answered all the same.
+    /// The stream that brings what is new.
+    standing: Option<Stream>,
+    /// The one that replaces it once it is acknowledged: nothing is missed in between.
+    opening: Option<Stream>,
+    /// How many of the changes `opening` would bring into force.
+    taken: usize,
+    /// Several changes were refused together: they are tried one by one.
+    is_careful: bool,
+    /// When the changes are taken to be in force all the same.
     answer_at: Option<Instant>,
     /// When to try again.
     retry_at: Option<Instant>,
     tries: u32,
     /// A stream was lost: something may have happened meanwhile.
     has_gap: bool,
+    /// The server has acknowledged one, so it knows the method.
+    was_taken_up: bool,
     /// The server does not know the method.
     is_refused: bool,
 }
 
 impl Listening {
-    pub(super) fn new(wanted: Filter) -> Self {
-        Self { wanted, ..Self::default() }
+    pub(super) fn new(filter: Filter) -> Self {
+        Self { filter, ..Self::default() }
     }
 
     /// Whether `id` is one of its streams.
     pub(super) fn is(&self, id: &Id) -> bool {
-        self.current.iter().chain(&self.former).any(|stream| stream.id == *id)
+        self.standing.iter().chain(&self.opening).any(|stream| stream.id == *id)
     }
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
@@ -126,26 +92,55 @@ impl Listening {
 
     /// Nobody will be listened to.
     pub(super) fn end_all(mut self, error: &Error, out: &mut Steps) {
-        self.former.extend(self.current.take());
-        self.close_former(out);
-        self.answer_all(out, |id| reply::error(Some(id), error));
+        for stream in self.standing.take().into_iter().chain(self.opening.take()) {
+            close(&stream, out);
+        }
+        self.refuse_all(out, |id| reply::error(Some(id), error));
     }
 
-    fn answer_all(&mut self, out: &mut Steps, answer: impl Fn(&Id) -> Message) {
-        self.answer_at = None;
-        for id in self.unanswered.drain(..) {
-            out.push_back(Step::ToClient(answer(&id)));
+    /// The first `count` changes are in force.
+    fn settle(&mut self, count: usize, out: &mut Steps) {
+        for change in self.changes.drain(..count.min(self.changes.len())) {
+            change.apply(&mut self.uris);
+            out.push_back(Step::ToClient(reply::raw_result(Some(&change.id), "{}")));
+        }
+        self.taken = 0;
+        self.is_careful &= !self.changes.is_empty();
+        if self.changes.is_empty() {
+            self.answer_at = None;
         }
     }
 
-    /// Takes the current stream out, if it is the one that has ended.
-    fn ended(&mut self, id: &Id, now: Instant) -> Option<Stream> {
-        self.former.retain(|former| former.id != *id);
-        let stream = self.current.take_if(|current| current.id == *id)?;
+    /// No change comes into force.
+    fn refuse_all(&mut self, out: &mut Steps, answer: impl Fn(&Id) -> Message) {
+        (self.taken, self.is_careful, self.answer_at) = (0, false, None);
+        for change in self.changes.drain(..) {
+            out.push_back(Step::ToClient(answer(&change.id)));
+        }
+    }
+
+    /// `stream` brings what is new from now on.
+    fn promote(&mut self, stream: Stream, out: &mut Steps) {
+        if let Some(former) = self.standing.replace(stream) {
+            close(&former, out);
+        }
+    }
+
+    /// Whether the newest stream asks for something else than what is wanted.
+    fn is_outdated(&self) -> bool {
+        let newest = self.opening.as_ref().or(self.standing.as_ref());
+        newest.is_none_or(|stream| stream.uris != self.uris)
+    }
+
+    /// A stream that had been acknowledged, or would have been, is no more.
+    fn lost(&mut self, stream: &Stream, now: Instant) {
         if stream.since.is_some_and(|since| now >= since + limits::STREAM_STEADY) {
             self.tries = 0;
         }
-        Some(stream)
+        self.has_gap = true;
+        if self.standing.is_none() && self.opening.is_none() {
+            self.try_later(now);
+        }
     }
 
     /// Pauses double from one try to the next.
@@ -155,33 +150,51 @@ impl Listening {
         self.retry_at = Some(now + pause.min(limits::BACKOFF_CAP));
         self.has_gap = true;
     }
+
+    /// The client has been told of everything that may have happened without a stream.
+    fn tell_gap(&mut self, out: &mut Steps) {
+        if !std::mem::take(&mut self.has_gap) {
+            return;
+        }
+        for (_, method) in self.filter.lists() {
+            out.push_back(Step::ToClient(reply::notification(method)));
+        }
+        for uri in &self.uris {
+            out.push_back(Step::ToClient(reply::resource_updated(uri)));
+        }
+    }
 }
 
 impl Translation {
     /// The client's handshake is done: it wants to hear of changes from now on.
-    pub(super) fn listen(&mut self, ids: &mut Ids, now: Instant, out: &mut Steps) {
+    pub(super) fn listen(&mut self, ids: &mut Ids, out: &mut Steps) {
         self.listening.is_ready = true;
-        if self.listening.current.is_none() {
-            self.open_stream(ids, now, out);
+        if self.listening.standing.is_none() {
+            self.open_stream(ids, out);
         }
     }
 
-    fn open_stream(&mut self, ids: &mut Ids, now: Instant, out: &mut Steps) {
+    /// Asks for the stream that is wanted now, unless an answer about one is awaited.
+    fn open_stream(&mut self, ids: &mut Ids, out: &mut Steps) {
         let listening = &mut self.listening;
+        if listening.opening.is_some() {
+            return;
+        }
         listening.retry_at = None;
-        listening.former.extend(listening.current.take());
-        if listening.wanted.is_empty() || !listening.is_ready || listening.is_refused {
-            listening.close_former(out);
-            return listening.answer_all(out, |id| reply::raw_result(Some(id), "{}"));
+        let taken = if listening.is_careful { 1 } else { listening.changes.len() };
+        let mut uris = listening.uris.clone();
+        listening.changes.iter().take(taken).for_each(|change| change.apply(&mut uris));
+        let is_wanted = !(listening.filter.is_empty() && uris.is_empty());
+        if !is_wanted || !listening.is_ready || listening.is_refused {
+            listening.standing.take().iter().for_each(|stream| close(stream, out));
+            return listening.settle(usize::MAX, out);
         }
         let id = ids.number();
-        let request = reply::raw_request(&id, "subscriptions/listen", &listening.wanted.params());
+        let params = listening.filter.params(&uris);
+        let request = reply::raw_request(&id, "subscriptions/listen", &params);
         out.push_back(Step::ToServer(self.envelope.put_around(&request, Some(&id))));
-        let uris = listening.wanted.uris.clone();
-        listening.current = Some(Stream { id, uris, since: None });
-        if !listening.unanswered.is_empty() {
-            listening.answer_at = Some(now + limits::LISTEN_PATIENCE);
-        }
+        listening.taken = taken;
+        listening.opening = Some(Stream { id, uris, since: None });
     }
 
     /// `resources/subscribe` and `resources/unsubscribe`.
@@ -194,47 +207,50 @@ impl Translation {
     ) {
         let Head::Request { id, method } = request.head() else { return };
         let listening = &mut self.listening;
-        if !listening.wanted.can_subscribe || listening.is_refused {
+        if !listening.filter.can_subscribe || listening.is_refused {
             return out.push_back(Step::ToClient(reply::method_not_found(id, method)));
         }
         let Some(uri) = parameter(request, "uri") else {
             let answer = reply::refusal(id, -32602, "The parameter uri is missing");
             return out.push_back(Step::ToClient(answer));
         };
-        let changes = match &**method {
-            "resources/subscribe" => listening.wanted.uris.insert(uri),
-            _ => listening.wanted.uris.remove(&uri),
-        };
-        listening.unanswered.push(id.clone());
-        if changes {
-            return self.open_stream(ids, now, out);
+        let is_wanted = &**method == "resources/subscribe";
+        if listening.changes.is_empty() && listening.uris.contains(&uri) == is_wanted {
+            // It is in force already, or will be when the stream is there again.
+            return out.push_back(Step::ToClient(reply::raw_result(Some(id), "{}")));
         }
-        // It is in force already, or will be with the stream that is under way.
-        if listening.current.as_ref().is_none_or(|current| current.since.is_some()) {
-            listening.answer_all(out, |id| reply::raw_result(Some(id), "{}"));
+        if listening.changes.len() + listening.uris.len() >= limits::LISTEN_RESOURCES && is_wanted {
+            let limit = limits::LISTEN_RESOURCES;
+            let text = format!("More than {limit} resources cannot be subscribed to at once");
+            let error = Error::new(Kind::Overloaded, text).not_delivered();
+            return out.push_back(Step::ToClient(reply::error(Some(id), &error)));
         }
+        listening.changes.push_back(Change { id: id.clone(), uri, is_wanted });
+        listening.answer_at.get_or_insert(now + limits::LISTEN_PATIENCE);
+        self.open_stream(ids, out);
     }
 
     /// The server has taken a subscription up.
-    pub(super) fn acknowledged(&mut self, message: &Message, now: Instant, out: &mut Steps) {
+    pub(super) fn acknowledged(
+        &mut self,
+        message: &Message,
+        ids: &mut Ids,
+        now: Instant,
+        out: &mut Steps,
+    ) {
         let listening = &mut self.listening;
-        let (Some(id), Some(current)) = (subscription(message), &mut listening.current) else {
+        let Some(id) = subscription(message) else { return };
+        let Some(mut stream) = listening.opening.take_if(|opening| opening.id == id) else {
             return;
         };
-        if id != current.id {
-            return;
+        stream.since = Some(now);
+        listening.was_taken_up = true;
+        listening.promote(stream, out);
+        listening.tell_gap(out);
+        listening.settle(listening.taken, out);
+        if !listening.changes.is_empty() || listening.is_outdated() {
+            self.open_stream(ids, out);
         }
-        current.since.get_or_insert(now);
-        listening.close_former(out);
-        if std::mem::take(&mut listening.has_gap) {
-            for (_, method) in listening.wanted.lists() {
-                out.push_back(Step::ToClient(reply::notification(method)));
-            }
-            for uri in &listening.wanted.uris {
-                out.push_back(Step::ToClient(reply::resource_updated(uri)));
-            }
-        }
-        listening.answer_all(out, |id| reply::raw_result(Some(id), "{}"));
     }
 
     /// The server has ended a subscription, or does not take it up.
@@ -242,30 +258,48 @@ impl Translation {
         &mut self,
         id: &Id,
         answer: &Message,
+        ids: &mut Ids,
         now: Instant,
         out: &mut Steps,
     ) {
         let listening = &mut self.listening;
-        if listening.ended(id, now).is_none() {
-            return;
+        if let Some(stream) = listening.standing.take_if(|standing| standing.id == *id) {
+            return listening.lost(&stream, now);
         }
+        let Some(stream) = listening.opening.take_if(|opening| opening.id == *id) else { return };
         if !matches!(answer.head(), Head::Response { is_error: true, .. }) {
-            return listening.try_later(now);
+            return listening.lost(&stream, now);
         }
         debug!(?answer, "the server takes up no subscription");
-        // What was asked for last is not to be had; what there was before it stays.
-        let before = listening.former.pop();
-        listening.wanted.uris = before.as_ref().map(|b| b.uris.clone()).unwrap_or_default();
-        listening.current = before;
-        if listening.current.is_none() {
-            listening.is_refused = peek::error_code(answer).is_some_and(|(code, _)| code == -32601);
-            if !listening.is_refused && !listening.wanted.is_empty() {
-                listening.try_later(now);
-            }
-        }
+        self.refused(answer, ids, now, out);
+    }
+
+    /// What was asked for last is not to be had; what there was before it stays.
+    fn refused(&mut self, answer: &Message, ids: &mut Ids, now: Instant, out: &mut Steps) {
+        let listening = &mut self.listening;
         let members = Members::of_message(answer).unwrap_or_default();
         let error = members.get("error").unwrap_or("{}");
-        listening.answer_all(out, |id| reply::raw_error(Some(id), error));
+        let is_unknown = peek::error_code(answer).is_some_and(|(code, _)| code == -32601);
+        if is_unknown && !listening.was_taken_up {
+            listening.is_refused = true;
+            return listening.refuse_all(out, |id| reply::raw_error(Some(id), error));
+        }
+        match listening.taken {
+            // What was granted yesterday and is refused today may be granted tomorrow.
+            0 if listening.is_outdated() => return listening.try_later(now),
+            0 => return,
+            1 => {
+                let change = listening.changes.pop_front();
+                let refusal = change.map(|change| reply::raw_error(Some(&change.id), error));
+                out.extend(refusal.map(Step::ToClient));
+                listening.settle(0, out);
+            }
+            _ => listening.is_careful = true,
+        }
+        if listening.changes.is_empty() && listening.standing.is_some() {
+            return;
+        }
+        self.open_stream(ids, out);
     }
 
     /// A subscription was lost on its way.
@@ -277,29 +311,34 @@ impl Translation {
         out: &mut Steps,
     ) {
         let listening = &mut self.listening;
-        if listening.ended(id, now).is_some() {
-            debug!("the subscription was lost: {error}");
-            listening.try_later(now);
-            listening.answer_all(out, |id| reply::error(Some(id), error));
+        debug!("the subscription was lost: {error}");
+        if let Some(stream) = listening.standing.take_if(|standing| standing.id == *id) {
+            return listening.lost(&stream, now);
+        }
+        if let Some(stream) = listening.opening.take_if(|opening| opening.id == *id) {
+            listening.lost(&stream, now);
+            listening.refuse_all(out, |id| reply::error(Some(id), error));
         }
     }
 
     pub(super) fn tick_listening(&mut self, ids: &mut Ids, now: Instant, out: &mut Steps) {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if is_due(self.listening.answer_at) {
-            self.listening.answer_all(out, |id| reply::raw_result(Some(id), "{}"));
+        let listening = &mut self.listening;
+        if is_due(listening.answer_at) {
+            // Some servers never say that they listen: then the newest request replaces the last.
+            listening.settle(usize::MAX, out);
+            if listening.retry_at.is_none() && listening.is_outdated() {
+                let unheard = listening.opening.take();
+                self.open_stream(ids, out);
+                unheard.iter().for_each(|stream| close(stream, out));
+            }
         }
         if is_due(self.listening.retry_at) {
-            self.open_stream(ids, now, out);
+            self.open_stream(ids, out);
         }
     }
 }
 
-impl Listening {
-    /// The streams before the current one have had their time.
-    fn close_former(&mut self, out: &mut Steps) {
-        for stream in self.former.drain(..) {
-            out.push_back(Step::ToServer(reply::cancelled(&stream.id, "replaced")));
-        }
-    }
+fn close(stream: &Stream, out: &mut Steps) {
+    out.push_back(Step::ToServer(reply::cancelled(&stream.id, "replaced")));
 }

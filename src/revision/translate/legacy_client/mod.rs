@@ -15,6 +15,7 @@ use crate::revision::Era;
 
 mod calls;
 mod changing;
+mod filter;
 mod held;
 mod inputs;
 mod listening;
@@ -30,6 +31,7 @@ use inputs::Inputs;
 use listening::Listening;
 use offer::Offer;
 use opening::{Asking, Watching};
+use shapes::Wrapped;
 
 /// The translation, or the watch for the moment when one is needed.
 #[derive(Debug)]
@@ -70,8 +72,7 @@ struct Translation {
     asked: HashMap<Id, Asked>,
     inputs: Inputs,
     listening: Listening,
-    /// Tools whose structured results are wrapped, since the client knows only objects.
-    wrapped: std::collections::HashSet<String>,
+    wrapped: Wrapped,
     doubt: Doubt,
 }
 
@@ -244,7 +245,7 @@ impl Translation {
             Head::Request { .. } => self.client_asks(message, ids, now, out),
             Head::Notification { method } => match &**method {
                 "notifications/cancelled" => self.client_cancels(&message, out),
-                "notifications/initialized" => self.listen(ids, now, out),
+                "notifications/initialized" => self.listen(ids, out),
                 // A modern server reads the roots when it asks for them, and asks for no progress.
                 "notifications/roots/list_changed" | "notifications/progress" => {}
                 _ => out.push_back(Step::ToServer(self.envelope.put_around(&message, None))),
@@ -258,7 +259,7 @@ impl Translation {
             Head::Response { id: Some(id), .. } => {
                 let id = id.clone();
                 if self.listening.is(&id) {
-                    return self.listening_ended(&id, &message, now, out);
+                    return self.listening_ended(&id, &message, ids, now, out);
                 }
                 let Some(asked) = self.asked.remove(&id) else {
                     if ids.gave(&id) {
@@ -271,7 +272,7 @@ impl Translation {
                     self.answered(asked, &answer, ids, now, out);
                 }
             }
-            Head::Notification { .. } => self.server_tells(message, now, out),
+            Head::Notification { .. } => self.server_tells(message, ids, now, out),
             // A modern server has no way to hear an answer.
             Head::Request { .. } | Head::Response { id: None, .. } => {
                 debug!(?message, "dropped: a modern server cannot say this");
@@ -285,9 +286,11 @@ impl Translation {
             let notice = reply::cancelled(&own, "The call was cancelled");
             out.push_back(Step::ToClient(notice));
         }
-        let wanted = id.canonical();
-        let is_it = |asked: &Asked| asked.request.id().is_some_and(|id| id.canonical() == wanted);
-        let found = self.asked.iter().find(|(_, asked)| is_it(asked)).map(|(up, _)| up.clone());
+        if self.withdraw_kept(&id) {
+            return debug!(%id, "the answer that came already is kept from the client");
+        }
+        let found = self.asked.iter().find(|(_, asked)| asked.is_for(&id));
+        let found = found.map(|(up, _)| up.clone());
         if let Some(up) = found {
             self.asked.remove(&up);
             out.push_back(Step::ToServer(reply::cancelled(&up, "cancelled")));
@@ -300,24 +303,26 @@ impl Translation {
             return self.listening_failed(&id.clone(), &error, now, out);
         }
         if let Some(asked) = self.asked.remove(id) {
-            let error = renamed(error, id, asked.request.id());
-            if asked.rounds == 0 {
-                return out.push_back(Step::Failed { message: asked.request, error });
-            }
-            // It cannot begin anew: a person's answers were spent on it.
-            let answer = reply::error(asked.request.id(), &error);
-            out.push_back(Step::ToClient(answer));
+            let error = reply::about(error, id, asked.request.id());
+            out.push_back(asked.lost(error));
         }
     }
 }
 
-/// The error speaks of the request by the id that the client gave it.
-fn renamed(mut error: Error, upstream: &Id, own: Option<&Id>) -> Error {
-    if let Some(own) = own {
-        let named = |id: &Id| format!("request ID {id}");
-        error.message = error.message.replace(&named(upstream), &named(own));
+impl Asked {
+    /// Whether it is the client's request `id`.
+    fn is_for(&self, id: &Id) -> bool {
+        self.request.id().is_some_and(|own| own.canonical() == id.canonical())
     }
-    error
+
+    /// There will be no answer.
+    fn lost(self, error: Error) -> Step {
+        if self.rounds == 0 {
+            return Step::Failed { message: self.request, error };
+        }
+        // It cannot begin anew: a person's answers were spent on it.
+        Step::ToClient(reply::error(self.request.id(), &error))
+    }
 }
 
 fn is_ping(message: &Message) -> bool {

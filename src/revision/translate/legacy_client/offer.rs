@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::listening::Filter;
+use super::filter::Filter;
 use super::shapes;
 use crate::message::{Head, Members, Message, reply};
 use crate::revision::Revision;

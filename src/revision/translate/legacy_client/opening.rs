@@ -13,7 +13,7 @@ use super::offer::Offer;
 use super::{LegacyClient, Protocol, State, Step, Steps, Translation};
 use crate::error::Error;
 use crate::message::{Head, Id, Message, edit, peek, reply};
-use crate::revision::{Era, Revision};
+use crate::revision::{Era, signs};
 
 /// An `initialize` that has passed.
 #[derive(Debug)]
@@ -168,7 +168,7 @@ impl LegacyClient {
             }
         };
         let Some(offer) = Offer::of(&message) else {
-            return self.not_modern(asking, out);
+            return self.not_modern(asking, &message, out);
         };
         if self.known != Some(Era::Modern) {
             self.finding = Some(Era::Modern);
@@ -176,7 +176,7 @@ impl LegacyClient {
         self.known = Some(Era::Modern);
         let answer = offer.initialize_result(&asking.initialize);
         out.push_back(Step::ToClient(answer));
-        let listening = Listening::new(offer.filter.clone());
+        let listening = Listening::new(offer.filter);
         let mut translation = Translation {
             offer,
             envelope: asking.envelope,
@@ -193,8 +193,8 @@ impl LegacyClient {
     }
 
     /// It does not know the question: what it said to `initialize` stands, or it is asked that.
-    fn not_modern(&mut self, asking: Asking, out: &mut Steps) {
-        if self.known.take().is_some() {
+    fn not_modern(&mut self, asking: Asking, answer: &Message, out: &mut Steps) {
+        if self.known.take().is_some() && signs::denies_modern(answer) {
             self.finding = Some(Era::Legacy);
         }
         match asking.refusal {
@@ -213,11 +213,8 @@ impl LegacyClient {
 /// says that knows neither the method nor a request without an envelope. `server/discover` then
 /// tells for certain.
 fn names_modern(answer: &Message) -> bool {
-    match peek::error_code(answer) {
-        Some((-32022, supported)) => {
-            supported.is_empty() || supported.iter().any(|name| Revision::is_modern(name))
-        }
-        Some((code, _)) => matches!(code, -32020 | -32021 | -32601 | -32602),
-        None => false,
+    match signs::era_of(answer) {
+        Some(era) => era == Era::Modern,
+        None => matches!(peek::error_code(answer), Some((-32601 | -32602, _))),
     }
 }

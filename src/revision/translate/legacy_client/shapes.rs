@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use memchr::memmem;
 use serde_json::value::RawValue;
 
+use crate::limits;
 use crate::message::Members;
 
 /// Capabilities of either side without the tasks of either era, whose forms differ: neither knows
@@ -20,9 +21,57 @@ pub(super) fn without_tasks(capabilities: &str) -> String {
     members.to_json()
 }
 
+/// Tools whose structured results are wrapped, since the client knows only objects.
+#[derive(Debug, Default)]
+pub(super) struct Wrapped {
+    /// Of the list that was read last, as far as it was.
+    now: HashSet<String>,
+    /// Of those before it, until it was read to its end.
+    before: HashSet<String>,
+}
+
+impl Wrapped {
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.now.contains(name) || self.before.contains(name)
+    }
+
+    /// A page of a list follows.
+    fn begin(&mut self, is_first: bool) {
+        if is_first {
+            self.before.extend(self.now.drain());
+        }
+    }
+
+    /// Its last page was read: what was not in it is no more.
+    fn end(&mut self) {
+        self.before.clear();
+    }
+
+    fn add(&mut self, name: &str) -> bool {
+        let has_room = self.now.len() + self.before.len() < limits::WRAPPED_TOOLS;
+        if has_room || self.has(name) {
+            self.now.insert(name.to_owned());
+        }
+        has_room || self.has(name)
+    }
+
+    fn remove(&mut self, name: &str) {
+        self.now.remove(name);
+        self.before.remove(name);
+    }
+}
+
 /// The tools of a list: output schemas are objects, and tasks are not spoken of. Names of tools
 /// whose results have to be wrapped are noted.
-pub(super) fn legacy_tools(result: &mut Members<'_>, wrapped: &mut HashSet<String>) {
+pub(super) fn legacy_tools(result: &mut Members<'_>, is_first: bool, wrapped: &mut Wrapped) {
+    wrapped.begin(is_first);
+    rewrite_tools(result, wrapped);
+    if result.get("nextCursor").is_none_or(|cursor| cursor == "null") {
+        wrapped.end();
+    }
+}
+
+fn rewrite_tools(result: &mut Members<'_>, wrapped: &mut Wrapped) {
     let Some(tools) = result.get("tools") else { return };
     let is_concerned = |name: &str| memmem::find(tools.as_bytes(), name.as_bytes()).is_some();
     if !is_concerned("outputSchema") && !is_concerned("execution") {
@@ -33,16 +82,15 @@ pub(super) fn legacy_tools(result: &mut Members<'_>, wrapped: &mut HashSet<Strin
     result.set("tools", format!("[{}]", tools.join(",")));
 }
 
-fn legacy_tool(tool: &str, wrapped: &mut HashSet<String>) -> String {
+fn legacy_tool(tool: &str, wrapped: &mut Wrapped) -> String {
     let Some(mut members) = Members::of(tool) else { return tool.to_owned() };
     let name = members.text("name").unwrap_or_default();
     let schema = members.get("outputSchema").and_then(wrapped_schema);
     let has_tasks = members.has("execution");
     match schema {
-        Some(schema) => {
-            members.set("outputSchema", schema);
-            wrapped.insert(name);
-        }
+        Some(schema) if wrapped.add(&name) => members.set("outputSchema", schema),
+        // More than can be remembered: without a schema nobody expects a wrapper.
+        Some(_) => drop(members.remove("outputSchema")),
         None => {
             wrapped.remove(&name);
             if !has_tasks {

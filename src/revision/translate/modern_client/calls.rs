@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::asks::{Abilities, Asks, fingerprint, may_be_parked};
-use super::{ModernClient, Own, Waits, finding, readdressed, tools};
+use super::{ModernClient, Waits, finding, readdressed, tools};
 use crate::error::{Error, Kind};
 use crate::message::{Head, Id, Members, Message, peek, reply};
 use crate::revision::translate::{Protocol, Step, Steps};
@@ -23,6 +23,8 @@ pub(super) struct Call {
     pub(super) upstream_token: Option<Id>,
     /// The one that the client knows now.
     pub(super) token: Option<Id>,
+    /// The server has asked the client something for it.
+    pub(super) has_asked: bool,
 }
 
 /// What a request is about.
@@ -97,6 +99,9 @@ impl ModernClient {
             let text = "Invalid params: they are not an object";
             return out.push_back(Step::ToClient(reply::refusal(id, -32602, text)));
         };
+        if self.waits_for_level(message, asks.log_level.as_deref(), now, out) {
+            return;
+        }
         // Only what can come to be parked has to be known again.
         let is_known_again = may_be_parked(method)
             && (asks.handle.is_some() || asks.abilities != Abilities::default());
@@ -110,7 +115,6 @@ impl ModernClient {
         {
             return;
         }
-        self.tell_log_level(asks.log_level.as_deref(), out);
         let upstream = self.ids.next();
         let upstream_token = self.claim_token(asks.token.as_ref(), &upstream);
         if let Some(token) = upstream_token.as_ref().filter(|_| upstream_token != asks.token) {
@@ -125,21 +129,10 @@ impl ModernClient {
             wants_logs: asks.log_level.is_some(),
             upstream_token,
             token: asks.token,
+            has_asked: false,
         };
         self.calls.insert(upstream.clone(), call);
         out.push_back(Step::ToServer(request.into_message_with_id(message.head(), &upstream)));
-    }
-
-    /// The log level is the session's: the last request that names one decides.
-    pub(super) fn tell_log_level(&mut self, level: Option<&str>, out: &mut Steps) {
-        let Some(level) = level.filter(|level| self.log_level.as_deref() != Some(level)) else {
-            return;
-        };
-        if self.server().is_some_and(|server| server.logs) {
-            self.log_level = Some(level.to_owned());
-            let fill = |params: &mut Members<'_>| params.set("level", level.to_owned());
-            self.ask(Own::LogLevel, "logging/setLevel", fill, out);
-        }
     }
 
     /// The token that the server gets: the client's own, unless a parked call has the same one.
@@ -242,6 +235,16 @@ impl ModernClient {
             "notifications/elicitation/complete" | "notifications/tasks/status" => {}
             _ => out.push_back(Step::ToClient(message)),
         }
+    }
+
+    /// Whether this is about the progress of a call of ours, also of one that has outlived the
+    /// session that it was made in.
+    pub(super) fn is_progress(&self, message: &Message) -> bool {
+        !self.tokens.is_empty()
+            && message.method() == Some("notifications/progress")
+            && peek::progress_token(message)
+                .and_then(|raw| Id::from_json(&raw))
+                .is_some_and(|token| self.tokens.contains_key(&token.canonical()))
     }
 
     /// Progress goes to the request that waits now, under the token that it has named.

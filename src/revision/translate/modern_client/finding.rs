@@ -2,14 +2,13 @@
 
 use tokio::time::Instant;
 
+use super::changing::Introduction;
 use super::passed::Kept;
 use super::{ModernClient, Own, Phase, readdressed};
 use crate::limits;
 use crate::message::{Head, Members, Message, peek, reply};
-use crate::revision::translate::{
-    CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, Protocol, Step, Steps,
-};
-use crate::revision::{Envelope, Era, Revision};
+use crate::revision::translate::{Protocol, Step, Steps};
+use crate::revision::{Envelope, Era, signs};
 
 /// What an answer says about the server that wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +23,11 @@ pub(super) enum Verdict {
 
 impl Verdict {
     /// Of the answer to `server/discover`.
-    fn of_discover(answer: &Message) -> Self {
+    pub(super) fn of_discover(answer: &Message) -> Self {
         if let Head::Response { is_error: false, .. } = answer.head() {
             // Whoever knows the question is modern, unless it says otherwise.
             return match peek::supported_versions(answer) {
-                Some(revisions) if are_legacy(&revisions) => Self::Legacy,
+                Some(revisions) if signs::are_legacy(&revisions) => Self::Legacy,
                 // Some say yes to whatever they are asked.
                 None if !peek::has_result_type(answer) => Self::Legacy,
                 _ => Self::Modern,
@@ -51,15 +50,15 @@ impl Verdict {
     }
 
     fn of_error(answer: &Message) -> Self {
-        match (peek::bridge_error(answer), peek::error_code(answer)) {
+        match (peek::bridge_error(answer), signs::era_of(answer)) {
             // Statuses that are about credentials, haste or the server's health are not about eras.
             (Some(Some(401 | 403 | 408 | 429)), _) => Self::Nothing,
             (Some(Some(400..=499)), _) => Self::Refused,
             (Some(_), _) => Self::Nothing,
-            (None, Some((-32022, revisions))) if are_legacy(&revisions) => Self::Legacy,
-            (None, Some((-32022..=-32020, _))) => Self::Modern,
-            (None, Some((-32601, _))) => Self::Legacy,
-            (None, _) => Self::Refused,
+            (None, Some(Era::Modern)) => Self::Modern,
+            (None, Some(Era::Legacy)) => Self::Legacy,
+            (None, None) if signs::denies_modern(answer) => Self::Legacy,
+            (None, None) => Self::Refused,
         }
     }
 
@@ -176,15 +175,8 @@ impl ModernClient {
     fn probe(&mut self, asker: &Message, out: &mut Steps) {
         self.phase = Phase::Probing { kept: Vec::new() };
         let mut asker = Members::of_message(asker).unwrap_or_default();
-        let meta = asker.object("params").object("_meta");
-        let fill = |params: &mut Members<'_>| {
-            for name in [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO] {
-                if let Some(value) = meta.get(name) {
-                    params.object("_meta").set(name, value.to_owned());
-                }
-            }
-        };
-        self.ask(Own::Probe, "server/discover", fill, out);
+        let introduction = Introduction::of(asker.object("params").object("_meta"));
+        self.ask(Own::Probe, "server/discover", |params| introduction.fill(params), out);
     }
 
     pub(super) fn probe_answered(&mut self, answer: &Message, now: Instant, out: &mut Steps) {
@@ -238,7 +230,7 @@ impl ModernClient {
         is_modern
     }
 
-    fn is_modern(&mut self) {
+    pub(super) fn is_modern(&mut self) {
         self.server = Some(Era::Modern);
         self.is_certain = true;
         self.finding = Some(Era::Modern);
@@ -257,12 +249,6 @@ impl ModernClient {
 /// Whether the server, or whoever guards it, wants to know who asks.
 fn wants_login(answer: &Message) -> bool {
     peek::bridge_error(answer) == Some(Some(401))
-}
-
-/// Whether revisions are listed, and none of them is modern. Of one that we do not know we assume
-/// that it is newer than we are.
-fn are_legacy(revisions: &[String]) -> bool {
-    !revisions.is_empty() && revisions.iter().all(|revision| Revision::is_legacy(revision))
 }
 
 /// Clients go on with `initialize` after this refusal; after one that lists legacy revisions, some

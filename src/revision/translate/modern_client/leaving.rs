@@ -13,7 +13,7 @@ impl ModernClient {
     pub(crate) fn client_leaves(&mut self, _now: Instant, out: &mut Steps) {
         self.has_left = true;
         self.end_listens(out);
-        self.end_parked(out);
+        self.end_parked(LEFT, out);
         self.let_go(out);
     }
 
@@ -27,11 +27,12 @@ impl ModernClient {
             Phase::Probing { kept } => !kept.is_empty() || self.held.has_request(),
             _ => self.held.has_request(),
         };
-        let is_idle = !is_asked_for && self.calls.is_empty();
+        let is_idle = !is_asked_for && self.calls.is_empty() && !self.levels.is_holding();
         let is_useless = |own: &Own| match own {
             Own::Subscribe(_) | Own::Unsubscribe(_) => true,
             // It decides what is heard of calls that are under way.
-            Own::LogLevel => is_idle,
+            Own::LogLevel(_) => is_idle,
+            Own::Doubt => true,
             Own::Probe | Own::Opening => !is_asked_for,
         };
         let useless = self.own.iter().filter(|(_, own)| is_useless(own));

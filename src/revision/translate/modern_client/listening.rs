@@ -114,6 +114,17 @@ impl Listen {
 }
 
 impl Listening {
+    /// Takes out of what it wants to hear of that for which there is no room: it is not acknowledged.
+    fn admit(&self, listen: &mut Listen) {
+        let mut room = limits::SUBSCRIBED_RESOURCES.saturating_sub(self.resources.len());
+        listen.uris.retain(|uri| {
+            let is_known = self.resources.contains_key(uri);
+            let fits = is_known || room > 0;
+            room -= usize::from(fits && !is_known);
+            fits
+        });
+    }
+
     fn is_wanted(&self, uri: &str) -> bool {
         self.listens.iter().any(|listen| listen.uris.iter().any(|wanted| wanted == uri))
     }
@@ -140,13 +151,14 @@ impl ModernClient {
             let error = Error::new(Kind::Overloaded, text).not_delivered();
             return out.push_back(Step::ToClient(reply::error(Some(id), &error)));
         }
-        let Some(listen) = Listen::of(id, message, news) else {
+        let Some(mut listen) = Listen::of(id, message, news) else {
             let text = "Invalid params: \"notifications\" does not say what to listen for";
             return out.push_back(Step::ToClient(reply::refusal(id, -32602, text)));
         };
         if self.has_left {
             return out.push_back(Step::ToClient(self.listened(id)));
         }
+        self.listening.admit(&mut listen);
         let uris = listen.uris.clone();
         self.waiting.open(id, Waits::Listen);
         self.listening.listens.push(listen);

@@ -7,7 +7,9 @@ mod changing;
 mod finding;
 mod held;
 mod leaving;
+mod levels;
 mod listening;
+mod lost;
 mod opening;
 mod parked;
 mod passed;
@@ -22,7 +24,9 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use self::calls::Call;
+use self::changing::Introduction;
 use self::held::Held;
+use self::levels::Levels;
 use self::listening::Listening;
 use self::opening::Server;
 use self::parked::Parked;
@@ -58,8 +62,11 @@ pub(crate) struct ModernClient {
     /// By handle.
     parked: HashMap<String, Parked>,
     listening: Listening,
-    /// The level that the server logs at, because we have told it.
-    log_level: Option<String>,
+    levels: Levels,
+    /// What the client has said of itself when the session was opened.
+    introduction: Introduction,
+    /// When a server that was legacy was last asked whether it still is.
+    doubted: Option<Instant>,
     hashing: RandomState,
     /// The client will say nothing more.
     has_left: bool,
@@ -90,7 +97,10 @@ enum Phase {
 enum Own {
     Probe,
     Opening,
-    LogLevel,
+    /// Whether the server is still legacy.
+    Doubt,
+    /// Waited for until then.
+    LogLevel(Instant),
     Subscribe(String),
     Unsubscribe(String),
 }
@@ -137,7 +147,9 @@ impl ModernClient {
             tokens: HashMap::new(),
             parked: HashMap::new(),
             listening: Listening::default(),
-            log_level: None,
+            levels: Levels::default(),
+            introduction: Introduction::default(),
+            doubted: None,
             hashing: RandomState::new(),
             has_left: false,
         }
@@ -173,7 +185,7 @@ impl ModernClient {
                 let (id, method) = (id.clone(), method.clone());
                 self.server_asks(&id, &method, message, now, out);
             }
-            Head::Notification { method } if self.has_session() => {
+            Head::Notification { method } if self.has_session() || self.is_progress(&message) => {
                 let method = method.clone();
                 self.server_notifies(&method, message, out);
             }
@@ -185,16 +197,18 @@ impl ModernClient {
     /// When [`Self::tick`] is due.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         let parked = self.parked.values().map(|parked| parked.until).min();
-        match &self.phase {
-            Phase::Trying { until, .. } => parked.into_iter().chain([*until]).min(),
-            _ => parked,
-        }
+        let trying = match &self.phase {
+            Phase::Trying { until, .. } => Some(*until),
+            _ => None,
+        };
+        [parked, trying, self.levels.wake_at()].into_iter().flatten().min()
     }
 
     /// What time brings: calls that have waited for the client for too long are given up, and a
     /// server that does not refuse at once is at work, and modern.
     pub(crate) fn tick(&mut self, now: Instant, out: &mut Steps) {
         self.expire(now, out);
+        self.tick_levels(now, out);
         if let Phase::Trying { request, until } = &self.phase
             && *until <= now
         {
@@ -214,12 +228,12 @@ impl ModernClient {
 
     /// Whether so much waits here that nothing more should be read.
     pub(crate) fn is_full(&self) -> bool {
-        self.held.is_full()
+        self.held.is_full() || self.levels.is_full()
     }
 
     /// Whether something of the client's waits here that the server has not seen yet.
     pub(crate) fn is_holding(&self) -> bool {
-        !self.held.is_empty()
+        !self.held.is_empty() || self.levels.is_holding()
     }
 
     /// The client's era, once something has told.
@@ -264,7 +278,8 @@ impl ModernClient {
     fn client_is_legacy(&mut self, initialize: Message, now: Instant, out: &mut Steps) {
         self.client = Some(Era::Legacy);
         self.end_listens(out);
-        self.end_parked(out);
+        self.end_parked("The client has begun anew", out);
+        self.forget_level();
         if let Phase::Probing { kept } = &mut self.phase {
             out.extend(kept.drain(..).map(|kept| Step::ToClient(kept.answer)));
         }
@@ -295,7 +310,7 @@ impl ModernClient {
             Some(Waits::Listen) => return self.end_listen(id, out),
             None => {}
         }
-        if self.held.withdraw(id) {
+        if self.held.withdraw(id) || self.levels.withdraw(id) {
             return debug!(%id, "cancelled before it was sent");
         }
         let was_passed = self.passed.close_exactly(id).is_some();
@@ -326,7 +341,7 @@ impl ModernClient {
         if let Some(call) = self.calls.remove(id) {
             let answer = message.clone();
             self.call_answered(call, message, now, out);
-            return self.heed_era(&answer, out);
+            return self.heed_era(&answer, now, out);
         }
         let passed = self.passed.close_exactly(id);
         match &self.phase {
@@ -349,8 +364,8 @@ impl ModernClient {
             (Own::Probe, Phase::Probing { .. }) => self.probe_answered(answer, now, out),
             (Own::Opening, Phase::Opening) => self.opened(answer, now, out),
             (Own::Probe | Own::Opening, _) => debug!("an answer that came too late was dropped"),
-            (Own::LogLevel, _) if is_error => debug!("the server keeps its log level"),
-            (Own::LogLevel, _) => {}
+            (Own::Doubt, _) => self.doubt_answered(answer, now, out),
+            (Own::LogLevel(until), _) => self.level_settled(until, now, out),
             (Own::Subscribe(uri), _) => self.subscribed(uri, !is_error, out),
             (Own::Unsubscribe(uri), _) => self.unsubscribed(uri, out),
         }

@@ -3,6 +3,7 @@
 use tokio::time::Instant;
 use tracing::debug;
 
+use super::changing::Introduction;
 use super::{ModernClient, Own, Phase, json_string, readdressed};
 use crate::message::{Head, Id, Members, Message, reply};
 use crate::revision::Revision;
@@ -95,6 +96,7 @@ impl ModernClient {
         self.phase = Phase::Opening;
         let mut members = Members::of_message(&request).unwrap_or_default();
         let meta = members.object("params").object("_meta");
+        self.introduction = Introduction::of(meta);
         let fill = |params: &mut Members<'_>| {
             let object = |name: &str| meta.get(name).filter(|json| json.starts_with('{'));
             let unnamed = || {
@@ -115,7 +117,7 @@ impl ModernClient {
         match Server::of(answer) {
             Some(server) if !is_error => {
                 out.push_back(Step::ToServer(reply::notification("notifications/initialized")));
-                self.log_level = None;
+                self.forget_level();
                 self.phase = Phase::Serving(Box::new(server));
             }
             _ if self.refuses_legacy(answer) => {}

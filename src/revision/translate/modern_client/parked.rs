@@ -12,6 +12,7 @@ use super::asks::{Asks, is_url_mode, may_be_parked};
 use super::calls::{Waiter, What};
 use super::opening::Server;
 use super::{ModernClient, Waits, json_string};
+use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Members, Message, peek, reply};
 use crate::revision::translate::{Step, Steps};
@@ -22,8 +23,8 @@ pub(super) const LEFT: &str = "The client has left";
 /// A call that waits for the client.
 pub(super) struct Parked {
     what: What,
-    upstream: Upstream,
-    questions: Vec<Question>,
+    pub(super) upstream: Upstream,
+    pub(super) questions: Vec<Question>,
     /// How many there were in all: each has a key of its own.
     count: usize,
     /// When it is given up.
@@ -31,7 +32,7 @@ pub(super) struct Parked {
 }
 
 /// How it stands with the call at the server.
-enum Upstream {
+pub(super) enum Upstream {
     /// Under way, under this id.
     Running(Id),
     /// Answered while the client was away.
@@ -40,7 +41,7 @@ enum Upstream {
     Refused,
 }
 
-struct Question {
+pub(super) struct Question {
     key: String,
     source: Source,
 }
@@ -165,6 +166,7 @@ impl ModernClient {
     /// Puts a question to whoever waits for the call; `false` if there is no room for it.
     fn park(&mut self, upstream: &Id, question: Message, now: Instant, out: &mut Steps) -> bool {
         let Some(call) = self.calls.get_mut(upstream) else { return false };
+        call.has_asked = true;
         match &call.waiter {
             Waiter::Parked(handle) => match self.parked.get_mut(handle) {
                 Some(parked) if parked.questions.len() < limits::QUESTIONS => {
@@ -261,13 +263,15 @@ impl ModernClient {
 
     /// The call has somebody again who waits for it.
     fn reattach(&mut self, upstream: &Id, id: &Id, what: &What, asks: &Asks<'_>, out: &mut Steps) {
-        self.tell_log_level(asks.log_level.as_deref(), out);
         if let Some(call) = self.calls.get_mut(upstream) {
             call.waiter = Waiter::Client(id.clone());
             call.what.abilities = what.abilities;
             call.wants_logs = asks.log_level.is_some();
             call.token.clone_from(&asks.token);
             self.waiting.open(id, Waits::Call(upstream.clone()));
+        } else {
+            let error = Error::new(Kind::NoResponse, "The call that was to go on has ended");
+            out.push_back(Step::ToClient(reply::error(Some(id), &error)));
         }
     }
 
@@ -299,9 +303,10 @@ impl ModernClient {
         }
     }
 
-    pub(super) fn end_parked(&mut self, out: &mut Steps) {
+    /// None of them can go on, for this reason.
+    pub(super) fn end_parked(&mut self, reason: &str, out: &mut Steps) {
         for (_, parked) in std::mem::take(&mut self.parked) {
-            self.give_up(&parked, LEFT, out);
+            self.give_up(&parked, reason, out);
         }
     }
 

@@ -4,9 +4,9 @@ use tokio::time::Instant;
 
 use super::finding::Verdict;
 use super::{ModernClient, Phase, is_request};
-use crate::message::{Head, Id, InFlight, Members, Message, peek};
-use crate::revision::Era;
+use crate::message::{Head, Id, InFlight, Message};
 use crate::revision::translate::{Step, Steps};
+use crate::revision::{Era, signs};
 
 /// An answer that is not believed before the server was asked.
 pub(super) struct Kept {
@@ -18,40 +18,12 @@ impl Kept {
     /// Whether sending the request again does no harm: it only looks, or was turned away at the
     /// door, by a status or by an error that no work comes before.
     pub(super) fn may_be_repeated(&self) -> bool {
-        self.request.method().is_some_and(is_safe) || self.was_turned_away()
-    }
-
-    fn was_turned_away(&self) -> bool {
-        if !matches!(self.answer.head(), Head::Response { is_error: true, .. }) {
-            return false;
-        }
-        match (peek::bridge_error(&self.answer), peek::error_code(&self.answer)) {
-            (Some(status), _) => matches!(status, Some(400..=499)),
-            (None, Some((-32602..=-32600, _))) => true,
-            // Tools fail with this code as well: only the reason tells whether one has run.
-            (None, Some((-32000, _))) => speaks_of_sessions(&self.answer),
-            _ => false,
-        }
+        self.request.method().is_some_and(is_safe) || signs::was_turned_away(&self.answer)
     }
 
     pub(super) fn is_for(&self, id: &Id) -> bool {
         is_request(&self.request, id)
     }
-}
-
-/// Whether an error is about a session that was not opened or not named, in the words that
-/// servers have for it.
-pub(super) fn speaks_of_sessions(answer: &Message) -> bool {
-    const REASONS: [&str; 5] = [
-        "server not initialized",
-        "session id",
-        "mcp-session-id",
-        "session not found",
-        "no session",
-    ];
-    let mut answer = Members::of_message(answer).unwrap_or_default();
-    let text = answer.object("error").text("message").unwrap_or_default().to_lowercase();
-    REASONS.iter().any(|reason| text.contains(reason))
 }
 
 /// Methods that only look: sending them twice does no harm.

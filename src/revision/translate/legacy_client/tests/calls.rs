@@ -139,3 +139,38 @@ fn a_call_that_came_back_is_the_clients_own_again_unless_somebody_has_answered_f
     rig.translation.failed(message(again), cut, rig.now, &mut rig.out);
     assert_eq!(rig.heard_by_client()["error"]["data"]["delivery"], "unknown");
 }
+
+#[test]
+fn which_tools_are_wrapped_is_what_the_last_list_says() {
+    let mut rig = Rig::translating();
+    let schema = json!({"type":"array"});
+    let tool = |name: &str| json!({"name":name,"inputSchema":{},"outputSchema":schema});
+    let list = |rig: &mut Rig, cursor: Option<&str>, tools: Vec<Value>, next: Option<&str>| {
+        let params = cursor.map_or(json!({}), |cursor| json!({"cursor":cursor}));
+        let asked = rig.ask(1, "tools/list", params);
+        let mut page = json!({"resultType":"complete","tools":tools});
+        if let Some(next) = next {
+            page["nextCursor"] = next.into();
+        }
+        rig.server(result(&asked, page));
+        rig.heard_by_client()
+    };
+    let content = |rig: &mut Rig, name: &str| {
+        let asked = rig.ask(2, "tools/call", json!({"name":name}));
+        rig.server(result(&asked, json!({"resultType":"complete","structuredContent":{"a":1}})));
+        rig.heard_by_client()["result"]["structuredContent"].clone()
+    };
+    list(&mut rig, None, vec![tool("a")], Some("2"));
+    list(&mut rig, Some("2"), vec![tool("b")], None);
+    list(&mut rig, None, vec![], Some("2"));
+    assert_eq!(content(&mut rig, "b"), json!({"result":{"a":1}}), "the next page may name it");
+    list(&mut rig, Some("2"), vec![tool("b")], None);
+    assert_eq!(content(&mut rig, "a"), json!({"a":1}), "it is no more");
+    assert_eq!(content(&mut rig, "b"), json!({"result":{"a":1}}));
+    let many = (0..=limits::WRAPPED_TOOLS).map(|n| tool(&n.to_string())).collect();
+    let listed = list(&mut rig, None, many, None);
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let has_schema = |tool: &&Value| tool.get("outputSchema").is_some();
+    assert!(tools.len() > limits::WRAPPED_TOOLS);
+    assert!(tools.iter().filter(has_schema).count() <= limits::WRAPPED_TOOLS, "they are bounded");
+}

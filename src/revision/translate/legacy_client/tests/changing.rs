@@ -17,7 +17,7 @@ fn a_server_that_turns_legacy_is_opened_anew_and_the_refused_calls_wait() {
         let third = rig.ask(3, "tools/call", json!({"name":"c"}));
         rig.server(result(&third, json!({"resultType":"input_required","requestState":"s"})));
         let first = rig.ask(1, "tools/call", json!({"name":"a"}));
-        rig.ask(2, "tools/call", json!({"name":"b"}));
+        let second = rig.ask(2, "tools/call", json!({"name":"b"}));
         let fourth = rig.ask(4, "tools/call", json!({"name":"d"}));
         rig.server(refused(&first, code, text, &data));
         let question = rig.heard_by_server();
@@ -29,9 +29,19 @@ fn a_server_that_turns_legacy_is_opened_anew_and_the_refused_calls_wait() {
         assert_eq!(rig.heard_by_client()["id"], 3);
         assert_eq!(rig.heard_by_server()["params"]["requestId"], listen["id"], "it is closed");
         let mut fates = BTreeMap::new();
-        while let Some(Step::Failed { message, error }) = rig.out.pop_front() {
-            fates.insert(message.id().unwrap().to_string(), error.is_unreachable());
+        let mut cancelled = Vec::new();
+        while let Some(step) = rig.out.pop_front() {
+            match step {
+                Step::Failed { message, error } => {
+                    fates.insert(message.id().unwrap().to_string(), error.is_unreachable());
+                }
+                Step::ToServer(notice) => {
+                    cancelled.push(value(&notice)["params"]["requestId"].clone())
+                }
+                other => panic!("{other:?}"),
+            }
         }
+        assert_eq!(cancelled, [second["id"].clone()], "who is at work on it need not go on");
         let expected = [("1", true), ("2", false), ("4", true)];
         assert_eq!(fates, expected.map(|(id, waits)| (id.to_owned(), waits)).into());
         assert!(rig.translation.is_through());
@@ -42,7 +52,7 @@ fn a_server_that_turns_legacy_is_opened_anew_and_the_refused_calls_wait() {
 #[test]
 fn a_tool_that_writes_such_an_error_keeps_it() {
     let mut rig = Rig::translating();
-    let text = "the database is not initialized";
+    let text = "there is no session with the database";
     let sent = rig.ask(1, "tools/call", json!({"name":"a"}));
     rig.server(refused(&sent, -32000, text, &Value::Null));
     let question = rig.heard_by_server();
@@ -60,6 +70,57 @@ fn a_tool_that_writes_such_an_error_keeps_it() {
     rig.translation.failed(message(question), cut, rig.now, &mut rig.out);
     assert_eq!(rig.heard_by_client()["id"], 3, "who does not know better believes it");
     assert_eq!(rig.translation.take_finding(), None);
+}
+
+const NO_SESSION: &str = "Bad Request: Mcp-Session-Id header is required";
+
+#[test]
+fn only_a_server_that_denies_the_question_has_turned_legacy() {
+    let unheard = json!({"resultType":"complete"});
+    for (code, data) in [(-32603, Value::Null), (-32000, Value::Null), (-32602, Value::Null)] {
+        let mut rig = Rig::translating();
+        let sent = rig.ask(1, "tools/call", json!({"name":"a"}));
+        rig.server(refused(&sent, -32000, NO_SESSION, &Value::Null));
+        let question = rig.heard_by_server();
+        rig.server(error(&question, code, data));
+        assert_eq!(rig.heard_by_client()["error"]["message"], NO_SESSION, "{code}");
+        assert_eq!(rig.translation.take_finding(), None, "{code}");
+    }
+    let mut rig = Rig::translating();
+    let sent = rig.ask(1, "tools/call", json!({"name":"a"}));
+    rig.server(refused(&sent, -32000, NO_SESSION, &Value::Null));
+    let question = rig.heard_by_server();
+    rig.server(result(&question, unheard));
+    assert_eq!(rig.heard_by_client()["id"], 1, "whoever knows the question is modern");
+}
+
+#[test]
+fn a_call_that_a_person_has_answered_for_is_not_begun_anew() {
+    let mut rig = Rig::translating();
+    let sent = rig.ask(1, "tools/call", json!({"name":"a"}));
+    rig.server(result(&sent, json!({"resultType":"input_required","requestState":"s"})));
+    rig.pass(limits::INPUT_PAUSE);
+    let again = rig.heard_by_server();
+    rig.server(refused(&again, -32000, NO_SESSION, &Value::Null));
+    let question = rig.heard_by_server();
+    rig.server(error(&question, -32601, Value::Null));
+    assert_eq!(rig.out.pop_front(), Some(Step::SessionLost));
+    assert_eq!(rig.heard_by_client()["error"]["message"], NO_SESSION);
+    assert!(rig.out.is_empty());
+}
+
+#[test]
+fn what_is_cancelled_while_the_server_is_in_doubt_gets_no_answer() {
+    let mut rig = Rig::translating();
+    let sent = rig.ask(1, "tools/call", json!({"name":"a"}));
+    rig.server(refused(&sent, -32000, NO_SESSION, &Value::Null));
+    let question = rig.heard_by_server();
+    let params = json!({"requestId":1});
+    rig.client(message(
+        json!({"jsonrpc":"2.0","method":"notifications/cancelled","params":params}),
+    ));
+    rig.server(result(&question, offer()));
+    assert!(rig.out.is_empty(), "{:?}", rig.out);
 }
 
 #[test]

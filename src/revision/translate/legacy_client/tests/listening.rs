@@ -86,6 +86,127 @@ fn a_resource_that_is_refused_costs_the_others_nothing() {
     assert_eq!(rig.heard_by_server()["method"], "subscriptions/listen", "the old one comes back");
 }
 
+/// Lets the client change what it hears of, without a look at what comes of it.
+fn change(rig: &mut Rig, id: u32, method: &str, uri: &str) {
+    let params = json!({"uri":uri});
+    rig.client(message(json!({"jsonrpc":"2.0","id":id,"method":method,"params":params})));
+}
+
+fn uris(listen: &Value) -> &Value {
+    &listen["params"]["notifications"]["resourceSubscriptions"]
+}
+
+#[test]
+fn one_stream_is_unacknowledged_at_a_time_and_the_next_has_all_that_came_meanwhile() {
+    let mut rig = Rig::translating();
+    let old = listening(&mut rig);
+    let first = rig.ask(1, "resources/subscribe", json!({"uri":"a"}));
+    for (id, uri) in [(2, "b"), (3, "c"), (4, "d")] {
+        change(&mut rig, id, "resources/subscribe", uri);
+    }
+    change(&mut rig, 5, "resources/unsubscribe", "c");
+    assert!(rig.out.is_empty(), "{:?}", rig.out);
+    rig.server(told(&first, ACKNOWLEDGED, json!({"notifications":{}})));
+    assert_eq!(rig.heard_by_server()["params"]["requestId"], old["id"]);
+    assert_eq!(rig.heard_by_client()["id"], 1, "the others are not in force yet");
+    let second = rig.heard_by_server();
+    assert_eq!(uris(&second), &json!(["a", "b", "d"]));
+    rig.server(told(&second, ACKNOWLEDGED, json!({"notifications":{}})));
+    assert_eq!(rig.heard_by_server()["params"]["requestId"], first["id"]);
+    for id in 2..=5 {
+        assert_eq!(rig.heard_by_client(), json!({"jsonrpc":"2.0","id":id,"result":{}}));
+    }
+    assert!(rig.out.is_empty() && rig.translation.wake_at().is_none());
+}
+
+#[test]
+fn changes_that_are_refused_together_are_tried_one_by_one() {
+    let mut rig = Rig::translating();
+    listening(&mut rig);
+    let first = rig.ask(1, "resources/subscribe", json!({"uri":"a"}));
+    for (id, uri) in [(2, "bad"), (3, "c")] {
+        change(&mut rig, id, "resources/subscribe", uri);
+    }
+    rig.server(told(&first, ACKNOWLEDGED, json!({"notifications":{}})));
+    rig.heard_by_server();
+    assert_eq!(rig.heard_by_client()["id"], 1);
+    let both = rig.heard_by_server();
+    assert_eq!(uris(&both), &json!(["a", "bad", "c"]));
+    rig.server(error(&both, -32602, Value::Null));
+    let bad = rig.heard_by_server();
+    assert_eq!(uris(&bad), &json!(["a", "bad"]));
+    rig.server(error(&bad, -32602, Value::Null));
+    let refused = rig.heard_by_client();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(2), &json!(-32602)));
+    let good = rig.heard_by_server();
+    assert_eq!(uris(&good), &json!(["a", "c"]));
+    rig.server(told(&good, ACKNOWLEDGED, json!({"notifications":{}})));
+    rig.heard_by_server();
+    assert_eq!(rig.heard_by_client(), json!({"jsonrpc":"2.0","id":3,"result":{}}));
+    assert!(rig.out.is_empty() && rig.translation.wake_at().is_none());
+}
+
+#[test]
+fn a_refused_reopening_forgets_no_resource() {
+    let mut rig = Rig::translating();
+    listening(&mut rig);
+    let listen = rig.ask(1, "resources/subscribe", json!({"uri":"a"}));
+    rig.server(told(&listen, ACKNOWLEDGED, json!({"notifications":{}})));
+    rig.out.clear();
+    rig.server(result(&listen, json!({"resultType":"complete"})));
+    rig.pass(limits::BACKOFF_BASE);
+    for code in [-32603, -32601] {
+        let again = rig.heard_by_server();
+        assert_eq!(uris(&again), &json!(["a"]));
+        rig.server(error(&again, code, Value::Null));
+        assert!(rig.out.is_empty(), "nobody waits for an answer");
+        rig.pass(limits::BACKOFF_CAP);
+    }
+    let again = rig.heard_by_server();
+    assert_eq!(uris(&again), &json!(["a"]));
+    rig.server(told(&again, ACKNOWLEDGED, json!({"notifications":{}})));
+    assert_eq!(rig.heard_by_client()["method"], "notifications/tools/list_changed");
+    assert_eq!(rig.heard_by_client()["params"]["uri"], "a");
+}
+
+#[test]
+fn a_server_that_never_acknowledges_has_one_stream_at_most() {
+    let mut rig = Rig::translating();
+    rig.client(message(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#));
+    let mut last = rig.heard_by_server();
+    for (id, uri) in [(1, "a"), (2, "b"), (3, "c")] {
+        change(&mut rig, id, "resources/subscribe", uri);
+        assert!(rig.out.is_empty());
+        rig.pass(limits::LISTEN_PATIENCE);
+        assert_eq!(rig.heard_by_client()["id"], id);
+        let next = rig.heard_by_server();
+        assert_eq!(rig.heard_by_server()["params"]["requestId"], last["id"]);
+        last = next;
+    }
+    assert_eq!(uris(&last), &json!(["a", "b", "c"]));
+    rig.server(told(&last, "notifications/resources/updated", json!({"uri":"a"})));
+    assert_eq!(rig.heard_by_client()["params"], json!({"uri":"a"}), "and it is heard");
+}
+
+#[test]
+fn the_resources_of_one_client_have_a_limit() {
+    let mut rig = Rig::translating();
+    for id in 0..=limits::LISTEN_RESOURCES {
+        change(&mut rig, id as u32, "resources/subscribe", &id.to_string());
+    }
+    rig.out.truncate(limits::LISTEN_RESOURCES + 1);
+    let last = match rig.out.pop_back() {
+        Some(Step::ToClient(answer)) => value(&answer),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(last["error"]["data"]["kind"], "overloaded", "{last}");
+    rig.out.clear();
+    change(&mut rig, 9999, "resources/unsubscribe", "0");
+    assert_eq!(rig.heard_by_client()["result"], json!({}), "it can make room");
+    change(&mut rig, 9998, "resources/subscribe", "new");
+    assert_eq!(rig.heard_by_client()["result"], json!({}));
+}
+
 #[test]
 fn a_stream_that_ends_as_soon_as_it_is_acknowledged_is_not_hurried() {
     let mut rig = Rig::translating();

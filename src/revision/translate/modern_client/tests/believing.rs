@@ -69,6 +69,17 @@ fn all_that_a_misjudged_server_turns_away_is_served() {
 }
 
 #[test]
+fn a_call_that_is_refused_for_its_revision_is_served_in_another() {
+    let call = request(json!(1), "tools/call", json!({"name": 1}));
+    let mut rig = misjudged(&[&call]);
+    let refusal = error(&call, -32022, json!({"supported": [Revision::LATEST_LEGACY]}));
+    let probe = rig.server(refusal).server();
+    let initialize = rig.server(error(&probe, -32601, Value::Null)).server();
+    let said = rig.server(opened(&initialize, json!({})));
+    assert_eq!(said.methods_to_server()[1..], ["tools/call"]);
+}
+
+#[test]
 fn what_a_misjudged_server_has_carried_out_is_not_sent_again() {
     let call = |id: u32| request(json!(id), "tools/call", json!({"name": id}));
     let (one, two, three) = (call(1), call(2), call(3));
@@ -174,9 +185,42 @@ fn a_legacy_server_that_turns_modern_gets_the_next_request_as_it_came() {
     let mut rig = Rig::serving(json!({"tools": {}}));
     let sent = rig.client(request(json!(1), "tools/call", json!({"name": "a"}))).server();
     let refusal = error(&sent, -32022, json!({"supported": [Revision::LATEST_MODERN]}));
-    assert_eq!(rig.server(refusal).client()["error"]["code"], -32022);
+    let said = rig.server(refusal);
+    assert_eq!(said.to_client[0]["error"]["code"], -32022);
+    let question = &said.to_server[0];
+    assert_eq!(question["params"], json!({"_meta": envelope()}), "in the client's words");
+    rig.server(discovered(question, &[Revision::LATEST_MODERN])).nothing();
+    assert!(rig.it.is_through());
+    assert_eq!(rig.it.take_finding(), Some(Era::Modern));
     let call = request(json!(2), "tools/call", json!({"name": "a"}));
     assert_eq!(rig.client(call.clone()).server(), call);
-    rig.server(result(&call, json!({"resultType": "complete"})));
-    assert!(rig.it.is_through());
+}
+
+#[test]
+fn a_tool_that_writes_as_a_modern_server_does_changes_nothing() {
+    let mut rig = Rig::serving(json!({}));
+    for code in [-32020, -32021, -32022] {
+        let sent = rig.client(request(json!(1), "tools/call", json!({"name": "a"}))).server();
+        let said = rig.server(error(&sent, code, Value::Null));
+        assert_eq!(said.to_client[0]["error"]["code"], code);
+        let question = &said.to_server[0];
+        assert_eq!(question["method"], "server/discover", "it is asked before it is believed");
+        rig.server(error(question, -32601, Value::Null)).nothing();
+        let sent = rig.client(request(json!(2), "tools/call", json!({"name": "a"}))).server();
+        assert_eq!(sent["params"], json!({"name": "a"}), "it is still translated");
+        rig.server(error(&sent, code, Value::Null)).client();
+        rig.now += crate::limits::DOUBT_PAUSE;
+    }
+}
+
+#[test]
+fn questions_of_a_server_that_is_replaced_are_refused_for_that_reason() {
+    let mut rig = Rig::serving(json!({}));
+    rig.client(request(json!(1), "tools/call", json!({"name": "a"}))).server();
+    rig.server(plain(json!("q"), "roots/list", json!({}))).client();
+    let sent = rig.client(request(json!(2), "tools/list", json!({}))).server();
+    let question = rig.server(error(&sent, -32020, Value::Null)).to_server[0].clone();
+    let said = rig.server(discovered(&question, &[Revision::LATEST_MODERN]));
+    assert_eq!(said.to_server[0]["error"]["message"], "The server was replaced by another");
+    assert_eq!(said.to_server[1]["params"]["reason"], "The server was replaced by another");
 }

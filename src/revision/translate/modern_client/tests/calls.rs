@@ -130,18 +130,71 @@ fn logs_come_to_those_who_asked_for_them() {
         let meta = json!({LOG_LEVEL: level});
         request(json!(id), "tools/call", json!({"name": "a", "_meta": meta}))
     };
-    let said = rig.client(with_logs(1, "info"));
-    assert_eq!(said.methods_to_server(), ["logging/setLevel", "tools/call"]);
-    assert_eq!(said.to_server[0]["params"], json!({"level": "info"}));
-    rig.server(result(&said.to_server[0], json!({}))).nothing();
+    let level = rig.client(with_logs(1, "info")).server();
+    assert_eq!(level["method"], "logging/setLevel");
+    assert_eq!(level["params"], json!({"level": "info"}));
+    let call = rig.server(result(&level, json!({}))).server();
+    assert_eq!(call["method"], "tools/call");
     assert_eq!(rig.server(log.clone()).client(), log);
-    rig.server(result(&said.to_server[1], json!({}))).client();
+    rig.server(result(&call, json!({}))).client();
     rig.server(log.clone()).nothing();
     assert_eq!(rig.client(with_logs(2, "info")).methods_to_server(), ["tools/call"], "it is set");
-    let said = rig.client(with_logs(3, "debug"));
-    assert_eq!(said.methods_to_server(), ["logging/setLevel", "tools/call"]);
+    assert_eq!(rig.client(with_logs(3, "debug")).methods_to_server(), ["logging/setLevel"]);
     let mut rig = Rig::serving(json!({}));
     assert_eq!(rig.client(with_logs(1, "info")).methods_to_server(), ["tools/call"]);
+}
+
+/// A call that wants log messages.
+fn loud(id: u32, level: &str) -> Value {
+    request(json!(id), "tools/call", json!({"name": id, "_meta": {LOG_LEVEL: level}}))
+}
+
+#[test]
+fn a_call_leaves_when_the_server_has_taken_its_log_level_and_in_order() {
+    let mut rig = Rig::serving(json!({"logging": {}}));
+    let info = rig.client(loud(1, "info")).server();
+    rig.client(loud(2, "debug")).nothing();
+    rig.client(loud(3, "info")).nothing();
+    let quiet = rig.client(request(json!(4), "tools/call", json!({"name": 4}))).server();
+    assert_eq!(quiet["params"]["name"], 4, "who wants no logs waits for no level");
+    assert!(rig.it.is_holding());
+    let said = rig.server(result(&info, json!({})));
+    assert_eq!(said.methods_to_server(), ["tools/call", "logging/setLevel"]);
+    assert_eq!(said.to_server[0]["params"]["name"], 1);
+    assert_eq!(said.to_server[1]["params"]["level"], "debug");
+    // One that is refused holds up nobody.
+    let said = rig.server(error(&said.to_server[1], -32602, Value::Null));
+    assert_eq!(said.methods_to_server(), ["tools/call", "logging/setLevel"]);
+    rig.client(cancel(json!(3))).nothing();
+    rig.server(result(&said.to_server[1], json!({}))).nothing();
+    assert!(!rig.it.is_holding() && rig.it.wake_at().is_none());
+}
+
+#[test]
+fn a_server_that_does_not_answer_about_levels_holds_up_no_call_for_long() {
+    let mut rig = Rig::serving(json!({"logging": {}}));
+    let info = rig.client(loud(1, "info")).server();
+    assert_eq!(rig.it.wake_at(), Some(rig.now + crate::limits::LEVEL_WAIT));
+    assert_eq!(rig.wait(crate::limits::LEVEL_WAIT).server()["params"]["name"], 1);
+    let debug = rig.client(loud(2, "debug")).server();
+    rig.server(result(&info, json!({}))).nothing();
+    assert_eq!(rig.server(result(&debug, json!({}))).server()["params"]["name"], 2);
+}
+
+#[test]
+fn progress_of_a_call_outlives_the_session_that_it_was_made_in() {
+    let mut rig = Rig::serving(json!({}));
+    let params = json!({"name": "a", "_meta": {"progressToken": "t"}});
+    rig.client(request(json!(1), "tools/call", params.clone())).server();
+    let twin = rig.client(request(json!(2), "tools/call", params)).server();
+    let given = twin["params"]["_meta"]["progressToken"].clone();
+    let other = rig.client(request(json!(3), "tools/call", json!({"name": "b"}))).server();
+    let said = rig.server(error(&other, -32020, Value::Null));
+    rig.server(discovered(&said.to_server[0], &[Revision::LATEST_MODERN])).nothing();
+    let progress = |token: Value| {
+        notice("notifications/progress", json!({"progressToken": token, "progress": 1}))
+    };
+    assert_eq!(rig.server(progress(given)).client(), progress(json!("t")), "by the client's name");
 }
 
 #[test]

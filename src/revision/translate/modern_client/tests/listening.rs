@@ -164,12 +164,13 @@ fn a_client_that_leaves_waits_for_nothing_of_ours() {
 fn the_log_level_holds_up_nobody_who_has_left() {
     let mut rig = Rig::serving(json!({"logging": {}}));
     let loud = json!({"name": "a", "_meta": {LOG_LEVEL: "info"}});
-    let said = rig.client(request(json!(1), "tools/call", loud));
-    assert_eq!(said.methods_to_server(), ["logging/setLevel", "tools/call"]);
+    let level = rig.client(request(json!(1), "tools/call", loud)).server();
+    assert_eq!(level["method"], "logging/setLevel");
     rig.leave().nothing();
-    let end = rig.server(result(&said.to_server[1], json!({})));
+    let call = rig.wait(limits::LEVEL_WAIT).server();
+    let end = rig.server(result(&call, json!({})));
     assert_eq!(end.to_client[0]["id"], 1);
-    assert_eq!(cancelled(&end), [said.to_server[0]["id"].clone()]);
+    assert_eq!(cancelled(&end), [level["id"].clone()]);
 }
 
 #[test]
@@ -235,4 +236,19 @@ fn there_is_room_for_so_many_subscriptions() {
     assert_eq!(said.to_server.len(), limits::LISTEN_RESOURCES);
     let refused = rig.client(request(json!(2), "subscriptions/listen", json!({}))).client();
     assert_eq!(refused["error"]["code"], -32602);
+}
+
+#[test]
+fn the_resources_of_all_subscriptions_have_a_limit() {
+    let mut rig = Rig::serving(json!({"resources": {"subscribe": true}}));
+    let mut asked = 0;
+    for id in 0..10 {
+        let uris: Vec<String> = (0..1000).map(|n| format!("x:{id}-{n}")).collect();
+        let said = rig.client(listen(id, json!({"resourceSubscriptions": uris})));
+        asked += said.to_server.len();
+    }
+    assert_eq!(asked, limits::SUBSCRIBED_RESOURCES);
+    // One that there is no room for says so by what it does not acknowledge.
+    let said = rig.client(listen(11, json!({"resourceSubscriptions": ["x:more"]}))).client();
+    assert_eq!(said["params"]["notifications"], json!({}));
 }

@@ -259,3 +259,30 @@ fn pages_that_an_error_names_are_asked_for_and_the_call_is_sent_anew() {
     let answer = rig.server(error(&refused, -32042, data)).client();
     assert_eq!(answer["error"]["code"], -32042);
 }
+
+#[test]
+fn a_lost_session_ends_the_calls_that_have_asked_at_once() {
+    let mut rig = Rig::serving(json!({}));
+    let away = call(&mut rig, 1, json!({}));
+    let parked = handle(&rig.server(question("q1")).client());
+    let back = call(&mut rig, 2, json!({}));
+    let answered = handle(&rig.server(question("q2")).client());
+    retry(&mut rig, 3, &answered, json!({"input-1": {"action": "accept"}})).server();
+    let untouched = call(&mut rig, 4, json!({}));
+    let mut out = Steps::new();
+    rig.it.session_lost(rig.now, &mut out);
+    let said = Said::of(out);
+    let ended: Vec<Value> = said.to_client.iter().map(|answer| answer["id"].clone()).collect();
+    assert_eq!(ended, [json!(3)], "the one that waits for the server");
+    assert_eq!(said.to_client[0]["error"]["data"]["kind"], "session-lost");
+    assert_eq!(said.to_client[0]["error"]["data"]["delivery"], "unknown");
+    let mut cancelled: Vec<_> = said.to_server.iter().map(|n| &n["params"]["requestId"]).collect();
+    cancelled.sort_by_key(|id| id.to_string());
+    let mut expected = [&away["id"], &back["id"]];
+    expected.sort_by_key(|id| id.to_string());
+    assert_eq!(cancelled, expected);
+    let late = retry(&mut rig, 5, &parked, json!({"input-1": {"action": "accept"}})).client();
+    assert_eq!((&late["id"], &late["error"]["data"]["kind"]), (&json!(5), &json!("session-lost")));
+    assert_eq!(rig.server(result(&untouched, json!({}))).client()["id"], 4);
+    assert_eq!(rig.it.wake_at(), None);
+}

@@ -1,0 +1,182 @@
+//! What an answer says about the era of the server that wrote it: by codes that only one era has,
+//! and by the words in which servers speak of sessions.
+
+use super::{Era, Revision};
+use crate::message::{Message, peek};
+
+/// A header does not say what the body says.
+pub(crate) const HEADER_MISMATCH: i64 = -32020;
+/// The server wants something that the client has not said it can do.
+pub(crate) const MISSING_CAPABILITY: i64 = -32021;
+/// The server does not speak the request's revision.
+pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+/// The server does not know the method.
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+
+/// How servers speak of a session that was not opened or not named.
+const UNOPENED: [&str; 7] = [
+    "server not initialized",
+    "session id",
+    "session-id",
+    "session not found",
+    "no session",
+    "no valid session",
+    "missing session",
+];
+
+/// How they speak, besides, of one that is no more. Whole phrases, since a call may be about
+/// sessions of quite another sort.
+const LOST: [&str; 12] = [
+    "not initialized",
+    "sessionid",
+    "session expired",
+    "session has expired",
+    "session is expired",
+    "expired session",
+    "unknown session",
+    "invalid session",
+    "no such session",
+    "session terminated",
+    "session does not exist",
+    "session is missing",
+];
+
+/// The era that an error names by a code of its own.
+///
+/// Of revisions that we do not know we assume that they are newer than we are.
+pub(crate) fn era_of(answer: &Message) -> Option<Era> {
+    match peek::error_code(answer)? {
+        (UNSUPPORTED_VERSION, names) if are_legacy(&names) => Some(Era::Legacy),
+        (UNSUPPORTED_VERSION | HEADER_MISMATCH | MISSING_CAPABILITY, _) => Some(Era::Modern),
+        _ => None,
+    }
+}
+
+/// Whether this answer to `server/discover` can only come from a server that has no modern side.
+/// Any other error may be a modern server's bad day.
+pub(crate) fn denies_modern(answer: &Message) -> bool {
+    match peek::error_code(answer) {
+        Some((METHOD_NOT_FOUND, _)) => peek::bridge_error(answer).is_none(),
+        Some(_) => era_of(answer) == Some(Era::Legacy),
+        None => peek::supported_versions(answer).is_some_and(|names| are_legacy(&names)),
+    }
+}
+
+/// Whether an error sounds like a legacy server's at a request that belongs to no session. Tools
+/// write errors, too: this is a reason to ask, and none to believe.
+pub(crate) fn sounds_legacy(answer: &Message) -> bool {
+    match peek::error_code(answer) {
+        Some((-32600 | -32000 | -32001, _)) => speaks_of_unopened_session(answer),
+        _ => era_of(answer) == Some(Era::Legacy),
+    }
+}
+
+/// Whether a legacy server, as it turned out to be, has refused a modern request at the door: by a
+/// status, by a code that no work comes before, or for want of a session. Only then is it certain
+/// that the request was not carried out.
+pub(crate) fn was_turned_away(answer: &Message) -> bool {
+    match (peek::bridge_error(answer), peek::error_code(answer)) {
+        (Some(status), _) => matches!(status, Some(400..=407 | 409..=499)),
+        (None, Some((-32602..=-32600, _))) => true,
+        (None, Some(_)) => sounds_legacy(answer),
+        (None, None) => false,
+    }
+}
+
+/// Whether a text of a server's is about a session that it does not know, or no longer.
+pub(crate) fn speaks_of_lost_session(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    UNOPENED.iter().chain(&LOST).any(|phrase| text.contains(phrase))
+}
+
+/// Whether revisions are listed, and none of them is modern.
+pub(crate) fn are_legacy(revisions: &[String]) -> bool {
+    !revisions.is_empty() && revisions.iter().all(|revision| Revision::is_legacy(revision))
+}
+
+fn speaks_of_unopened_session(answer: &Message) -> bool {
+    let text = peek::error_message(answer).unwrap_or_default().to_ascii_lowercase();
+    UNOPENED.iter().any(|phrase| text.contains(phrase))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn error(code: i64, text: &str, data: Value) -> Message {
+        let error = json!({"code": code, "message": text, "data": data});
+        let answer = json!({"jsonrpc": "2.0", "id": 1, "error": error});
+        Message::parse(Bytes::from(answer.to_string())).unwrap()
+    }
+
+    fn unsupported(names: &[&str]) -> Message {
+        error(UNSUPPORTED_VERSION, "x", json!({"supported": names}))
+    }
+
+    #[test]
+    fn codes_of_one_era_name_it() {
+        assert_eq!(era_of(&unsupported(&[Revision::LATEST_LEGACY])), Some(Era::Legacy));
+        let both = unsupported(&[Revision::LATEST_LEGACY, Revision::LATEST_MODERN]);
+        assert_eq!(era_of(&both), Some(Era::Modern));
+        assert_eq!(era_of(&unsupported(&["2999-01-01"])), Some(Era::Modern), "newer than we are");
+        assert_eq!(era_of(&unsupported(&[])), Some(Era::Modern));
+        assert_eq!(era_of(&error(HEADER_MISMATCH, "x", Value::Null)), Some(Era::Modern));
+        for code in [-32601, -32602, -32000, -1] {
+            assert_eq!(era_of(&error(code, "x", Value::Null)), None);
+        }
+    }
+
+    #[test]
+    fn only_who_does_not_know_the_question_denies_the_modern_era() {
+        assert!(denies_modern(&error(-32601, "x", Value::Null)));
+        assert!(denies_modern(&unsupported(&[Revision::LATEST_LEGACY])));
+        for code in [-32603, -32000, -32602, HEADER_MISMATCH] {
+            assert!(!denies_modern(&error(code, "x", Value::Null)), "{code}");
+        }
+        let ours = json!({"kind": "http-status", "delivery": "not-delivered", "status": 429});
+        assert!(!denies_modern(&error(-32601, "x", ours)), "it was not the server who said so");
+        let answer = |versions: &[&str]| {
+            let result = json!({"resultType": "complete", "supportedVersions": versions});
+            let answer = json!({"jsonrpc": "2.0", "id": 1, "result": result});
+            Message::parse(Bytes::from(answer.to_string())).unwrap()
+        };
+        assert!(denies_modern(&answer(&[Revision::LATEST_LEGACY])));
+        assert!(!denies_modern(&answer(&[Revision::LATEST_MODERN])));
+    }
+
+    #[test]
+    fn what_servers_say_of_a_session_that_was_not_named_is_recognised() {
+        for text in [
+            "Bad Request: Server not initialized",
+            "Bad Request: Missing session ID",
+            "Bad Request: Mcp-Session-Id header is required",
+            "Session not found",
+        ] {
+            for code in [-32600, -32000, -32001] {
+                assert!(sounds_legacy(&error(code, text, Value::Null)), "{code} {text}");
+                assert!(was_turned_away(&error(code, text, Value::Null)), "{code} {text}");
+            }
+            assert!(!sounds_legacy(&error(-32603, text, Value::Null)), "{text}");
+        }
+        let tool = error(-32000, "The database is not initialized", Value::Null);
+        assert!(!sounds_legacy(&tool) && !was_turned_away(&tool));
+        assert!(speaks_of_lost_session("Session expired") && !speaks_of_lost_session("a session"));
+    }
+
+    #[test]
+    fn what_may_have_been_carried_out_was_not_turned_away() {
+        let refused = |status: u16| {
+            let data = json!({"kind": "http-status", "delivery": "unknown", "status": status});
+            was_turned_away(&error(-32001, "Session not found", data))
+        };
+        assert!(refused(400) && refused(404) && refused(422));
+        assert!(!refused(408), "it may have taken its time over the work");
+        assert!(!refused(500) && !refused(504));
+        assert!(was_turned_away(&error(-32601, "x", Value::Null)));
+        assert!(!was_turned_away(&error(-32603, "x", Value::Null)));
+        assert!(!was_turned_away(&error(-32000, "x", Value::Null)));
+    }
+}
