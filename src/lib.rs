@@ -10,7 +10,8 @@
 //! - `cli`: the command line (feature `cli`, on by default); alone in reading the environment and
 //!   writing to a terminal.
 //! - [`bridge`]: joins two links; knows what is in flight, so that every request ends exactly once.
-//!   [`demo`]: a small MCP server to try it on.
+//!   [`config`]: servers by name, out of the configuration files that clients have. [`demo`]: a
+//!   small MCP server to try it on.
 //! - [`transport`]: a link to one peer: `stdio` for lines, `http` for a server over Streamable HTTP
 //!   or the older HTTP+SSE, `memory` for another part of the same program.
 //! - [`auth`]: credentials that change while the program runs, and logins.
@@ -58,6 +59,7 @@ pub mod bridge;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod client;
+pub mod config;
 pub mod demo;
 pub mod error;
 pub mod limits;

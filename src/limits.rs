@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 mod children;
+mod config;
 mod eras;
 mod logins;
 
 pub use children::*;
+pub use config::*;
 pub use eras::*;
 pub use logins::*;
 

@@ -7,11 +7,9 @@ use crate::limits;
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 =
         text.parse().map_err(|_| "it must be a number of seconds, such as 30 or 0.5".to_owned())?;
-    // Longer than anybody waits, and far from where adding to a point in time would overflow.
-    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     Duration::try_from_secs_f64(number)
         .ok()
-        .filter(|limit| *limit <= YEAR)
+        .filter(|limit| *limit <= limits::LONGEST_TIME)
         .ok_or_else(|| "it must be a number of seconds from 0 up to a year".to_owned())
 }
 
