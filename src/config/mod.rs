@@ -43,6 +43,8 @@ mod expand;
 mod keys;
 mod place;
 mod scalar;
+mod spec;
+pub(crate) mod values;
 
 pub use document::{Member, Node, Value};
 pub use expand::{Expanded, Lookup, expand};
