@@ -9,6 +9,7 @@
 //!
 //! - `cli`: the command line (feature `cli`, on by default); alone in reading the environment and
 //!   writing to a terminal.
+//! - [`config`]: servers by name, out of the configuration files that clients have.
 //! - [`client`]: requests and their answers, for programs that use servers themselves.
 //! - [`bridge`]: joins two links; knows what is in flight, so that every request ends exactly once.
 //!   [`demo`]: a small MCP server to try it on.
@@ -83,6 +84,7 @@ pub mod bridge;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod client;
+pub mod config;
 pub mod demo;
 pub mod error;
 pub mod limits;

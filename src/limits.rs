@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 mod children;
+mod config;
 mod eras;
 mod logins;
 
 pub use children::*;
+pub use config::*;
 pub use eras::*;
 pub use logins::*;
 
@@ -262,6 +264,13 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
+    /// One limit for all; zero for none.
+    #[must_use]
+    pub fn all(limit: Duration) -> Self {
+        let limit = Some(limit).filter(|limit| !limit.is_zero());
+        Self { quick: limit, work: limit }
+    }
+
     /// How long a request in flight may take once the client has left; nothing for a subscription,
     /// which would go on for ever.
     #[must_use]
@@ -289,6 +298,14 @@ impl Timeouts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_timeout_is_for_all_and_zero_is_none() {
+        // C2
+        let one = Some(Duration::from_secs(7));
+        assert_eq!(Timeouts::all(Duration::from_secs(7)), Timeouts { quick: one, work: one });
+        assert_eq!(Timeouts::all(Duration::ZERO), Timeouts { quick: None, work: None });
+    }
 
     #[test]
     fn work_may_take_longer_than_lists() {

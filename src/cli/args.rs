@@ -294,7 +294,10 @@ pub(super) enum Transport {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::config::{SETTINGS, Sort};
 
     #[test]
     fn every_flag_has_a_variable() {
@@ -308,6 +311,21 @@ mod tests {
                 assert!(is_named || others.contains(&name), "{name}");
             }
         }
+    }
+
+    #[test]
+    fn every_flag_can_be_set_for_one_server() {
+        // Those that say who the server is, and those about the file or the run.
+        let others = ["header", "timeout", "transport", "mcp-hub", "config", "no-config"];
+        let sort = |arg: &clap::Arg| match arg.get_action() {
+            clap::ArgAction::Append => Sort::Many,
+            action if action.takes_values() => Sort::One,
+            _ => Sort::Switch,
+        };
+        let command = Connect::augment_args(clap::Command::new("x"));
+        let flags = command.get_arguments().filter_map(|arg| Some((arg.get_long()?, sort(arg))));
+        let flags: BTreeMap<_, _> = flags.filter(|(long, _)| !others.contains(long)).collect();
+        assert_eq!(flags, SETTINGS.into_iter().collect());
     }
 
     #[test]

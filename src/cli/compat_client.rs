@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::expand::expand;
 use super::oauth_given::{is_callback_host, is_callback_path};
 use super::report::Usage;
 use super::secrets::{Purpose, Secrets};
+use crate::config::expand;
 
 /// Our flags with their values, and secrets.
 pub(super) type Given = (Vec<(&'static str, String)>, Secrets);
@@ -17,8 +17,9 @@ pub(super) fn information(
     text: &str,
     lookup: impl Fn(&str) -> Option<String>,
 ) -> Result<Given, Usage> {
-    let (text, _) = expand(&content(name, text)?, lookup)
-        .map_err(|Usage(why)| Usage::new(format!("{name}: {why}")))?;
+    let text = expand(&content(name, text)?, &lookup)
+        .map_err(|why| Usage::new(format!("{name}: {why}")))?
+        .text;
     let client = object(name, &text)?;
     let mut secrets = Secrets::default();
     if let Some(secret) = client.get("client_secret").and_then(Value::as_str) {

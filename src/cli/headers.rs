@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use http::header::{CONNECTION, CONTENT_LENGTH, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::expand::expand;
 use super::report::Usage;
+use crate::config::expand;
 use crate::secret::{Scrubber, Secret, is_secret_name};
 use crate::wire::header;
 
@@ -40,22 +39,18 @@ fn read_line(
 ) -> Result<(HeaderName, HeaderValue), Usage> {
     let wrong = |sentence: String| Usage::new(format!("{place}: {sentence}"));
     let (name, value) = header::parse_line(line).map_err(wrong)?;
-    if FRAMING.contains(&name) {
+    if header::is_framing(&name) {
         return Err(wrong(format!("header '{name}' is HTTP's own and cannot be set")));
     }
-    let (value, values) = expand(&value, lookup).map_err(|usage| wrong(usage.0))?;
-    let mut checked = header::parse_value(&name, &value).map_err(wrong)?;
+    let expanded = expand(&value, &lookup).map_err(wrong)?;
+    let mut checked = header::parse_value(&name, &expanded.text).map_err(wrong)?;
     checked.set_sensitive(true);
-    if !values.is_empty() || is_secret_name(name.as_str()) {
-        scrubber.add(&Secret::new(value));
+    if !expanded.values.is_empty() || is_secret_name(name.as_str()) {
+        scrubber.add(&Secret::new(expanded.text));
     }
-    values.into_iter().for_each(|value| scrubber.add(&Secret::new(value)));
+    expanded.values.into_iter().for_each(|(_, value)| scrubber.add(&Secret::new(value)));
     Ok((name, checked))
 }
-
-/// Headers that say where a message ends, or what becomes of its connection.
-const FRAMING: [HeaderName; 6] =
-    [CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION, UPGRADE, TE, TRAILER];
 
 fn read_file(path: &Path) -> Result<Vec<(String, String)>, Usage> {
     let shown = path.display();

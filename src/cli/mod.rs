@@ -18,7 +18,6 @@ mod config_file;
 mod connect;
 mod credentials;
 mod demo;
-mod expand;
 mod headers;
 mod hub;
 mod import;

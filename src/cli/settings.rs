@@ -1,7 +1,6 @@
 //! What the arguments mean: checked, with the environment looked up, ready to be used.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ::http::HeaderValue;
 use ::http::header::AUTHORIZATION;
@@ -101,7 +100,7 @@ pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
         .map(HeaderValue::from_str)
         .transpose()
         .map_err(|_| Usage::new("--protocol-version must be a date such as 2025-06-18"))?;
-    let timeouts = timeouts(typed.timeout);
+    let timeouts = typed.timeout.map_or_else(Timeouts::default, Timeouts::all);
     let policy = Policy {
         timeouts,
         connect_wait: typed.connect_wait,
@@ -127,17 +126,6 @@ pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
         ProtocolName::Modern => Protocol::Modern,
     };
     Ok(Settings { http, policy, eras: Eras { protocol, memory: None } })
-}
-
-/// One number for all; 0 for none.
-fn timeouts(typed: Option<Duration>) -> Timeouts {
-    match typed {
-        None => Timeouts::default(),
-        Some(limit) => {
-            let limit = Some(limit).filter(|limit| !limit.is_zero());
-            Timeouts { quick: limit, work: limit }
-        }
-    }
 }
 
 fn url(typed: Option<&str>, allow_http: bool) -> Result<Url, Usage> {
@@ -226,14 +214,5 @@ mod tests {
         assert!(refused(Some("http://example.com/?token=abc")).contains("--allow-http"));
         assert!(!refused(Some("http://example.com/?token=abc")).contains("abc"));
         assert!(url(Some("http://example.com/"), true).is_ok());
-    }
-
-    #[test]
-    fn one_timeout_is_for_all_and_zero_is_none() {
-        // C2
-        assert_eq!(timeouts(None), Timeouts::default());
-        let one = Some(Duration::from_secs(7));
-        assert_eq!(timeouts(one), Timeouts { quick: one, work: one });
-        assert_eq!(timeouts(Some(Duration::ZERO)), Timeouts { quick: None, work: None });
     }
 }

@@ -1,38 +1,7 @@
 //! Reads the values of flags: times and sizes.
 
-use std::time::Duration;
-
+pub(super) use crate::config::values::{bytes, seconds, some_seconds};
 use crate::limits;
-
-pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    let number: f64 =
-        text.parse().map_err(|_| "it must be a number of seconds, such as 30 or 0.5".to_owned())?;
-    // Longer than anybody waits, and far from where adding to a point in time would overflow.
-    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-    Duration::try_from_secs_f64(number)
-        .ok()
-        .filter(|limit| *limit <= YEAR)
-        .ok_or_else(|| "it must be a number of seconds from 0 up to a year".to_owned())
-}
-
-pub(super) fn some_seconds(text: &str) -> Result<Duration, String> {
-    match seconds(text)? {
-        Duration::ZERO => Err("it must be more than 0 seconds".to_owned()),
-        duration => Ok(duration),
-    }
-}
-
-pub(super) fn bytes(text: &str) -> Result<usize, String> {
-    let wrong = || "it must be a number of bytes from 1 up, such as 1000000 or 64M".to_owned();
-    let (digits, unit) = match text.trim_end_matches(['b', 'B', 'i']) {
-        text if text.ends_with(['k', 'K']) => (&text[..text.len() - 1], 1 << 10),
-        text if text.ends_with(['m', 'M']) => (&text[..text.len() - 1], 1 << 20),
-        text if text.ends_with(['g', 'G']) => (&text[..text.len() - 1], 1 << 30),
-        text => (text, 1),
-    };
-    let number: usize = digits.parse().map_err(|_| wrong())?;
-    number.checked_mul(unit).filter(|size| *size > 0).ok_or_else(wrong)
-}
 
 pub(super) fn trace_limit(text: &str) -> Result<usize, String> {
     let least = limits::TRACE_SIZE_LEAST;
@@ -45,22 +14,6 @@ pub(super) fn trace_limit(text: &str) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_and_times_are_read_and_nonsense_is_not() {
-        assert_eq!(bytes("1000"), Ok(1000));
-        assert_eq!(bytes("64M"), Ok(64 << 20));
-        assert_eq!(bytes("1KiB"), Ok(1024));
-        for text in ["", "0", "-1", "M", "1.5M", "99999999999G", "ü"] {
-            assert!(bytes(text).is_err(), "{text}");
-        }
-        assert_eq!(seconds("0"), Ok(Duration::ZERO));
-        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
-        for text in ["", "x", "-1", "NaN", "1e19", "1e400"] {
-            assert!(seconds(text).is_err(), "{text}");
-        }
-        assert!(some_seconds("0").is_err());
-    }
 
     #[test]
     fn the_built_in_limit_of_a_trace_is_the_one_of_the_limits() {

@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use http::header::{CONNECTION, CONTENT_LENGTH, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderName, HeaderValue};
 
 /// The session of a legacy server.
@@ -52,6 +53,13 @@ fn sentinel(text: &str) -> String {
 #[must_use]
 pub fn is_session_id(value: &HeaderValue) -> bool {
     !value.is_empty() && value.as_bytes().iter().all(|b| matches!(b, 0x21..=0x7e))
+}
+
+/// Whether a header says where a message ends, or what becomes of its connection: those are HTTP's
+/// own.
+#[must_use]
+pub fn is_framing(name: &HeaderName) -> bool {
+    [CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION, UPGRADE, TE, TRAILER].contains(name)
 }
 
 /// `Name: value` (or `Name:value`) as it is typed.

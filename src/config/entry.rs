@@ -1,0 +1,390 @@
+//! One entry: what its keys say, put together to a server, or what is wrong with it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use http::{HeaderMap, HeaderName};
+use url::Url;
+
+use super::document::{Member, Node, Value};
+use super::expand::{Expanded, Lookup};
+use super::keys::{self, Sort};
+use super::{Entry, Fault, Place, Server, scalar};
+use crate::secret::{Secret, is_secret_name};
+use crate::transport::http::Transport;
+use crate::wire::header;
+
+/// Reads what stands under a server's name.
+pub(super) fn read(member: &Member, lookup: Lookup<'_>) -> Result<Entry, Fault> {
+    let mut reader = Reader { member, lookup, is_off: false, secrets: Vec::new(), env: Vec::new() };
+    reader.is_off = !reader.enabled()?;
+    reader.entry()
+}
+
+/// The name stands twice.
+pub(super) fn twice(member: &Member, first: usize) -> Fault {
+    Fault {
+        place: member.place.clone(),
+        server: Some(member.key.clone()),
+        key: Some(member.key.clone()),
+        sentence: format!("the name '{}' is in use already, on line {first}", member.key),
+        is_off: false,
+    }
+}
+
+struct Reader<'a> {
+    member: &'a Member,
+    lookup: Lookup<'a>,
+    is_off: bool,
+    secrets: Vec<Secret>,
+    /// The entry's own variables, which its other texts may name.
+    env: Vec<(String, Secret)>,
+}
+
+/// What `type` or `transport` says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Child,
+    Remote(Transport),
+}
+
+impl<'a> Reader<'a> {
+    fn entry(mut self) -> Result<Entry, Fault> {
+        if self.member.key.is_empty() {
+            return Err(self.fault(&self.member.place, None, "the server has no name"));
+        }
+        let mut ignored = self.check_keys()?;
+        self.env = self.env()?;
+        let kind = self.kind()?;
+        let server = match (self.command()?, self.url()?) {
+            (Some(_), Some(url)) => {
+                let sentence = format!("both \"command\" and \"{}\" are set", url.key);
+                return Err(self.fault(&url.place, Some(&url.key), &sentence));
+            }
+            (Some(command), None) => self.child(command, kind)?,
+            (None, Some(url)) => self.remote(url, kind)?,
+            (None, None) => return Err(self.nowhere(kind)),
+        };
+        let timeout = self.get("timeout").map(|member| {
+            scalar::time(&member.value, self.lookup).map_err(|why| self.wrong(member, &why))
+        });
+        let settings = self.settings()?;
+        let is_child = matches!(server, Server::Child { .. });
+        ignored.extend(self.meaningless(is_child));
+        Ok(Entry {
+            name: self.member.key.clone(),
+            place: self.member.place.clone(),
+            enabled: !self.is_off,
+            server,
+            timeout: timeout.transpose()?,
+            settings,
+            ignored,
+            secrets: self.secrets,
+        })
+    }
+
+    fn members(&self) -> Result<&'a [Member], Fault> {
+        self.member.value.members().ok_or_else(|| {
+            let place = &self.member.value.place;
+            self.fault(place, None, "it must be an object with \"command\" or \"url\"")
+        })
+    }
+
+    /// The member of that name, unless it is null.
+    fn get(&self, key: &str) -> Option<&'a Member> {
+        let members = self.member.value.members().unwrap_or_default();
+        members.iter().find(|m| m.key == key && !matches!(m.value.value, Value::Null))
+    }
+
+    /// The keys that are none of ours. Slips are found, since what they say would be missing.
+    fn check_keys(&self) -> Result<Vec<String>, Fault> {
+        let mut known: Vec<String> = Vec::new();
+        let mut ignored = Vec::new();
+        for member in self.members()? {
+            let key = &*member.key;
+            let name = keys::flag_name(key);
+            if known.contains(&name) {
+                return Err(self.wrong(member, "it stands there twice"));
+            }
+            if !keys::OWN.contains(&key) && keys::setting(key).is_none() {
+                if let Some(meant) = keys::meant(key) {
+                    let sentence = format!("nobody knows the key \"{key}\"; is it \"{meant}\"?");
+                    return Err(self.fault(&member.place, Some(key), &sentence));
+                }
+                ignored.push(key.to_owned());
+            }
+            known.push(name);
+        }
+        Ok(ignored)
+    }
+
+    fn enabled(&self) -> Result<bool, Fault> {
+        let mut is_on = true;
+        for (key, on) in [("enabled", true), ("isActive", true), ("disabled", false)] {
+            if let Some(member) = self.get(key) {
+                let flag = scalar::switch(&member.value, self.lookup);
+                is_on &= flag.map_err(|why| self.wrong(member, &why))? == on;
+            }
+        }
+        Ok(is_on)
+    }
+
+    fn kind(&self) -> Result<Option<Kind>, Fault> {
+        // Ours says more than theirs.
+        let Some(member) = self.get("transport").or_else(|| self.get("type")) else {
+            return Ok(None);
+        };
+        let text = scalar::text(&member.value, self.lookup);
+        let text = text.map_err(|why| self.wrong(member, &why))?.text;
+        match &*text.to_ascii_lowercase() {
+            "stdio" => Ok(Some(Kind::Child)),
+            "auto" | "http-first" | "sse-first" => Ok(Some(Kind::Remote(Transport::Auto))),
+            "http" | "http-only" | "streamable-http" | "streamable_http" | "streamablehttp" => {
+                Ok(Some(Kind::Remote(Transport::Http)))
+            }
+            "sse" | "sse-only" => Ok(Some(Kind::Remote(Transport::Sse))),
+            "ws" | "websocket" => Err(self.wrong(member, "WebSocket is not spoken here")),
+            _ => Err(self.wrong(member, "it must be stdio, http, sse or auto")),
+        }
+    }
+
+    /// The program. An empty text is what a form leaves behind.
+    fn command(&self) -> Result<Option<Command<'a>>, Fault> {
+        let Some(member) = self.get("command") else { return Ok(None) };
+        let beside = Command { path: &member.value, args: self.get("args") };
+        match &member.value.value {
+            Value::Text(text) if text.is_empty() => Ok(None),
+            Value::Text(_) => Ok(Some(beside)),
+            // Zed's older form has it all in one object.
+            Value::Object(members) => {
+                let find = |key: &str| members.iter().find(|member| member.key == key);
+                let path = find("path").map(|path| &path.value).ok_or_else(|| {
+                    self.fault(&member.value.place, Some("command.path"), "it is missing")
+                })?;
+                Ok(Some(Command { path, args: find("args") }))
+            }
+            _ => Err(self.wrong(member, "it must be a text: arguments stand in \"args\"")),
+        }
+    }
+
+    fn url(&self) -> Result<Option<&'a Member>, Fault> {
+        let is_empty = |m: &Member| matches!(&m.value.value, Value::Text(text) if text.is_empty());
+        let mut set = ["url", "serverUrl", "httpUrl"]
+            .into_iter()
+            .filter_map(|key| self.get(key))
+            .filter(|member| !is_empty(member));
+        let first = set.next();
+        if let (Some(first), Some(second)) = (first, set.next()) {
+            let sentence = format!("both \"{}\" and \"{}\" are set", first.key, second.key);
+            return Err(self.fault(&second.place, Some(&second.key), &sentence));
+        }
+        Ok(first)
+    }
+
+    fn child(&mut self, command: Command<'_>, kind: Option<Kind>) -> Result<Server, Fault> {
+        if let Some(Kind::Remote(transport)) = kind {
+            return Err(self.without_url(transport));
+        }
+        let mut args = Vec::new();
+        if let Some(member) = command.args {
+            let list = match &member.value.value {
+                Value::List(list) => &list[..],
+                Value::Null => &[],
+                _ => return Err(self.wrong(member, "it must be a list of texts")),
+            };
+            for (n, node) in list.iter().enumerate() {
+                args.push(self.text(node, &format!("args[{n}]"))?);
+            }
+        }
+        let cwd = self.get("cwd").map(|member| self.text(&member.value, "cwd")).transpose()?;
+        Ok(Server::Child {
+            command: self.text(command.path, "command")?,
+            args,
+            env: std::mem::take(&mut self.env),
+            cwd: cwd.filter(|cwd| !cwd.is_empty()).map(PathBuf::from),
+        })
+    }
+
+    fn remote(&mut self, member: &Member, kind: Option<Kind>) -> Result<Server, Fault> {
+        let transport = match kind {
+            Some(Kind::Child) => return Err(self.nowhere(kind)),
+            Some(Kind::Remote(transport)) => transport,
+            None => Transport::Auto,
+        };
+        let text = self.text(&member.value, &member.key)?;
+        let url = Url::parse(&text).ok().filter(Url::has_host);
+        let url = url.ok_or_else(|| self.wrong(member, "this is not a URL"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            let sentence = format!("only http and https are spoken, not '{}'", url.scheme());
+            return Err(self.wrong(member, &sentence));
+        }
+        Ok(Server::Url { url, transport, headers: self.headers()? })
+    }
+
+    fn nowhere(&self, kind: Option<Kind>) -> Fault {
+        let source = self.get("source").map(|member| &member.value.value);
+        let sentence = match kind {
+            Some(Kind::Remote(transport)) => return self.without_url(transport),
+            None if matches!(source, Some(Value::Text(text)) if text == "extension") => {
+                "it comes with an extension of the editor, which alone knows its command"
+            }
+            None => "stdio server requires \"command\" field, and a remote one \"url\"",
+            Some(Kind::Child) => "stdio server requires \"command\" field",
+        };
+        self.fault(&self.member.place, Some("command"), sentence)
+    }
+
+    fn without_url(&self, transport: Transport) -> Fault {
+        let name = if transport == Transport::Sse { "sse" } else { "http" };
+        let sentence = format!("{name} server requires \"url\" field");
+        self.fault(&self.member.place, Some("url"), &sentence)
+    }
+
+    /// Variables for the child, or for the other texts of the entry.
+    fn env(&mut self) -> Result<Vec<(String, Secret)>, Fault> {
+        let inner = self.get("command").and_then(|member| member.value.members());
+        let inner = inner.and_then(|members| members.iter().find(|member| member.key == "env"));
+        let Some(member) = self.get("env").or(inner) else { return Ok(Vec::new()) };
+        let is_object = matches!(member.value.value, Value::Object(_) | Value::Null);
+        if !is_object {
+            return Err(self.wrong(member, "it must be an object of texts"));
+        }
+        let mut env = Vec::new();
+        for (name, node) in scalar::each(&member.value).unwrap_or_default() {
+            let name = name.map_or("", |member| &*member.key);
+            let key = format!("env.{name}");
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(self.fault(&node.place, Some(&key), "no variable can have this name"));
+            }
+            let value = Secret::new(self.text(node, &key)?);
+            if is_secret_name(&name.to_lowercase()) {
+                self.secrets.push(value.clone());
+            }
+            env.push((name.to_owned(), value));
+        }
+        Ok(env)
+    }
+
+    fn headers(&mut self) -> Result<HeaderMap, Fault> {
+        let mut headers = HeaderMap::new();
+        let Some(member) = self.get("headers").or_else(|| self.get("header")) else {
+            return Ok(headers);
+        };
+        let each = scalar::each(&member.value)
+            .ok_or_else(|| self.wrong(member, "it must be an object of texts"))?;
+        for (name, node) in each {
+            let (name, value) = match name {
+                Some(member) => {
+                    let key = format!("headers.{}", member.key);
+                    let name = HeaderName::from_bytes(member.key.as_bytes()).map_err(|_| {
+                        self.fault(&member.place, Some(&key), "this is not a header's name")
+                    })?;
+                    (name, self.expanded(node, &key)?)
+                }
+                None => self.header_line(node)?,
+            };
+            let key = format!("headers.{name}");
+            let wrong = |why: String| self.fault(&node.place, Some(&key), &why);
+            if header::is_framing(&name) {
+                return Err(wrong(format!("header '{name}' is HTTP's own and cannot be set")));
+            }
+            let mut checked = header::parse_value(&name, &value.text).map_err(wrong)?;
+            checked.set_sensitive(true);
+            if !value.values.is_empty() || is_secret_name(name.as_str()) {
+                self.secrets.push(Secret::new(&*value.text));
+            }
+            self.secrets.extend(value.values.into_iter().map(|(_, value)| Secret::new(value)));
+            headers.append(name, checked);
+        }
+        Ok(headers)
+    }
+
+    /// `Name: value`, as with the flag.
+    fn header_line(&self, node: &Node) -> Result<(HeaderName, Expanded), Fault> {
+        let mut line = self.expanded(node, "headers")?;
+        let (name, value) = header::parse_line(&line.text)
+            .map_err(|why| self.fault(&node.place, Some("headers"), &why))?;
+        line.text = value;
+        Ok((name, line))
+    }
+
+    fn settings(&mut self) -> Result<BTreeMap<&'static str, Vec<Secret>>, Fault> {
+        let mut settings = BTreeMap::new();
+        for member in self.members()? {
+            let Some((flag, sort)) = keys::setting(&member.key) else { continue };
+            if matches!(member.value.value, Value::Null) {
+                continue;
+            }
+            settings.insert(flag, self.setting(member, sort)?);
+        }
+        Ok(settings)
+    }
+
+    fn setting(&mut self, member: &Member, sort: Sort) -> Result<Vec<Secret>, Fault> {
+        match (sort, &member.value.value) {
+            (Sort::Switch, _) => {
+                let flag = scalar::switch(&member.value, self.lookup);
+                let flag = flag.map_err(|why| self.wrong(member, &why))?;
+                Ok(vec![Secret::new(flag.to_string())])
+            }
+            (_, Value::Text(_) | Value::Number(_)) => {
+                Ok(vec![Secret::new(self.text(&member.value, &member.key)?)])
+            }
+            (Sort::Many, Value::List(_) | Value::Object(_)) => {
+                let each = scalar::each(&member.value).unwrap_or_default();
+                let texts = each.into_iter().map(|(name, node)| {
+                    let text = self.text(node, &member.key)?;
+                    Ok(Secret::new(match name {
+                        Some(name) => format!("{}={text}", name.key),
+                        None => text,
+                    }))
+                });
+                texts.collect()
+            }
+            (Sort::One, _) => Err(self.wrong(member, "it must be a text or a number")),
+            (Sort::Many, _) => Err(self.wrong(member, "it must be a list of texts")),
+        }
+    }
+
+    /// Keys of ours that have no meaning for a server of this sort.
+    fn meaningless(&self, is_child: bool) -> impl Iterator<Item = String> {
+        let keys: &[&str] = if is_child { &["headers", "header"] } else { &["args", "cwd"] };
+        keys.iter().filter(|key| self.get(key).is_some()).map(|key| (*key).to_owned())
+    }
+
+    /// A text with its variables replaced; those with telling names are kept as secrets.
+    fn text(&mut self, node: &Node, key: &str) -> Result<String, Fault> {
+        let expanded = self.expanded(node, key)?;
+        let secret = expanded.values.into_iter().filter(|(n, _)| is_secret_name(&n.to_lowercase()));
+        self.secrets.extend(secret.map(|(_, value)| Secret::new(value)));
+        Ok(expanded.text)
+    }
+
+    fn expanded(&self, node: &Node, key: &str) -> Result<Expanded, Fault> {
+        let lookup = |name: &str| {
+            let own = self.env.iter().find(|(known, _)| known == name);
+            own.map(|(_, value)| value.reveal().to_owned()).or_else(|| (self.lookup)(name))
+        };
+        scalar::text(node, &lookup).map_err(|why| self.fault(&node.place, Some(key), &why))
+    }
+
+    fn wrong(&self, member: &Member, sentence: &str) -> Fault {
+        self.fault(&member.value.place, Some(&member.key), sentence)
+    }
+
+    fn fault(&self, place: &Place, key: Option<&str>, sentence: &str) -> Fault {
+        Fault {
+            place: place.clone(),
+            server: Some(self.member.key.clone()),
+            key: key.map(str::to_owned),
+            sentence: sentence.to_owned(),
+            is_off: self.is_off,
+        }
+    }
+}
+
+/// Where the words of a command stand.
+struct Command<'a> {
+    path: &'a Node,
+    args: Option<&'a Member>,
+}
