@@ -121,10 +121,15 @@ impl<'a> Request<'a> {
         };
         self.shared.lock(&self.shared.waiting).open(&id, Waiting { answer, progress });
         let mut guard = Guard { shared: self.shared, id, is_sent: false, is_over: false };
-        self.shared.send(message).await?;
+        let mut until = self.deadline();
+        tokio::select! {
+            biased;
+            sent = self.shared.send(message) => sent?,
+            // A server that takes nothing is silent as well.
+            () = passed(until) => return Err(self.too_late(Error::not_delivered)),
+        }
         // The handshake is never cancelled: there is nothing yet to cancel it in.
         guard.is_sent = self.method != "initialize";
-        let mut until = self.deadline();
         loop {
             tokio::select! {
                 biased;
@@ -138,14 +143,16 @@ impl<'a> Request<'a> {
                     guard.is_over = true;
                     return answer.unwrap_or_else(|_| Err(self.shared.gone()));
                 }
-                () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => {
-                    let limit = self.limit.unwrap_or_default().as_millis();
-                    let error = Error::new(Kind::Timeout, format!("Request timeout after {limit}ms"));
-                    let error = error.hint("Allow more time, or look whether the server is stuck");
-                    return Err(Failure::of(self.shared.transport, error));
-                }
+                () = passed(until) => return Err(self.too_late(std::convert::identity)),
             }
         }
+    }
+
+    fn too_late(&self, known: impl FnOnce(Error) -> Error) -> Failure {
+        let limit = self.limit.unwrap_or_default().as_millis();
+        let error = Error::new(Kind::Timeout, format!("Request timeout after {limit}ms"))
+            .hint("Allow more time, or look whether the server is stuck");
+        Failure::of(self.shared.transport, known(error))
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -159,6 +166,14 @@ impl<'a> IntoFuture for Request<'a> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.value())
+    }
+}
+
+/// Completes at that time; never if there is none.
+async fn passed(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
     }
 }
 

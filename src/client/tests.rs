@@ -130,6 +130,26 @@ async fn s1_23_s1_24_silence_ends_a_request_and_the_server_is_told() {
 }
 
 #[tokio::test]
+async fn a_server_that_takes_nothing_holds_nobody_up() {
+    let (client, _far) = opened(Options::default()).await;
+    let limit = Duration::from_millis(200);
+    let asking: Vec<_> = (0..4 * limits::CHANNEL)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.request("x", Value::Null).timeout(limit).await })
+        })
+        .collect();
+    let mut deliveries = Vec::new();
+    for asked in asking {
+        let failure = asked.await.unwrap().unwrap_err();
+        assert_eq!(failure.message, "Request timeout after 200ms");
+        deliveries.push(failure.delivery);
+    }
+    assert_eq!(deliveries.last(), Some(&Delivery::NotDelivered), "it never left");
+    assert_eq!(deliveries.first(), Some(&Delivery::Unknown));
+}
+
+#[tokio::test]
 async fn a_dropped_request_is_cancelled_at_the_server() {
     let (client, mut far) = opened(Options::default()).await;
     let asking = tokio::spawn({
