@@ -25,6 +25,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(demo);
 //! ```
 
+use std::future::{Future, IntoFuture};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -95,13 +96,22 @@ impl std::fmt::Debug for Options {
 ///
 /// When the server cannot be reached or started, or refuses the handshake.
 pub async fn connect(spec: Spec, options: Options) -> Result<Client, Failure> {
+    connect_unless(spec, options, std::future::pending()).await
+}
+
+/// The same, given up when `unwanted` completes; what has begun by then is ended and waited for.
+pub(crate) async fn connect_unless(
+    spec: Spec,
+    options: Options,
+    unwanted: impl Future<Output = ()>,
+) -> Result<Client, Failure> {
     let transport = spec.transport();
     let mut options = options;
     if spec.has_clock() {
         options.timeouts = Timeouts { quick: None, work: None };
     }
     let (link, stop) = spec.open().map_err(|error| Failure::of(transport, error))?;
-    Client::open(link, Some(stop), transport, options).await
+    Client::open(link, Opening(Some(stop)), transport, options, unwanted).await
 }
 
 /// A connection to one server. Clones share it; when the last one is gone, it is closed.
@@ -133,6 +143,18 @@ struct Closing {
     stop: Option<oneshot::Sender<()>>,
 }
 
+/// Ends the bridge below at once if there is no handshake: it would wait for the answer to
+/// `initialize`, and a program that never gives it would outlive whoever has given up.
+struct Opening(Option<oneshot::Sender<()>>);
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if let Some(stop) = self.0.take() {
+            let _ = stop.send(());
+        }
+    }
+}
+
 impl Client {
     /// A client over any link: `initialize`, and `notifications/initialized` after its answer.
     ///
@@ -140,14 +162,15 @@ impl Client {
     ///
     /// When the server refuses, or does not answer in time.
     pub async fn over(link: Link, options: Options) -> Result<Self, Failure> {
-        Self::open(link, None, Transport::Other, options).await
+        Self::open(link, Opening(None), Transport::Other, options, std::future::pending()).await
     }
 
     async fn open(
         link: Link,
-        stop: Option<oneshot::Sender<()>>,
+        mut opening: Opening,
         transport: Transport,
         options: Options,
+        unwanted: impl Future<Output = ()>,
     ) -> Result<Self, Failure> {
         let Link { outbox, inbox, done, .. } = link;
         let shared = Arc::new(Shared {
@@ -158,7 +181,7 @@ impl Client {
             listeners: notifications::Listeners::default(),
             count: AtomicU64::new(0),
             ended: watch::Sender::new(None),
-            closing: Mutex::new(Some(Closing { done, stop })),
+            closing: Mutex::new(Some(Closing { done, stop: None })),
         });
         tokio::spawn(Reader::new(&shared, options.handler).run(inbox));
         let mut client = Self { shared, server: Arc::new(Value::Null) };
@@ -167,14 +190,22 @@ impl Client {
             "capabilities": options.capabilities,
             "clientInfo": options.info,
         });
-        client.server = match client.request("initialize", params).await {
+        let answer = tokio::select! {
+            answer = client.request("initialize", params).into_future() => answer,
+            () = unwanted => Err(Failure::of(transport, closed().not_delivered())),
+        };
+        client.server = match answer {
             Ok(result) => Arc::new(result),
             Err(failure) => {
+                drop(opening);
                 client.close().await;
                 return Err(failure);
             }
         };
         client.notify("notifications/initialized", Value::Null).await?;
+        if let Some(closing) = &mut *client.shared.lock(&client.shared.closing) {
+            closing.stop = opening.0.take();
+        }
         Ok(client)
     }
 
