@@ -27,7 +27,7 @@
 
 use std::future::{Future, IntoFuture};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -110,8 +110,10 @@ pub(crate) async fn connect_unless(
     if spec.has_clock() {
         options.timeouts = Timeouts { quick: None, work: None };
     }
-    let (link, stop) = spec.open().map_err(|error| Failure::of(transport, error))?;
-    Client::open(link, Opening(Some(stop)), transport, options, unwanted).await
+    let why = Arc::default();
+    let opened = spec.open(Arc::clone(&why)).map_err(|error| Failure::of(transport, error))?;
+    let opening = Opening { stop: Some(opened.1), why };
+    Client::open(opened.0, opening, transport, options, unwanted).await
 }
 
 /// A connection to one server. Clones share it; when the last one is gone, it is closed.
@@ -145,11 +147,15 @@ struct Closing {
 
 /// Ends the bridge below at once if there is no handshake: it would wait for the answer to
 /// `initialize`, and a program that never gives it would outlive whoever has given up.
-struct Opening(Option<oneshot::Sender<()>>);
+struct Opening {
+    stop: Option<oneshot::Sender<()>>,
+    /// Where the bridge writes why its server has left.
+    why: Arc<OnceLock<Error>>,
+}
 
 impl Drop for Opening {
     fn drop(&mut self) {
-        if let Some(stop) = self.0.take() {
+        if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
         }
     }
@@ -162,7 +168,8 @@ impl Client {
     ///
     /// When the server refuses, or does not answer in time.
     pub async fn over(link: Link, options: Options) -> Result<Self, Failure> {
-        Self::open(link, Opening(None), Transport::Other, options, std::future::pending()).await
+        let opening = Opening { stop: None, why: Arc::default() };
+        Self::open(link, opening, Transport::Other, options, std::future::pending()).await
     }
 
     async fn open(
@@ -183,7 +190,8 @@ impl Client {
             ended: watch::Sender::new(None),
             closing: Mutex::new(Some(Closing { done, stop: None })),
         });
-        tokio::spawn(Reader::new(&shared, options.handler).run(inbox));
+        let why = Arc::clone(&opening.why);
+        tokio::spawn(Reader::new(&shared, options.handler, why).run(inbox));
         let mut client = Self { shared, server: Arc::new(Value::Null) };
         let params = json!({
             "protocolVersion": Revision::LATEST_LEGACY,
@@ -204,7 +212,7 @@ impl Client {
         };
         client.notify("notifications/initialized", Value::Null).await?;
         if let Some(closing) = &mut *client.shared.lock(&client.shared.closing) {
-            closing.stop = opening.0.take();
+            closing.stop = opening.stop.take();
         }
         Ok(client)
     }
