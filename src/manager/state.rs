@@ -152,7 +152,8 @@ impl<W> Machine<W> {
     }
 
     pub(super) fn state(&self) -> State {
-        let (attempt, why) = (self.attempt, self.why.clone());
+        let is_pausing = matches!(self.phase, Phase::Pausing { .. });
+        let (attempt, why) = (self.attempt.saturating_add(is_pausing.into()), self.why.clone());
         match (&self.phase, &self.why) {
             (Phase::Closed, _) => State::Closed,
             (Phase::Up { trouble: None }, _) => State::Ready,

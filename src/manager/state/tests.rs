@@ -39,6 +39,10 @@ fn a_server_that_is_not_there_is_tried_four_times_more_and_has_then_failed() {
     assert_eq!(server.state(), State::Connecting { attempt: 1, why: None });
     for (attempt, pause) in [(2, 500), (3, 1000), (4, 2000), (5, 4000)] {
         assert!(server.failed(failure(Kind::Connect), now).is_empty());
+        let State::Connecting { attempt: coming, why: Some(_) } = server.state() else {
+            panic!("{:?}", server.state())
+        };
+        assert_eq!(coming, attempt);
         let (waited, steps) = next(&mut server, &mut now);
         assert_eq!(waited, Duration::from_millis(pause));
         assert!(is_start(&steps));
