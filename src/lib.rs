@@ -88,6 +88,7 @@ pub mod config;
 pub mod demo;
 pub mod error;
 pub mod limits;
+pub mod manager;
 pub mod message;
 pub mod net;
 pub mod os;

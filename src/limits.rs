@@ -6,11 +6,13 @@ mod children;
 mod config;
 mod eras;
 mod logins;
+mod managers;
 
 pub use children::*;
 pub use config::*;
 pub use eras::*;
 pub use logins::*;
+pub use managers::*;
 
 /// The largest single message in either direction.
 ///

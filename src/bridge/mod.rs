@@ -4,6 +4,7 @@
 //! messages between it and the links. One task owns all of it.
 
 use std::collections::VecDeque;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -98,6 +99,19 @@ pub async fn run(
     eras: Eras,
     shutdown: impl Future<Output = ()>,
 ) -> Ended {
+    run_telling(client, server, policy, eras, shutdown, &OnceLock::new()).await
+}
+
+/// The same; `why` is where it is written why the server's link has ended, if it has said so, before
+/// the client's link ends.
+pub(crate) async fn run_telling(
+    client: Link,
+    server: Link,
+    policy: Policy,
+    eras: Eras,
+    shutdown: impl Future<Output = ()>,
+    why: &OnceLock<Error>,
+) -> Ended {
     let mut bridge = Bridge {
         crossing: Crossing::new(policy, eras, server.held),
         from_client: client.inbox,
@@ -115,7 +129,7 @@ pub async fn run(
         }
     };
     if ended == Ended::ServerClosed {
-        bridge.server_is_gone().await;
+        bridge.server_is_gone(why).await;
     }
     if ended == Ended::ClientClosed && !bridge.last_words(policy).await {
         ended = Ended::ClientDeaf;
@@ -236,7 +250,7 @@ impl Bridge {
     }
 
     /// The server's link has ended by itself: nobody will answer what is in flight.
-    async fn server_is_gone(&mut self) {
+    async fn server_is_gone(&mut self, told: &OnceLock<Error>) {
         // It may have said more before it went, and why it goes.
         let hearing = async {
             while let Some(incoming) = self.from_server.recv().await {
@@ -246,6 +260,9 @@ impl Bridge {
         };
         let _ = timeout(limits::SERVER_LAST_WORDS, hearing).await;
         let why = self.crossing.why_it_ended();
+        if let Some(why) = &why {
+            let _ = told.set(why.clone());
+        }
         let error = why.unwrap_or_else(|| Error::new(Kind::Closed, "Transport closed"));
         self.crossing.end_all(&error);
         let handing_over = async {

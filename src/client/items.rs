@@ -1,5 +1,6 @@
 //! What servers list: the members that one asks for by name, and all others as they came.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Something that a server lists.
@@ -15,7 +16,8 @@ pub trait Item: From<Map<String, Value>> {
 macro_rules! item {
     ($(#[$about:meta])* $name:ident, $method:literal, $member:literal, $capability:literal) => {
         $(#[$about])*
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(transparent)]
         pub struct $name(pub Map<String, Value>);
 
         impl $name {

@@ -25,8 +25,9 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(demo);
 //! ```
 
+use std::future::{Future, IntoFuture};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -95,13 +96,24 @@ impl std::fmt::Debug for Options {
 ///
 /// When the server cannot be reached or started, or refuses the handshake.
 pub async fn connect(spec: Spec, options: Options) -> Result<Client, Failure> {
+    connect_unless(spec, options, std::future::pending()).await
+}
+
+/// The same, given up when `unwanted` completes; what has begun by then is ended and waited for.
+pub(crate) async fn connect_unless(
+    spec: Spec,
+    options: Options,
+    unwanted: impl Future<Output = ()>,
+) -> Result<Client, Failure> {
     let transport = spec.transport();
     let mut options = options;
     if spec.has_clock() {
         options.timeouts = Timeouts { quick: None, work: None };
     }
-    let (link, stop) = spec.open().map_err(|error| Failure::of(transport, error))?;
-    Client::open(link, Some(stop), transport, options).await
+    let why = Arc::default();
+    let opened = spec.open(Arc::clone(&why)).map_err(|error| Failure::of(transport, error))?;
+    let opening = Opening { stop: Some(opened.1), why };
+    Client::open(opened.0, opening, transport, options, unwanted).await
 }
 
 /// A connection to one server. Clones share it; when the last one is gone, it is closed.
@@ -133,6 +145,22 @@ struct Closing {
     stop: Option<oneshot::Sender<()>>,
 }
 
+/// Ends the bridge below at once if there is no handshake: it would wait for the answer to
+/// `initialize`, and a program that never gives it would outlive whoever has given up.
+struct Opening {
+    stop: Option<oneshot::Sender<()>>,
+    /// Where the bridge writes why its server has left.
+    why: Arc<OnceLock<Error>>,
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+    }
+}
+
 impl Client {
     /// A client over any link: `initialize`, and `notifications/initialized` after its answer.
     ///
@@ -140,14 +168,16 @@ impl Client {
     ///
     /// When the server refuses, or does not answer in time.
     pub async fn over(link: Link, options: Options) -> Result<Self, Failure> {
-        Self::open(link, None, Transport::Other, options).await
+        let opening = Opening { stop: None, why: Arc::default() };
+        Self::open(link, opening, Transport::Other, options, std::future::pending()).await
     }
 
     async fn open(
         link: Link,
-        stop: Option<oneshot::Sender<()>>,
+        mut opening: Opening,
         transport: Transport,
         options: Options,
+        unwanted: impl Future<Output = ()>,
     ) -> Result<Self, Failure> {
         let Link { outbox, inbox, done, .. } = link;
         let shared = Arc::new(Shared {
@@ -158,23 +188,32 @@ impl Client {
             listeners: notifications::Listeners::default(),
             count: AtomicU64::new(0),
             ended: watch::Sender::new(None),
-            closing: Mutex::new(Some(Closing { done, stop })),
+            closing: Mutex::new(Some(Closing { done, stop: None })),
         });
-        tokio::spawn(Reader::new(&shared, options.handler).run(inbox));
+        let why = Arc::clone(&opening.why);
+        tokio::spawn(Reader::new(&shared, options.handler, why).run(inbox));
         let mut client = Self { shared, server: Arc::new(Value::Null) };
         let params = json!({
             "protocolVersion": Revision::LATEST_LEGACY,
             "capabilities": options.capabilities,
             "clientInfo": options.info,
         });
-        client.server = match client.request("initialize", params).await {
+        let answer = tokio::select! {
+            answer = client.request("initialize", params).into_future() => answer,
+            () = unwanted => Err(Failure::of(transport, closed().not_delivered())),
+        };
+        client.server = match answer {
             Ok(result) => Arc::new(result),
             Err(failure) => {
+                drop(opening);
                 client.close().await;
                 return Err(failure);
             }
         };
         client.notify("notifications/initialized", Value::Null).await?;
+        if let Some(closing) = &mut *client.shared.lock(&client.shared.closing) {
+            closing.stop = opening.stop.take();
+        }
         Ok(client)
     }
 

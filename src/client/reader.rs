@@ -1,6 +1,6 @@
 //! Reads what the server says, and gives each message to whoever it is for.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,11 +18,17 @@ use crate::transport::{Incoming, channel};
 pub(super) struct Reader {
     shared: Weak<Shared>,
     answers: Answers,
+    /// Why the bridge below has ended, once it has: its own link cannot say.
+    why: Arc<OnceLock<Error>>,
 }
 
 impl Reader {
-    pub(super) fn new(shared: &Arc<Shared>, handler: Option<Arc<dyn Handler>>) -> Self {
-        Self { shared: Arc::downgrade(shared), answers: Answers::new(handler) }
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        handler: Option<Arc<dyn Handler>>,
+        why: Arc<OnceLock<Error>>,
+    ) -> Self {
+        Self { shared: Arc::downgrade(shared), answers: Answers::new(handler), why }
     }
 
     pub(super) async fn run(mut self, mut inbox: channel::Receiver<Incoming>) {
@@ -37,7 +43,7 @@ impl Reader {
             }
         }
         if let Some(shared) = self.shared.upgrade() {
-            shared.end(&why);
+            shared.end(self.why.get().unwrap_or(&why));
         }
     }
 

@@ -1,5 +1,7 @@
 //! Which server is meant, and how it is reached.
 
+use std::sync::{Arc, OnceLock};
+
 use tokio::sync::oneshot;
 use url::Url;
 
@@ -78,8 +80,12 @@ impl Spec {
         }
     }
 
-    /// The near end of a bridge to the server, and what ends the bridge at once.
-    pub(super) fn open(self) -> Result<(Link, oneshot::Sender<()>), Error> {
+    /// The near end of a bridge to the server, and what ends the bridge at once. `why` is where it
+    /// is written why the server's link has ended.
+    pub(super) fn open(
+        self,
+        why: Arc<OnceLock<Error>>,
+    ) -> Result<(Link, oneshot::Sender<()>), Error> {
         let (policy, eras) = (self.policy, self.eras.clone());
         let server = self.link()?;
         let (near, far) = memory::pair();
@@ -91,7 +97,7 @@ impl Spec {
             }
         };
         let done = tokio::spawn(async move {
-            bridge::run(far, server, policy, eras, shutdown).await;
+            bridge::run_telling(far, server, policy, eras, shutdown, &why).await;
         });
         Ok((Link { done, ..near }, stop))
     }

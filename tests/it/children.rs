@@ -79,7 +79,7 @@ async fn s1_28_a_program_that_ends_fails_what_is_in_flight_and_says_why() {
     let reason = failure.data.unwrap()["reason"].to_string();
     assert!(reason.contains("out of paper giving up"), "{reason}");
     let ended = soon("the end", client.ended()).await;
-    assert!(ended.message.starts_with("Transport closed"), "{ended}");
+    assert!(ended.message.contains("exit status: 7"), "{ended}");
     let late = client.call("print", Value::Null).await.unwrap_err();
     assert_eq!((late.kind(), late.delivery), (Some(Kind::Closed), Delivery::NotDelivered));
 }
@@ -258,4 +258,30 @@ async fn a_modern_program_is_spoken_to_as_well() {
     let tools = soon("the tools", client.tools()).await.unwrap();
     assert_eq!(tools[0].name(), "t");
     client.close().await;
+}
+
+#[tokio::test]
+async fn a_program_that_never_answers_the_handshake_does_not_outlive_it() {
+    let nursery = Nursery::new();
+    let spec = mcp_span::client::Spec::child(
+        nursery.settings("note pid $$; while :; do sleep 0.05; done"),
+    );
+    let quick = Some(Duration::from_millis(300));
+    let timeouts = mcp_span::limits::Timeouts { quick, work: quick };
+    let options = mcp_span::client::Options { timeouts, ..Default::default() };
+    let failure = mcp_span::client::connect(spec, options).await.unwrap_err();
+    assert_eq!(failure.kind(), Some(Kind::Timeout));
+    assert!(!is_there(&nursery.note("pid").await), "it is gone when the failure is told");
+}
+
+#[tokio::test]
+async fn a_program_whose_handshake_nobody_waits_for_any_more_is_ended() {
+    let nursery = Nursery::new();
+    let spec = mcp_span::client::Spec::child(
+        nursery.settings("note pid $$; while :; do sleep 0.05; done"),
+    );
+    let connecting = tokio::spawn(mcp_span::client::connect(spec, Default::default()));
+    let pid = nursery.note("pid").await;
+    connecting.abort();
+    gone(&pid).await;
 }

@@ -33,7 +33,7 @@
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
 //!   `http2`: many requests on one connection.
 //! - `library`: the client of the library, over each transport. `children`: servers that are child
-//!   processes.
+//!   processes. `manager`: many servers by their names. `hundred`: that many at once.
 //! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
@@ -69,6 +69,7 @@ mod given;
 mod going;
 mod handshake;
 mod http2;
+mod hundred;
 mod identity;
 mod import;
 mod keeping;
@@ -81,6 +82,7 @@ mod library;
 mod load;
 mod login;
 mod login_faults;
+mod manager;
 mod modern;
 mod params;
 mod passthrough;
