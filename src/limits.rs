@@ -5,11 +5,13 @@ use std::time::Duration;
 mod children;
 mod config;
 mod eras;
+mod installs;
 mod logins;
 
 pub use children::*;
 pub use config::*;
 pub use eras::*;
+pub use installs::*;
 pub use logins::*;
 
 /// The largest single message in either direction.
