@@ -5,12 +5,14 @@ use std::time::Duration;
 mod children;
 mod config;
 mod eras;
+mod installs;
 mod logins;
 mod managers;
 
 pub use children::*;
 pub use config::*;
 pub use eras::*;
+pub use installs::*;
 pub use logins::*;
 pub use managers::*;
 

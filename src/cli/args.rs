@@ -8,8 +8,10 @@ use clap::builder::{FalseyValueParser, Resettable};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+use super::completions::Completions;
 use super::config_file::{ConfigFile, File};
 use super::credentials;
+use super::install::{Install, Uninstall};
 use super::link::Link;
 use super::logging::Log;
 use super::oauth::OAuth;
@@ -152,6 +154,7 @@ impl Cli {
                 | Command::Status(connect),
             ) => connect,
             Some(Command::Login(login)) => &mut login.connect,
+            Some(Command::Install(install)) => &mut install.connect,
             _ => &mut self.connect,
         }
     }
@@ -173,6 +176,14 @@ pub(super) enum Command {
     Status(Box<Connect>),
     /// Show a file that --trace-file has written, to be read by a person
     Trace(Trace),
+    /// Write an entry for the server at URL into the configuration of a client
+    Install(Box<Install>),
+    /// Take such an entry out again
+    Uninstall(Uninstall),
+    /// Print a script with which a shell completes our command lines
+    Completions(Completions),
+    /// Print the manual page
+    Man,
 }
 
 #[derive(Args)]

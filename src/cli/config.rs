@@ -80,13 +80,7 @@ fn line(
         .flatten()
         .map(|text| text.to_string_lossy().into_owned())
         .collect();
-    let value = match &texts[..] {
-        [] => "-".to_owned(),
-        texts if HIDDEN.contains(&&*name) => hidden(&name, texts),
-        texts if name == "proxy" => texts.iter().map(|t| proxy::shown(t)).collect(),
-        texts if name == "url" || name == "mcp-hub" => texts.iter().map(|t| place(t)).collect(),
-        texts => texts.join(" "),
-    };
+    let value = shown_value(&name, &texts);
     let from = match matches.value_source(id) {
         Some(ValueSource::CommandLine) => "flag".to_owned(),
         Some(ValueSource::EnvVariable) => {
@@ -98,6 +92,17 @@ fn line(
         None => "not set".to_owned(),
     };
     (name, value, from)
+}
+
+/// What was given for a flag, without secrets.
+pub(super) fn shown_value(name: &str, texts: &[String]) -> String {
+    match texts {
+        [] => "-".to_owned(),
+        texts if HIDDEN.contains(&name) => hidden(name, texts),
+        texts if name == "proxy" => texts.iter().map(|t| proxy::shown(t)).collect(),
+        texts if name == "url" || name == "mcp-hub" => texts.iter().map(|t| place(t)).collect(),
+        texts => texts.join(" "),
+    }
 }
 
 fn hidden(name: &str, texts: &[String]) -> String {

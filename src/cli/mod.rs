@@ -13,6 +13,7 @@ mod compat_client;
 mod compat_flags;
 mod compat_proxy;
 mod compat_words;
+mod completions;
 mod config;
 mod config_file;
 mod connect;
@@ -21,6 +22,7 @@ mod demo;
 mod headers;
 mod hub;
 mod import;
+mod install;
 mod link;
 mod log_writer;
 mod logging;
@@ -128,6 +130,10 @@ fn run(parsed: &Parsed, file: &ConfigFile, ignored: &[String]) -> Result<ExitCod
         Some(Command::Logout(connect)) => on_account(connect, account::logout),
         Some(Command::Status(connect)) => on_account(connect, account::status),
         Some(Command::Trace(typed)) => trace::run(typed),
+        Some(Command::Install(typed)) => install::run(parsed, typed, ignored),
+        Some(Command::Uninstall(typed)) => install::uninstall(typed),
+        Some(Command::Completions(typed)) => completions::run(typed),
+        Some(Command::Man) => completions::man(),
         None => connect_to(&parsed.cli.connect, ignored),
     }
 }

@@ -128,7 +128,8 @@ pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
     Ok(Settings { http, policy, eras: Eras { protocol, memory: None } })
 }
 
-fn url(typed: Option<&str>, allow_http: bool) -> Result<Url, Usage> {
+/// The URL that was typed, if it can be used.
+pub(super) fn url(typed: Option<&str>, allow_http: bool) -> Result<Url, Usage> {
     let Some(typed) = typed else {
         return Err(Usage::new(
             "the URL of an MCP server is missing: mcp-span https://example.com/mcp",

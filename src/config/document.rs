@@ -77,7 +77,7 @@ impl Node {
 }
 
 /// Comments and trailing commas are what editors write; the rest is JSON as it should be.
-fn strict() -> ParseOptions {
+pub(crate) fn strict() -> ParseOptions {
     ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -92,7 +92,7 @@ fn strict() -> ParseOptions {
     }
 }
 
-fn lower(sentence: &str) -> String {
+pub(crate) fn lower(sentence: &str) -> String {
     let mut letters = sentence.chars();
     let first = letters.next().map(|letter| letter.to_ascii_lowercase());
     first.into_iter().chain(letters).collect()

@@ -47,6 +47,8 @@ mod spec;
 pub(crate) mod values;
 
 pub use document::{Member, Node, Value};
+#[cfg(feature = "cli")]
+pub(crate) use document::{lower, strict};
 pub use expand::{Expanded, Lookup, expand};
 pub use keys::{SETTINGS, Sort, flag_name};
 pub use place::{Fault, Place};

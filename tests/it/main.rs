@@ -27,7 +27,8 @@
 //!   `given`: with what servers do not say. `proxy_settings`: with the settings of mcp-oauth2-proxy.
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
-//!   `configuration`: the file.
+//!   `configuration`: the file. `install`: entries in those of clients, `install_clients` with files
+//!   of each; also completions and the manual page.
 //! - `discovery`: who gives out tokens. `browsers`: what a person logs in with. `keeping`: tokens at
 //!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
@@ -72,6 +73,8 @@ mod http2;
 mod hundred;
 mod identity;
 mod import;
+mod install;
+mod install_clients;
 mod keeping;
 mod legacy_away;
 mod legacy_calls;

@@ -1,0 +1,126 @@
+//! Changes to a client's configuration as text, in either format; all that is not the entry stays
+//! byte for byte. Pure.
+
+use std::ops::Range;
+
+use super::entry::{Entry, Listed, Shape};
+use super::{jsonc, toml};
+
+/// How a client's file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// JSON, where comments and trailing commas are left alone: the servers are members of `key`.
+    Json { key: &'static str, shape: Shape },
+    /// TOML: each server is a table below `mcp_servers`.
+    Toml,
+}
+
+/// Why a file cannot be changed, and at which place; both count from 1.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) line: usize,
+    pub(super) column: usize,
+    pub(super) what: String,
+}
+
+impl Fault {
+    pub(super) fn at(text: &str, offset: usize, what: impl Into<String>) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        let line = line_of(text, offset);
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Self { line, column, what: what.into() }
+    }
+}
+
+/// The line that an offset is in.
+pub(super) fn line_of(text: &str, offset: usize) -> usize {
+    let before = text.get(..offset).unwrap_or(text);
+    before.bytes().filter(|byte| *byte == b'\n').count() + 1
+}
+
+impl Format {
+    /// The servers of the file.
+    pub(super) fn list(self, text: &str) -> Result<Vec<Listed>, Fault> {
+        let (_, body) = split_mark(text);
+        match self {
+            Self::Json { key, .. } => jsonc::list(body, key),
+            Self::Toml => toml::list(body),
+        }
+    }
+
+    /// The text with another server in it.
+    pub(super) fn insert(self, text: &str, name: &str, entry: &Entry) -> Result<String, Fault> {
+        let (mark, body) = split_mark(text);
+        let body = match self {
+            Self::Json { key, shape } => jsonc::insert(body, key, name, &entry.tree(shape)),
+            Self::Toml => toml::insert(body, name, entry),
+        }?;
+        Ok(format!("{mark}{body}"))
+    }
+
+    /// The text with another entry for a server that it has.
+    pub(super) fn replace(self, text: &str, name: &str, entry: &Entry) -> Result<String, Fault> {
+        let (mark, body) = split_mark(text);
+        let body = match self {
+            Self::Json { key, shape } => jsonc::replace(body, key, name, &entry.tree(shape)),
+            Self::Toml => toml::replace(body, name, entry),
+        }?;
+        Ok(format!("{mark}{body}"))
+    }
+
+    /// The text without a server. Two texts can become the same by an insertion (an empty object was
+    /// there, or was not): `earlier` are texts of that file before something was inserted, and where
+    /// the text came of one of them, that is the result.
+    pub(super) fn remove(
+        self,
+        text: &str,
+        name: &str,
+        earlier: &[String],
+    ) -> Result<String, Fault> {
+        let listed = self.list(text)?;
+        let found = listed.into_iter().find(|listed| listed.name == name);
+        if let Some(entry) = found.and_then(|listed| listed.entry) {
+            let came_of = |before: &&String| {
+                let is_new = |list: Vec<Listed>| !list.iter().any(|listed| listed.name == name);
+                self.list(before).is_ok_and(is_new)
+                    && self.insert(before, name, &entry).is_ok_and(|after| after == text)
+            };
+            if let Some(before) = earlier.iter().find(came_of) {
+                return Ok(before.clone());
+            }
+        }
+        let (mark, body) = split_mark(text);
+        let body = match self {
+            Self::Json { key, .. } => jsonc::remove(body, key, name),
+            Self::Toml => toml::remove(body, name),
+        }?;
+        Ok(format!("{mark}{body}"))
+    }
+}
+
+/// The byte order mark, if there is one, and the rest.
+fn split_mark(text: &str) -> (&str, &str) {
+    let length = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    text.split_at(length)
+}
+
+/// `text` with some places of it replaced; they are in order and do not overlap.
+pub(super) fn splice(text: &str, changes: &[(Range<usize>, String)]) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut done = 0;
+    for (range, new) in changes {
+        result.push_str(text.get(done..range.start).unwrap_or_default());
+        result.push_str(new);
+        done = range.end;
+    }
+    result.push_str(text.get(done..).unwrap_or_default());
+    result
+}
+
+/// How the lines of a text end: as its first one does.
+pub(super) fn newline(text: &str) -> &'static str {
+    match text.find('\n') {
+        Some(at) if text[..at].ends_with('\r') => "\r\n",
+        _ => "\n",
+    }
+}

@@ -1,0 +1,206 @@
+//! A TOML document as its statements, with their places in the text: headers of tables, and values
+//! under their full names. Pure.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::iter::Peekable;
+use std::ops::Range;
+use std::slice::Iter;
+
+use toml_parser::decoder::ScalarKind;
+use toml_parser::parser::{Event, EventKind, RecursionGuard, parse_document};
+use toml_parser::{ParseError, Source};
+
+use super::edit::Fault;
+use crate::limits::TOML_DEPTH;
+
+/// One line of a document, or several where a value has several.
+#[cfg_attr(test, derive(Debug))]
+pub(super) struct Statement {
+    /// Without white space and comments around it.
+    pub(super) range: Range<usize>,
+    /// From the root of the document.
+    pub(super) path: Vec<String>,
+    pub(super) kind: Kind,
+}
+
+#[derive(PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
+pub(super) enum Kind {
+    Table,
+    ArrayOfTables,
+    Value(Value),
+}
+
+#[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
+pub(super) enum Value {
+    Text(String),
+    List(Vec<Self>),
+    /// Names may be dotted.
+    Table(Vec<(Vec<String>, Self)>),
+    /// Numbers and the like.
+    Other,
+}
+
+/// Takes a document apart; one that TOML does not allow is a fault.
+pub(super) fn statements(text: &str) -> Result<Vec<Statement>, Fault> {
+    let source = Source::new(text);
+    let tokens = source.lex().into_vec();
+    let mut events: Vec<Event> = Vec::new();
+    let mut error: Option<ParseError> = None;
+    parse_document(&tokens, &mut RecursionGuard::new(&mut events, TOML_DEPTH), &mut error);
+    let mut reader = Reader { source, events: events.iter().peekable(), error };
+    let statements = reader.document();
+    if let Some(error) = reader.error {
+        let at = error.unexpected().or(error.context()).map_or(text.len(), |span| span.start());
+        return Err(Fault::at(text, at, format!("this is not TOML: {}", error.description())));
+    }
+    check_names(text, &statements)?;
+    Ok(statements)
+}
+
+struct Reader<'a, 'b> {
+    source: Source<'a>,
+    events: Peekable<Iter<'b, Event>>,
+    /// The first one.
+    error: Option<ParseError>,
+}
+
+impl Reader<'_, '_> {
+    fn document(&mut self) -> Vec<Statement> {
+        let mut statements = Vec::new();
+        let mut table = Vec::new();
+        while let Some(event) = self.events.peek().copied() {
+            let start = event.span().start();
+            let kind = match event.kind() {
+                EventKind::StdTableOpen => Kind::Table,
+                EventKind::ArrayTableOpen => Kind::ArrayOfTables,
+                EventKind::SimpleKey => {
+                    let (name, _) = self.name(EventKind::KeyValSep);
+                    let (value, end) = self.value();
+                    let path = table.iter().cloned().chain(name).collect();
+                    statements.push(Statement {
+                        range: start..end,
+                        path,
+                        kind: Kind::Value(value),
+                    });
+                    continue;
+                }
+                _ => {
+                    self.events.next();
+                    continue;
+                }
+            };
+            self.events.next();
+            let close = if kind == Kind::Table {
+                EventKind::StdTableClose
+            } else {
+                EventKind::ArrayTableClose
+            };
+            let (path, end) = self.name(close);
+            table.clone_from(&path);
+            statements.push(Statement { range: start..end, path, kind });
+        }
+        statements
+    }
+
+    /// A name, dotted or not, up to what ends it.
+    fn name(&mut self, last: EventKind) -> (Vec<String>, usize) {
+        let mut name = Vec::new();
+        let mut end = 0;
+        for event in self.events.by_ref() {
+            end = event.span().end();
+            if event.kind() == EventKind::SimpleKey
+                && let Some(raw) = self.source.get(event)
+            {
+                let mut key = Cow::Borrowed("");
+                raw.decode_key(&mut key, &mut self.error);
+                name.push(key.into_owned());
+            }
+            if event.kind() == last {
+                break;
+            }
+        }
+        (name, end)
+    }
+
+    /// A value and its end. How deep it can be is bounded by the parser.
+    fn value(&mut self) -> (Value, usize) {
+        while let Some(event) = self.events.next() {
+            let end = event.span().end();
+            match event.kind() {
+                EventKind::Scalar => return (self.scalar(event), end),
+                EventKind::ArrayOpen => return self.list(),
+                EventKind::InlineTableOpen => return self.table(),
+                _ => {}
+            }
+        }
+        (Value::Other, self.source.input().len())
+    }
+
+    fn list(&mut self) -> (Value, usize) {
+        let mut values = Vec::new();
+        while let Some(event) = self.events.peek().copied() {
+            match event.kind() {
+                EventKind::ArrayClose => {
+                    self.events.next();
+                    return (Value::List(values), event.span().end());
+                }
+                EventKind::Scalar | EventKind::ArrayOpen | EventKind::InlineTableOpen => {
+                    values.push(self.value().0);
+                }
+                _ => {
+                    self.events.next();
+                }
+            }
+        }
+        (Value::List(values), self.source.input().len())
+    }
+
+    fn table(&mut self) -> (Value, usize) {
+        let mut members = Vec::new();
+        while let Some(event) = self.events.peek().copied() {
+            match event.kind() {
+                EventKind::InlineTableClose => {
+                    self.events.next();
+                    return (Value::Table(members), event.span().end());
+                }
+                EventKind::SimpleKey => {
+                    let (name, _) = self.name(EventKind::KeyValSep);
+                    members.push((name, self.value().0));
+                }
+                _ => {
+                    self.events.next();
+                }
+            }
+        }
+        (Value::Table(members), self.source.input().len())
+    }
+
+    fn scalar(&mut self, event: &Event) -> Value {
+        let Some(raw) = self.source.get(event) else { return Value::Other };
+        let mut text = Cow::Borrowed("");
+        match raw.decode_scalar(&mut text, &mut self.error) {
+            ScalarKind::String => Value::Text(text.into_owned()),
+            _ => Value::Other,
+        }
+    }
+}
+
+/// Nothing may be said twice. What is below an array of tables is said once for each of them.
+fn check_names(text: &str, statements: &[Statement]) -> Result<(), Fault> {
+    let mut known = HashSet::new();
+    for statement in statements {
+        match statement.kind {
+            Kind::ArrayOfTables => known.clear(),
+            _ if !known.insert(&statement.path) => {
+                let name = statement.path.join(".");
+                let what = format!("this is not TOML: '{name}' stands here a second time");
+                return Err(Fault::at(text, statement.range.start, what));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! Numbers of `mcp-span install`.
+
+/// The largest file of a client that is changed. Claude Code keeps much beside its servers in one
+/// file, some megabytes in the end; what is larger than this is none of theirs.
+pub const CLIENT_FILE: u64 = 64 * 1024 * 1024;
+
+/// How many backups of a file are kept side by side; nobody installs as often.
+pub const BACKUPS: usize = 1000;
+
+/// How many times a file that a client changes at the same moment is looked at anew.
+pub const EDIT_TRIES: usize = 5;
+
+/// How many symbolic links may lead from one to the next, as in the kernels.
+pub const LINKS: usize = 40;
+
+/// How deep values in TOML may be nested; people go two or three deep.
+pub const TOML_DEPTH: u32 = 64;
