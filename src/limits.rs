@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 mod children;
+mod commands;
 mod eras;
 mod logins;
 
 pub use children::*;
+pub use commands::*;
 pub use eras::*;
 pub use logins::*;
 

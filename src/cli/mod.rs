@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 mod account;
 mod args;
+mod call;
 mod compat;
 mod compat_client;
 mod compat_flags;
@@ -25,11 +26,15 @@ mod import;
 mod link;
 mod log_writer;
 mod logging;
+mod look;
 mod md5;
 mod oauth;
 mod oauth_given;
 mod paste;
+mod prompt;
 mod proxy;
+mod raw;
+mod read;
 mod report;
 mod secrets;
 mod settings;
@@ -42,6 +47,8 @@ mod trace_line;
 mod trace_summary;
 mod trace_words;
 mod values;
+mod visit;
+mod visit_args;
 
 use args::{Command, Parsed};
 use compat::Translated;
@@ -129,6 +136,13 @@ fn run(parsed: &Parsed, file: &ConfigFile, ignored: &[String]) -> Result<ExitCod
         Some(Command::Logout(connect)) => on_account(connect, account::logout),
         Some(Command::Status(connect)) => on_account(connect, account::status),
         Some(Command::Trace(typed)) => trace::run(typed),
+        Some(Command::Tools(typed)) => look::tools(typed),
+        Some(Command::Resources(typed)) => look::resources(typed),
+        Some(Command::Prompts(typed)) => look::prompts(typed),
+        Some(Command::Call(typed)) => call::run(typed),
+        Some(Command::Read(typed)) => read::run(typed),
+        Some(Command::Prompt(typed)) => prompt::run(typed),
+        Some(Command::Raw(typed)) => raw::run(typed),
         None => connect_to(&parsed.cli.connect, ignored),
     }
 }

@@ -130,7 +130,7 @@ pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
 }
 
 /// One number for all; 0 for none.
-fn timeouts(typed: Option<Duration>) -> Timeouts {
+pub(super) fn timeouts(typed: Option<Duration>) -> Timeouts {
     match typed {
         None => Timeouts::default(),
         Some(limit) => {

@@ -32,6 +32,8 @@
 //!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
 //!   `http2`: many requests on one connection.
+//! - `commands_look`: lists of tools, resources and prompts. `commands_call`: calls. `commands_raw`:
+//!   reading, prompts, and any method. `commands_terminal`: a person at a terminal.
 //! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
@@ -46,6 +48,11 @@ mod away;
 mod browsers;
 mod cancelling;
 mod clients;
+mod commands_call;
+mod commands_look;
+mod commands_raw;
+#[cfg(target_os = "linux")]
+mod commands_terminal;
 mod compat;
 mod concurrency;
 mod configuration;
