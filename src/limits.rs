@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 mod children;
+mod commands;
 mod config;
 mod eras;
 mod installs;
@@ -10,6 +11,7 @@ mod logins;
 mod managers;
 
 pub use children::*;
+pub use commands::*;
 pub use config::*;
 pub use eras::*;
 pub use installs::*;

@@ -17,6 +17,7 @@ use super::logging::Log;
 use super::oauth::OAuth;
 use super::proxy::Proxy;
 use super::tls::Tls;
+use super::visit_args::{self, Call, Raw, Read, Visit};
 
 /// What was typed, and where each value came from.
 pub(super) struct Parsed {
@@ -33,7 +34,7 @@ pub(super) fn command(args: &[OsString]) -> clap::Command {
             || Command::has_subcommand(arg.to_str().unwrap_or_default())
     };
     if args.len() < 2 || args.iter().skip(1).any(is_special) {
-        return Cli::command();
+        return visit_args::described(Cli::command());
     }
     Connect::augment_args(clap::Command::new("mcp-span"))
 }
@@ -50,6 +51,9 @@ pub(super) fn parse(
     let matches = command.try_get_matches_from_mut(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
+    if let Some(visit) = cli.visit_mut() {
+        visit.find_target(deepest);
+    }
     let connect = cli.connect_mut();
     connect.credentials.keep_explicit(deepest);
     connect.tls.keep_explicit(deepest);
@@ -133,8 +137,12 @@ fn without_empty(
     after_help = "Examples:\n  \
         mcp-span https://example.com/mcp\n  \
         mcp-span https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'\n  \
+        mcp-span tools https://example.com/mcp\n  \
+        mcp-span call https://example.com/mcp search query=rust limit=5\n  \
+        mcp-span tools -- npx -y @modelcontextprotocol/server-everything\n  \
         mcp-span demo\n\n\
-        Exit codes: 0 normal end, 1 unexpected failure, 2 wrong usage or configuration."
+        Exit codes: 0 normal end, 1 unexpected failure, 2 wrong usage or configuration.\n\
+        Commands that visit a server (tools, call, read…) have more: see their own --help."
 )]
 pub(super) struct Cli {
     #[command(subcommand)]
@@ -155,7 +163,30 @@ impl Cli {
             ) => connect,
             Some(Command::Login(login)) => &mut login.connect,
             Some(Command::Install(install)) => &mut install.connect,
+            Some(
+                Command::Tools(visit)
+                | Command::Resources(visit)
+                | Command::Prompts(visit)
+                | Command::Prompt(visit),
+            ) => &mut visit.connect,
+            Some(Command::Call(call)) => &mut call.visit.connect,
+            Some(Command::Read(read)) => &mut read.visit.connect,
+            Some(Command::Raw(raw)) => &mut raw.visit.connect,
             _ => &mut self.connect,
+        }
+    }
+
+    /// The visit at a server, if that is what the command is.
+    fn visit_mut(&mut self) -> Option<&mut Visit> {
+        match self.command.as_mut()? {
+            Command::Tools(visit)
+            | Command::Resources(visit)
+            | Command::Prompts(visit)
+            | Command::Prompt(visit) => Some(visit),
+            Command::Call(call) => Some(&mut call.visit),
+            Command::Read(read) => Some(&mut read.visit),
+            Command::Raw(raw) => Some(&mut raw.visit),
+            _ => None,
         }
     }
 }
@@ -184,6 +215,20 @@ pub(super) enum Command {
     Completions(Completions),
     /// Print the manual page
     Man,
+    /// List the tools of a server, or show one in full
+    Tools(Box<Visit>),
+    /// List the resources of a server
+    Resources(Box<Visit>),
+    /// List the prompts of a server, or show one in full
+    Prompts(Box<Visit>),
+    /// Call a tool of a server
+    Call(Box<Call>),
+    /// Read a resource of a server
+    Read(Box<Read>),
+    /// Get a prompt of a server, filled in
+    Prompt(Box<Visit>),
+    /// Send any request or notification to a server
+    Raw(Box<Raw>),
 }
 
 #[derive(Args)]

@@ -34,7 +34,11 @@ pub(super) fn translate(
 ) -> Result<Translated, Usage> {
     let named = args.get(1).and_then(|word| word.to_str());
     let subcommand = named.and_then(|name| command.find_subcommand(name));
-    let has_url = |command: &Command| command.get_arguments().any(|arg| arg.get_id() == "url");
+    // What takes other words beside the URL was never a command line of another bridge.
+    let has_url = |command: &Command| {
+        let has = |id| command.get_arguments().any(|arg| arg.get_id() == id);
+        has("url") && !has("words")
+    };
     if named == Some("help") || subcommand.is_some_and(|command| !has_url(command)) {
         return Ok(Translated { args, ..Translated::default() });
     }

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 mod account;
 mod args;
+mod call;
 mod compat;
 mod compat_client;
 mod compat_flags;
@@ -26,11 +27,15 @@ mod install;
 mod link;
 mod log_writer;
 mod logging;
+mod look;
 mod md5;
 mod oauth;
 mod oauth_given;
 mod paste;
+mod prompt;
 mod proxy;
+mod raw;
+mod read;
 mod report;
 mod secrets;
 mod settings;
@@ -43,6 +48,8 @@ mod trace_line;
 mod trace_summary;
 mod trace_words;
 mod values;
+mod visit;
+mod visit_args;
 
 use args::{Command, Parsed};
 use compat::Translated;
@@ -134,6 +141,13 @@ fn run(parsed: &Parsed, file: &ConfigFile, ignored: &[String]) -> Result<ExitCod
         Some(Command::Uninstall(typed)) => install::uninstall(typed),
         Some(Command::Completions(typed)) => completions::run(typed),
         Some(Command::Man) => completions::man(),
+        Some(Command::Tools(typed)) => look::tools(typed),
+        Some(Command::Resources(typed)) => look::resources(typed),
+        Some(Command::Prompts(typed)) => look::prompts(typed),
+        Some(Command::Call(typed)) => call::run(typed),
+        Some(Command::Read(typed)) => read::run(typed),
+        Some(Command::Prompt(typed)) => prompt::run(typed),
+        Some(Command::Raw(typed)) => raw::run(typed),
         None => connect_to(&parsed.cli.connect, ignored),
     }
 }

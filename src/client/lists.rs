@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use super::items::{Item, Prompt, Resource, Template, Tool};
 use super::{Client, Failure, Request};
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::message::Members;
 
 impl Client {
     /// All tools.
@@ -52,22 +54,27 @@ impl Client {
     ///
     /// When the server does not list them, or its list has no end.
     pub async fn list<T: Item>(&self) -> Result<Vec<T>, Failure> {
+        let entries = self.list_raw::<T>().await?;
+        let read = |entry: &RawValue| serde_json::from_str::<Map<String, Value>>(entry.get());
+        Ok(entries.iter().filter_map(|entry| read(entry).ok()).map(T::from).collect())
+    }
+
+    /// The same as the server wrote them, large numbers and the order of members included.
+    ///
+    /// # Errors
+    ///
+    /// When the server does not list them, or its list has no end.
+    pub async fn list_raw<T: Item>(&self) -> Result<Vec<Box<RawValue>>, Failure> {
         let mut items = Vec::new();
         let mut seen = HashSet::new();
         let mut params = Value::Null;
         loop {
-            let mut page = self.request(T::METHOD, params).await?;
-            if let Some(entries) = page.get_mut(T::MEMBER).and_then(Value::as_array_mut) {
-                let objects = entries.drain(..).filter_map(|entry| match entry {
-                    Value::Object(members) => Some(T::from(members)),
-                    _ => None,
-                });
-                items.extend(objects);
-            }
-            let Some(cursor) = page.get("nextCursor").and_then(Value::as_str) else {
-                return Ok(items);
-            };
-            let is_new = seen.insert(cursor.to_owned());
+            let page = self.request(T::METHOD, params).raw().await?;
+            let page = Members::of(page.get()).unwrap_or_default();
+            let entries = page.get(T::MEMBER).map(serde_json::from_str::<Vec<Box<RawValue>>>);
+            items.extend(entries.and_then(Result::ok).unwrap_or_default());
+            let Some(cursor) = page.text("nextCursor") else { return Ok(items) };
+            let is_new = seen.insert(cursor.clone());
             if !is_new || seen.len() > limits::PAGES || items.len() > limits::ITEMS {
                 return Err(self.endless(T::METHOD));
             }

@@ -267,6 +267,19 @@ impl Client {
         self.shared.send(message).await
     }
 
+    /// The same with parameters that are sent as they are written.
+    ///
+    /// # Errors
+    ///
+    /// When the connection has ended.
+    pub async fn notify_raw(&self, method: &str, params: Option<&RawValue>) -> Result<(), Failure> {
+        let message = match params {
+            None => reply::notification(method),
+            Some(params) => reply::raw_notification(method, params.get()),
+        };
+        self.shared.send(message).await
+    }
+
     /// All that the server says on its own account from now on.
     #[must_use]
     pub fn notifications(&self) -> Notifications {

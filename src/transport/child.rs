@@ -217,7 +217,11 @@ impl Life {
         };
         let mut error = Error::new(error::Kind::Closed, message);
         error.reason = self.last_words.text().map(Into::into);
-        error = error.hint("What it wrote last is in `reason`; try the command in a terminal");
+        let hint = match &error.reason {
+            Some(_) => "What it wrote last is in `reason`; try the command in a terminal",
+            None => "It wrote nothing on its stderr; try the command in a terminal",
+        };
+        error = error.hint(hint);
         let _ = incoming.send(Incoming::Ended(error)).await;
     }
 

@@ -35,6 +35,8 @@
 //!   `http2`: many requests on one connection.
 //! - `library`: the client of the library, over each transport. `children`: servers that are child
 //!   processes. `manager`: many servers by their names. `hundred`: that many at once.
+//! - `commands_look`: lists of tools, resources and prompts. `commands_call`: calls. `commands_raw`:
+//!   reading, prompts, and any method. `commands_terminal`: a person at a terminal.
 //! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
@@ -51,6 +53,11 @@ mod cancelling;
 #[cfg(target_os = "linux")]
 mod children;
 mod clients;
+mod commands_call;
+mod commands_look;
+mod commands_raw;
+#[cfg(target_os = "linux")]
+mod commands_terminal;
 mod compat;
 mod concurrency;
 mod configuration;

@@ -17,6 +17,9 @@ pub(crate) mod relay;
 pub(crate) mod reply;
 pub(crate) mod request;
 pub(crate) mod server;
+pub(crate) mod shop;
+#[cfg(target_os = "linux")]
+pub(crate) mod terminal;
 pub(crate) mod tls;
 
 use std::time::Duration;

@@ -1,0 +1,159 @@
+//! Why a command has nothing to show, in words for a person or a program, and its exit code.
+#![expect(clippy::print_stderr, reason = "a person is told what went wrong")]
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::Status;
+use crate::cli::report::{self, plain};
+use crate::client::{Class, Failure};
+use crate::error::Kind;
+
+/// What went wrong.
+#[derive(Debug)]
+pub(in crate::cli) enum Trouble {
+    /// What was asked for cannot be asked for so; the second line says what can.
+    Usage(String, Option<String>),
+    /// The server refused, or was not to be had.
+    Failed(Box<Failure>),
+    /// What came could not be written down.
+    Unexpected(std::io::Error),
+}
+
+impl Trouble {
+    pub(in crate::cli) fn usage(sentence: impl Into<String>) -> Self {
+        Self::Usage(sentence.into(), None)
+    }
+
+    /// The same with what to do next.
+    pub(in crate::cli) fn hint(self, hint: impl Into<String>) -> Self {
+        match self {
+            Self::Usage(sentence, _) => Self::Usage(sentence, Some(hint.into())),
+            other => other,
+        }
+    }
+
+    /// Says what it is, and gives its exit code.
+    pub(super) fn tell(self, is_json: bool, status: &Status) -> ExitCode {
+        status.clear();
+        let code = self.code();
+        match &self {
+            Self::Unexpected(error) => return report::unexpected(error),
+            _ if is_json => eprintln!("{}", self.json()),
+            Self::Usage(sentence, hint) => {
+                eprintln!("mcp-span: {}", plain(sentence));
+                say(hint.as_deref());
+            }
+            Self::Failed(failure) => {
+                let reason = failure.data.as_ref().and_then(|data| data.get("reason")?.as_str());
+                eprintln!("mcp-span: {}", plain(&sentence(failure)));
+                say(reason.filter(|reason| !failure.message.contains(reason)));
+                say(failure.next_step.as_deref().or_else(|| next_step(failure)));
+            }
+        }
+        ExitCode::from(code)
+    }
+
+    /// Part of the interface: programs go by it.
+    fn code(&self) -> u8 {
+        match self {
+            Self::Usage(..) => 2,
+            Self::Failed(failure) => failure_code(failure),
+            Self::Unexpected(_) => 1,
+        }
+    }
+
+    fn json(&self) -> Value {
+        match self {
+            Self::Usage(sentence, hint) => {
+                json!({"error": {"kind": "usage", "message": sentence, "hint": hint}})
+            }
+            Self::Failed(failure) => json!({"error": {
+                "kind": failure.class.as_str(),
+                "code": failure.code,
+                "message": failure.message,
+                "hint": failure.next_step,
+                "delivery": failure.delivery.as_str(),
+                "data": failure.data,
+            }}),
+            Self::Unexpected(error) => {
+                json!({"error": {"kind": "unexpected", "message": error.to_string()}})
+            }
+        }
+    }
+}
+
+fn say(line: Option<&str>) {
+    if let Some(line) = line {
+        eprintln!("  {}", plain(line));
+    }
+}
+
+fn failure_code(failure: &Failure) -> u8 {
+    match failure.kind() {
+        None => 1,
+        Some(Kind::Login | Kind::Credentials) => 4,
+        Some(Kind::Status) if matches!(failure.status, Some(401 | 403)) => 4,
+        Some(Kind::BadUrl | Kind::InvalidRequest) => 2,
+        Some(_) => 3,
+    }
+}
+
+fn sentence(failure: &Failure) -> String {
+    match failure.class {
+        Class::Link(_) => failure.message.clone(),
+        Class::Rpc => {
+            let data = failure.data.as_ref().map_or_else(String::new, |data| format!(" {data}"));
+            format!("the server says: {} ({}){data}", failure.message, failure.code)
+        }
+    }
+}
+
+/// Where the link knows no next step.
+fn next_step(failure: &Failure) -> Option<&'static str> {
+    match failure.kind()? {
+        Kind::Connect | Kind::Dns => {
+            Some("Is the URL right, and is the server running? --connect-wait waits for it")
+        }
+        Kind::Timeout | Kind::NoResponse => {
+            Some("Try it again with -v to see what happens, or with a longer --timeout")
+        }
+        _ => None,
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(Box::new(failure))
+    }
+}
+
+impl From<std::io::Error> for Trouble {
+    fn from(error: std::io::Error) -> Self {
+        Self::Unexpected(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Transport;
+    use crate::error::Error;
+
+    #[test]
+    fn exit_codes_tell_whose_turn_it_is() {
+        let code = |kind, status| {
+            let error = Error { status, ..Error::new(kind, "x") };
+            Trouble::from(Failure::of(Transport::Http, error)).code()
+        };
+        assert_eq!(code(Kind::Connect, None), 3);
+        assert_eq!(code(Kind::Spawn, None), 3);
+        assert_eq!(code(Kind::Timeout, None), 3);
+        assert_eq!(code(Kind::Status, Some(500)), 3);
+        assert_eq!(code(Kind::Status, Some(401)), 4);
+        assert_eq!(code(Kind::Login, None), 4);
+        assert_eq!(code(Kind::BadUrl, None), 2);
+        assert_eq!(Trouble::usage("x").code(), 2);
+    }
+}

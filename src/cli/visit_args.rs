@@ -1,0 +1,141 @@
+//! What is typed for a visit at a server: the target, and the words behind it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command};
+
+use super::args::{Connect, source};
+
+/// Which server, and what to do there.
+#[derive(Args)]
+pub(super) struct Visit {
+    /// Print JSON for a program, as the server wrote it; errors are JSON on stderr
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// What to do there
+    #[arg(index = 2)]
+    pub(super) words: Vec<String>,
+
+    /// A program to start as the server, in place of a URL, with its arguments
+    #[arg(index = 3, last = true, value_name = "COMMAND")]
+    pub(super) program: Vec<OsString>,
+
+    #[command(flatten)]
+    pub(super) connect: Connect,
+}
+
+#[derive(Args)]
+pub(super) struct Call {
+    /// Send the arguments as they are, whatever the tool's schema says
+    #[arg(long)]
+    pub(super) no_check: bool,
+
+    /// The folder for images, sounds and other files [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+
+    /// Tell the server the working directory, if it asks for roots
+    #[arg(long)]
+    pub(super) roots: bool,
+
+    #[command(flatten)]
+    pub(super) visit: Visit,
+}
+
+#[derive(Args)]
+pub(super) struct Read {
+    /// The folder for what is no text; '-' writes it to stdout [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) visit: Visit,
+}
+
+#[derive(Args)]
+pub(super) struct Raw {
+    /// Send a notification, which has no answer
+    #[arg(long)]
+    pub(super) notify: bool,
+
+    #[command(flatten)]
+    pub(super) visit: Visit,
+}
+
+impl Visit {
+    /// The target is the first word, unless it stands elsewhere: behind `--`, or with --mcp-hub.
+    pub(super) fn find_target(&mut self, matches: &ArgMatches) {
+        let is_typed = |id: &str| source(matches, id) == Some(ValueSource::CommandLine);
+        let is_program = !self.program.is_empty();
+        if is_program || is_typed("mcp_hub") {
+            let word = self.connect.url.take().filter(|_| is_typed("url"));
+            self.words.splice(0..0, word);
+        }
+        if is_program {
+            self.connect.mcp_hub = None;
+        }
+    }
+}
+
+/// The words behind the target of each command, and what they mean.
+const WORDS: [(&str, &str, &str); 7] = [
+    ("tools", "[NAME]", "The tool to show in full, with its schema"),
+    ("resources", "", ""),
+    ("prompts", "[NAME]", "The prompt to show in full"),
+    (
+        "call",
+        "TOOL [ARGUMENTS…]",
+        "The tool, and its arguments: one JSON object, @FILE or - (stdin) with one, or pairs: \
+         key=value (converted to the type that the schema names), key=@FILE (a text file), \
+         key:=JSON, outer.inner=value; a list's key may be repeated",
+    ),
+    ("read", "URI", "The resource"),
+    (
+        "prompt",
+        "NAME [key=value…]",
+        "The prompt, and what is filled in; key=@FILE takes a text file",
+    ),
+    (
+        "raw",
+        "METHOD [PARAMS]",
+        "The method, and its parameters as JSON, @FILE or - (stdin); sent as they are",
+    ),
+];
+
+/// How long a person waits for a server that cannot be reached: much shorter than a client does.
+const CONNECT_WAIT: &str = "1";
+
+const EXIT_CODES: &str = "Exit codes:\n  \
+    0    done\n  \
+    1    the tool reported an error, or the server answered with one\n  \
+    2    wrong usage or configuration: no such tool, arguments that do not fit\n  \
+    3    the server cannot be reached, or did not answer\n  \
+    4    a login or other credentials are needed\n  \
+    130  Ctrl-C; the server was told to stop";
+
+/// The commands that visit a server, with what is different between them.
+pub(super) fn described(mut command: Command) -> Command {
+    for (name, words, help) in WORDS {
+        let indent = " ".repeat("Usage: ".len());
+        let usage = format!(
+            "mcp-span {name} [OPTIONS] <URL> {words}\n{indent}mcp-span {name} [OPTIONS] {words} \
+             -- COMMAND [ARGS]…"
+        );
+        command = command.mut_subcommand(name, |command| {
+            command
+                .override_usage(usage.replace("  ", if words.is_empty() { " " } else { "  " }))
+                .after_help(EXIT_CODES)
+                // One by one they would change places, and positions with them.
+                .mut_args(|arg| match arg.get_id().as_str() {
+                    "connect_wait" => arg.default_value(CONNECT_WAIT),
+                    "words" if words.is_empty() => arg.hide(true),
+                    "words" => arg.value_name(words).help(help),
+                    _ => arg,
+                })
+        });
+    }
+    command
+}

@@ -1,0 +1,39 @@
+//! The numbers for commands that a person types.
+
+use std::time::Duration;
+
+/// Waiting is shown when it has lasted so long: what is faster needs no spinner.
+pub const SPINNER_AFTER: Duration = Duration::from_millis(300);
+
+/// How often the spinner moves.
+pub const SPINNER_STEP: Duration = Duration::from_millis(100);
+
+/// How wide text is where nobody says how wide a line may be.
+pub const PAGE_WIDTH: usize = 80;
+
+/// No terminal is taken for narrower.
+pub const NARROWEST: usize = 40;
+
+/// Longer lines are hard to read, however wide the terminal is.
+pub const WIDEST: usize = 120;
+
+/// No column takes more than this of a line, but the last.
+pub const COLUMN: usize = 40;
+
+/// The last column has at least so much room, even if that makes lines too long.
+pub const LAST_COLUMN: usize = 20;
+
+/// How deep a schema is looked into: references may go in circles.
+pub const SCHEMA_DEPTH: usize = 32;
+
+/// How many faults of arguments are told at once.
+pub const FAULTS: usize = 10;
+
+/// How many numbers are tried to find a name that no file has yet.
+pub const FILE_NUMBERS: usize = 10_000;
+
+/// Questions of a server's that wait for a person to answer another.
+pub const TERMINAL_QUESTIONS: usize = 16;
+
+/// How often a person may answer a question in a way that does not fit before it is cancelled.
+pub const TERMINAL_ANSWERS: usize = 10;
