@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+mod checks;
 mod children;
 mod config;
 mod eras;
 mod logins;
 
+pub use checks::*;
 pub use children::*;
 pub use config::*;
 pub use eras::*;
@@ -138,6 +140,9 @@ pub const CERTIFICATE_NAME: usize = 64;
 
 /// Names of a certificate that an error lists; some have a hundred.
 pub const CERTIFICATE_NAMES: usize = 4;
+
+/// Hosts of one certificate that are read.
+pub const CERTIFICATE_HOSTS: usize = 100;
 
 /// How long, at least, a server that has asked for a client certificate has to refuse it before a
 /// request is written; twice what the handshake took, if that is more. Those that agree mostly say
