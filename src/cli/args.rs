@@ -8,6 +8,7 @@ use clap::builder::{FalseyValueParser, Resettable};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+use super::check::Check;
 use super::config_file::{ConfigFile, File};
 use super::credentials;
 use super::link::Link;
@@ -48,6 +49,9 @@ pub(super) fn parse(
     let matches = command.try_get_matches_from_mut(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
+    if let Some(Command::Check(check)) = &mut cli.command {
+        check.note_places(deepest);
+    }
     let connect = cli.connect_mut();
     connect.credentials.keep_explicit(deepest);
     connect.tls.keep_explicit(deepest);
@@ -152,6 +156,7 @@ impl Cli {
                 | Command::Status(connect),
             ) => connect,
             Some(Command::Login(login)) => &mut login.connect,
+            Some(Command::Check(check)) => &mut check.connect,
             _ => &mut self.connect,
         }
     }
@@ -163,6 +168,8 @@ pub(super) enum Command {
     Connect(Box<Connect>),
     /// Do the same against a small MCP server inside this program
     Demo(Box<Demo>),
+    /// Find out what is at a URL or behind a command, what works, and what to do about the rest
+    Check(Box<Check>),
     /// Show every setting, its value, and where it came from
     Config(Box<Connect>),
     /// Log in to the server at URL, and keep the tokens

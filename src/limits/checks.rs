@@ -26,6 +26,9 @@ pub const CLOCK_SKEW: Duration = Duration::from_secs(60);
 /// How long a notification stream is watched: servers that close it do so at once.
 pub const STREAM_LOOK: Duration = Duration::from_millis(300);
 
+/// How long the first event of a stream is waited for: servers of the older transport begin with it.
+pub const STREAM_FIRST: Duration = Duration::from_secs(3);
+
 /// Round trips that are measured: enough for a median.
 pub const ROUND_TRIPS: usize = 5;
 

@@ -34,6 +34,8 @@
 //!   `http2`: many requests on one connection.
 //! - `library`: the client of the library, over each transport. `children`: servers that are child
 //!   processes.
+//! - `check_ways`: what a check says of the way to a server. `check_servers`: of what answers there.
+//!   `check_access`: of logins. `check_programs`: of child processes. `check_reports`: how it is told.
 //! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
@@ -47,6 +49,11 @@ mod answers;
 mod away;
 mod browsers;
 mod cancelling;
+mod check_access;
+mod check_programs;
+mod check_reports;
+mod check_servers;
+mod check_ways;
 #[cfg(target_os = "linux")]
 mod children;
 mod clients;
