@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+mod checks;
 mod children;
 mod commands;
 mod config;
@@ -10,6 +11,7 @@ mod installs;
 mod logins;
 mod managers;
 
+pub use checks::*;
 pub use children::*;
 pub use commands::*;
 pub use config::*;
@@ -144,6 +146,9 @@ pub const CERTIFICATE_NAME: usize = 64;
 
 /// Names of a certificate that an error lists; some have a hundred.
 pub const CERTIFICATE_NAMES: usize = 4;
+
+/// Hosts of one certificate that are read.
+pub const CERTIFICATE_HOSTS: usize = 100;
 
 /// How long, at least, a server that has asked for a client certificate has to refuse it before a
 /// request is written; twice what the handshake took, if that is more. Those that agree mostly say

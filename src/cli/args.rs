@@ -8,6 +8,7 @@ use clap::builder::{FalseyValueParser, Resettable};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+use super::check::Check;
 use super::completions::Completions;
 use super::config_file::{ConfigFile, File};
 use super::credentials;
@@ -53,6 +54,9 @@ pub(super) fn parse(
     let deepest = matches.subcommand().map_or(&matches, |(_, matches)| matches);
     if let Some(visit) = cli.visit_mut() {
         visit.find_target(deepest);
+    }
+    if let Some(Command::Check(check)) = &mut cli.command {
+        check.note_places(deepest);
     }
     let connect = cli.connect_mut();
     connect.credentials.keep_explicit(deepest);
@@ -172,6 +176,7 @@ impl Cli {
             Some(Command::Call(call)) => &mut call.visit.connect,
             Some(Command::Read(read)) => &mut read.visit.connect,
             Some(Command::Raw(raw)) => &mut raw.visit.connect,
+            Some(Command::Check(check)) => &mut check.connect,
             _ => &mut self.connect,
         }
     }
@@ -197,6 +202,8 @@ pub(super) enum Command {
     Connect(Box<Connect>),
     /// Do the same against a small MCP server inside this program
     Demo(Box<Demo>),
+    /// Find out what is at a URL or behind a command, what works, and what to do about the rest
+    Check(Box<Check>),
     /// Show every setting, its value, and where it came from
     Config(Box<Connect>),
     /// Log in to the server at URL, and keep the tokens

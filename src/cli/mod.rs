@@ -9,6 +9,7 @@ use std::process::ExitCode;
 mod account;
 mod args;
 mod call;
+mod check;
 mod compat;
 mod compat_client;
 mod compat_flags;
@@ -131,6 +132,7 @@ fn run(parsed: &Parsed, file: &ConfigFile, ignored: &[String]) -> Result<ExitCod
             on_runtime(demo::run(demo.link.clone()))
         }
         Some(Command::Connect(connect)) => connect_to(connect, ignored),
+        Some(Command::Check(typed)) => check::run(typed),
         // What counts is where each value came from.
         Some(Command::Config(_)) => config::run(parsed, file, ignored),
         Some(Command::Login(login)) => log_in(login),

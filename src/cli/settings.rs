@@ -30,7 +30,20 @@ pub(super) struct Settings {
 /// The settings for a connection to the URL that was typed.
 pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let (address, transport) = target(typed)?;
-    let url = url(address.as_deref(), typed.allow_http)?;
+    at(typed, address.as_deref(), transport)
+}
+
+/// The same for another URL.
+pub(super) fn of_url(typed: &args::Connect, url: &str) -> Result<Settings, Usage> {
+    at(typed, Some(url), transport(typed)?)
+}
+
+fn at(
+    typed: &args::Connect,
+    address: Option<&str>,
+    transport: http::Transport,
+) -> Result<Settings, Usage> {
+    let url = url(address, typed.allow_http)?;
     let file = typed.header_file.as_deref();
     let lookup = |name: &str| std::env::var(name).ok();
     let lines = match &typed.headers[..] {
@@ -80,8 +93,12 @@ fn target(typed: &args::Connect) -> Result<(Option<String>, http::Transport), Us
         }
         Some(url) => Some(url.to_owned()),
     };
+    Ok((named, transport(typed)?))
+}
+
+fn transport(typed: &args::Connect) -> Result<http::Transport, Usage> {
     let is_hub = typed.mcp_hub_mode || typed.mcp_hub.is_some();
-    let transport = match typed.transport {
+    Ok(match typed.transport {
         args::Transport::Http if is_hub => {
             return Err(Usage::new("--transport http and mcp-hub exclude each other"));
         }
@@ -89,8 +106,7 @@ fn target(typed: &args::Connect) -> Result<(Option<String>, http::Transport), Us
         args::Transport::Auto => http::Transport::Auto,
         args::Transport::Http => http::Transport::Http,
         args::Transport::Sse => http::Transport::Sse,
-    };
-    Ok((named, transport))
+    })
 }
 
 /// The settings that do not depend on who the server is.

@@ -1,9 +1,11 @@
-//! Reads out of a certificate what an error has to tell of it: who issued it, and when it is valid.
+//! Reads out of a certificate what a person has to be told of it: who issued it, whose it is, and
+//! when it is valid.
 //!
 //! Nothing is trusted because of what is read here. The crates that read whole certificates weigh
-//! more than all of this file's callers; four fields need a walk over a dozen lengths.
+//! more than all of this file's callers; six fields need a walk over a dozen lengths.
 
-use std::time::Duration;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::{Duration, SystemTime};
 
 use rustls::pki_types::UnixTime;
 
@@ -11,11 +13,15 @@ use crate::limits;
 
 /// What a certificate says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Certificate {
+pub struct Certificate {
     /// Who signed it, in words; `None` if it does not say.
-    pub(super) issuer: Option<String>,
+    pub issuer: Option<String>,
+    /// Whose it is, in words; newer ones have only [`names`](Self::names).
+    pub subject: Option<String>,
+    /// The hosts that it is for.
+    pub names: Vec<String>,
     /// It names itself as its issuer.
-    pub(super) is_self_issued: bool,
+    pub is_self_issued: bool,
     pub(super) not_before: UnixTime,
     pub(super) not_after: UnixTime,
 }
@@ -24,13 +30,19 @@ const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const INTEGER: u8 = 0x02;
 const OBJECT_IDENTIFIER: u8 = 0x06;
+const OCTETS: u8 = 0x04;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 /// The version, which the oldest certificates leave out.
 const VERSION: u8 = 0xa0;
+const EXTENSIONS: u8 = 0xa3;
+/// A host and an address among the names of a certificate.
+const DNS_NAME: u8 = 0x82;
+const IP_ADDRESS: u8 = 0x87;
 
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
+const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 
 impl Certificate {
     /// Reads DER; `None` if it is not a certificate.
@@ -47,11 +59,56 @@ impl Certificate {
         let subject = fields.expect_tag(SEQUENCE)?;
         Some(Self {
             issuer: name(issuer),
+            subject: name(subject),
+            names: hosts(fields).unwrap_or_default(),
             is_self_issued: issuer == subject,
             not_before: time(validity.next()?)?,
             not_after: time(validity.next()?)?,
         })
     }
+
+    /// From when on it is valid.
+    #[must_use]
+    pub fn valid_from(&self) -> SystemTime {
+        system_time(self.not_before)
+    }
+
+    /// Until when.
+    #[must_use]
+    pub fn valid_until(&self) -> SystemTime {
+        system_time(self.not_after)
+    }
+}
+
+fn system_time(time: UnixTime) -> SystemTime {
+    let since = Duration::from_secs(time.as_secs());
+    // No machine has a clock that cannot hold the year 9999, behind which no certificate can look.
+    SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// The hosts among the extensions, which are behind the subject.
+fn hosts(mut fields: Der<'_>) -> Option<Vec<String>> {
+    let extensions = fields.find(|(tag, _)| *tag == EXTENSIONS)?.1;
+    let mut extensions = Der(Der(extensions).expect_tag(SEQUENCE)?);
+    let names = extensions.find_map(|(_, extension)| {
+        let mut parts = Der(extension);
+        let id = parts.expect_tag(OBJECT_IDENTIFIER)?;
+        let content = parts.find(|(tag, _)| *tag == OCTETS)?.1;
+        (id == ALTERNATIVE_NAMES).then_some(content)
+    })?;
+    let names = Der(Der(names).expect_tag(SEQUENCE)?);
+    let shown = names.filter_map(|(tag, content)| match tag {
+        DNS_NAME => Some(words(tag, content)),
+        IP_ADDRESS => address(content),
+        _ => None,
+    });
+    Some(shown.take(limits::CERTIFICATE_HOSTS).collect())
+}
+
+fn address(bytes: &[u8]) -> Option<String> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(|bytes| Ipv4Addr::from(bytes).to_string());
+    let v6 = || <[u8; 16]>::try_from(bytes).map(|bytes| Ipv6Addr::from(bytes).to_string());
+    v4.or_else(|_| v6()).ok()
 }
 
 /// What is left of a run of DER values.
@@ -197,6 +254,22 @@ mod tests {
         assert_eq!(named(&[(common.clone(), "a\r\n\u{202e}b\u{1b}[2J")]), "a???b?[2J");
         assert_eq!(named(&[(common, &"x".repeat(500))]).len(), limits::CERTIFICATE_NAME);
         assert_eq!(issuer(&[]), None);
+    }
+
+    #[test]
+    fn owners_and_hosts_are_named() {
+        let mut names = vec!["a.example".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+        names.extend((0..200).map(|n| format!("h{n}.example")));
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name.push(DnType::CommonName, "Owner");
+        let der = params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec();
+        let read = Certificate::read(&der).unwrap();
+        assert_eq!(read.subject.unwrap(), "Owner");
+        assert_eq!(read.names[..4], ["a.example", "127.0.0.1", "::1", "h0.example"]);
+        assert_eq!(read.names.len(), limits::CERTIFICATE_HOSTS);
+        let bare = CertificateParams::new(Vec::new()).unwrap();
+        let der = bare.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec();
+        assert_eq!(Certificate::read(&der).unwrap().names, [""; 0]);
     }
 
     #[test]

@@ -108,7 +108,8 @@ pub(super) fn explain_body(error: &hyper::Error, url: &Url) -> Error {
     Error::new(Kind::Closed, message).because(innermost(error))
 }
 
-fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
+/// Explains why there is no connection to `url`.
+pub(super) fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
     let place = place(url);
     let error = match fault {
         ConnectFault::Proxy(fault) => return fault.explain(&place),

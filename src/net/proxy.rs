@@ -162,6 +162,12 @@ impl Proxy {
         sent.chain(self.password.clone())
     }
 
+    /// The flag or variable that it came from.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
     /// `host:port`, which is what one can check.
     pub(super) fn place(&self) -> &str {
         self.address.authority().map_or("", |authority| authority.as_str())

@@ -325,6 +325,8 @@ mod tests {
         let time = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let certificate = Some(Certificate {
             issuer: Some("Root".to_owned()),
+            subject: None,
+            names: Vec::new(),
             is_self_issued: false,
             not_before: time(0),
             not_after: time(u64::MAX),

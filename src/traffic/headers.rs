@@ -15,8 +15,9 @@ const HIDDEN: &str = "[secret]";
 /// How much of a session id is shown: enough to tell two apart, too little to use one.
 const SESSION_SHOWN: usize = 8;
 
-/// All of them; `url` is where they go or come from.
-pub(super) fn told(headers: &HeaderMap, url: &Url) -> Map<String, Value> {
+/// All of them, as they may be shown; `url` is where they go or come from.
+#[must_use]
+pub fn told(headers: &HeaderMap, url: &Url) -> Map<String, Value> {
     let mut told = Map::new();
     for name in headers.keys() {
         let values = headers.get_all(name).iter().map(|value| shown_value(name, value, url));

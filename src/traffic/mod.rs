@@ -24,6 +24,7 @@ mod exchange;
 mod headers;
 
 pub use exchange::Exchange;
+pub use headers::told as shown_headers;
 
 /// The target of all these events. No module path looks like it.
 pub const TARGET: &str = "mcp-span traffic";

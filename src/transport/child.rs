@@ -25,6 +25,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
@@ -57,7 +58,12 @@ pub struct Settings {
     pub max_message: usize,
     /// Knows the secrets that must not show up in what the program writes to its stderr.
     pub scrubber: Scrubber,
+    /// Hears each line that the program writes to its stderr, beside the log.
+    pub on_stderr: Option<OnStderr>,
 }
+
+/// Somebody who listens to a stderr, line by line.
+pub type OnStderr = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Arguments may be secrets.
 impl fmt::Debug for Settings {
@@ -76,6 +82,7 @@ impl Settings {
             cwd: None,
             max_message: limits::MESSAGE_SIZE,
             scrubber: Scrubber::default(),
+            on_stderr: None,
         }
     }
 
@@ -171,14 +178,18 @@ struct Life {
 impl Life {
     async fn run(mut self, ends: Ends, streams: Streams, settings: Settings) {
         let Ends { outgoing, incoming, written, .. } = ends;
-        let Settings { max_message, scrubber, .. } = settings;
+        let Settings { max_message, scrubber, on_stderr, .. } = settings;
         let from = stdio::read(streams.stdout, incoming.clone(), max_message, Kind::FromChild);
         let to = stdio::Counted { output: streams.stdin, written };
         let mut reading = tokio::spawn(from);
         let mut writing = tokio::spawn(stdio::write(to, outgoing, Kind::ToChild));
-        let complaints = self.last_words.clone();
-        let hearing =
-            tokio::spawn(stderr::read(streams.stderr, complaints, self.program.clone(), scrubber));
+        let ear = stderr::Ear {
+            last_words: self.last_words.clone(),
+            program: self.program.clone(),
+            scrubber,
+            on_stderr,
+        };
+        let hearing = tokio::spawn(ear.read(streams.stderr));
         let ended = tokio::select! {
             status = self.process.wait() => Some(status.ok()),
             // It no longer speaks: what is asked of it gets no answer.

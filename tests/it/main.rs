@@ -37,6 +37,8 @@
 //!   processes. `manager`: many servers by their names. `hundred`: that many at once.
 //! - `commands_look`: lists of tools, resources and prompts. `commands_call`: calls. `commands_raw`:
 //!   reading, prompts, and any method. `commands_terminal`: a person at a terminal.
+//! - `check_ways`: what a check says of the way to a server. `check_servers`: of what answers there.
+//!   `check_access`: of logins. `check_programs`: of child processes. `check_reports`: how it is told.
 //! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
@@ -50,6 +52,11 @@ mod answers;
 mod away;
 mod browsers;
 mod cancelling;
+mod check_access;
+mod check_programs;
+mod check_reports;
+mod check_servers;
+mod check_ways;
 #[cfg(target_os = "linux")]
 mod children;
 mod clients;

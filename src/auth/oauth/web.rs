@@ -1,7 +1,7 @@
 //! Asks authorization servers: short questions, within limits of time and size.
 
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
@@ -12,6 +12,7 @@ use tracing::debug;
 use url::Url;
 
 use super::address::{self, Reach};
+use super::survey::{Found, Tried};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, reply};
@@ -31,6 +32,8 @@ pub(super) struct Web {
     near: Arc<AtomicU8>,
     /// What the user has named, which may lie anywhere.
     given: Option<Url>,
+    /// What was looked for, if somebody wants to know.
+    trail: Mutex<Option<Vec<Tried>>>,
 }
 
 /// A body as a form has it.
@@ -41,7 +44,24 @@ impl Web {
     pub(super) fn new(options: Options, server: &Url, given: Option<Url>) -> Self {
         let near = Arc::new(AtomicU8::new(address::reach(server) as u8));
         let (client, door) = (OnceLock::new(), OnceLock::new());
-        Self { options, client, door, near, given }
+        Self { options, client, door, near, given, trail: Mutex::default() }
+    }
+
+    /// From now on it is noted what is looked for.
+    pub(super) fn begin_trail(&self) {
+        *self.trail.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
+    }
+
+    /// What was noted.
+    pub(super) fn end_trail(&self) -> Vec<Tried> {
+        self.trail.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
+    }
+
+    fn note(&self, url: &Url, found: impl FnOnce() -> Found) {
+        let mut trail = self.trail.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(trail) = trail.as_mut() {
+            trail.push(Tried { url: shown(url), found: found() });
+        }
     }
 
     /// How near the MCP server is, as far as that is known.
@@ -78,15 +98,19 @@ impl Web {
             Ok(answer) => answer,
             Err(error) => {
                 debug!("no metadata at {}: {error}", shown(url));
+                self.note(url, || Found::Nobody(error.message));
                 return None;
             }
         };
         if !status.is_success() {
+            self.note(url, || Found::Status(status.as_u16()));
             return None;
         }
-        serde_json::from_slice(&body)
+        let read = serde_json::from_slice(&body)
             .inspect_err(|error| debug!("the metadata at {} is none: {error}", shown(url)))
-            .ok()
+            .ok();
+        self.note(url, || if read.is_some() { Found::Document } else { Found::Unreadable });
+        read
     }
 
     /// Says something harmless to an MCP server, to hear what it wants first.

@@ -8,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::task::JoinHandle;
 use tracing::info;
 
+use super::OnStderr;
 use crate::limits;
 use crate::message::edit;
 use crate::secret::Scrubber;
@@ -50,28 +51,41 @@ impl LastWords {
     }
 }
 
-/// Reads until the end. Never stops before, or the child would wait for us.
-pub(super) async fn read(
-    mut input: impl AsyncRead + Unpin,
-    last_words: LastWords,
-    program: String,
-    scrubber: Scrubber,
-) {
-    let mut lines = Lines::new(limits::CHILD_STDERR_LINE);
-    loop {
-        let read = input.read_buf(lines.buffer()).await;
-        let ended = matches!(read, Ok(0) | Err(_));
-        while let Some(line) = lines.next_line().or_else(|| ended.then(|| lines.finish()).flatten())
-        {
-            // The rest of a line that is too long is nobody's business.
-            if let Line::Whole(bytes) = line {
-                let text = scrubber.clean(String::from_utf8_lossy(&bytes).trim_end());
-                info!(target: "mcp_span::child", program, "{}", text.escape_debug());
-                last_words.add(edit::excerpt(&text, limits::ERROR_TEXT));
+/// Who hears what it says.
+pub(super) struct Ear {
+    pub(super) last_words: LastWords,
+    pub(super) program: String,
+    pub(super) scrubber: Scrubber,
+    pub(super) on_stderr: Option<OnStderr>,
+}
+
+impl Ear {
+    /// Reads until the end. Never stops before, or the child would wait for us.
+    pub(super) async fn read(self, mut input: impl AsyncRead + Unpin) {
+        let mut lines = Lines::new(limits::CHILD_STDERR_LINE);
+        loop {
+            let read = input.read_buf(lines.buffer()).await;
+            let ended = matches!(read, Ok(0) | Err(_));
+            while let Some(line) =
+                lines.next_line().or_else(|| ended.then(|| lines.finish()).flatten())
+            {
+                // The rest of a line that is too long is nobody's business.
+                if let Line::Whole(bytes) = line {
+                    self.hear(String::from_utf8_lossy(&bytes).trim_end());
+                }
+            }
+            if ended {
+                return;
             }
         }
-        if ended {
-            return;
+    }
+
+    fn hear(&self, line: &str) {
+        let text = self.scrubber.clean(line);
+        info!(target: "mcp_span::child", program = self.program, "{}", text.escape_debug());
+        if let Some(on_stderr) = &self.on_stderr {
+            on_stderr(&text);
         }
+        self.last_words.add(edit::excerpt(&text, limits::ERROR_TEXT));
     }
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod certificates;
 pub(crate) mod chance;
+pub(crate) mod checked;
 #[cfg(target_os = "linux")]
 pub(crate) mod children;
 pub(crate) mod desk;
@@ -24,6 +25,7 @@ pub(crate) mod tls;
 
 use std::time::Duration;
 
+pub(crate) use checked::{Checked, check, checked};
 pub(crate) use hub::{Hub, Streams};
 pub(crate) use process::{Bridge, Store, run};
 pub(crate) use provider::{Manners, Provider};

@@ -1,0 +1,247 @@
+//! `mcp-span check`: what is there, what works, what does not, and what to do about it.
+//!
+//! Each probe gives findings, which are data (`finding`); `text` and `json` print them.
+
+use std::ffi::OsString;
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args};
+use tokio::sync::Semaphore;
+
+use super::report::Usage;
+use super::settings::Settings;
+use super::{Failure, args, logging, on_runtime, report, settings};
+use crate::limits;
+use crate::secret::{Scrubber, Secret, is_key, is_secret_name, shown};
+use crate::transport::child as process;
+
+mod address;
+mod authorization;
+mod child;
+mod contents;
+mod door;
+mod finding;
+mod json;
+mod remote;
+mod session;
+mod spinner;
+mod suspicion;
+mod text;
+mod tls;
+mod transport;
+
+use finding::{Report, Status};
+use spinner::{Activity, Spinner};
+
+/// What to check, and how to tell of it.
+#[derive(Args)]
+pub(super) struct Check {
+    #[command(flatten)]
+    pub(super) connect: args::Connect,
+
+    /// More of them, checked at the same time
+    #[arg(value_name = "TARGET")]
+    more: Vec<String>,
+
+    /// A server that is a program, spoken to over its stdin and stdout
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+
+    /// For programs: one JSON object for each target, one a line
+    #[arg(long)]
+    json: bool,
+
+    /// Exit with 1 if there are warnings
+    #[arg(long)]
+    strict: bool,
+
+    /// Log in where the server wants that; without it nobody is asked anything
+    #[arg(long)]
+    login: bool,
+}
+
+/// How targets are looked at.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    /// How long one request may take.
+    limit: Duration,
+    /// Whether a person may be asked to log in.
+    login: bool,
+}
+
+/// A server to check.
+struct Target {
+    /// As it may be shown.
+    name: String,
+    server: Server,
+}
+
+enum Server {
+    Remote(Box<Settings>),
+    Child(process::Settings),
+}
+
+/// The servers that were typed.
+fn targets(typed: &Check) -> Result<Vec<Target>, Usage> {
+    let mut targets = Vec::new();
+    let connect = &typed.connect;
+    let is_command_alone =
+        !typed.command.is_empty() && connect.url.is_none() && connect.mcp_hub.is_none();
+    if !is_command_alone {
+        targets.push(remote(settings::of(connect)?));
+    }
+    for url in &typed.more {
+        targets.push(remote(settings::of_url(connect, url)?));
+    }
+    if let [program, args @ ..] = &typed.command[..] {
+        let mut settings = process::Settings::new(program.clone()).args(args.iter().cloned());
+        settings.max_message = connect.link.max_message_size;
+        secrets_of(args).for_each(|secret| settings.scrubber.add(&secret));
+        let more = if args.is_empty() { "" } else { " …" };
+        let name = format!("{}{more}", program.to_string_lossy());
+        targets.push(Target { name, server: Server::Child(settings) });
+    }
+    Ok(targets)
+}
+
+/// A report may be shown to anybody, so no header of the user's is echoed in it, whatever its name.
+fn remote(settings: Settings) -> Target {
+    for value in settings.http.headers.values() {
+        settings.http.scrubber.add(&Secret::new(String::from_utf8_lossy(value.as_bytes())));
+    }
+    Target { name: shown(&settings.http.url), server: Server::Remote(Box::new(settings)) }
+}
+
+/// Arguments that are credentials: by the name of their flag, or by how they look.
+fn secrets_of(args: &[OsString]) -> impl Iterator<Item = Secret> {
+    let mut is_named = false;
+    args.iter().filter_map(|arg| arg.to_str()).filter_map(move |arg| {
+        let (flag, value) = match arg.split_once('=') {
+            Some((flag, value)) if flag.starts_with('-') => (flag, value),
+            _ => (arg, arg),
+        };
+        let is_flag = flag.starts_with('-');
+        let names = is_flag && is_secret_name(flag);
+        let is_value = value != flag || !is_flag;
+        let looks_so =
+            is_key(value) && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+        let is_secret = is_value && (is_named || names || looks_so);
+        is_named = names && value == flag;
+        is_secret.then(|| Secret::new(value))
+    })
+}
+
+impl Check {
+    /// A URL that was not typed is not meant beside a command that was.
+    pub(super) fn note_places(&mut self, matches: &ArgMatches) {
+        let is_typed = args::source(matches, "url") == Some(ValueSource::CommandLine);
+        if !self.command.is_empty() && !is_typed {
+            self.connect.url = None;
+        }
+    }
+}
+
+impl Target {
+    fn scrubber(&self) -> &Scrubber {
+        match &self.server {
+            Server::Remote(settings) => &settings.http.scrubber,
+            Server::Child(settings) => &settings.scrubber,
+        }
+    }
+
+    async fn check(self, manner: Manner, activity: Activity) -> Report {
+        let scrubber = self.scrubber().clone();
+        let findings = match self.server {
+            Server::Remote(settings) => remote::check(*settings, manner, activity).await,
+            Server::Child(settings) => child::check(settings, manner, activity).await,
+        };
+        let home = std::env::var("HOME").or_else(|_| std::env::var("USERPROFILE")).ok();
+        let report = Report { target: self.name, findings };
+        report.for_others(|text| scrubber.clean(text), home.as_deref())
+    }
+}
+
+/// Checks all that was typed.
+pub(super) fn run(typed: &Check) -> Result<ExitCode, Failure> {
+    let targets = targets(typed)?;
+    if targets.len() > 1 && typed.connect.log.trace_file.is_some() {
+        // A trace is cleaned of the secrets of one server.
+        return Err(Usage::new("--trace-file is for one target at a time").into());
+    }
+    if let Some(first) = targets.first() {
+        logging::start(&typed.connect.log, first.scrubber())?;
+    }
+    let timeout = typed.connect.link.timeout.filter(|limit| !limit.is_zero());
+    let manner = Manner { limit: timeout.unwrap_or(limits::CHECK_TIMEOUT), login: typed.login };
+    on_runtime(check_all(targets, manner, typed.json, typed.strict))
+}
+
+/// All at the same time, told in their order.
+async fn check_all(
+    targets: Vec<Target>,
+    manner: Manner,
+    is_json: bool,
+    is_strict: bool,
+) -> Result<ExitCode, Failure> {
+    let turns = Arc::new(Semaphore::new(limits::CHECKS_AT_ONCE));
+    let mut checks = Vec::new();
+    for target in targets {
+        let (name, activity) = (target.name.clone(), Activity::default());
+        let (turns, doing) = (Arc::clone(&turns), activity.clone());
+        let task = tokio::spawn(async move {
+            let _turn = turns.acquire().await;
+            target.check(manner, doing).await
+        });
+        checks.push((name, activity, task));
+    }
+    let mut spinner = if manner.login { Spinner::hidden() } else { Spinner::new() };
+    let mut worst = Status::Skipped;
+    if !is_json {
+        print(&text::heading())?;
+    }
+    for (name, activity, task) in checks {
+        let report = spinner.while_waiting(&name, &activity, task).await;
+        let report = report.map_err(|error| Failure::Unexpected(error.into()))?;
+        worst = worst.max(report.status());
+        match is_json {
+            true => report::print(&format!("{}\n", json::json(&report)))?,
+            false => print(&text::text(&report))?,
+        }
+    }
+    Ok(match worst {
+        Status::Failed => ExitCode::from(3),
+        Status::Warning if is_strict => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+/// With colours where somebody sees them. Whoever closes the pipe has seen enough.
+fn print(text: &str) -> Result<(), std::io::Error> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_that_are_credentials_are_known_by_flag_or_look() {
+        let found = |line: &str| {
+            let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            secrets_of(&args).map(|secret| secret.reveal().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(found("--token abc run"), ["abc"]);
+        assert_eq!(found("--api-key=abc --x=y"), ["abc"]);
+        assert_eq!(found("run 0123456789abcdef0 --port 80"), ["0123456789abcdef0"]);
+        assert_eq!(found("-y @scope/server-thing@2025.11.1 --verbose"), [""; 0]);
+        assert_eq!(found("--token --verbose"), [""; 0]);
+    }
+}

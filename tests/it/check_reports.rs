@@ -1,0 +1,104 @@
+//! How `mcp-span check` tells what it found: to programs, of several targets, to whom it is shown.
+
+use serde_json::Value;
+
+use crate::check_servers::healthy;
+use crate::support::{Reply, Server, check, run};
+
+fn objects(stdout: &[u8]) -> Vec<Value> {
+    let text = std::str::from_utf8(stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn programs_get_one_object_for_each_target() {
+    let (good, bad) =
+        (Server::start(healthy).await, Server::start(|_| Reply::status(500, "", "x")).await);
+    let output = run(&["check", &bad.url, &good.url, "--json"], &[], "").await;
+    assert_eq!(output.status.code(), Some(3));
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let all = objects(&output.stdout);
+    assert_eq!(all.len(), 2);
+    assert_eq!((&all[0]["target"], &all[0]["status"]), (&Value::from(&*bad.url), &"failed".into()));
+    assert_eq!((&all[1]["target"], &all[1]["status"]), (&Value::from(&*good.url), &"ok".into()));
+    let names: Vec<&str> = all[1]["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["check"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "url",
+            "name",
+            "proxy",
+            "connection",
+            "tls",
+            "http",
+            "transport",
+            "server",
+            "session",
+            "session-unknown",
+            "session-end",
+            "stream",
+            "authorization",
+            "round-trip",
+            "contents",
+        ]
+    );
+    let failed = all[0]["findings"].as_array().unwrap().iter().find(|f| f["check"] == "transport");
+    let failed = failed.unwrap();
+    assert_eq!(failed["exchange"]["request"]["method"], "POST");
+    assert_eq!(failed["exchange"]["response"]["status"], 500);
+    assert!(failed["next_step"].is_string() && failed["meaning"].is_string(), "{failed}");
+    let trips = all[1]["findings"].as_array().unwrap().iter().find(|f| f["check"] == "round-trip");
+    assert_eq!(trips.unwrap()["times"].as_array().unwrap().len(), 5);
+}
+
+#[tokio::test]
+async fn several_targets_are_told_in_the_order_in_which_they_were_typed() {
+    let slow = Server::start(|r| match &*r.what() {
+        "initialize" => {
+            let Reply { .. } = healthy(r);
+            healthy(r).pause(300)
+        }
+        _ => healthy(r),
+    })
+    .await;
+    let fast = Server::start(healthy).await;
+    let output = run(&["check", &slow.url, &fast.url, "--", "false"], &[], "").await;
+    let text = String::from_utf8(output.stdout).unwrap();
+    let at = |part: &str| text.find(&format!("\n{part}\n")).unwrap_or_else(|| panic!("{text}"));
+    assert!(at(&slow.url) < at(&fast.url) && at(&fast.url) < at("false"), "{text}");
+    assert_eq!(text.matches("mcp-span 0").count(), 1, "one heading: {text}");
+}
+
+#[tokio::test]
+async fn what_is_shown_to_others_holds_no_secret() {
+    let server = Server::start(|r| {
+        let echo = format!("{:?} {}", r.headers, r.path);
+        Reply::status(400, "text/plain", echo).header("Set-Cookie", "id=hidden-cookie")
+    })
+    .await;
+    let url = server.url.replace("/mcp", "/mcp/hidden0key0in0path?token=hidden-query");
+    let url = url.replace("http://", "http://ann:hidden-password@");
+    let args = ["-H", "X-Key: hidden-key-value", "-H", "X-Other: hidden-other"];
+    for json in [&[][..], &["--json"]] {
+        let output = run(&[&["check", &url], &args[..], json].concat(), &[], "").await;
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("[secret]"), "{text}");
+        assert!(!text.contains("hidden") && !text.contains("ann"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_checked_is_wrong_usage() {
+    for args in [&[][..], &["nonsense"], &["http://server.example/mcp"], &["ftp://h/"]] {
+        let output = run(&[&["check"], args].concat(), &[], "").await;
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+    }
+    let plain = check(&["http://server.invalid/mcp", "--allow-http"], &[]).await;
+    assert!(plain.finding("url").starts_with("warning  url"), "{plain:?}");
+}

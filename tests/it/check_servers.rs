@@ -1,0 +1,221 @@
+//! `mcp-span check` at servers that can be connected to: what a person reads.
+
+use crate::support::{Hub, Reply, Request, Server, check, result};
+
+/// A server with nothing to be said against it.
+pub(crate) fn healthy(r: &Request) -> Reply {
+    let session = r.header("mcp-session-id");
+    if session.is_some_and(|id| id != "session-one") {
+        return Reply::status(404, "text/plain", "Session not found");
+    }
+    match &*r.http_method {
+        "GET" if session.is_some() => return Reply::sse().hang(),
+        "DELETE" => return Reply::status(200, "", ""),
+        _ => {}
+    }
+    let json = r.json();
+    if json["id"].is_null() {
+        return Reply::accepted();
+    }
+    let said = match &*r.what() {
+        "initialize" => {
+            let answer = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{},"prompts":{}},"serverInfo":{"name":"fine","version":"1.2"}}"#;
+            return Reply::json(result(r.id(), answer)).header("Mcp-Session-Id", "session-one");
+        }
+        "ping" => "{}",
+        "tools/list" if json["params"]["cursor"].is_null() => {
+            r#"{"tools":[{"name":"a"},{"name":"b"}],"nextCursor":"more"}"#
+        }
+        "tools/list" => r#"{"tools":[{"name":"c"}]}"#,
+        "resources/list" => r#"{"resources":[{"uri":"x:y"}]}"#,
+        "prompts/list" => r#"{"prompts":[]}"#,
+        _ => {
+            let id = r.id();
+            let refusal = r#"{"code":-32601,"message":"Method not found"}"#;
+            return Reply::json(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{refusal}}}"#));
+        }
+    };
+    Reply::json(result(r.id(), said))
+}
+
+#[tokio::test]
+async fn a_healthy_server_over_streamable_http() {
+    let server = Server::start(healthy).await;
+    check(&[&server.url], &[]).await.is(0, "");
+}
+
+#[tokio::test]
+async fn a_healthy_server_over_http_and_sse() {
+    let hub = Hub::start(|r, streams| {
+        if r.what() != "tools/list" {
+            return None;
+        }
+        let tools = r#"{"tools":[{"name":"a"}]}"#;
+        streams.newest().event(result(r.id(), tools));
+        Some(crate::support::hub::acknowledged())
+    })
+    .await;
+    check(&[&hub.url], &[]).await.is(0, "");
+}
+
+/// A server of the modern era alone.
+fn modern_only(r: &Request) -> Reply {
+    let id = r.id();
+    let meta = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"new","version":"2"}}"#;
+    match &*r.what() {
+        "server/discover" => Reply::json(result(
+            id,
+            &format!(
+                r#"{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{{"tools":{{}}}},{meta}}}"#
+            ),
+        )),
+        "tools/list" => Reply::json(result(
+            id,
+            r#"{"resultType":"complete","tools":[{"name":"a","inputSchema":{}}]}"#,
+        )),
+        _ => Reply::status(
+            400,
+            "application/json",
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32022,"message":"Unsupported protocol version","data":{{"supported":["2026-07-28"]}}}}}}"#
+            ),
+        ),
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_the_modern_era_alone() {
+    let server = Server::start(modern_only).await;
+    check(&[&server.url], &[]).await.is(0, "");
+}
+
+#[tokio::test]
+async fn a_page_in_place_of_an_answer_and_where_the_server_is() {
+    let server = Server::start(|r| match &*r.path {
+        "/mcp" => healthy(r),
+        "/sse" => Reply::status(404, "", ""),
+        _ => Reply::status(200, "text/html", "<html><title>Welcome</title></html>"),
+    })
+    .await;
+    let url = server.url.replace("/mcp", "/start?key=hidden-key");
+    check(&[&url, "-H", "Authorization: Bearer hidden-token"], &[]).await.is(3, "");
+    let others = server.requests().into_iter().filter(|r| r.path == "/mcp" || r.path == "/sse");
+    for other in others {
+        assert_eq!(
+            other.header("authorization"),
+            None,
+            "credentials are for the URL that was typed"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_only_the_other_transport() {
+    let hub = Hub::plain().await;
+    check(&[&hub.url, "--transport", "http"], &[]).await.is(3, "");
+    let server = Server::start(healthy).await;
+    let other = check(&[&server.url, "--transport", "sse"], &[]).await;
+    assert_eq!(other.code, Some(3));
+    assert!(
+        other
+            .finding("transport")
+            .starts_with("failed   transport        it speaks Streamable HTTP"),
+        "{other:?}"
+    );
+}
+
+#[tokio::test]
+async fn sessions_that_are_not_as_they_should_be() {
+    let server = Server::start(|r| {
+        let session = r.header("mcp-session-id");
+        match &*r.http_method {
+            _ if session.is_some_and(|id| id != "session-one") => {
+                Reply::status(400, "text/plain", "No valid session")
+            }
+            "GET" => Reply::sse().chunk(": hello\n\n").end(),
+            "DELETE" => Reply::status(500, "", ""),
+            _ => healthy(r),
+        }
+    })
+    .await;
+    let found = check(&[&server.url], &[]).await;
+    assert_eq!(found.code, Some(0), "warnings only");
+    assert_eq!(check(&[&server.url, "--strict"], &[]).await.code, Some(1));
+    for (check, begin) in [
+        ("session-unknown", "warning  session-unknown  answered with HTTP 400, not 404"),
+        ("session-end", "warning  session-end      DELETE is answered with HTTP 500"),
+        ("stream", "warning  stream           opened, and closed at once"),
+    ] {
+        let finding = found.finding(check);
+        assert!(finding.starts_with(begin) && finding.contains("next: "), "{finding}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_request_that_fails_comes_with_its_exchange() {
+    let server = Server::start(|r| match &*r.what() {
+        "ping" => Reply::status(503, "text/plain", "another machine"),
+        _ => healthy(r),
+    })
+    .await;
+    let found = check(&[&server.url], &[]).await;
+    assert_eq!(found.code, Some(3));
+    let finding = found.finding("session");
+    assert!(finding.contains("the second request of a session fails (HTTP 503)"), "{finding}");
+    assert!(finding.contains("load balancer"), "{finding}");
+    // Enough to tell two sessions apart, too little to use one.
+    assert!(finding.contains("> mcp-session-id: session-…"), "{finding}");
+    assert!(finding.contains("< another machine"), "{finding}");
+}
+
+#[tokio::test]
+async fn redirects_clocks_and_silence() {
+    let server = Server::start(|r| match &*r.path {
+        "/old" => Reply::status(307, "", "").header("Location", "/mcp"),
+        _ => healthy(r).header("Date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+    })
+    .await;
+    let found = check(&[&server.url.replace("/mcp", "/old")], &[]).await;
+    assert_eq!(found.code, Some(0), "{found:?}");
+    assert!(found.finding("http").contains("redirected to http://127.0.0.1:PORT/mcp"), "{found:?}");
+    assert!(found.finding("clock").starts_with("warning"), "{found:?}");
+
+    let elsewhere = Server::start(|_| {
+        Reply::status(302, "", "").header("Location", "https://login.example/?next=hidden-value")
+    })
+    .await;
+    let found = check(&[&elsewhere.url], &[]).await;
+    let finding = found.finding("transport");
+    assert!(finding.contains("another origin, https://login.example/?next=[secret]"), "{finding}");
+    assert_eq!(found.code, Some(3));
+
+    let silent = Server::start(|_| Reply::nothing().hang()).await;
+    let found = check(&[&silent.url, "--timeout", "0.3"], &[]).await;
+    assert!(found.finding("transport").contains("No answer within N ms"), "{found:?}");
+}
+
+#[tokio::test]
+async fn answers_that_are_none() {
+    for (reply, said) in [
+        (Reply::status(404, "text/plain", "nothing"), "there is nothing at this path"),
+        (Reply::status(502, "text/html", "<html>Bad gateway"), "a web page in place of an answer"),
+        (Reply::status(500, "text/plain", "oh"), "the server fails (HTTP 500, text/plain)"),
+        (Reply::status(429, "", ""), "too many requests"),
+        (Reply::json("{}"), "it answers, but not as an MCP server"),
+        (
+            Reply::status(200, "text/plain", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+            "the right answer in the wrong wrapping",
+        ),
+        (
+            Reply::json(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"go away"}}"#),
+            "it refuses the handshake: MCP error -32600: go away",
+        ),
+    ] {
+        let server = Server::start(move |_| reply.clone()).await;
+        let found = check(&[&server.url], &[]).await;
+        assert_eq!(found.code, Some(3), "{found:?}");
+        let finding = found.finding("transport").replace('\n', " ");
+        assert!(finding.contains(said), "{said}: {finding}");
+        assert!(finding.contains("next: ") && finding.contains("> POST "), "{finding}");
+    }
+}
