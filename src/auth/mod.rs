@@ -96,7 +96,11 @@ impl fmt::Debug for Granted {
 
 impl Granted {
     /// Puts them in place of whatever `headers` has under their names.
-    pub fn apply(&self, headers: &mut HeaderMap) {
+    pub fn apply(&self, headers: &mut Arc<HeaderMap>) {
+        if self.headers.is_empty() {
+            return;
+        }
+        let headers = Arc::make_mut(headers);
         for name in self.headers.keys() {
             headers.remove(name);
         }
@@ -139,7 +143,7 @@ impl Credentials {
             return Ok(granted);
         }
         self.failure_since(arrived)?;
-        self.ask().await
+        Box::pin(self.ask()).await
     }
 
     /// The logins, if that is where they come from.

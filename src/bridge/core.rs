@@ -1,6 +1,6 @@
 //! The bridge without its wires: what each message leads to, and what time brings. Pure.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -62,7 +62,7 @@ pub(super) struct Core {
     /// Requests of the server's, and how many of them have the same id.
     pub(super) from_server: InFlight<usize>,
     /// Requests of the bridge's own; their answers never leave it.
-    pub(super) own: HashMap<Id, Own>,
+    pub(super) own: BTreeMap<Id, Own>,
     pub(super) own_prefix: u64,
     pub(super) own_count: u64,
     pub(super) record: Record,
@@ -157,7 +157,7 @@ impl Core {
             policy,
             from_client: InFlight::default(),
             from_server: InFlight::default(),
-            own: HashMap::new(),
+            own: BTreeMap::new(),
             own_prefix: entropy(),
             own_count: 0,
             record: Record::default(),
@@ -375,7 +375,6 @@ pub(super) fn addressed(answer: Message, id: &Id) -> Message {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::time::Duration;
 
     use bytes::Bytes;

@@ -8,14 +8,14 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tracing::debug;
 
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::message::Message;
 use crate::transport::channel::{Receiver, Sender, Weighed};
-use crate::transport::{Incoming, Link, Written};
+use crate::transport::{Incoming, Link, Written, until};
 
 mod client_says;
 mod core;
@@ -197,9 +197,7 @@ impl Bridge {
             tokio::select! {
                 biased;
                 // Time first: a flood from either side must not hold it up.
-                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {
-                    self.crossing.tick(Instant::now());
-                }
+                () = until(wake) => self.crossing.tick(Instant::now()),
                 permit = self.to_client.reserve(for_client), if !client_takes => {
                     let Ok(permit) = permit else { return Ended::ClientDeaf };
                     if let Some(message) = self.crossing.for_client.pop_front() {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::builder::{FalseyValueParser, Resettable};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use super::check::Check;
 use super::completions::Completions;
@@ -122,12 +122,12 @@ fn without_empty(
     command: clap::Command,
     lookup: impl Fn(&OsStr) -> Option<OsString> + Copy,
 ) -> clap::Command {
-    let is_empty = |name: &OsStr| lookup(name).is_some_and(|value| value.is_empty());
-    command
-        .mut_args(|arg| {
-            if arg.get_env().is_some_and(is_empty) { arg.env(Resettable::Reset) } else { arg }
-        })
-        .mut_subcommands(|command| without_empty(command, lookup))
+    let is_empty = |arg: &Arg| arg.get_env().and_then(lookup).is_some_and(|value| value.is_empty());
+    // A look costs less than to make all of them anew, which is seldom needed.
+    let has_empty = command.get_arguments().any(is_empty);
+    let reset = |arg: Arg| if is_empty(&arg) { arg.env(Resettable::Reset) } else { arg };
+    let command = if has_empty { command.mut_args(reset) } else { command };
+    command.mut_subcommands(|command| without_empty(command, lookup))
 }
 
 /// Joins any MCP client to any MCP server.

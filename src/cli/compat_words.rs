@@ -1,6 +1,5 @@
 //! Takes a command line apart into our own flags, those of other bridges, and the rest.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 
 use clap::{Arg, Command};
@@ -29,27 +28,29 @@ enum Value {
     Always,
 }
 
-/// The flags that a command of ours has.
-pub(super) struct Flags {
-    longs: HashMap<String, (String, Value)>,
-    shorts: HashMap<char, (String, Value)>,
-}
+/// The flags that a command of ours has. They are looked for when one is typed: most lines have none.
+pub(super) struct Flags<'a>(&'a Command);
 
-impl Flags {
-    pub(super) fn of(command: &Command) -> Self {
-        let mut flags = Self { longs: HashMap::new(), shorts: HashMap::new() };
-        for arg in command.get_arguments() {
-            let Some(long) = arg.get_long() else { continue };
-            let known = (long.to_owned(), value(arg));
-            for name in arg.get_all_aliases().unwrap_or_default().into_iter().chain([long]) {
-                flags.longs.insert(name.to_owned(), known.clone());
-            }
-            let short = arg.get_short();
-            for letter in arg.get_all_short_aliases().unwrap_or_default().into_iter().chain(short) {
-                flags.shorts.insert(letter, known.clone());
-            }
-        }
-        flags
+impl<'a> Flags<'a> {
+    pub(super) fn of(command: &'a Command) -> Self {
+        Self(command)
+    }
+
+    /// The long name of the flag that `is_it`, and whether it has a value.
+    fn find(&self, is_it: impl Fn(&Arg) -> bool) -> Option<(String, Value)> {
+        let arg = self.0.get_arguments().find(|arg| arg.get_long().is_some() && is_it(arg))?;
+        Some((arg.get_long()?.to_owned(), value(arg)))
+    }
+
+    fn named(&self, name: &str) -> Option<(String, Value)> {
+        let is_alias = |arg: &Arg| arg.get_all_aliases().is_some_and(|all| all.contains(&name));
+        self.find(|arg| arg.get_long() == Some(name) || is_alias(arg))
+    }
+
+    fn lettered(&self, letter: char) -> Option<(String, Value)> {
+        let is_alias =
+            |arg: &Arg| arg.get_all_short_aliases().is_some_and(|all| all.contains(&letter));
+        self.find(|arg| arg.get_short() == Some(letter) || is_alias(arg))
     }
 
     /// Takes the whole line apart.
@@ -83,13 +84,13 @@ impl Flags {
         glued: Option<OsString>,
         rest: &mut std::vec::IntoIter<OsString>,
     ) -> Result<Item, Usage> {
-        if let Some((long, value)) = self.longs.get(name) {
+        if let Some((long, value)) = self.named(name) {
             if long == "keep-alive" && glued.is_none() && stands_alone(rest.as_slice().first()) {
                 let meaning = Meaning::Fixed("keep-alive", KEEP_ALIVE);
                 return Ok(Item::Theirs(format!("--{name}"), meaning, Vec::new()));
             }
-            let value = if glued.is_some() { Value::None } else { *value };
-            return Ok(Item::Ours(long.clone(), with_value(word, value, rest)));
+            let value = if glued.is_some() { Value::None } else { value };
+            return Ok(Item::Ours(long, with_value(word, value, rest)));
         }
         let Some(meaning) = meaning(name) else { return Ok(Item::Unknown(vec![word])) };
         let mut values: Vec<OsString> = glued.into_iter().collect();
@@ -118,11 +119,11 @@ impl Flags {
         }
         let text = word.to_string_lossy().into_owned();
         for (at, letter) in text.char_indices().skip(1) {
-            let Some((long, value)) = self.shorts.get(&letter) else { break };
+            let Some((long, value)) = self.lettered(letter) else { break };
             let is_last = at + letter.len_utf8() == text.len();
-            if is_last || *value != Value::None {
-                let value = if is_last { *value } else { Value::None };
-                return Item::Ours(long.clone(), with_value(word, value, rest));
+            if is_last || value != Value::None {
+                let value = if is_last { value } else { Value::None };
+                return Item::Ours(long, with_value(word, value, rest));
             }
         }
         Item::Unknown(vec![word])

@@ -134,6 +134,10 @@ impl ConfigFile {
 
     /// Puts its values in place of the built-in defaults: flags and variables beat both.
     pub(super) fn apply(&self, command: Command) -> Command {
+        // Each argument would be made anew for nothing.
+        if self.values.is_empty() {
+            return command;
+        }
         command
             .mut_args(|arg| match self.values.get(name(&arg)) {
                 Some(texts) => arg.default_values(texts.clone()),

@@ -2,6 +2,20 @@
 
 const SHIFTS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
 
+/// `floor(abs(sin(step + 1)) * 2^32)`, written down: to compute it would link the library of
+/// mathematics, which every start of the program would load.
+#[rustfmt::skip]
+const SINES: [u32; 64] = [
+    0xd76a_a478, 0xe8c7_b756, 0x2420_70db, 0xc1bd_ceee, 0xf57c_0faf, 0x4787_c62a, 0xa830_4613, 0xfd46_9501,
+    0x6980_98d8, 0x8b44_f7af, 0xffff_5bb1, 0x895c_d7be, 0x6b90_1122, 0xfd98_7193, 0xa679_438e, 0x49b4_0821,
+    0xf61e_2562, 0xc040_b340, 0x265e_5a51, 0xe9b6_c7aa, 0xd62f_105d, 0x0244_1453, 0xd8a1_e681, 0xe7d3_fbc8,
+    0x21e1_cde6, 0xc337_07d6, 0xf4d5_0d87, 0x455a_14ed, 0xa9e3_e905, 0xfcef_a3f8, 0x676f_02d9, 0x8d2a_4c8a,
+    0xfffa_3942, 0x8771_f681, 0x6d9d_6122, 0xfde5_380c, 0xa4be_ea44, 0x4bde_cfa9, 0xf6bb_4b60, 0xbebf_bc70,
+    0x289b_7ec6, 0xeaa1_27fa, 0xd4ef_3085, 0x0488_1d05, 0xd9d4_d039, 0xe6db_99e5, 0x1fa2_7cf8, 0xc4ac_5665,
+    0xf429_2244, 0x432a_ff97, 0xab94_23a7, 0xfc93_a039, 0x655b_59c3, 0x8f0c_cc92, 0xffef_f47d, 0x8584_5dd1,
+    0x6fa8_7e4f, 0xfe2c_e6e0, 0xa301_4314, 0x4e08_11a1, 0xf753_7e82, 0xbd3a_f235, 0x2ad7_d2bb, 0xeb86_d391,
+];
+
 /// The digest of `text`, in hexadecimal.
 pub(super) fn hex(text: &[u8]) -> String {
     let mut padded = text.to_vec();
@@ -27,15 +41,7 @@ fn round(before: [u32; 4], words: [u32; 16]) -> [u32; 4] {
             2 => (b ^ c ^ d, 3 * step + 5),
             _ => (c ^ (b | !d), 7 * step),
         };
-        // The table of the specification, as it is defined there.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "positive and below 2^32"
-        )]
-        let constant = (((step + 1) as f64).sin().abs() * 4_294_967_296.0) as u32;
-        let sum = a.wrapping_add(mixed).wrapping_add(constant).wrapping_add(words[word % 16]);
+        let sum = a.wrapping_add(mixed).wrapping_add(SINES[step]).wrapping_add(words[word % 16]);
         let turned = sum.rotate_left(SHIFTS[step / 16][step % 4]);
         (a, d, c, b) = (d, c, b, b.wrapping_add(turned));
     }

@@ -64,7 +64,9 @@ pub(super) fn parse(bytes: &Bytes) -> Result<Message, Malformed> {
             Err(error) => Malformed::NotJson(error.to_string()),
         });
     }
-    let mut json = serde_json::Deserializer::from_slice(&bytes);
+    // Checked once for all of it: names and values would be looked at one by one otherwise.
+    let text = str::from_utf8(&bytes).map_err(|error| Malformed::NotJson(error.to_string()))?;
+    let mut json = serde_json::Deserializer::from_str(text);
     let members = json.deserialize_map(MembersVisitor).and_then(|members| {
         json.end()?;
         Ok(members)

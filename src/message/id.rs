@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The raw JSON text of an id: `1`, `"1"` and `12345678901234567890` all stay what they are.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(Arc<str>);
 
 impl Id {

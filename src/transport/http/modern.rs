@@ -1,6 +1,6 @@
 //! How a message looks on the wire: modern requests by what earlier answers have taught.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -24,7 +24,7 @@ pub(super) struct Learnt {
 /// A message as it goes over the wire.
 #[derive(Debug)]
 pub(super) struct Written {
-    pub(super) headers: HeaderMap,
+    pub(super) headers: Arc<HeaderMap>,
     pub(super) body: Bytes,
     /// Those of the headers that repeat arguments.
     pub(super) mirrored: Params,
@@ -49,7 +49,7 @@ impl Context {
             }
         };
         for (name, value) in &mirrored {
-            headers.insert(name, value.clone());
+            Arc::make_mut(&mut headers).insert(name, value.clone());
         }
         Written { headers, body, mirrored }
     }

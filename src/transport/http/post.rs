@@ -117,9 +117,12 @@ impl Exchange {
         self.is("initialize") || self.is("server/discover")
     }
 
+    /// What is seldom needed is boxed: every call would carry its size around otherwise.
     pub(super) async fn perform(&mut self, call: Call) -> Result<(), Error> {
         let response = match self.send(call).await {
-            Err(error) if self.is_cut_subscription(&error) => return self.listen(None).await,
+            Err(error) if self.is_cut_subscription(&error) => {
+                return Box::pin(self.listen(None)).await;
+            }
             response => response?,
         };
         let session_id = response.headers().get(header::SESSION_ID).cloned();
@@ -131,14 +134,16 @@ impl Exchange {
         }
         match answer {
             Answer::Json(body) => self.read_json(body).await,
-            Answer::Events(body) if self.is_subscription() => self.listen(Some(body)).await,
+            Answer::Events(body) if self.is_subscription() => {
+                Box::pin(self.listen(Some(body))).await
+            }
             Answer::Events(body) => self.read_events(body).await,
             Answer::Accepted(body) => {
                 drain(body).await;
                 Ok(())
             }
             Answer::Unreadable(error) => Err(error),
-            Answer::Refused(response) => self.refused(response).await,
+            Answer::Refused(response) => Box::pin(self.refused(response)).await,
         }
     }
 
@@ -154,11 +159,10 @@ impl Exchange {
     async fn attempt(&self, call: Call) -> Result<Response<Content>, Error> {
         let what = if self.request_id().is_some() { "Request" } else { "Notify" };
         let manner = Manner::within(self.limit, what).with_login_for(&self.post.outgoing.message);
-        let sending = self.context.send(call, manner);
         if !self.context.is_away.load(Ordering::Relaxed) {
-            return sending.await;
+            return self.context.send(call, manner).await;
         }
-        tokio::pin!(sending);
+        let mut sending = Box::pin(self.context.send(call, manner));
         // A connection that is not broken again at once is a sign of life.
         let lasting = async {
             self.post.progress.begun().await;

@@ -54,7 +54,7 @@ impl Exchange {
                 return Err(lost);
             }
             tokio::time::sleep(pause).await;
-            match self.resume(last_id).await {
+            match Box::pin(self.resume(last_id)).await {
                 Ok(Resumed::Stream(resumed)) => {
                     traffic::recovery(Recovery::StreamResumed, None);
                     body = Some(resumed);

@@ -1,5 +1,7 @@
 //! A legacy server's session: its id, the negotiated revision, and the headers they make.
 
+use std::sync::Arc;
+
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue};
 use url::Url;
@@ -13,9 +15,9 @@ use crate::wire::header;
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     /// The headers of every POST: the user's, and those that never change.
-    base: HeaderMap,
+    base: Arc<HeaderMap>,
     /// The same with session and version, made once for many messages.
-    in_session: HeaderMap,
+    in_session: Arc<HeaderMap>,
     /// What the user wants to be sent as the revision, whatever was negotiated (C21).
     configured_version: Option<HeaderValue>,
     id: Option<HeaderValue>,
@@ -40,10 +42,10 @@ impl Session {
         base.insert(ACCEPT, header::ACCEPT_BOTH);
         let configured_version = settings.protocol_version.clone().or(from_headers);
         let rules = Revision::of("", Era::Legacy);
-        let in_session = HeaderMap::new();
+        let base = Arc::new(base);
         let mut session = Self {
+            in_session: Arc::clone(&base),
             base,
-            in_session,
             configured_version,
             id: None,
             has_begun: false,
@@ -108,10 +110,10 @@ impl Session {
     }
 
     /// The headers of a POST.
-    pub(super) fn post_headers(&self, outgoing: &Outgoing) -> HeaderMap {
+    pub(super) fn post_headers(&self, outgoing: &Outgoing) -> Arc<HeaderMap> {
         match (&outgoing.envelope, outgoing.message.method()) {
             (Some(envelope), Some(method)) => {
-                let mut headers = self.base.clone();
+                let mut headers = HeaderMap::clone(&self.base);
                 headers.insert(header::PROTOCOL_VERSION, header::encode(&envelope.version));
                 if self.rules_for(outgoing).routing_headers {
                     headers.insert(header::METHOD, header::encode(method));
@@ -119,22 +121,22 @@ impl Session {
                         headers.insert(header::NAME, header::encode(name));
                     }
                 }
-                headers
+                headers.into()
             }
             // Neither session nor version: they are what it asks for.
-            (None, Some("initialize")) => self.base.clone(),
-            _ => self.in_session.clone(),
+            (None, Some("initialize")) => Arc::clone(&self.base),
+            _ => Arc::clone(&self.in_session),
         }
     }
 
     /// The headers of a POST of the bridge's own inside the session.
-    pub(super) fn own_post_headers(&self) -> HeaderMap {
-        self.in_session.clone()
+    pub(super) fn own_post_headers(&self) -> Arc<HeaderMap> {
+        Arc::clone(&self.in_session)
     }
 
     /// The headers of a GET that opens a stream, or goes on with one.
     pub(super) fn stream_headers(&self) -> HeaderMap {
-        let mut headers = self.in_session.clone();
+        let mut headers = HeaderMap::clone(&self.in_session);
         headers.remove(CONTENT_TYPE);
         headers.insert(ACCEPT, header::ACCEPT_EVENTS);
         headers
@@ -148,14 +150,14 @@ impl Session {
     }
 
     fn refresh(&mut self) {
-        let mut headers = self.base.clone();
+        let mut headers = HeaderMap::clone(&self.base);
         if let Some(id) = &self.id {
             headers.insert(header::SESSION_ID, id.clone());
         }
         if let Some(version) = self.configured_version.as_ref().or(self.version.as_ref()) {
             headers.insert(header::PROTOCOL_VERSION, version.clone());
         }
-        self.in_session = headers;
+        self.in_session = headers.into();
     }
 }
 
@@ -214,7 +216,7 @@ mod tests {
         // S2-10, S4-07
         let mut session = session();
         session.begin(Some(HeaderValue::from_static("s1")), Some("2025-06-18"));
-        for headers in [session.post_headers(&outgoing(LIST)), session.stream_headers()] {
+        for headers in [session.post_headers(&outgoing(LIST)), session.stream_headers().into()] {
             assert_eq!(headers[header::SESSION_ID], "s1");
             assert_eq!(headers[header::PROTOCOL_VERSION], "2025-06-18");
         }

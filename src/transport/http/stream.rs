@@ -57,7 +57,7 @@ pub(super) async fn keep_open(
     context: Arc<Context>,
     reports: mpsc::Sender<Report>,
     headers: HeaderMap,
-    ping: HeaderMap,
+    ping: Arc<HeaderMap>,
 ) {
     let mut position = Position::default();
     let mut backoff = Backoff::default();
@@ -115,7 +115,7 @@ pub(super) async fn keep_open(
 async fn is_in_vain(
     context: &Arc<Context>,
     reports: &mpsc::Sender<Report>,
-    ping: &HeaderMap,
+    ping: &Arc<HeaderMap>,
     session: Option<&HeaderValue>,
 ) -> bool {
     match ask_for_session(context, ping).await {
@@ -297,10 +297,11 @@ async fn read(
 }
 
 /// Asks by a ping inside the session whether there still is one. `None`: nobody knows.
-async fn ask_for_session(context: &Context, headers: &HeaderMap) -> Option<bool> {
+async fn ask_for_session(context: &Context, headers: &Arc<HeaderMap>) -> Option<bool> {
     let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
     let body = reply::request(&id, "ping").bytes().clone();
-    let asking = context.send(context.call(Method::POST, headers.clone(), body), Manner::aside());
+    let asking =
+        context.send(context.call(Method::POST, Arc::clone(headers), body), Manner::aside());
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
     let status = tokio::time::timeout(limit, asking).await.ok()?.ok()?.status();
     match status.as_u16() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::Method;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tracing::debug;
 
 use super::flights::{Flight, Flights};
@@ -21,7 +21,7 @@ use crate::transport::http::line::Line;
 use crate::transport::http::log::Direction;
 use crate::transport::http::session::Session;
 use crate::transport::http::{Context, Manner};
-use crate::transport::{Incoming, channel};
+use crate::transport::{Incoming, channel, until};
 
 /// What the tasks tell the driver.
 #[derive(Debug)]
@@ -104,6 +104,8 @@ impl Driver {
     /// Works until the link is closed. Dropping the stream is the goodbye.
     pub(in super::super) async fn run(mut self, mut outgoing: channel::Receiver<Message>) {
         let context = Arc::clone(&self.context);
+        let closed = context.incoming.closed();
+        tokio::pin!(closed);
         loop {
             self.send_what_may();
             while self.tasks.try_join_next().is_some() {}
@@ -116,8 +118,8 @@ impl Driver {
                 Some(report) = self.inbound.recv() => Event::Report(report),
                 heard = self.phase.next() => Event::Heard(heard),
                 message = outgoing.recv(), if self.line.is_open => Event::Said(message),
-                () = context.incoming.closed() => return,
-                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => Event::Time,
+                () = &mut closed => return,
+                () = until(wake) => Event::Time,
             };
             if !matches!(event, Event::Heard(_)) {
                 self.give_up_what_slept().await;
