@@ -45,12 +45,29 @@ impl Offer {
         let mut result = Members::default();
         let version = serde_json::Value::from(client_version(initialize)).to_string();
         result.set("protocolVersion", version);
-        result.set("capabilities", &*self.capabilities);
+        result.set("capabilities", self.capabilities_for(initialize));
         result.set("serverInfo", &*self.server_info);
         if let Some(instructions) = &self.instructions {
             result.set("instructions", &**instructions);
         }
         reply::raw_result(initialize.id(), &result.to_json())
+    }
+}
+
+impl Offer {
+    /// Extensions are spoken of only to those who speak of them.
+    fn capabilities_for(&self, initialize: &Message) -> String {
+        let knows_extensions = || {
+            let members = Members::of_message(initialize)?;
+            let params = Members::of(members.get("params")?)?;
+            Some(Members::of(params.get("capabilities")?)?.has("extensions"))
+        };
+        if knows_extensions() == Some(true) {
+            return self.capabilities.clone();
+        }
+        let mut capabilities = Members::of(&self.capabilities).unwrap_or_default();
+        capabilities.remove("extensions");
+        capabilities.to_json()
     }
 }
 
