@@ -3,10 +3,9 @@
 use serde::Deserialize;
 
 use super::filter::Filter;
-use super::shapes;
 use crate::message::{Head, Members, Message, reply};
 use crate::revision::Revision;
-use crate::revision::translate::SERVER_INFO;
+use crate::revision::translate::{SERVER_INFO, tasks};
 
 /// What a modern server says of itself.
 #[derive(Debug)]
@@ -33,7 +32,7 @@ impl Offer {
         let meta = result.get("_meta").and_then(Members::of);
         let server_info = meta.as_ref().and_then(|meta| meta.get(SERVER_INFO));
         Some(Self {
-            capabilities: shapes::without_tasks(capabilities),
+            capabilities: tasks::without_tasks(capabilities),
             // Legacy clients insist on one; this server gives none.
             server_info: server_info.unwrap_or(r#"{"name":"MCP server","version":""}"#).to_owned(),
             instructions: result.get("instructions").map(str::to_owned),
