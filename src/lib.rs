@@ -31,7 +31,8 @@
 //! 1. A line of stdin: [`wire::lines::Lines`] cuts it out of the buffer, uncopied.
 //! 2. [`message::Message`]: kind, id and method are read; the bytes stay as they are.
 //! 3. [`bridge`]: the id is noted as in flight. Where client and server have no era in common, what
-//!    crosses is translated by [`revision::translate`], on the side of the modern one.
+//!    crosses is translated by [`revision::translate`], on the side of the modern one: a modern
+//!    client before its message gets here, a modern server after it has left.
 //! 4. [`transport::http`]: when its turn has come (the handshake goes in line), a task of its own
 //!    POSTs those bytes, with headers by the rules of the revision.
 //! 5. [`net::HttpClient`]: a pooled connection carries it.

@@ -15,6 +15,7 @@ use crate::auth::{self, Credentials, Source};
 use crate::bridge::{Eras, Policy};
 use crate::limits::{self, Timeouts};
 use crate::net::{self, is_loopback};
+use crate::revision::Revision;
 use crate::revision::translate::{Memory, Protocol};
 use crate::secret::{Scrubber, Secret, is_key, shown};
 use crate::transport::http::{self, basic_authorization};
@@ -112,10 +113,10 @@ fn transport(typed: &args::Connect) -> Result<http::Transport, Usage> {
 /// The settings that do not depend on who the server is.
 pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
     let version = typed.protocol_version.as_deref();
-    let protocol_version = version
-        .map(HeaderValue::from_str)
-        .transpose()
-        .map_err(|_| Usage::new("--protocol-version must be a date such as 2025-06-18"))?;
+    let protocol_version = version.map(HeaderValue::from_str).transpose().map_err(|_| {
+        let known = Revision::LATEST_LEGACY;
+        Usage::new(format!("--protocol-version must be a date such as {known}"))
+    })?;
     let timeouts = typed.timeout.map_or_else(Timeouts::default, Timeouts::all);
     let policy = Policy {
         timeouts,

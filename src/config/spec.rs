@@ -7,6 +7,7 @@ use ::http::HeaderValue;
 use super::{Entry, Fault, Server, values};
 use crate::client::{self, Spec};
 use crate::limits::Timeouts;
+use crate::revision::Revision;
 use crate::revision::translate::Protocol;
 use crate::secret::{Scrubber, Secret};
 use crate::transport::{child, http};
@@ -112,7 +113,9 @@ fn set(spec: &mut Spec, flag: &str, text: &str) -> Result<(), String> {
         ("protocol-version", client::Server::Http(http)) => {
             let value = HeaderValue::from_str(text);
             http.protocol_version =
-                Some(value.map_err(|_| "it must be a date such as 2025-06-18".to_owned())?);
+                Some(value.map_err(|_| {
+                    format!("it must be a date such as {}", Revision::LATEST_LEGACY)
+                })?);
         }
         // A switch that is off asks for nothing.
         (_, _) if text == "false" => {}

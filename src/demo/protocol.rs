@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-const REVISION: &str = "2025-11-25";
-const REVISIONS: [&str; 3] = ["2025-03-26", "2025-06-18", REVISION];
+use crate::revision::Revision;
 
 /// How a message is answered.
 #[derive(Debug, PartialEq)]
@@ -35,7 +34,7 @@ pub(super) fn answer(message: &Value) -> Answer {
 
 fn initialized(params: &Value) -> Value {
     let asked = params["protocolVersion"].as_str().unwrap_or_default();
-    let version = if REVISIONS.contains(&asked) { asked } else { REVISION };
+    let version = if Revision::is_legacy(asked) { asked } else { Revision::LATEST_LEGACY };
     json!({
         "protocolVersion": version,
         "capabilities": { "tools": {} },
@@ -158,7 +157,7 @@ mod tests {
             answer["result"]["protocolVersion"].as_str().unwrap().to_owned()
         };
         assert_eq!(negotiated("2025-06-18"), "2025-06-18");
-        assert_eq!(negotiated("2026-07-28"), REVISION);
+        assert_eq!(negotiated("2026-07-28"), Revision::LATEST_LEGACY);
     }
 
     #[test]

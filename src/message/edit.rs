@@ -1,4 +1,4 @@
-//! The only code that changes the JSON of a message, and only where a protocol demands it.
+//! Changes the JSON of a message in place, and only where a protocol demands it.
 
 use std::borrow::Cow;
 

@@ -129,6 +129,36 @@ mod tests {
         assert!(!Revision::is_modern("2025-11-25"));
     }
 
+    /// What stands in a source file besides comments and tests.
+    fn code(text: &str) -> String {
+        let is_test = text.starts_with("//! Tests");
+        let before_tests = text.split("#[cfg(test)]\nmod tests").next().filter(|_| !is_test);
+        let lines = before_tests.unwrap_or_default().lines();
+        lines.filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn no_revision_is_named_outside_of_the_table() {
+        let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let (mut folders, mut seen) = (vec![sources.clone()], 0);
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() && !path.ends_with("tests") && path != sources.join("revision") {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|end| end == "rs")
+                    && !path.ends_with("tests.rs")
+                {
+                    let code = code(&std::fs::read_to_string(&path).unwrap());
+                    let named = TABLE.iter().find(|row| code.contains(row.name));
+                    assert_eq!(named, None, "in {}", path.display());
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 100, "the sources were looked at: {seen}");
+    }
+
     #[test]
     fn a_revision_in_common_is_a_modern_one_that_both_know() {
         let common = |asked, supported: &[&str]| {

@@ -13,7 +13,7 @@ use crate::support::{
 const META: &str = "io.modelcontextprotocol/";
 
 /// What a modern server without any legacy side replies.
-fn strict(request: &Request) -> Reply {
+pub(crate) fn strict(request: &Request) -> Reply {
     let json = request.json();
     let (id, what) = (request.id(), request.what());
     if request.header("mcp-method").is_none() {

@@ -14,7 +14,7 @@ use crate::support::{
 const META: &str = "io.modelcontextprotocol/";
 
 /// A legacy server with sessions: it serves nobody who has not opened one.
-fn sessions(request: &Request) -> Reply {
+pub(crate) fn sessions(request: &Request) -> Reply {
     let is_post = request.http_method == "POST";
     if is_post && request.what() != "initialize" && request.header("mcp-session-id").is_none() {
         let body = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}"#;
@@ -32,7 +32,7 @@ fn without_headers(request: &Request) -> Request {
     request.clone()
 }
 
-const OPENED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{}},"serverInfo":{"name":"old","version":"1"},"instructions":"be kind"}"#;
+pub(crate) const OPENED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{}},"serverInfo":{"name":"old","version":"1"},"instructions":"be kind"}"#;
 
 #[tokio::test]
 async fn a_client_that_does_not_ask_is_served_by_translation() {
@@ -165,7 +165,7 @@ fn asks_back(feed: &Feed) -> impl Fn(&Request) -> Reply + Send + Sync + 'static 
     }
 }
 
-fn call(id: u32, more: &str) -> String {
+pub(crate) fn call(id: u32, more: &str) -> String {
     modern(id, "tools/call", &format!(r#""name":"t","arguments":{{}},{more}"#)).replace(
         r#""io.modelcontextprotocol/clientCapabilities":{}"#,
         r#""io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}"#,
@@ -310,6 +310,9 @@ async fn cancelling_and_logs_follow_the_older_rules() {
     );
     bridge.send(line).await;
     let sent = server.saw("tools/call").await;
+    let asked = server.asked();
+    let place = |what: &str| asked.iter().position(|asked| asked == what);
+    assert!(place("logging/setLevel") < place("tools/call"), "{asked:?}");
     assert_eq!(server.saw("logging/setLevel").await.json()["params"]["level"], "info");
     bridge.send(cancel(2)).await;
     let notice = server.saw("notifications/cancelled").await;

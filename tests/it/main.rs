@@ -12,6 +12,7 @@
 //! - `cancelling`, `timeouts`, `redirects`, `server_stream`, `resuming`: what their names say.
 //! - `modern`: requests of revision 2026-07-28, and probes. `params`: what their headers repeat.
 //!   `subscriptions`: streams that stay. `eras`, `eras_modern`: clients and servers of two eras.
+//!   `eras_asking`: what servers ask across them. `eras_failing`: what breaks between them.
 //! - `concurrency`: what runs side by side, what waits.
 //! - `going`: how the process ends.
 //! - `seeing`: logs, and what they never hold.
@@ -75,6 +76,8 @@ mod detection;
 mod device;
 mod discovery;
 mod eras;
+mod eras_asking;
+mod eras_failing;
 mod eras_modern;
 mod failures;
 mod faults;

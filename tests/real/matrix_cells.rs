@@ -55,8 +55,12 @@ fn is_right(check: &str, client: &Client, server: &ServerKind, visits: &Visits) 
     match check {
         "tools" => {
             let direct = tools_as_seen_directly(client, server, visits);
-            *got == direct
-                || client.is_translated(server) && without_tasks(got) == without_tasks(&direct)
+            let is_list = got.as_array().is_some_and(|tools| !tools.is_empty());
+            let is_same = || {
+                *got == direct
+                    || client.is_translated(server) && without_tasks(got) == without_tasks(&direct)
+            };
+            is_list && is_same()
         }
         "call" | "cancellation" => *got == server.echoed(),
         "progress" => {

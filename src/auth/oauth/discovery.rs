@@ -111,7 +111,7 @@ async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Option<Authority> {
     let mut metadata = about(web, &root).await;
     let is_guess = metadata.is_none();
     if is_guess && asks {
-        debug!("no metadata at all: the endpoints of 2025-03-26 are tried");
+        debug!("no metadata at all: the endpoints of the first revision with logins are tried");
         metadata = Some(Issuer::by_default(&root));
     }
     Some(Authority { metadata: metadata?, issuer, resource: None, scopes: None, is_guess })

@@ -12,6 +12,7 @@ use crate::message::Message;
 pub(crate) mod legacy_client;
 mod memory;
 pub(crate) mod modern_client;
+mod tasks;
 #[cfg(test)]
 mod tests;
 

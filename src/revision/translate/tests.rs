@@ -1,4 +1,4 @@
-//! There and back: a legacy message that is made modern and legacy again keeps every payload byte.
+//! There and back: what is made modern and legacy again, or the reverse, keeps every payload byte.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -87,6 +87,49 @@ impl Pair {
     }
 }
 
+/// A modern client and a modern server with both translations between them.
+struct Turned(Pair);
+
+impl Turned {
+    fn opened() -> Self {
+        let near = LegacyClient::new(Protocol::Auto, Some(Era::Modern), 5);
+        let far = ModernClient::new(Protocol::Auto, Some(Era::Legacy));
+        let mut pair = Pair { near, far, now: Instant::now(), out: Steps::new() };
+        pair.far.client_says(envelope("0", "tools/list", ""), pair.now, &mut pair.out);
+        let initialize = pair.heard_by_server();
+        let discover = pair.near_says(initialize);
+        let offer = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{{"tools":{{}}}}}}}}"#,
+            id(&discover)
+        );
+        pair.near.server_says(message(offer), pair.now, &mut pair.out);
+        let opened = pair.heard_by_client();
+        pair.far.server_says(opened, pair.now, &mut pair.out);
+        pair.out.clear();
+        Self(pair)
+    }
+
+    /// To the server and back, with this result.
+    fn round(&mut self, request: Message, result: &str) -> (Message, Message) {
+        let pair = &mut self.0;
+        pair.far.client_says(request, pair.now, &mut pair.out);
+        let legacy = pair.heard_by_server();
+        let arrived = pair.near_says(legacy);
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id(&arrived));
+        pair.near.server_says(message(answer), pair.now, &mut pair.out);
+        let legacy = pair.heard_by_client();
+        pair.far.server_says(legacy, pair.now, &mut pair.out);
+        (arrived, pair.heard_by_client())
+    }
+}
+
+/// A modern request with more parameters, and more in `_meta`.
+fn envelope(id: &str, method: &str, more: &str) -> Message {
+    message(format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{more}"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+    ))
+}
+
 fn id(message: &Message) -> &Id {
     message.id().expect("an id")
 }
@@ -134,6 +177,26 @@ proptest! {
         prop_assert!(!arrived.contains("modelcontextprotocol"), "{arrived}");
         prop_assert!(returned_text.contains(&format!(r#""content":{content},"#)), "{returned_text}");
         prop_assert!(returned_text.contains(&format!(r#""x/y":{extra}"#)), "{returned_text}");
+        prop_assert_eq!(id(&returned).as_json(), number.to_string());
+    }
+
+    #[test]
+    fn payloads_survive_the_other_way_round(
+        argument in payload(),
+        content in payload(),
+        number in any::<u64>(),
+    ) {
+        let mut turned = Turned::opened();
+        let more = format!(r#""name":"t","arguments":{argument},"#);
+        let request = envelope(&number.to_string(), "tools/call", &more);
+        let result = format!(r#"{{"resultType":"complete","content":{content},"ttlMs":1}}"#);
+        let (arrived, returned) = turned.round(request, &result);
+        let (arrived, returned_text) = (text(&arrived), text(&returned));
+        let (argument, content) = (argument.trim(), content.trim());
+        prop_assert!(arrived.contains(&format!(r#""arguments":{argument},"#)), "{arrived}");
+        prop_assert!(arrived.contains("clientCapabilities"), "{arrived}");
+        prop_assert!(returned_text.contains(&format!(r#""content":{content},"#)), "{returned_text}");
+        prop_assert!(returned_text.contains(r#""resultType":"complete""#), "{returned_text}");
         prop_assert_eq!(id(&returned).as_json(), number.to_string());
     }
 }

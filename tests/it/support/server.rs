@@ -194,6 +194,13 @@ impl Server {
         self.until("an answer", answered).await;
     }
 
+    /// Waits until the client has refused so many things that this server has asked.
+    pub(crate) async fn until_refused(&self, count: usize) {
+        let is_refusal = |r: &&Request| !r.json()["error"].is_null();
+        let refused = |seen: &Seen| seen.requests.iter().filter(is_refusal).count() >= count;
+        self.until("refusals", refused).await;
+    }
+
     /// Waits until so many requests `what` have come.
     pub(crate) async fn saw_count(&self, what: &str, count: usize) {
         let enough =

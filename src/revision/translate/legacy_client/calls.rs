@@ -9,7 +9,7 @@ use crate::message::{Head, Id, Members, Message, reply};
 use crate::revision::Revision;
 use crate::revision::tools::is_first_page;
 use crate::revision::translate::{
-    CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID,
+    CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID, tasks,
 };
 
 /// What goes with every request to a modern server.
@@ -34,7 +34,7 @@ impl Envelope {
         let params = members.get("params").and_then(Members::of).unwrap_or_default();
         Self {
             version: format!("\"{}\"", Revision::LATEST_MODERN),
-            capabilities: shapes::without_tasks(params.get("capabilities").unwrap_or("{}")),
+            capabilities: tasks::without_tasks(params.get("capabilities").unwrap_or("{}")),
             client_info: params.get("clientInfo").map(str::to_owned),
             level: None,
         }

@@ -3,10 +3,9 @@
 use serde::Deserialize;
 
 use super::filter::Filter;
-use super::shapes;
 use crate::message::{Head, Members, Message, reply};
 use crate::revision::Revision;
-use crate::revision::translate::SERVER_INFO;
+use crate::revision::translate::{SERVER_INFO, tasks};
 
 /// What a modern server says of itself.
 #[derive(Debug)]
@@ -33,7 +32,7 @@ impl Offer {
         let meta = result.get("_meta").and_then(Members::of);
         let server_info = meta.as_ref().and_then(|meta| meta.get(SERVER_INFO));
         Some(Self {
-            capabilities: shapes::without_tasks(capabilities),
+            capabilities: tasks::without_tasks(capabilities),
             // Legacy clients insist on one; this server gives none.
             server_info: server_info.unwrap_or(r#"{"name":"MCP server","version":""}"#).to_owned(),
             instructions: result.get("instructions").map(str::to_owned),
@@ -45,12 +44,29 @@ impl Offer {
         let mut result = Members::default();
         let version = serde_json::Value::from(client_version(initialize)).to_string();
         result.set("protocolVersion", version);
-        result.set("capabilities", &*self.capabilities);
+        result.set("capabilities", self.capabilities_for(initialize));
         result.set("serverInfo", &*self.server_info);
         if let Some(instructions) = &self.instructions {
             result.set("instructions", &**instructions);
         }
         reply::raw_result(initialize.id(), &result.to_json())
+    }
+}
+
+impl Offer {
+    /// Extensions are spoken of only to those who speak of them.
+    fn capabilities_for(&self, initialize: &Message) -> String {
+        let knows_extensions = || {
+            let members = Members::of_message(initialize)?;
+            let params = Members::of(members.get("params")?)?;
+            Some(Members::of(params.get("capabilities")?)?.has("extensions"))
+        };
+        if knows_extensions() == Some(true) {
+            return self.capabilities.clone();
+        }
+        let mut capabilities = Members::of(&self.capabilities).unwrap_or_default();
+        capabilities.remove("extensions");
+        capabilities.to_json()
     }
 }
 

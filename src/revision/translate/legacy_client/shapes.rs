@@ -8,18 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::limits;
 use crate::message::Members;
-
-/// Capabilities of either side without the tasks of either era, whose forms differ: neither knows
-/// what to make of the other's.
-pub(super) fn without_tasks(capabilities: &str) -> String {
-    let Some(mut members) = Members::of(capabilities) else { return "{}".to_owned() };
-    members.remove("tasks");
-    if members.has("extensions") {
-        members.object("extensions").remove("io.modelcontextprotocol/tasks");
-        members.drop_if_empty("extensions");
-    }
-    members.to_json()
-}
+use crate::revision::translate::tasks;
 
 /// Tools whose structured results are wrapped, since the client knows only objects.
 #[derive(Debug, Default)]
@@ -85,12 +74,15 @@ fn rewrite_tools(result: &mut Members<'_>, wrapped: &mut Wrapped) {
 fn legacy_tool(tool: &str, wrapped: &mut Wrapped) -> String {
     let Some(mut members) = Members::of(tool) else { return tool.to_owned() };
     let name = members.text("name").unwrap_or_default();
-    let schema = members.get("outputSchema").and_then(wrapped_schema);
-    let has_tasks = members.has("execution");
+    let schema = members.get("outputSchema").and_then(Schema::of);
+    let has_tasks = tasks::drop_support(&mut members);
     match schema {
-        Some(schema) if wrapped.add(&name) => members.set("outputSchema", schema),
-        // More than can be remembered: without a schema nobody expects a wrapper.
-        Some(_) => drop(members.remove("outputSchema")),
+        Some(Schema::Wrapped(schema)) if wrapped.add(&name) => members.set("outputSchema", schema),
+        // It cannot be wrapped, or not be remembered: without a schema nobody expects a wrapper.
+        Some(_) => {
+            wrapped.remove(&name);
+            members.remove("outputSchema");
+        }
         None => {
             wrapped.remove(&name);
             if !has_tasks {
@@ -98,30 +90,53 @@ fn legacy_tool(tool: &str, wrapped: &mut Wrapped) -> String {
             }
         }
     }
-    if has_tasks {
-        members.object("execution").remove("taskSupport");
-        members.drop_if_empty("execution");
-    }
     members.to_json()
 }
 
-/// A schema whose root is no object, as that of the member `result` of one; `None` if it is one.
-fn wrapped_schema(schema: &str) -> Option<String> {
-    let members = Members::of(schema)?;
-    if members.text("type").as_deref() == Some("object") {
-        return None;
-    }
-    let mut wrapper = Members::default();
-    wrapper.set("type", "\"object\"");
-    wrapper.set("properties", format!("{{\"result\":{schema}}}"));
-    wrapper.set("required", "[\"result\"]");
-    // References count from the root.
-    for shared in ["$defs", "definitions"] {
-        if let Some(definitions) = members.get(shared) {
-            wrapper.set(shared, definitions);
+/// What a schema whose root is no object becomes.
+enum Schema {
+    /// That of the member `result` of an object.
+    Wrapped(String),
+    /// It refers to itself by a path that would lead elsewhere.
+    Tangled,
+}
+
+impl Schema {
+    /// `None`: it is an object's already.
+    fn of(schema: &str) -> Option<Self> {
+        let members = Members::of(schema)?;
+        if members.text("type").as_deref() == Some("object") {
+            return None;
         }
+        if is_tangled(schema) {
+            return Some(Self::Tangled);
+        }
+        let mut wrapper = Members::default();
+        wrapper.set("type", "\"object\"");
+        wrapper.set("properties", format!("{{\"result\":{schema}}}"));
+        wrapper.set("required", "[\"result\"]");
+        // References count from the root.
+        for shared in DEFINITIONS {
+            if let Some(definitions) = members.get(shared) {
+                wrapper.set(shared, definitions);
+            }
+        }
+        Some(Self::Wrapped(wrapper.to_json()))
     }
-    Some(wrapper.to_json())
+}
+
+/// Where references lead that stay true in a wrapper.
+const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+
+/// Whether something in it refers to a place that is another one in a wrapper.
+fn is_tangled(schema: &str) -> bool {
+    let is_kept = |path: &str| {
+        let mut kept =
+            DEFINITIONS.iter().map(|shared| path.strip_prefix('/')?.strip_prefix(shared));
+        kept.any(|rest| rest.is_some_and(|rest| rest.starts_with('/')))
+    };
+    let mut references = memmem::find_iter(schema.as_bytes(), "\"#");
+    references.any(|at| schema.get(at + 2..).is_none_or(|path| !is_kept(path)))
 }
 
 /// Structured content is an object in the older revisions.

@@ -6,10 +6,10 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::asks::{Abilities, Asks, fingerprint, may_be_parked};
-use super::{ModernClient, Waits, finding, readdressed, tools};
+use super::{ModernClient, Waits, finding, readdressed};
 use crate::error::{Error, Kind};
 use crate::message::{Head, Id, Members, Message, peek, reply};
-use crate::revision::translate::{Protocol, Step, Steps};
+use crate::revision::translate::{Protocol, Step, Steps, tasks};
 
 /// A request that is under way at the server.
 #[derive(Debug)]
@@ -207,7 +207,7 @@ impl ModernClient {
         let mut members = Members::of_message(answer).unwrap_or_default();
         let result = members.object("result");
         if &*what.method == "tools/list" {
-            tools::without_tasks(result);
+            tasks::drop_from_tools(result);
         }
         match self.server() {
             Some(server) => server.complete(result, is_cacheable(&what.method)),

@@ -15,7 +15,6 @@ mod parked;
 mod passed;
 #[cfg(test)]
 mod tests;
-mod tools;
 
 use std::collections::HashMap;
 use std::hash::RandomState;

@@ -7,7 +7,9 @@ use super::changing::Introduction;
 use super::{ModernClient, Own, Phase, json_string, readdressed};
 use crate::message::{Head, Id, Members, Message, reply};
 use crate::revision::Revision;
-use crate::revision::translate::{CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INFO, Step, Steps};
+use crate::revision::translate::{
+    CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INFO, Step, Steps, tasks,
+};
 
 /// What the server has said of itself, as JSON texts.
 #[derive(Debug)]
@@ -59,10 +61,7 @@ impl Server {
         let result = answer.object("result");
         let versions = format!("[{}]", json_string(Revision::LATEST_MODERN));
         result.set("supportedVersions", versions);
-        // Tasks of the legacy era have another form than those of the modern one.
-        let mut capabilities = Members::of(&self.capabilities).unwrap_or_default();
-        capabilities.remove("tasks");
-        result.set("capabilities", capabilities.to_json());
+        result.set("capabilities", tasks::without_tasks(&self.capabilities));
         if let Some(instructions) = &self.instructions {
             result.set("instructions", instructions.as_str());
         }
@@ -104,7 +103,8 @@ impl ModernClient {
                 format!(r#"{{"name":"mcp-span client","version":{version}}}"#)
             };
             params.set("protocolVersion", json_string(Revision::LATEST_LEGACY));
-            params.set("capabilities", object(CLIENT_CAPABILITIES).unwrap_or("{}").to_owned());
+            let capabilities = object(CLIENT_CAPABILITIES).unwrap_or("{}");
+            params.set("capabilities", tasks::without_tasks(capabilities));
             params.set("clientInfo", object(CLIENT_INFO).map_or_else(unnamed, str::to_owned));
         };
         self.ask(Own::Opening, "initialize", fill, out);

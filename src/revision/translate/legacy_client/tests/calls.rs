@@ -174,3 +174,26 @@ fn which_tools_are_wrapped_is_what_the_last_list_says() {
     assert!(tools.len() > limits::WRAPPED_TOOLS);
     assert!(tools.iter().filter(has_schema).count() <= limits::WRAPPED_TOOLS, "they are bounded");
 }
+
+#[test]
+fn a_schema_that_would_refer_to_another_place_in_a_wrapper_is_left_out() {
+    let mut rig = Rig::translating();
+    let list = rig.ask(1, "tools/list", json!({}));
+    let tool = |name: &str, schema: Value| json!({"name":name,"outputSchema":schema});
+    rig.server(result(
+        &list,
+        json!({"resultType":"complete","tools":[
+            tool("tree", json!({"anyOf":[{"type":"null"},{"type":"array","items":{"$ref":"#"}}]})),
+            tool("path", json!({"type":"array","prefixItems":[{},{"$ref":"#/prefixItems/0"}]})),
+            tool("kept", json!({"type":"array","items":{"$ref":"#/$defs/x"},"$defs":{"x":{}}})),
+        ]}),
+    ));
+    let listed = rig.heard_by_client();
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let has_schema = tools.iter().map(|tool| tool.get("outputSchema").is_some());
+    assert_eq!(has_schema.collect::<Vec<_>>(), [false, false, true]);
+    let call = rig.ask(2, "tools/call", json!({"name":"tree"}));
+    rig.server(result(&call, json!({"resultType":"complete","structuredContent":[null]})));
+    let answer = rig.heard_by_client();
+    assert_eq!(answer["result"]["structuredContent"], json!({"result":[null]}), "an object still");
+}

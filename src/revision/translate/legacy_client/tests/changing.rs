@@ -36,7 +36,7 @@ fn a_server_that_turns_legacy_is_opened_anew_and_the_refused_calls_wait() {
                     fates.insert(message.id().unwrap().to_string(), error.is_unreachable());
                 }
                 Step::ToServer(notice) => {
-                    cancelled.push(value(&notice)["params"]["requestId"].clone())
+                    cancelled.push(value(&notice)["params"]["requestId"].clone());
                 }
                 other => panic!("{other:?}"),
             }

@@ -19,6 +19,33 @@ fn changes_come_through_the_subscription_without_its_mark() {
 }
 
 #[test]
+fn every_list_that_a_server_tells_of_is_listened_for() {
+    let mut rig = Rig::new(Some(Era::Modern));
+    rig.client(initialize());
+    let question = rig.heard_by_server();
+    let mut all = offer();
+    all["capabilities"] = json!({
+        "prompts":{"listChanged":true},"resources":{"listChanged":true},"tools":{"listChanged":false},
+    });
+    rig.server(result(&question, all));
+    rig.out.clear();
+    let listen = listening(&mut rig);
+    let wanted = json!({"promptsListChanged":true,"resourcesListChanged":true});
+    assert_eq!(listen["params"]["notifications"], wanted);
+    for method in ["notifications/prompts/list_changed", "notifications/resources/list_changed"] {
+        rig.server(told(&listen, method, json!({})));
+        assert_eq!(rig.heard_by_client(), json!({"jsonrpc":"2.0","method":method}));
+    }
+    rig.server(result(&listen, json!({"resultType":"complete"})));
+    rig.pass(limits::BACKOFF_BASE);
+    let again = rig.heard_by_server();
+    rig.server(told(&again, ACKNOWLEDGED, json!({"notifications":{}})));
+    let missed = [rig.heard_by_client(), rig.heard_by_client()];
+    assert_eq!(missed[0]["method"], "notifications/prompts/list_changed", "after a gap as well");
+    assert_eq!(missed[1]["method"], "notifications/resources/list_changed");
+}
+
+#[test]
 fn subscribing_opens_the_new_stream_before_the_old_one_is_closed() {
     let mut rig = Rig::translating();
     let old = listening(&mut rig);

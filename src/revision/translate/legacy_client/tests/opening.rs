@@ -81,7 +81,7 @@ fn initialize_is_answered_from_what_the_server_says_of_itself() {
         json!({
             "protocolVersion":"2025-06-18",
             "capabilities":{
-                "tools":{"listChanged":true},"resources":{"subscribe":true},"extensions":{"x/y":{}},
+                "tools":{"listChanged":true},"resources":{"subscribe":true},
             },
             "serverInfo":{"name":"s","version":"9"},"instructions":"Read me",
         })
@@ -90,6 +90,32 @@ fn initialize_is_answered_from_what_the_server_says_of_itself() {
     assert_eq!(listen["method"], "subscriptions/listen");
     assert_eq!(listen["params"]["notifications"], json!({"toolsListChanged":true}));
     assert_eq!(rig.translation.take_finding(), None, "it was known before");
+}
+
+#[test]
+fn extensions_are_told_to_clients_that_have_some() {
+    let text = String::from_utf8_lossy(initialize().bytes())
+        .replace(r#""tasks":{}"#, r#""tasks":{},"extensions":{"x/y":{}}"#);
+    let mut rig = Rig::new(Some(Era::Modern));
+    rig.client(message(text));
+    let question = rig.heard_by_server();
+    let capabilities = &question["params"]["_meta"][format!("{META}clientCapabilities")];
+    assert_eq!(*capabilities, json!({"elicitation":{},"extensions":{"x/y":{}}}));
+    rig.server(result(&question, offer()));
+    let told = &rig.heard_by_client()["result"]["capabilities"]["extensions"];
+    assert_eq!(*told, json!({"x/y":{}}), "but not of tasks, which differ");
+}
+
+#[test]
+fn a_server_without_a_name_gets_one_since_legacy_clients_insist_on_it() {
+    let mut rig = Rig::new(Some(Era::Modern));
+    rig.client(initialize());
+    let question = rig.heard_by_server();
+    let mut nameless = offer();
+    nameless.as_object_mut().unwrap().remove("_meta");
+    rig.server(result(&question, nameless));
+    let server = rig.heard_by_client()["result"]["serverInfo"].clone();
+    assert_eq!(server, json!({"name":"MCP server","version":""}));
 }
 
 #[test]

@@ -277,9 +277,9 @@ fn a_lost_session_ends_the_calls_that_have_asked_at_once() {
     assert_eq!(said.to_client[0]["error"]["data"]["kind"], "session-lost");
     assert_eq!(said.to_client[0]["error"]["data"]["delivery"], "unknown");
     let mut cancelled: Vec<_> = said.to_server.iter().map(|n| &n["params"]["requestId"]).collect();
-    cancelled.sort_by_key(|id| id.to_string());
+    cancelled.sort_by_key(ToString::to_string);
     let mut expected = [&away["id"], &back["id"]];
-    expected.sort_by_key(|id| id.to_string());
+    expected.sort_by_key(ToString::to_string);
     assert_eq!(cancelled, expected);
     let late = retry(&mut rig, 5, &parked, json!({"input-1": {"action": "accept"}})).client();
     assert_eq!((&late["id"], &late["error"]["data"]["kind"]), (&json!(5), &json!("session-lost")));
