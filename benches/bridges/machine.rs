@@ -2,6 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use crate::figures::date::day;
 
 /// The processor and its cores.
@@ -25,4 +27,12 @@ pub(crate) fn today() -> String {
 pub(crate) fn load() -> Option<String> {
     let load = std::fs::read_to_string("/proc/loadavg").ok()?;
     load.split_whitespace().next().map(str::to_owned)
+}
+
+/// Lets this program, and those that it starts, open as many files as the system allows: the floor
+/// has a connection for each call that is out.
+pub(crate) fn allow_many_connections() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // If it is refused, the largest of the sweeps tells.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }

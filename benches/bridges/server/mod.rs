@@ -18,7 +18,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use self::body::Answer;
@@ -90,14 +90,13 @@ fn serve(
         loop {
             tokio::select! {
                 accepted = plain.accept() => {
-                    let (stream, _) = accepted?;
-                    stream.set_nodelay(true)?;
-                    tokio::spawn(connection(stream, Arc::clone(&shared)));
+                    if let Some(stream) = ready(accepted).await {
+                        tokio::spawn(connection(stream, Arc::clone(&shared)));
+                    }
                 }
                 accepted = secure.accept() => {
-                    let (stream, _) = accepted?;
-                    stream.set_nodelay(true)?;
                     let (acceptor, shared) = (acceptor.clone(), Arc::clone(&shared));
+                    let Some(stream) = ready(accepted).await else { continue };
                     tokio::spawn(async move {
                         // A client that does not trust us says so itself.
                         if let Ok(stream) = acceptor.accept(stream).await {
@@ -108,6 +107,17 @@ fn serve(
             }
         }
     })
+}
+
+/// A connection, or none if it is gone already or there are too many: then others get their turn.
+async fn ready(accepted: std::io::Result<(TcpStream, SocketAddr)>) -> Option<TcpStream> {
+    match accepted {
+        Ok((stream, _)) => stream.set_nodelay(true).ok().map(|()| stream),
+        Err(_) => {
+            tokio::task::yield_now().await;
+            None
+        }
+    }
 }
 
 async fn connection<S>(stream: S, shared: Arc<Shared>)
