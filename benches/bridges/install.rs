@@ -1,14 +1,14 @@
 //! Installs the programs of others, pinned by the files in `benches/peers`, into `target/bench`.
 
+use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
-
 use crate::figures::failure::Failure;
 use crate::figures::who::Who;
+use crate::group;
 
 /// The program on crates.io; it brings its own lock file.
 const CRATE: (&str, &str) = ("mcp-stdio-proxy", "0.2.10");
@@ -155,11 +155,11 @@ fn stamp(folder: &Path, pins: &[u8]) -> Result<(), Failure> {
 
 /// Runs it to its end, or for as long as it may take.
 fn run(command: &mut Command, limit: Duration) -> Result<(), Failure> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    eprintln!(
-        "{name} {}",
-        command.get_args().map(std::ffi::OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
-    );
+    // Without its folder: what fails may be told in the README.
+    let name = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let name = name.to_string_lossy().into_owned();
+    let arguments: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();
+    eprintln!("{name} {}", arguments.join(" "));
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
     let failed = |text: String| Failure::absent(format!("{name}: {text}"));
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
@@ -170,10 +170,7 @@ fn run(command: &mut Command, limit: Duration) -> Result<(), Failure> {
             Some(status) => return Err(failed(status.to_string())),
             None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(100)),
             None => {
-                if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                    let _ = kill_process_group(group, Signal::KILL);
-                }
-                let _ = child.wait();
+                group::kill(&mut child);
                 return Err(failed(format!("not done after {} s", limit.as_secs())));
             }
         }

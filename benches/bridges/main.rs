@@ -26,6 +26,8 @@ mod figures;
 #[cfg(unix)]
 mod floor;
 #[cfg(unix)]
+mod group;
+#[cfg(unix)]
 mod install;
 #[cfg(unix)]
 mod machine;

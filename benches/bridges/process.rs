@@ -5,10 +5,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use memchr::memmem;
-use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::contestant::{Burst, Contestant, LONG_WAIT, Load, SHORT_WAIT};
 use crate::figures::failure::Failure;
+use crate::group;
 use crate::messages::{self, Expected, INITIALIZE, INITIALIZED, PROGRESS, excerpt};
 use crate::pipes::Pipes;
 
@@ -196,13 +196,7 @@ impl Contestant for Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It is not waited for yet, so the number is still its own.
-        if let Ok(None) = self.child.try_wait()
-            && let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
-        {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        let _ = self.child.wait();
+        group::kill(&mut self.child);
     }
 }
 
