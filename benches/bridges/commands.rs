@@ -88,7 +88,9 @@ fn arguments<'a>(who: Who, way: Way, url: &'a str, root: &'a str) -> Vec<&'a str
         (Who::McpProxy, _) => vec!["--log-level", "ERROR", "--transport", "streamablehttp", url],
         (Who::Supergateway, Way::Old) => vec!["--logLevel", "none", "--sse", url],
         (Who::Supergateway, _) => vec!["--logLevel", "none", "--streamableHttp", url],
-        (Who::McpStdioProxy, _) => vec!["convert", "--quiet", url],
+        (Who::McpStdioProxy, Way::Old) => vec!["convert", "--quiet", "--protocol", "sse", url],
+        // Finding out by itself would take it 60 ms more.
+        (Who::McpStdioProxy, _) => vec!["convert", "--quiet", "--protocol", "stream", url],
         _ => vec![url],
     }
 }
