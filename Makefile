@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help test format lint docs unit soak deny bench-self
+.PHONY: help test format lint docs unit soak deny bench bench-self bench-readme
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 20
@@ -32,7 +32,13 @@ deny: ## licences, sources and duplicate versions of the dependencies
 	@command -v cargo-deny >/dev/null || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }
 	$(CARGO) deny check bans licenses sources
 
-bench-self: ## start, calls and throughput beside a raw pass-through, under two minutes
-	$(CARGO) bench --bench self
+bench: ## mcp-span beside a raw pass-through and the bridges of others, which it installs into target/bench
+	$(CARGO) bench --bench bridges -- all $(BENCH_FLAGS)
+
+bench-self: ## mcp-span beside a raw pass-through, with its limits, under two minutes
+	$(CARGO) bench --bench bridges -- self $(BENCH_FLAGS)
+
+bench-readme: ## the same as bench; its table and picture go into README.md and docs/bench.svg
+	$(CARGO) bench --bench bridges -- all --readme $(BENCH_FLAGS)
 
 include tests/real/Makefile.inc

@@ -1,5 +1,10 @@
 //! What a process has used, as Linux tells it; elsewhere nothing is known.
 
+use std::time::Duration;
+
+/// After this long without work, what is in memory is what stays there.
+pub(crate) const SETTLED: Duration = Duration::from_secs(1);
+
 /// Ticks of `/proc/<pid>/stat` in a second: fixed for programs, whatever the kernel's own is.
 const TICKS: f64 = 100.0;
 

@@ -1,0 +1,96 @@
+//! How each bridge is started, as its own documents say, and as quiet as it can be.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::figures::failure::Failure;
+use crate::figures::who::Who;
+use crate::install::Folder;
+use crate::server::Server;
+use crate::way::Way;
+
+/// What is needed to start anybody.
+pub(crate) struct Stage {
+    pub(crate) server: Server,
+    pub(crate) folder: Folder,
+    /// Whoever could not be installed, and why.
+    pub(crate) absent: Vec<(Who, Failure)>,
+}
+
+impl Stage {
+    /// The command for `who` to reach the server this way.
+    pub(crate) fn command(&self, who: Who, way: Way) -> Result<Command, Failure> {
+        if let Some((_, failure)) = self.absent.iter().find(|(absent, _)| *absent == who) {
+            return Err(failure.clone());
+        }
+        let (url, root) = (self.server.url(way), self.server.root.display().to_string());
+        let mut command = self.program(who)?;
+        command.env_clear().args(arguments(who, way, &url, &root));
+        if who.is_peer() {
+            // They look for interpreters and for places to keep things, and they like to talk.
+            command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+            command.env("HOME", self.folder.path("home")).stderr(Stdio::null());
+        }
+        Ok(command)
+    }
+
+    fn program(&self, who: Who) -> Result<Command, Failure> {
+        let node = |script: &str| {
+            let mut command = Command::new("node");
+            command.arg(self.folder.path(script));
+            command
+        };
+        Ok(match who {
+            Who::Direct => return Err(Failure::error("nothing is to be started")),
+            Who::Floor => Command::new(std::env::current_exe().map_err(Failure::error)?),
+            Who::Span => Command::new(span()),
+            Who::McpRemote => node("npm/node_modules/mcp-remote/dist/proxy.js"),
+            Who::Supergateway => node("npm/node_modules/supergateway/dist/index.js"),
+            Who::McpStdio => Command::new(self.folder.path("venv/bin/mcp-stdio")),
+            Who::McpProxy => Command::new(self.folder.path("venv/bin/mcp-proxy")),
+            Who::McpStdioProxy => Command::new(self.rust_peer()),
+        })
+    }
+
+    /// The one file that is all of a program, if it is one file.
+    pub(crate) fn binary(&self, who: Who) -> Option<PathBuf> {
+        match who {
+            Who::Span => Some(span()),
+            Who::McpStdioProxy => Some(self.rust_peer()),
+            _ => None,
+        }
+    }
+
+    fn rust_peer(&self) -> PathBuf {
+        self.folder.path("crate/bin/mcp-proxy")
+    }
+}
+
+fn span() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_mcp-span"))
+}
+
+/// Everything behind the program's name.
+fn arguments<'a>(who: Who, way: Way, url: &'a str, root: &'a str) -> Vec<&'a str> {
+    match (who, way) {
+        (Who::Floor, Way::Old) => vec!["floor-old", url],
+        (Who::Floor, Way::Secure) => vec!["floor-secure", url, root],
+        (Who::Floor, _) => vec!["floor", url],
+        (Who::Span, Way::Old) => vec!["--transport", "sse", url],
+        (Who::Span, Way::Secure) => vec!["--ca-cert", root, url],
+        // For answers that are larger than the default allows.
+        (Who::Span, Way::Huge) => vec!["--max-message-size", "512M", url],
+        (Who::McpRemote, Way::Old) => vec![url, "--transport", "sse-only"],
+        (Who::McpStdio, Way::Old) => vec!["--transport", "sse", url],
+        // Its default of 10 MiB would end in an error for whatever is large.
+        (Who::McpStdio, _) => vec!["--max-message-size", "134217728", url],
+        (Who::McpProxy, Way::Old) => vec!["--log-level", "ERROR", "--transport", "sse", url],
+        (Who::McpProxy, _) => vec!["--log-level", "ERROR", "--transport", "streamablehttp", url],
+        (Who::Supergateway, Way::Old) => vec!["--logLevel", "none", "--sse", url],
+        (Who::Supergateway, _) => vec!["--logLevel", "none", "--streamableHttp", url],
+        (Who::McpStdioProxy, Way::Old) => vec!["convert", "--quiet", "--protocol", "sse", url],
+        // Finding out by itself would take it 60 ms more.
+        (Who::McpStdioProxy, _) => vec!["convert", "--quiet", "--protocol", "stream", url],
+        _ => vec![url],
+    }
+}

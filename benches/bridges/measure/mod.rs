@@ -1,0 +1,99 @@
+//! What is measured, in which order, and how often.
+
+mod bulk;
+mod calls;
+mod growing;
+mod starts;
+mod translation;
+
+use std::time::{Duration, Instant};
+
+use crate::commands::Stage;
+use crate::contestant::Load;
+use crate::figures::figure::Figure;
+use crate::figures::results::Results;
+use crate::figures::sweep::Growth;
+use crate::figures::who::Who;
+
+/// How much of everything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Amounts {
+    starts: usize,
+    rounds: usize,
+    sequential: Load,
+    in_flight: Load,
+    /// Rounds of large things.
+    larges: usize,
+    /// Rounds for each size of those that grow.
+    growing: usize,
+}
+
+/// A bit more than a minute, for us and the floor.
+pub(crate) const SELF: Amounts = Amounts {
+    starts: 101,
+    rounds: 21,
+    sequential: Load { calls: 1000, time: Duration::from_secs(2) },
+    in_flight: Load { calls: 5000, time: Duration::from_secs(2) },
+    larges: 7,
+    growing: 5,
+};
+
+/// Some ten minutes, for everyone: most of it is waiting for the slow ones.
+pub(crate) const ALL: Amounts = Amounts {
+    starts: 15,
+    rounds: 7,
+    sequential: Load { calls: 1000, time: Duration::from_millis(1000) },
+    in_flight: Load { calls: 5000, time: Duration::from_millis(1000) },
+    larges: 3,
+    growing: 3,
+};
+
+/// A few seconds for us, to see that everything works.
+pub(crate) const QUICK: Amounts = Amounts {
+    starts: 5,
+    rounds: 3,
+    sequential: Load { calls: 300, time: Duration::from_millis(300) },
+    in_flight: Load { calls: 1000, time: Duration::from_millis(300) },
+    larges: 1,
+    growing: 1,
+};
+
+/// All that came of it.
+pub(crate) struct Measured {
+    pub(crate) results: Results,
+    pub(crate) growths: Vec<Growth>,
+}
+
+/// Measures everything for `all`.
+pub(crate) fn everything(stage: &Stage, all: &[Who], amounts: &Amounts) -> Measured {
+    let mut results = Results::default();
+    let results_of = &mut results;
+    step("starts", || starts::plain(stage, all, amounts, results_of));
+    step("starts over https", || starts::secure(stage, amounts, results_of));
+    step("calls with JSON answers", || calls::json(stage, all, amounts, results_of));
+    step("calls with SSE answers", || calls::events(stage, all, amounts, results_of));
+    step("calls over HTTP+SSE", || calls::old(stage, all, amounts, results_of));
+    step("large answers", || bulk::answers(stage, all, amounts, results_of));
+    step("requests, notifications", || bulk::others(stage, all, amounts, results_of));
+    step("translation", || translation::measure(stage, amounts, results_of));
+    sizes(stage, all, results_of);
+    let growths = step("growing sizes", || growing::measure(stage, amounts, results_of));
+    Measured { results, growths }
+}
+
+/// Says on stderr what is under way, for it takes its time.
+fn step<T>(name: &str, work: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    let done = work();
+    eprintln!("{name}: {:.0} s", began.elapsed().as_secs_f64());
+    done
+}
+
+fn sizes(stage: &Stage, all: &[Who], results: &mut Results) {
+    for who in all {
+        let size = stage.binary(*who).and_then(|file| std::fs::metadata(file).ok());
+        if let Some(size) = size {
+            results.push(Figure::Size, *who, Some(size.len() as f64));
+        }
+    }
+}

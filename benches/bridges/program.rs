@@ -1,0 +1,126 @@
+//! The command line of the benchmark, and what it leaves behind.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use crate::commands::Stage;
+use crate::exchange::Fault;
+use crate::figures::markdown::{self, Setting};
+use crate::figures::who::Who;
+use crate::figures::{picture, readme, table};
+use crate::install::{Folder, versions};
+use crate::measure::{self, Amounts, Measured};
+use crate::server::Server;
+use crate::{floor, machine};
+
+const USAGE: &str =
+    "usage: cargo bench --bench bridges -- [self | all] [--quick] [--strict] [--readme]
+
+  self      mcp-span beside the floor, under two minutes (the default)
+  all       also beside the bridges of others, which are installed into target/bench
+  --quick   few rounds, to see that everything works
+  --strict  exit with 1 if a limit is missed
+  --readme  put table and picture into README.md and docs/bench.svg";
+
+const PICTURE: &str = "docs/bench.svg";
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wanted {
+    all: bool,
+    quick: bool,
+    strict: bool,
+    readme: bool,
+}
+
+/// Does what the arguments say.
+pub(crate) fn run(arguments: &[&str]) -> Result<ExitCode, Fault> {
+    match arguments {
+        ["floor", url] => floor::streamable(url)?,
+        ["floor-old", url] => floor::old(url)?,
+        ["floor-secure", url, root] => floor::secure(url, root)?,
+        ["server"] => Server::stay(&Folder::open()?.path(""))?,
+        _ => return bench(wanted(arguments)?),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn wanted(arguments: &[&str]) -> Result<Wanted, Fault> {
+    let mut wanted = Wanted::default();
+    for argument in arguments {
+        match *argument {
+            "self" => wanted.all = false,
+            "all" => wanted.all = true,
+            "--quick" => wanted.quick = true,
+            "--strict" => wanted.strict = true,
+            "--readme" => wanted.readme = true,
+            _ => return Err(USAGE.into()),
+        }
+    }
+    Ok(wanted)
+}
+
+fn bench(wanted: Wanted) -> Result<ExitCode, Fault> {
+    machine::allow_many_connections();
+    let folder = Folder::open()?;
+    let absent = if wanted.all { folder.install() } else { Vec::new() };
+    let began = Instant::now();
+    let stage = Stage { server: Server::start(&folder.path(""))?, folder, absent };
+    let mut all = Who::OURS.to_vec();
+    if wanted.all {
+        all.extend(Who::PEERS);
+    }
+    let load = machine::load();
+    let mut measured = measure::everything(&stage, &all, amounts(wanted));
+    name_absent(&stage, &mut measured);
+    tell(&measured, load.as_deref());
+    println!("\n{:.0} s", began.elapsed().as_secs_f64());
+    if wanted.readme {
+        write_down(&measured)?;
+    }
+    let is_missed = !table::all_hold(&measured.results, &measured.growths);
+    Ok(if wanted.strict && is_missed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+fn amounts(wanted: Wanted) -> &'static Amounts {
+    match wanted {
+        Wanted { quick: true, .. } => &measure::QUICK,
+        Wanted { all: true, .. } => &measure::ALL,
+        _ => &measure::SELF,
+    }
+}
+
+/// Whoever could not be installed is told of once, not for each row.
+fn name_absent(stage: &Stage, measured: &mut Measured) {
+    for (who, failure) in &stage.absent {
+        measured.results.failures.retain(|named| named.who != *who);
+        measured.results.note("installation", *who, failure.clone());
+    }
+}
+
+fn tell(measured: &Measured, load: Option<&str>) {
+    let Measured { results, growths } = measured;
+    println!("{}, {}", machine::today(), machine::description());
+    if let Some(load) = load {
+        println!("load {load} when it began: on a busy machine only the ratios mean something");
+    }
+    println!("\n{}\n{}", table::table(results), table::limits(results, growths));
+    print!("{}", table::failures(results));
+    println!("{} failures", results.failures.len());
+}
+
+/// The table into the README, the picture beside it.
+fn write_down(measured: &Measured) -> Result<(), Fault> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (day, machine) = (machine::today(), machine::description());
+    let caption = format!("{day}, {machine}. Shorter is better, but for calls a second.");
+    std::fs::write(root.join(PICTURE), picture::picture(&measured.results, &caption))?;
+    let setting = Setting { day, machine, versions: versions() };
+    let section = markdown::section(&measured.results, &setting, PICTURE);
+    let path = root.join("README.md");
+    let document = readme::replaced(&std::fs::read_to_string(&path)?, &section)?;
+    std::fs::write(path, document)?;
+    println!("README.md and {PICTURE} were written");
+    Ok(())
+}
