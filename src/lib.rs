@@ -10,6 +10,7 @@
 //! - `cli`: the command line (feature `cli`, on by default); alone in reading the environment and
 //!   writing to a terminal.
 //! - [`config`]: servers by name, out of the configuration files that clients have.
+//!   [`manager`]: many servers by name, connected, watched and come back to.
 //! - [`client`]: requests and their answers, for programs that use servers themselves.
 //! - [`bridge`]: joins two links; knows what is in flight, so that every request ends exactly once.
 //!   [`demo`]: a small MCP server to try it on.
@@ -44,7 +45,8 @@
 //!
 //! # A client
 //!
-//! See [`client`] for a call to a URL, and [`transport::child`] for a server that is started.
+//! See [`client`] for a call to a URL, [`transport::child`] for a server that is started, and
+//! [`manager`] for many servers at once.
 //!
 //! # A bridge inside another program
 //!

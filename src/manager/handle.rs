@@ -84,3 +84,81 @@ impl Handle {
         let _ = timeout(limits::MANAGER_CLOSES.saturating_mul(2), closing).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::client::Options;
+    use crate::error::{Delivery, Kind};
+    use crate::manager::Known;
+    use crate::message::reply;
+    use crate::transport::{Incoming, Link, memory};
+
+    /// A client of a server that answers everything, `answers` times.
+    async fn client(answers: usize) -> Client {
+        let (near, mut far) = memory::pair();
+        tokio::spawn(async move {
+            let Link { outbox, inbox, .. } = &mut far;
+            let mut left = answers;
+            while let Some(Incoming::Message(message)) = inbox.recv().await {
+                let Some(id) = message.id() else { continue };
+                if left == 0 {
+                    return;
+                }
+                left -= 1;
+                let _ = outbox.send(reply::result(id, &json!({"n": left}))).await;
+            }
+        });
+        Client::over(near, Options::default()).await.unwrap()
+    }
+
+    /// A handle whose task serves these, one after the other.
+    fn serving(clients: Vec<Client>) -> Handle {
+        let (commands, mut wishes) = mpsc::channel(1);
+        let view = watch::Sender::new(View::new(State::Ready, Known::default())).subscribe();
+        tokio::spawn(async move {
+            let mut clients = clients.into_iter();
+            while let Some(wish) = wishes.recv().await {
+                if let (Command::Want(waiter, _), Some(client)) = (wish, clients.next()) {
+                    let _ = waiter.send(Ok(client));
+                }
+            }
+        });
+        let patience = Duration::from_secs(1);
+        Handle { name: "a".into(), transport: Transport::Other, commands, view, patience }
+    }
+
+    #[tokio::test]
+    async fn what_was_not_sent_is_sent_once_more_over_the_next_connection() {
+        let (gone, good) = (client(1).await, client(2).await);
+        gone.close().await;
+        let result = serving(vec![gone.clone(), good.clone()]).call("t", Value::Null).await;
+        assert_eq!(result, Ok(json!({"n": 0})));
+        let failure = serving(vec![gone.clone(), gone, good]).call("t", Value::Null).await;
+        let failure = failure.unwrap_err();
+        assert_eq!(
+            (failure.kind(), failure.delivery),
+            (Some(Kind::Closed), Delivery::NotDelivered)
+        );
+    }
+
+    #[tokio::test]
+    async fn what_may_have_been_carried_out_is_not_sent_again() {
+        // It takes the call and ends.
+        let (ending, good) = (client(1).await, client(9).await);
+        let failure = serving(vec![ending, good]).call("t", Value::Null).await.unwrap_err();
+        assert_eq!((failure.kind(), failure.delivery), (Some(Kind::Closed), Delivery::Unknown));
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_task_that_is_gone() {
+        let handle = serving(Vec::new());
+        let failure = handle.client().await.unwrap_err();
+        assert_eq!(
+            (failure.kind(), failure.delivery),
+            (Some(Kind::Closed), Delivery::NotDelivered)
+        );
+    }
+}

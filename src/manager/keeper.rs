@@ -3,18 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use super::events::{Change, Listeners};
-use super::lists::{self, Listed, Sort, View};
+use super::lists::{Listed, Sort, View};
 use super::outcome::{closed, is_trouble, refused, shows_absence};
 use super::state::{Machine, State, Step};
 use super::{Entry, Options};
 use crate::client::{Client, Failure, Notification, Notifications, Server, connect_unless};
 use crate::limits;
+
+mod listing;
+
+use listing::Asking;
 
 /// Somebody who waits for a connection.
 pub(super) type Waiter = oneshot::Sender<Result<Client, Failure>>;
@@ -62,23 +67,12 @@ enum Word {
     Ended(Failure),
 }
 
-/// How it stands with one list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Asking {
-    #[default]
-    Idle,
-    /// It was asked for.
-    UnderWay,
-    /// It has changed since it was asked for.
-    Again,
-}
-
 pub(super) struct Keeper {
     name: Arc<str>,
     entry: Entry,
     machine: Machine<Waiter>,
     live: Option<Live>,
-    /// Counts connections: what was asked over an older one is of no interest.
+    /// Counts tries: what was asked over the connection of an older one is of no interest.
     generation: u64,
     /// A connection that has ended; another program is not started before that one is gone.
     old: Option<Client>,
@@ -184,7 +178,6 @@ impl Keeper {
                 self.wanted = None;
                 let notifications = client.notifications();
                 self.live = Some(Live { client, notifications });
-                self.generation += 1;
                 self.asking = Default::default();
                 let steps = self.machine.connected();
                 Sort::ALL.into_iter().for_each(|sort| self.ask_for(sort, Duration::ZERO));
@@ -236,61 +229,8 @@ impl Keeper {
     fn lost(&mut self, why: Failure) -> Vec<Step<Waiter>> {
         debug!(server = &*self.name, "the connection has ended: {why}");
         self.old = self.live.take().map(|live| live.client);
+        self.generation += 1;
         self.machine.lost(why, Instant::now())
-    }
-
-    /// The server has answered; what is in doubt is asked for again if it was away.
-    fn worked(&mut self) {
-        if self.machine.worked() {
-            for sort in Sort::ALL {
-                let is_current = self.view.borrow().is_current(sort);
-                if !is_current {
-                    self.ask_for(sort, Duration::ZERO);
-                }
-            }
-        }
-    }
-
-    fn listed(&mut self, sort: Sort, result: Result<Listed, Failure>) -> Vec<Step<Waiter>> {
-        let asking = std::mem::take(&mut self.asking[sort as usize]);
-        match result {
-            Ok(listed) => {
-                let is_news = self.view.send_if_modified(|view| view.put(listed));
-                if asking == Asking::Again {
-                    self.view.send_modify(|view| view.doubt(sort));
-                    self.ask_for(sort, limits::RELIST_PAUSE);
-                }
-                self.worked();
-                if is_news {
-                    self.listeners.tell(&self.name, &sort.change());
-                }
-                Vec::new()
-            }
-            Err(why) => {
-                debug!(server = &*self.name, ?sort, "not listed: {why}");
-                self.view.send_modify(|view| view.settle(sort));
-                let is_there = self.live.as_ref().is_some_and(|live| live.client.is_connected());
-                if is_there && is_trouble(&why) {
-                    return self.machine.troubled(why, Instant::now());
-                }
-                Vec::new()
-            }
-        }
-    }
-
-    fn ask_for(&mut self, sort: Sort, pause: Duration) {
-        let Some(live) = &self.live else { return };
-        let asking = &mut self.asking[sort as usize];
-        if *asking != Asking::Idle {
-            *asking = Asking::Again;
-            return;
-        }
-        *asking = Asking::UnderWay;
-        let (client, generation) = (live.client.clone(), self.generation);
-        self.tasks.spawn(async move {
-            sleep(pause).await;
-            Outcome::Listed { generation, sort, result: lists::list(&client, sort).await }
-        });
     }
 
     fn perform(&mut self, steps: Vec<Step<Waiter>>) {
@@ -314,8 +254,9 @@ impl Keeper {
 
     fn start(&mut self) {
         let (spec, options) = (self.entry.spec.clone(), self.entry.options.clone());
-        let (wanted, unwanted) = oneshot::channel::<()>();
+        let (wanted, mut unwanted) = oneshot::channel::<()>();
         self.wanted = Some(wanted);
+        self.generation += 1;
         let old = self.live.take().map(|live| live.client).or_else(|| self.old.take());
         // Two of the same program may be in each other's way; remote servers know such things, and
         // the goodbye to one that is away takes long.
@@ -326,6 +267,9 @@ impl Keeper {
         self.tasks.spawn(say_goodbye(aside));
         self.tasks.spawn(async move {
             say_goodbye(before).await;
+            if unwanted.try_recv() == Err(TryRecvError::Closed) {
+                return Outcome::Closed;
+            }
             let unwanted = async { drop(unwanted.await) };
             Outcome::Connected(connect_unless(spec, options, unwanted).await)
         });
