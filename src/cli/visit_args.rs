@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{Resettable, Str};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
 
@@ -15,16 +16,15 @@ pub(super) struct Visit {
     #[arg(long)]
     pub(super) json: bool,
 
+    #[command(flatten)]
+    pub(super) connect: Connect,
+
     /// What to do there
-    #[arg(index = 2)]
     pub(super) words: Vec<String>,
 
     /// A program to start as the server, in place of a URL, with its arguments
-    #[arg(index = 3, last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     pub(super) program: Vec<OsString>,
-
-    #[command(flatten)]
-    pub(super) connect: Connect,
 }
 
 #[derive(Args)]
@@ -132,7 +132,10 @@ pub(super) fn described(mut command: Command) -> Command {
                 .mut_args(|arg| match arg.get_id().as_str() {
                     "connect_wait" => arg.default_value(CONNECT_WAIT),
                     "words" if words.is_empty() => arg.hide(true),
-                    "words" => arg.value_name(words).help(help),
+                    "words" => {
+                        arg.value_name(words).help(help).help_heading(Resettable::<Str>::Reset)
+                    }
+                    "program" => arg.help_heading(Resettable::<Str>::Reset),
                     _ => arg,
                 })
         });
