@@ -16,11 +16,11 @@ pub(super) struct Visit {
     #[arg(long)]
     pub(super) json: bool,
 
-    #[command(flatten)]
-    pub(super) connect: Connect,
-
     /// What to do there
     pub(super) words: Vec<String>,
+
+    #[command(flatten)]
+    pub(super) connect: Connect,
 
     /// A program to start as the server, in place of a URL, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
@@ -128,14 +128,13 @@ pub(super) fn described(mut command: Command) -> Command {
             command
                 .override_usage(usage.replace("  ", if words.is_empty() { " " } else { "  " }))
                 .after_help(EXIT_CODES)
-                // One by one they would change places, and positions with them.
+                // The program, which is behind `--`, must have the last number and the last place.
+                // All at once: one by one they would change their places.
                 .mut_args(|arg| match arg.get_id().as_str() {
                     "connect_wait" => arg.default_value(CONNECT_WAIT),
-                    "words" if words.is_empty() => arg.hide(true),
-                    "words" => {
-                        arg.value_name(words).help(help).help_heading(Resettable::<Str>::Reset)
-                    }
-                    "program" => arg.help_heading(Resettable::<Str>::Reset),
+                    "url" => arg.index(1),
+                    "words" => arg.index(2).value_name(words).help(help).hide(words.is_empty()),
+                    "program" => arg.index(3).help_heading(Resettable::<Str>::Reset),
                     _ => arg,
                 })
         });
