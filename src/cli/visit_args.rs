@@ -120,13 +120,14 @@ const EXIT_CODES: &str = "Exit codes:\n  \
 pub(super) fn described(mut command: Command) -> Command {
     for (name, words, help) in WORDS {
         let indent = " ".repeat("Usage: ".len());
+        let behind = if words.is_empty() { String::new() } else { format!(" {words}") };
         let usage = format!(
-            "mcp-span {name} [OPTIONS] <URL> {words}\n{indent}mcp-span {name} [OPTIONS] {words} \
+            "mcp-span {name} [OPTIONS] <URL>{behind}\n{indent}mcp-span {name} [OPTIONS]{behind} \
              -- COMMAND [ARGS]…"
         );
         command = command.mut_subcommand(name, |command| {
             command
-                .override_usage(usage.replace("  ", if words.is_empty() { " " } else { "  " }))
+                .override_usage(usage)
                 .after_help(EXIT_CODES)
                 // The program, which is behind `--`, must have the last number and the last place.
                 // All at once: one by one they would change their places.
