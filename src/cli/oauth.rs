@@ -1,6 +1,6 @@
 //! The flags for logins, and the program that shows a person where to log in.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -233,7 +233,9 @@ fn state_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
 /// Each on a thread of its own: a stderr that nobody reads must hold up neither the browser nor
 /// whoever asked.
 fn show(prompt: &Prompt, browser: Option<&str>) {
-    let line = format!("mcp-span: to log in, open {prompt}\n");
+    // Where somebody waits, a spinner may stand on the line.
+    let erase = if std::io::stderr().is_terminal() { "\r\u{1b}[2K" } else { "" };
+    let line = format!("{erase}mcp-span: to log in, open {prompt}\n");
     aside(move || {
         let _ = std::io::stderr().write_all(line.as_bytes());
     });

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{Resettable, Str};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
 
@@ -16,15 +17,14 @@ pub(super) struct Visit {
     pub(super) json: bool,
 
     /// What to do there
-    #[arg(index = 2)]
     pub(super) words: Vec<String>,
-
-    /// A program to start as the server, in place of a URL, with its arguments
-    #[arg(index = 3, last = true, value_name = "COMMAND")]
-    pub(super) program: Vec<OsString>,
 
     #[command(flatten)]
     pub(super) connect: Connect,
+
+    /// A program to start as the server, in place of a URL, with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) program: Vec<OsString>,
 }
 
 #[derive(Args)]
@@ -120,19 +120,22 @@ const EXIT_CODES: &str = "Exit codes:\n  \
 pub(super) fn described(mut command: Command) -> Command {
     for (name, words, help) in WORDS {
         let indent = " ".repeat("Usage: ".len());
+        let behind = if words.is_empty() { String::new() } else { format!(" {words}") };
         let usage = format!(
-            "mcp-span {name} [OPTIONS] <URL> {words}\n{indent}mcp-span {name} [OPTIONS] {words} \
+            "mcp-span {name} [OPTIONS] <URL>{behind}\n{indent}mcp-span {name} [OPTIONS]{behind} \
              -- COMMAND [ARGS]…"
         );
         command = command.mut_subcommand(name, |command| {
             command
-                .override_usage(usage.replace("  ", if words.is_empty() { " " } else { "  " }))
+                .override_usage(usage)
                 .after_help(EXIT_CODES)
-                // One by one they would change places, and positions with them.
+                // The program, which is behind `--`, must have the last number and the last place.
+                // All at once: one by one they would change their places.
                 .mut_args(|arg| match arg.get_id().as_str() {
                     "connect_wait" => arg.default_value(CONNECT_WAIT),
-                    "words" if words.is_empty() => arg.hide(true),
-                    "words" => arg.value_name(words).help(help),
+                    "url" => arg.index(1),
+                    "words" => arg.index(2).value_name(words).help(help).hide(words.is_empty()),
+                    "program" => arg.index(3).help_heading(Resettable::<Str>::Reset),
                     _ => arg,
                 })
         });

@@ -20,8 +20,8 @@ pub const WIDEST: usize = 120;
 /// No column takes more than this of a line, but the last.
 pub const COLUMN: usize = 40;
 
-/// The last column has at least so much room, even if that makes lines too long.
-pub const LAST_COLUMN: usize = 20;
+/// The last column stands beside the others if it has so much room there, else below them.
+pub const LAST_COLUMN: usize = 30;
 
 /// How deep a schema is looked into: references may go in circles.
 pub const SCHEMA_DEPTH: usize = 32;

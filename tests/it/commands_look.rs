@@ -43,8 +43,8 @@ async fn all_pages_are_listed_without_control_characters() {
 order — Order something
     Orders[31m things.
     Takes a while.
-    what*   string                                      What to order
-    count*  integer 1 to 123456789012345680000000000000
+    what*   string                               What to order
+    count*  integer 1 to 1.2345678901234568e+29
     size    s|m|l = \"m\"
     tags    array of string
     to      object
@@ -55,10 +55,7 @@ draw
 
 3 tools; * must be given
 ";
-    let (code, text, stderr) = parts(&output);
-    assert_eq!((code, stderr), (Some(0), ""));
-    // The column is as wide as it may be.
-    assert_eq!(text.replace(" 1 to 1.2345678901234568e29", " 1 to …"), shown.replace("…", "…"));
+    assert_eq!(parts(&output), (Some(0), shown, ""));
 }
 
 #[tokio::test]

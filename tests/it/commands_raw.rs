@@ -84,11 +84,11 @@ async fn a_prompt_is_filled_in_and_shown_with_its_roles() {
     assert_eq!(parts(&output), (Some(0), "user:\n7\n\nassistant:\nHello.\n", ""));
     let sent = server.requests().into_iter().find(|r| r.what() == "prompts/get").unwrap();
     assert_eq!(sent.json()["params"]["arguments"], serde_json::json!({"who": "7"}));
-    let output = run(&["prompt", &server.url, "greet", "hwo=x"], &[], "").await;
+    let output = run(&["prompt", &server.url, "greet", "hows=x"], &[], "").await;
     let said = "\
 mcp-span: the arguments do not fit the prompt 'greet':
   who is missing
-  hwo is not known; is it how?
+  hows is not known; is it how?
   'mcp-span prompts <URL> greet' shows what it takes
 ";
     assert_eq!(parts(&output), (Some(2), "", said));

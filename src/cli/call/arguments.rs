@@ -183,7 +183,7 @@ enum Node {
     Value(String),
     /// Each as JSON.
     List(Vec<String>),
-    Object(Vec<(String, Node)>),
+    Object(Vec<(String, Self)>),
 }
 
 impl Node {

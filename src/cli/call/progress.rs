@@ -43,7 +43,7 @@ pub(super) async fn tell(mut told: Notifications, status: Status) {
             report::warning(&logged(&told.params));
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn logged(params: &Value) -> String {

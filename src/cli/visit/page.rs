@@ -69,18 +69,27 @@ impl Page {
         };
         let widths: Vec<usize> = (0..count.saturating_sub(1)).map(longest).collect();
         let start = indent + widths.iter().map(|width| width + 2).sum::<usize>();
-        let room = self.width.saturating_sub(start).max(limits::LAST_COLUMN);
+        // Where little is left for it, the last one goes below the others.
+        let is_below = self.width.saturating_sub(start) < limits::LAST_COLUMN;
+        let start = if is_below { indent + 4 } else { start };
         let mut text = String::new();
         for row in rows {
             let mut line = " ".repeat(indent);
+            let mut length = indent;
             for (column, width) in widths.iter().enumerate() {
                 let cell = one_line(row.get(column).map_or("", String::as_str));
-                let blank = width.saturating_sub(cell.chars().count()) + 2;
+                let cell_length = cell.chars().count();
+                let blank = width.saturating_sub(cell_length) + 2;
                 line += &if column == 0 { self.name(&cell) } else { self.faint(&cell) };
                 line += &" ".repeat(blank);
+                length += cell_length + blank;
             }
-            let last = row.get(widths.len()).map_or("", String::as_str);
-            for (number, part) in wrap(&one_line(last), room).iter().enumerate() {
+            let last = one_line(row.get(widths.len()).map_or("", String::as_str));
+            if length > start && !last.is_empty() {
+                text += &format!("{}\n", line.trim_end());
+                line = " ".repeat(start);
+            }
+            for (number, part) in wrap(&last, self.width.saturating_sub(start)).iter().enumerate() {
                 if number > 0 {
                     line = " ".repeat(start);
                 }
@@ -171,8 +180,15 @@ mod tests {
         assert_eq!(text, "    one two three four five six seven\n    eight nine\n\n    ten\n");
         let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
         let rows = [row(["a*", "number", "the first\nnumber of the two"]), row(["long", "x", ""])];
-        let shown = "  a*    number  the first number of the\n                two\n  long  x\n";
+        let wide = Page { width: 50, ..PLAIN };
+        let shown = "  a*    number  the first number of the two\n  long  x\n";
+        assert_eq!(wide.columns(2, &rows), shown);
+        // Where there is no room beside them, it goes below.
+        let shown = "  a*    number\n      the first number of the two\n  long  x\n";
         assert_eq!(PLAIN.columns(2, &rows), shown);
+        let long = row([&"x".repeat(45), "", "about"]);
+        let shown = format!("{}\n{}about\n", "x".repeat(45), " ".repeat(44));
+        assert_eq!(Page { width: 90, ..PLAIN }.columns(0, &[long]), shown);
     }
 
     #[test]
