@@ -262,6 +262,8 @@ impl Bridge {
             let _ = told.set(why.clone());
         }
         let error = why.unwrap_or_else(|| Error::new(Kind::Closed, "Transport closed"));
+        // Perhaps nothing is in flight that could tell anybody.
+        tracing::warn!(reason = error.reason.as_deref(), "{}", error.message);
         self.crossing.end_all(&error);
         let handing_over = async {
             while let Some(message) = self.crossing.for_client.pop_front() {

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::builder::{FalseyValueParser, Resettable};
 use clap::parser::ValueSource;
@@ -17,8 +18,10 @@ use super::link::Link;
 use super::logging::Log;
 use super::oauth::OAuth;
 use super::proxy::Proxy;
+use super::target::is_url;
 use super::tls::Tls;
 use super::visit_args::{self, Call, Raw, Read, Visit};
+use crate::config::Entry;
 
 /// What was typed, and where each value came from.
 pub(super) struct Parsed {
@@ -55,11 +58,12 @@ pub(super) fn parse(
     if let Some(visit) = cli.visit_mut() {
         visit.find_target(deepest);
     }
-    if let Some(Command::Check(check)) = &mut cli.command {
-        check.note_places(deepest);
-    }
     let connect = cli.connect_mut();
-    connect.credentials.keep_explicit(deepest);
+    connect.explicit = Explicit {
+        headers: is_explicit(deepest, "headers"),
+        header_file: is_explicit(deepest, "header_file"),
+        credentials: connect.credentials.keep_explicit(deepest),
+    };
     connect.tls.keep_explicit(deepest);
     connect.proxy.note_places(deepest);
     // The variable is read elsewhere: it holds many headers in one.
@@ -67,6 +71,7 @@ pub(super) fn parse(
     if has_variable && !is_explicit(deepest, "headers") {
         connect.headers.clear();
     }
+    connect.take_program(rank(deepest, "url"));
     // What stands in a stronger place wins, also under another name.
     match rank(deepest, "url").cmp(&rank(deepest, "mcp_hub")) {
         Ordering::Greater => connect.mcp_hub = None,
@@ -91,7 +96,9 @@ pub(super) fn is_about(
     let parsed = parse(args.to_vec(), command.clone(), file, lookup);
     parsed.is_ok_and(|mut parsed| {
         let connect = parsed.cli.connect_mut();
-        connect.mcp_hub.is_none() && connect.url.as_deref().is_none_or(|typed| typed == url)
+        connect.mcp_hub.is_none()
+            && connect.program.is_empty()
+            && connect.url.as_deref().is_none_or(|typed| typed == url)
     })
 }
 
@@ -140,6 +147,8 @@ fn without_empty(
     subcommand_negates_reqs = true,
     after_help = "Examples:\n  \
         mcp-span https://example.com/mcp\n  \
+        mcp-span NAME\n  \
+        mcp-span -- npx -y @modelcontextprotocol/server-everything\n  \
         mcp-span https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'\n  \
         mcp-span tools https://example.com/mcp\n  \
         mcp-span call https://example.com/mcp search query=rust limit=5\n  \
@@ -155,7 +164,52 @@ pub(super) struct Cli {
     pub(super) connect: Connect,
 }
 
+/// There is one server, in whatever way it is named.
+pub(super) const TWO_SERVERS: &str =
+    "there are two servers: one by its URL or name, and a command after '--'; one is enough";
+
+impl Connect {
+    /// A command that was typed beats a URL that was not.
+    fn take_program(&mut self, url: u8) {
+        if let [word] = &self.program[..]
+            && let Some(word) = word.to_str().filter(|word| is_url(word))
+        {
+            // Others have nothing but the URL behind `--`.
+            self.url = Some(word.to_owned());
+            self.program.clear();
+        } else if !self.program.is_empty() && url < 3 {
+            self.url = None;
+            self.mcp_hub = None;
+        }
+    }
+}
+
 impl Cli {
+    /// The same, for good.
+    pub(super) fn into_connect(self) -> Connect {
+        match self.command {
+            Some(
+                Command::Connect(connect)
+                | Command::Config(connect)
+                | Command::Logout(connect)
+                | Command::Status(connect),
+            ) => *connect,
+            Some(Command::Login(login)) => login.connect,
+            Some(Command::Install(install)) => install.connect,
+            Some(Command::Check(check)) => check.connect,
+            Some(
+                Command::Tools(visit)
+                | Command::Resources(visit)
+                | Command::Prompts(visit)
+                | Command::Prompt(visit),
+            ) => visit.connect,
+            Some(Command::Call(call)) => call.visit.connect,
+            Some(Command::Read(read)) => read.visit.connect,
+            Some(Command::Raw(raw)) => raw.visit.connect,
+            _ => self.connect,
+        }
+    }
+
     /// The settings for a connection, of whatever command it is.
     pub(super) fn connect_mut(&mut self) -> &mut Connect {
         match &mut self.command {
@@ -241,7 +295,8 @@ pub(super) enum Command {
 #[derive(Args)]
 pub(super) struct Connect {
     #[expect(rustdoc::bare_urls, reason = "the same text is the help of the command line")]
-    /// The MCP endpoint of the server, such as https://example.com/mcp
+    /// The MCP endpoint of the server, such as https://example.com/mcp, or its name in the
+    /// configuration file
     #[arg(env = "MCP_SPAN_URL", hide_env_values = true)]
     pub(super) url: Option<String>,
 
@@ -300,6 +355,30 @@ pub(super) struct Connect {
 
     #[command(flatten)]
     pub(super) log: Log,
+
+    /// Start this command, with its arguments, and connect to it over its stdin and stdout
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) program: Vec<OsString>,
+
+    /// The server of the configuration file that `url` names.
+    #[arg(skip)]
+    pub(super) server: Option<Arc<Entry>>,
+
+    /// Why `url`, which is no URL, is not a name either.
+    #[arg(skip)]
+    pub(super) no_name: Option<String>,
+
+    /// What stands in a place that beats the configuration file.
+    #[arg(skip)]
+    pub(super) explicit: Explicit,
+}
+
+/// Settings that were typed or are in the environment.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Explicit {
+    pub(super) headers: bool,
+    pub(super) header_file: bool,
+    pub(super) credentials: bool,
 }
 
 #[derive(Args)]
@@ -365,7 +444,7 @@ mod tests {
     #[test]
     fn every_flag_has_a_variable() {
         // Read elsewhere (header), or about one run (the rest).
-        let others = ["header", "no-config", "help", "version"];
+        let others = ["header", "no-config", "help", "version", "program"];
         for command in [Cli::command(), Connect::augment_args(clap::Command::new("x"))] {
             for arg in command.get_arguments() {
                 let name = arg.get_long().unwrap_or_else(|| arg.get_id().as_str());
@@ -380,7 +459,7 @@ mod tests {
     fn every_flag_can_be_set_for_one_server() {
         // Those that say who the server is, and those about the file or the run.
         let others = ["header", "timeout", "transport", "mcp-hub", "config", "no-config"];
-        let sort = |arg: &clap::Arg| match arg.get_action() {
+        let sort = |arg: &Arg| match arg.get_action() {
             clap::ArgAction::Append => Sort::Many,
             action if action.takes_values() => Sort::One,
             _ => Sort::Switch,

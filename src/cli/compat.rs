@@ -10,9 +10,11 @@ use clap::Command;
 use super::compat_client;
 use super::compat_flags::{Meaning, Program, SILENCE, is_runner, program};
 use super::compat_words::{Flags, Item};
+use super::credentials::SOURCES;
 use super::oauth_given::is_callback_host;
 use super::report::Usage;
 use super::secrets::Secrets;
+use super::target::is_url;
 use super::values::{seconds, some_seconds};
 
 /// A command line of ours, with what was left out of it.
@@ -31,6 +33,7 @@ pub(super) fn translate(
     args: Vec<OsString>,
     command: &Command,
     lookup: impl Fn(&str) -> Option<String>,
+    is_name: impl Fn(&str) -> bool,
 ) -> Result<Translated, Usage> {
     let named = args.get(1).and_then(|word| word.to_str());
     let subcommand = named.and_then(|name| command.find_subcommand(name));
@@ -43,7 +46,7 @@ pub(super) fn translate(
         return Ok(Translated { args, ..Translated::default() });
     }
     let own = 1 + usize::from(subcommand.is_some());
-    let (program, leftovers) = leftovers(args.get(own..).unwrap_or_default());
+    let (program, leftovers) = leftovers(args.get(own..).unwrap_or_default(), is_name);
     let mut args = args.into_iter();
     let mut line = Line::default();
     line.done.args.extend(args.by_ref().take(own));
@@ -57,8 +60,12 @@ pub(super) fn translate(
 }
 
 /// The program that is named in front, and how many words to leave out with it.
-fn leftovers(words: &[OsString]) -> (Option<Program>, usize) {
+fn leftovers(words: &[OsString], is_name: impl Fn(&str) -> bool) -> (Option<Program>, usize) {
     let texts = words.iter().map(|word| word.to_str().unwrap_or_default());
+    // A server may have such a name, too, and is meant where nothing else says which one is (C36).
+    if texts.clone().next().is_some_and(is_name) && !texts.clone().any(is_url) {
+        return (None, 0);
+    }
     let runners = texts.clone().take_while(|text| is_runner(text)).count();
     match texts.clone().nth(runners).and_then(program) {
         Some(program) => (Some(program), runners + 1),
@@ -233,9 +240,8 @@ impl Line {
         for (name, longest) in self.longest_silence() {
             self.make(&name, "timeout", longest.into());
         }
-        let sources = ["bearer-env", "bearer-file", "bearer-command", "header-command"];
         let is_supplied =
-            self.has_authorization || sources.iter().any(|source| self.typed.contains(*source));
+            self.has_authorization || SOURCES.iter().any(|source| self.typed.contains(*source));
         let token = program.and_then(|program| program.token).filter(|name| is_set(name));
         if let Some(variable) = token.filter(|_| !is_supplied) {
             self.make(variable, "bearer-env", variable.into());
@@ -304,9 +310,9 @@ mod tests {
 
     fn with(line: &str, set: &[&str]) -> Result<Translated, Usage> {
         let words = ["mcp-span"].into_iter().chain(line.split(' ').filter(|word| !word.is_empty()));
-        translate(words.map(OsString::from).collect(), &Cli::command(), |name| {
-            set.contains(&name).then(|| "x".to_owned())
-        })
+        let lookup = |name: &str| set.contains(&name).then(|| "x".to_owned());
+        let is_name = |name: &str| name == "mcp-proxy@mine";
+        translate(words.map(OsString::from).collect(), &Cli::command(), lookup, is_name)
     }
 
     fn becomes(line: &str, ours: &str) {
@@ -326,6 +332,14 @@ mod tests {
         becomes("-H X-A 1 U", "--header=X-A: 1 U");
         becomes("U --timeout-connect 3 --timeout-read 4", "U --connect-timeout=3 --timeout=4");
         becomes("U --bearer-token T -- --silent", "U --header=Authorization: Bearer T -- --silent");
+    }
+
+    #[test]
+    fn a_program_that_is_also_the_name_of_a_server_is_left_alone_without_a_url() {
+        // C36
+        becomes("mcp-proxy@mine", "mcp-proxy@mine");
+        becomes("connect mcp-proxy@mine --serial", "connect mcp-proxy@mine --serial");
+        becomes("mcp-proxy@mine http://h/", "http://h/");
     }
 
     #[test]

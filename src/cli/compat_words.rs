@@ -213,7 +213,7 @@ mod tests {
             let first = ["mcp-span", subcommand].into_iter().filter(|word| !word.is_empty());
             let words = first.map(str::to_owned).chain(parts.into_iter().flatten());
             let args: Vec<OsString> = words.map(OsString::from).collect();
-            let translated = translate(args.clone(), &Cli::command(), |_| Some("x".to_owned())).unwrap();
+            let translated = translate(args.clone(), &Cli::command(), |_| Some("x".to_owned()), |_| false).unwrap();
             prop_assert_eq!(translated, Translated { args, ..Translated::default() });
         }
 
@@ -227,7 +227,7 @@ mod tests {
         ) {
             let args = picks.into_iter().map(OsString::from);
             let args = [OsString::from("mcp-span")].into_iter().chain(args).collect();
-            match translate(args, &Cli::command(), |_| Some("x".to_owned())) {
+            match translate(args, &Cli::command(), |_| Some("x".to_owned()), |_| false) {
                 Ok(done) => prop_assert!(!done.ignored.concat().contains("s3cret")),
                 Err(usage) => prop_assert!(!usage.0.contains("s3cret")),
             }

@@ -8,7 +8,9 @@ use url::Url;
 
 use super::args::{LOCAL_HUB, Parsed, is_explicit};
 use super::config_file::ConfigFile;
-use super::{Failure, proxy, report};
+use super::target::{Line, Wrong};
+use super::{Failure, proxy, report, settings};
+use crate::config::Server;
 use crate::secret::shown;
 
 /// Flags whose values are, or may hold, secrets: their names are enough.
@@ -18,6 +20,7 @@ const HIDDEN: [&str; 5] =
 /// Prints the table.
 pub(super) fn run(
     parsed: &Parsed,
+    typed: &Line,
     file: &ConfigFile,
     ignored: &[String],
 ) -> Result<ExitCode, Failure> {
@@ -28,7 +31,8 @@ pub(super) fn run(
         None => "configuration file: none\n".to_owned(),
     };
     for arg in command.get_arguments().filter(|arg| is_setting(arg)) {
-        let (name, value, from) = line(arg, matches, file, lookup);
+        let (name, value, from) =
+            named(arg, file).unwrap_or_else(|| line(arg, matches, file, lookup));
         text += &format!("{name:<20} {value:<32} {from}\n");
     }
     let usual = proxy::usual_variables(lookup).chain(others(lookup));
@@ -36,8 +40,39 @@ pub(super) fn run(
     if !ignored.is_empty() {
         text += &format!("accepted without any effect: {}\n", ignored.join(" "));
     }
-    report::print(&text)?;
+    if !file.passed_over.is_empty() {
+        text += &format!("passed over in that file: {}\n", file.passed_over.join(" "));
+    }
+    text += &servers(typed)?;
+    report::print(&report::plain(&text))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The servers that have names, and what is wrong with them.
+fn servers(typed: &Line) -> Result<String, Failure> {
+    let all = &typed.file.servers.entries;
+    let mut text = if all.is_empty() { String::new() } else { "servers:\n".to_owned() };
+    for target in typed.resolve(&[], &[])? {
+        let what = match &target.spec {
+            Ok(spec) => settings::server_name(spec),
+            Err(Wrong::Entry(fault)) => format!("wrong: {fault}"),
+            Err(Wrong::Settings(usage)) => format!("wrong: {}", usage.0),
+        };
+        text += &format!("  {:<18} {what}\n", target.name);
+    }
+    let off = all.iter().flatten().filter(|entry| !entry.enabled);
+    text.extend(off.map(|entry| format!("  {:<18} switched off\n", entry.name)));
+    Ok(text)
+}
+
+/// What the entry of a server says in another way than by defaults for flags.
+fn named(arg: &Arg, file: &ConfigFile) -> Option<(String, String, String)> {
+    let entry = file.server.as_ref().filter(|_| arg.get_id() == "url")?;
+    let value = match &entry.server {
+        Server::Url { url, .. } => shown(url),
+        Server::Child { command, .. } => command.clone(),
+    };
+    Some(("url".to_owned(), value, format!("server '{}'", entry.name)))
 }
 
 /// The subcommand that was typed, with its values.
@@ -57,7 +92,7 @@ fn others(lookup: impl Fn(&str) -> Option<String>) -> impl Iterator<Item = (Stri
 }
 
 fn is_setting(arg: &Arg) -> bool {
-    !matches!(arg.get_id().as_str(), "help" | "version" | "config" | "no_config")
+    !matches!(arg.get_id().as_str(), "help" | "version" | "config" | "no_config" | "program")
 }
 
 fn line(
@@ -87,7 +122,10 @@ fn line(
             arg.get_env().map_or_else(String::new, |env| env.to_string_lossy().into_owned())
         }
         Some(_) if file.is_theirs(&name) => "mcp-oauth2-proxy".to_owned(),
-        Some(_) if file.has(&name) => "configuration file".to_owned(),
+        Some(_) if file.has(&name) => match file.server_of(&name) {
+            Some(server) => format!("server '{server}'"),
+            None => "configuration file".to_owned(),
+        },
         Some(_) => "default".to_owned(),
         None => "not set".to_owned(),
     };

@@ -1,15 +1,20 @@
-//! The configuration file: defaults for all servers, under the names of the flags.
+//! The configuration file: defaults for all servers, under the names of the flags, and servers that
+//! have names.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Args, Command};
-use serde_json::Value;
 
 use super::compat_proxy::Theirs;
+use super::config_place::{Found, read_file};
+use super::credentials::SOURCES;
 use super::report::Usage;
+use super::servers::Servers;
+use crate::config::{self, Entry, Member, Node, Server, Value, flag_name};
+use crate::transport::http::Transport;
 
 /// Read before all others; see `config_file`.
 #[derive(Args, Debug)]
@@ -31,66 +36,103 @@ pub(super) struct ConfigFile {
     values: BTreeMap<String, Vec<String>>,
     /// Flags whose values are from another program's settings.
     theirs: BTreeSet<String>,
+    /// The servers that have names.
+    pub(super) servers: Arc<Servers>,
+    /// The one of them that is meant.
+    pub(super) server: Option<Arc<Entry>>,
+    /// Flags whose values are from its entry.
+    of_server: BTreeSet<String>,
+    /// Keys at the top that are another program's.
+    pub(super) passed_over: Vec<String>,
 }
 
 /// Flags that say something about one run, or about the file itself.
 const NOT_IN_FILE: [&str; 4] = ["help", "version", "config", "no-config"];
 
-/// Which file to read: the one that was named, else the usual one if it is there.
-pub(super) fn find(
-    args: &[OsString],
-    variable: impl Fn(&str) -> Option<OsString>,
-) -> Result<Option<PathBuf>, Usage> {
-    let own = args.iter().take_while(|arg| *arg != "--");
-    let mut own = own.filter_map(|arg| arg.to_str());
-    let mut named = None;
-    while let Some(arg) = own.next() {
-        match arg.split_once('=') {
-            Some(("--config", path)) => named = Some(PathBuf::from(path)),
-            None if arg == "--config" => named = own.next().map(PathBuf::from),
-            None if arg == "--no-config" => return Ok(None),
-            _ => {}
-        }
-    }
-    let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-    if let Some(path) = named.or_else(|| variable("MCP_SPAN_CONFIG").map(PathBuf::from)) {
-        return match path.is_file() {
-            true => Ok(Some(path)),
-            false => Err(Usage::new(format!("there is no file {}", path.display()))),
-        };
-    }
-    let folder = variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = folder
-        .or_else(|| variable("APPDATA").map(PathBuf::from).filter(|_| cfg!(windows)))
-        .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".config")));
-    Ok(folder.map(|folder| folder.join("mcp-span/config.json")).filter(|path| path.is_file()))
-}
-
 impl ConfigFile {
-    /// Reads the file; every key must be the name of a flag of `command`.
-    pub(super) fn read(path: PathBuf, command: &Command) -> Result<Self, Usage> {
+    /// Reads the file. Every key at its top must be the name of a flag of `command`, unless it is
+    /// another program's file with servers in it.
+    pub(super) fn read(
+        found: Found,
+        command: &Command,
+        lookup: config::Lookup<'_>,
+    ) -> Result<Self, Usage> {
+        let Found { path, is_own } = found;
         let shown = path.display().to_string();
-        check_owner(&path)?;
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| Usage::new(format!("{shown} cannot be read: {error}")))?;
-        let entries: BTreeMap<String, Value> = serde_json::from_str(&text).map_err(|error| {
-            let (line, column) = (error.line(), error.column());
-            let what = if error.is_data() { "is not a JSON object" } else { "is not JSON" };
-            Usage::new(format!("{shown}, line {line}, column {column}: this {what}: {error}"))
-        })?;
-        let mut values = BTreeMap::new();
-        for (key, value) in entries {
-            let name = flag_name(&key);
-            let Some(arg) = command.get_arguments().find(|arg| arg.get_long() == Some(&name))
-            else {
-                return Err(Usage::new(format!("{shown}: {}", unknown(&key, command))));
-            };
-            let texts = texts(&value, arg).ok_or_else(|| {
-                Usage::new(format!("{shown}: the value of '{key}' is of the wrong sort"))
-            })?;
-            values.insert(name, texts);
+        let text = read_file(&path)?;
+        let config =
+            config::read(&shown, &text, lookup).map_err(|fault| Usage::new(fault.to_string()))?;
+        let is_another = |member: &Member| is_of_another_program(&member.key, command);
+        if !is_own && config.has_servers && config.others.iter().any(is_another) {
+            // It is there for its servers; what else it holds means something else.
+            let passed_over = config.others.into_iter().map(|member| member.key).collect();
+            let servers = Arc::new(Servers::new(config.entries));
+            return Ok(Self { path: Some(path), servers, passed_over, ..Self::default() });
         }
-        Ok(Self { path: Some(path), values, theirs: BTreeSet::new() })
+        let mut file = Self {
+            path: Some(path),
+            servers: Arc::new(Servers::new(config.entries)),
+            ..Self::default()
+        };
+        for member in config.others {
+            file.add(&member, command)?;
+        }
+        Ok(file)
+    }
+
+    fn add(&mut self, member: &Member, command: &Command) -> Result<(), Usage> {
+        let Member { key, place, value } = member;
+        let name = flag_name(key);
+        let arg = command
+            .get_arguments()
+            .find(|arg| arg.get_long() == Some(&name))
+            .ok_or_else(|| Usage::new(format!("{place}: {}", unknown(key, command))))?;
+        let texts = texts(&value.value, arg).ok_or_else(|| {
+            Usage::new(format!("{place}: the value of '{key}' is of the wrong sort"))
+        })?;
+        self.values.insert(name, texts);
+        Ok(())
+    }
+
+    /// The same with what a server's entry says in front of it. Its headers are not among that: they
+    /// go with its URL alone.
+    pub(super) fn under(&self, entry: &Arc<Entry>) -> Self {
+        let mut file = self.clone();
+        let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (flag, texts) in &entry.settings {
+            let texts = texts.iter().map(|text| text.reveal().to_owned()).collect();
+            values.insert((*flag).to_owned(), texts);
+        }
+        if let Some(limit) = entry.timeout {
+            values.insert("timeout".to_owned(), vec![limit.as_secs_f64().to_string()]);
+        }
+        file.values.remove("mcp-hub");
+        if let Server::Url { transport, headers, .. } = &entry.server {
+            if let Some(name) = transport_name(*transport) {
+                file.values.remove("mcp-hub-mode");
+                values.insert("transport".to_owned(), vec![name.to_owned()]);
+            }
+            let has_source = SOURCES.iter().any(|source| values.contains_key(*source));
+            // Of credentials there is one sort, and the entry's counts.
+            if has_source || headers.contains_key(http::header::AUTHORIZATION) {
+                file.forget_credentials();
+            }
+        }
+        file.of_server.extend(values.keys().cloned());
+        file.values.extend(values);
+        file.server = Some(Arc::clone(entry));
+        file
+    }
+
+    fn forget_credentials(&mut self) {
+        SOURCES.iter().for_each(|source| drop(self.values.remove(*source)));
+        let is_authorization = |line: &String| {
+            let name = line.split(':').next().unwrap_or_default().trim();
+            name.eq_ignore_ascii_case("authorization")
+        };
+        if let Some(lines) = self.values.get_mut("header") {
+            lines.retain(|line| !is_authorization(line));
+        }
     }
 
     /// Whether the parser complains about a value that stands in the file.
@@ -105,9 +147,14 @@ impl ConfigFile {
         if !self.values.get(long)?.iter().any(|text| text == value) {
             return None;
         }
-        let path = self.path.as_ref()?.display();
         let why = std::error::Error::source(error).map_or(String::new(), |why| format!(": {why}"));
-        Some(Usage::new(format!("{path}: the value of '{long}' is not one that it can have{why}")))
+        let place = match &self.server {
+            Some(entry) if self.of_server.contains(long) => {
+                format!("{}: server '{}'", entry.place, entry.name)
+            }
+            _ => self.path.as_ref()?.display().to_string(),
+        };
+        Some(Usage::new(format!("{place}: the value of '{long}' is not one that it can have{why}")))
     }
 
     /// The same with settings of another program in front of it.
@@ -125,6 +172,12 @@ impl ConfigFile {
     /// Whether that word is another program's.
     pub(super) fn is_theirs(&self, long: &str) -> bool {
         self.theirs.contains(long)
+    }
+
+    /// The name of the server whose entry that word is from.
+    pub(super) fn server_of(&self, long: &str) -> Option<&str> {
+        let entry = self.server.as_ref().filter(|_| self.of_server.contains(long))?;
+        Some(&entry.name)
     }
 
     /// Whether it has a word on the flag.
@@ -152,48 +205,28 @@ fn name(arg: &Arg) -> &str {
     arg.get_long().unwrap_or_else(|| arg.get_id().as_str())
 }
 
-/// A file that others can write could name a program for us to run.
-#[cfg(unix)]
-fn check_owner(path: &Path) -> Result<(), Usage> {
-    use std::os::unix::fs::PermissionsExt;
-    let Ok(meta) = std::fs::metadata(path) else { return Ok(()) };
-    if meta.permissions().mode() & 0o022 == 0 {
-        return Ok(());
+fn transport_name(transport: Transport) -> Option<&'static str> {
+    match transport {
+        Transport::Auto => None,
+        Transport::Http => Some("http"),
+        Transport::Sse => Some("sse"),
     }
-    let shown = path.display();
-    Err(Usage::new(format!("others can write to {shown}: make it yours alone with chmod 600")))
 }
 
-#[cfg(not(unix))]
-fn check_owner(_: &Path) -> Result<(), Usage> {
-    Ok(())
-}
-
-/// `connectTimeout`, `connect_timeout` and `connect-timeout` are the same; headers may be a list.
-fn flag_name(key: &str) -> String {
-    let mut name = String::new();
-    for letter in key.chars() {
-        match letter {
-            '_' => name.push('-'),
-            'A'..='Z' => {
-                name.push('-');
-                name.push(letter.to_ascii_lowercase());
-            }
-            letter => name.push(letter),
-        }
-    }
-    if name == "headers" { "header".to_owned() } else { name }
+/// Whether a key is neither ours nor a slip for one of ours.
+fn is_of_another_program(key: &str, command: &Command) -> bool {
+    let name = flag_name(key);
+    let mut flags = command.get_arguments().filter_map(Arg::get_long);
+    !flags.any(|long| long == name || config::meant(key) == Some(long))
 }
 
 fn unknown(key: &str, command: &Command) -> String {
     let name = flag_name(key);
     let known =
         command.get_arguments().filter_map(Arg::get_long).filter(|l| !NOT_IN_FILE.contains(l));
-    let nearest = known.max_by(|a, b| {
-        let near = |long: &str| strsim::jaro_winkler(long, &name);
-        near(a).total_cmp(&near(b))
-    });
-    match nearest.filter(|long| strsim::jaro_winkler(long, &name) > 0.75) {
+    let near = |known: &str| strsim::jaro_winkler(&flag_name(known), &name);
+    let nearest = known.chain(["mcpServers"]).max_by(|a, b| near(a).total_cmp(&near(b)));
+    match nearest.filter(|known| near(known) > 0.75) {
         Some(nearest) => format!("nobody knows the key '{key}'; is it '{nearest}'?"),
         None => format!("nobody knows the key '{key}'; keys are the names of flags"),
     }
@@ -207,18 +240,24 @@ fn texts(value: &Value, arg: &Arg) -> Option<Vec<String>> {
     let many = matches!(arg.get_action(), ArgAction::Append);
     match value {
         Value::Bool(flag) if !arg.get_action().takes_values() => Some(vec![flag.to_string()]),
-        Value::String(text) if arg.get_action().takes_values() => Some(vec![text.clone()]),
-        Value::Number(number) if arg.get_action().takes_values() => Some(vec![number.to_string()]),
-        Value::Array(values) if many => {
-            values.iter().map(|value| value.as_str().map(str::to_owned)).collect()
+        Value::Text(text) | Value::Number(text) if arg.get_action().takes_values() => {
+            Some(vec![text.clone()])
         }
+        Value::List(values) if many => values.iter().map(text).collect(),
         Value::Object(pairs) if many => pairs
             .iter()
-            .map(|(name, value)| {
+            .map(|Member { key, value, .. }| {
                 let between = if arg.get_long() == Some("header") { ": " } else { "=" };
-                value.as_str().map(|value| format!("{name}{between}{value}"))
+                text(value).map(|value| format!("{key}{between}{value}"))
             })
             .collect(),
+        _ => None,
+    }
+}
+
+fn text(node: &Node) -> Option<String> {
+    match &node.value {
+        Value::Text(text) => Some(text.clone()),
         _ => None,
     }
 }
@@ -234,7 +273,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.json");
         std::fs::write(&path, text).unwrap();
-        ConfigFile::read(path, &Cli::command())
+        ConfigFile::read(Found { path, is_own: true }, &Cli::command(), &|_| None)
     }
 
     #[test]
@@ -258,26 +297,56 @@ mod tests {
         assert!(wrong("{\n  \"timeout\": 1,,\n}").contains("config.json, line 2, column 16"));
         assert!(wrong("[]").contains("not a JSON object"));
         assert!(wrong(r#"{"time-out": 1}"#).contains("is it 'timeout'?"));
+        assert!(wrong(r#"{"mcpserver": {}}"#).contains("is it 'mcpServers'?"));
+        assert!(wrong("{\n\"zzz\": 1}").contains("config.json, line 2, column 1: nobody knows"));
         assert!(wrong(r#"{"zzz": 1}"#).contains("names of flags"));
         assert!(wrong(r#"{"serial": "x"}"#).contains("'serial' is of the wrong sort"));
         assert!(wrong(r#"{"timeout": [1]}"#).contains("wrong sort"));
         assert!(wrong(r#"{"config": "x"}"#).contains("wrong sort"));
     }
 
-    #[test]
-    fn the_file_is_looked_for_where_people_expect_it() {
+    fn read_other(text: &str) -> Result<ConfigFile, Usage> {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(".config/mcp-span/config.json");
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, "{}").unwrap();
-        let home = folder.path().as_os_str().to_owned();
-        let variable = move |name: &str| (name == "HOME").then(|| home.clone());
-        let args = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
-        assert_eq!(find(&args(&["x"]), &variable).unwrap(), Some(path.clone()));
-        assert_eq!(find(&args(&["x", "--no-config"]), &variable).unwrap(), None);
-        assert_eq!(find(&args(&["x"]), |_| None).unwrap(), None);
-        let named = args(&["x", "--config", path.to_str().unwrap()]);
-        assert_eq!(find(&named, |_| None).unwrap(), Some(path));
-        assert!(find(&args(&["x", "--config=/no/such"]), |_| None).is_err());
+        let path = folder.path().join("settings.json");
+        std::fs::write(&path, text).unwrap();
+        ConfigFile::read(Found { path, is_own: false }, &Cli::command(), &|_| None)
+    }
+
+    #[test]
+    fn a_file_of_another_program_is_taken_for_its_servers() {
+        let text = r#"{"theme": "One", "serial": "x", "timeout": 3, // mine
+            "context_servers": {"a": {"command": "c"}},}"#;
+        assert!(read(text).is_err(), "not in our own");
+        let file = read_other(text).unwrap();
+        assert_eq!(file.passed_over, ["theme", "serial", "timeout"]);
+        assert!(file.servers.has("a") && !file.has("timeout"), "who knows what they mean there");
+        let file = read_other(r#"{"timeout": 3, "servers": {}}"#).unwrap();
+        assert_eq!(file.values["timeout"], ["3"], "all of it is ours");
+        let wrong = |text| read_other(text).err().unwrap().0;
+        assert!(wrong(r#"{"timout": 3, "servers": {}}"#).contains("is it 'timeout'?"));
+        assert!(wrong(r#"{"theme": 3}"#).contains("nobody knows"), "there is nothing for us in it");
+    }
+
+    #[test]
+    fn an_entry_stands_before_the_rest_of_the_file() {
+        let file = read(
+            r#"{"timeout": 3, "awayWait": 4, "bearerCommand": "x", "mcpHubMode": true,
+                "headers": {"authorization": "a", "X-A": "1"},
+                "mcpServers": {
+                    "a": {"url": "http://h", "type": "http", "timeout": 5000, "bearerFile": "f"},
+                    "b": {"url": "http://h", "headers": {"Authorization": "b"}},
+                    "c": {"url": "http://h"}}}"#,
+        )
+        .unwrap();
+        let under = |name: &str| file.under(&file.servers.find(name).unwrap().unwrap());
+        let a = under("a");
+        assert_eq!((&*a.values["timeout"][0], &*a.values["away-wait"][0]), ("5", "4"));
+        assert_eq!(a.values["header"], ["X-A: 1"], "another Authorization");
+        assert!(!a.has("bearer-command") && a.has("bearer-file") && !a.has("mcp-hub-mode"));
+        assert_eq!((a.server_of("transport"), a.server_of("away-wait")), (Some("a"), None));
+        assert!(!under("b").has("bearer-command"));
+        let c = under("c");
+        assert!(c.has("bearer-command") && c.has("mcp-hub-mode"));
+        assert_eq!(c.values["header"].len(), 2);
     }
 }

@@ -64,18 +64,29 @@ pub(super) struct Flags {
 
 impl Flags {
     /// Where one source was typed or is in the environment, those from the file do not count.
-    pub(super) fn keep_explicit(&mut self, matches: &ArgMatches) {
+    /// Whether there is such a source.
+    pub(super) fn keep_explicit(&mut self, matches: &ArgMatches) -> bool {
         let is_explicit = |id: &str| is_explicit(matches, id);
         let ids = ["bearer_env", "bearer_file", "bearer_command", "header_command"];
         if !ids.iter().any(|id| is_explicit(id)) {
-            return;
+            return false;
         }
         self.bearer_env.take_if(|_| !is_explicit("bearer_env"));
         self.bearer_file.take_if(|_| !is_explicit("bearer_file"));
         self.bearer_command.take_if(|_| !is_explicit("bearer_command"));
         self.header_command.take_if(|_| !is_explicit("header_command"));
+        true
+    }
+
+    /// Whether the token of a source goes into the header that `Authorization` is.
+    pub(super) fn is_bearer(&self) -> bool {
+        self.bearer_env.is_some() || self.bearer_file.is_some() || self.bearer_command.is_some()
     }
 }
+
+/// The flags of which one is enough.
+pub(super) const SOURCES: [&str; 4] =
+    ["bearer-env", "bearer-file", "bearer-command", "header-command"];
 
 /// The source for what changes; what does not change goes into `headers`.
 pub(super) fn of(
@@ -84,9 +95,7 @@ pub(super) fn of(
     scrubber: &Scrubber,
     lookup: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<Credentials>, Usage> {
-    let is_bearer =
-        typed.bearer_env.is_some() || typed.bearer_file.is_some() || typed.bearer_command.is_some();
-    if is_bearer && headers.contains_key(AUTHORIZATION) {
+    if typed.is_bearer() && headers.contains_key(AUTHORIZATION) {
         return Err(Usage::new(
             "there is a header 'Authorization' and a bearer token as well: leave one of them out",
         ));

@@ -24,7 +24,7 @@ pub(super) async fn run(typed: link::Link) -> Result<ExitCode, Failure> {
     if os::is_nobodys_stdin() {
         return walk(settings).await;
     }
-    connect::run(settings).await
+    connect::run(settings.into()).await
 }
 
 /// Plays the client's part and shows every message that crosses.

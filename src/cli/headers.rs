@@ -2,33 +2,83 @@
 
 use std::path::Path;
 
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::args::Connect;
 use super::report::Usage;
-use crate::config::expand;
+use crate::config::{Server, expand};
 use crate::secret::{Scrubber, Secret, is_secret_name};
 use crate::wire::header;
 
-/// Reads all headers; their values are never part of an error. What was typed wins over the file.
-pub(super) fn read(
+/// The headers for a server.
+pub(super) struct Given {
+    pub(super) headers: HeaderMap,
+    /// Whether an `Authorization` was typed, or is in the environment.
+    pub(super) has_token: bool,
+}
+
+/// Puts together what was typed or is in the environment, what the server's entry says, and what
+/// the configuration file has for all servers. Of a name, the values in the strongest place count.
+pub(super) fn of(
+    typed: &Connect,
+    scrubber: &Scrubber,
+    lookup: impl Fn(&str) -> Option<String>,
+) -> Result<Given, Usage> {
+    let in_environment: Vec<String> = match &typed.headers[..] {
+        [] => lookup("MCP_SPAN_HEADER")
+            .iter()
+            .flat_map(|all| all.lines().map(str::to_owned))
+            .collect(),
+        _ => Vec::new(),
+    };
+    let (strong, weak) = match typed.explicit.headers {
+        true => (&typed.headers, &in_environment),
+        false => (&in_environment, &typed.headers),
+    };
+    let file = |is_explicit| {
+        typed.header_file.as_deref().filter(|_| typed.explicit.header_file == is_explicit)
+    };
+    let mut headers = read(weak, file(false), scrubber, &lookup)?;
+    if let Some(Server::Url { headers: own, .. }) = typed.server.as_ref().map(|s| &s.server) {
+        over(&mut headers, own.clone());
+    }
+    if typed.explicit.credentials && typed.credentials.is_bearer() {
+        headers.remove(AUTHORIZATION);
+    }
+    let strong = read(strong, file(true), scrubber, &lookup)?;
+    let has_token = strong.contains_key(AUTHORIZATION);
+    over(&mut headers, strong);
+    Ok(Given { headers, has_token })
+}
+
+/// Puts `strong` into `weak`, in place of what has the same name there.
+fn over(weak: &mut HeaderMap, strong: HeaderMap) {
+    for name in strong.keys() {
+        weak.remove(name);
+    }
+    weak.extend(strong);
+}
+
+/// Reads headers; their values are never part of an error. What was typed wins over the file.
+fn read(
     typed: &[String],
     file: Option<&Path>,
+    scrubber: &Scrubber,
     lookup: impl Fn(&str) -> Option<String>,
-) -> Result<(HeaderMap, Scrubber), Usage> {
-    let scrubber = Scrubber::default();
+) -> Result<HeaderMap, Usage> {
     let mut headers = HeaderMap::new();
     for (place, line) in file.map(read_file).transpose()?.unwrap_or_default() {
-        let (name, value) = read_line(&line, &place, &lookup, &scrubber)?;
+        let (name, value) = read_line(&line, &place, &lookup, scrubber)?;
         headers.append(name, value);
     }
     let mut from_flags = HeaderMap::new();
     for line in typed.iter().filter(|line| !line.trim().is_empty()) {
-        let (name, value) = read_line(line, "--header", &lookup, &scrubber)?;
-        headers.remove(&name);
+        let (name, value) = read_line(line, "--header", &lookup, scrubber)?;
         from_flags.append(name, value);
     }
-    headers.extend(from_flags);
-    Ok((headers, scrubber))
+    over(&mut headers, from_flags);
+    Ok(headers)
 }
 
 fn read_line(
@@ -69,7 +119,9 @@ mod tests {
 
     fn typed(lines: &[&str]) -> Result<(HeaderMap, Scrubber), Usage> {
         let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
-        read(&lines, None, |name| (name == "TOKEN").then(|| "s3cr3tvalue".to_owned()))
+        let scrubber = Scrubber::default();
+        let lookup = |name: &str| (name == "TOKEN").then(|| "s3cr3tvalue".to_owned());
+        Ok((read(&lines, None, &scrubber, lookup)?, scrubber))
     }
 
     #[test]
@@ -100,18 +152,22 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "# mine\n\nX-A: 1\nX-Token: ${TOKEN}\n").unwrap();
         let lookup = |_: &str| Some("abcdef".to_owned());
-        let (headers, _) = read(&["X-B: 2".to_owned()], Some(file.path()), lookup).unwrap();
+        let read = |typed: &[&str], file: Option<&Path>| {
+            let typed: Vec<String> = typed.iter().map(ToString::to_string).collect();
+            read(&typed, file, &Scrubber::default(), lookup)
+        };
+        let headers = read(&["X-B: 2"], Some(file.path())).unwrap();
         assert_eq!(
             (&headers["x-a"], &headers["x-b"]),
             (&"1".parse().unwrap(), &"2".parse().unwrap())
         );
         assert_eq!(headers["x-token"], "abcdef");
-        let (headers, _) = read(&["x-a: 2".to_owned()], Some(file.path()), lookup).unwrap();
+        let headers = read(&["x-a: 2"], Some(file.path())).unwrap();
         assert_eq!(headers.get_all("x-a").iter().collect::<Vec<_>>(), ["2"], "a flag wins");
-        assert!(read(&[String::new()], None, lookup).unwrap().0.is_empty());
+        assert!(read(&[""], None).unwrap().is_empty());
         std::fs::write(file.path(), "X-A: 1\nnonsense\n").unwrap();
-        assert!(read(&[], Some(file.path()), lookup).unwrap_err().0.contains("line 2"));
-        let missing = read(&[], Some(Path::new("/nonexistent/headers")), lookup).unwrap_err();
+        assert!(read(&[], Some(file.path())).unwrap_err().0.contains("line 2"));
+        let missing = read(&[], Some(Path::new("/nonexistent/headers"))).unwrap_err();
         assert!(missing.0.contains("cannot be read"), "{missing:?}");
     }
 }

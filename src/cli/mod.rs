@@ -18,6 +18,7 @@ mod compat_words;
 mod completions;
 mod config;
 mod config_file;
+mod config_place;
 mod connect;
 mod credentials;
 mod demo;
@@ -39,7 +40,9 @@ mod raw;
 mod read;
 mod report;
 mod secrets;
+mod servers;
 mod settings;
+mod target;
 mod timeline;
 mod tls;
 mod trace;
@@ -57,7 +60,9 @@ use compat::Translated;
 use config_file::ConfigFile;
 use report::Usage;
 use settings::Settings;
+use target::Line;
 
+use crate::client;
 use crate::secret::Scrubber;
 
 /// Runs the program and gives its exit code: 0 normal, 1 unexpected, 2 usage or configuration.
@@ -72,29 +77,34 @@ pub fn main() -> ExitCode {
 }
 
 fn config_file(args: &[OsString], command: &clap::Command) -> Result<ConfigFile, Usage> {
-    let path = config_file::find(args, |name| std::env::var_os(name))?;
-    path.map_or_else(|| Ok(ConfigFile::default()), |path| ConfigFile::read(path, command))
+    let found = config_place::find(args, |name| std::env::var_os(name))?;
+    let lookup = |name: &str| std::env::var(name).ok();
+    found.map_or_else(
+        || Ok(ConfigFile::default()),
+        |found| ConfigFile::read(found, command, &lookup),
+    )
 }
 
 fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     let lookup = |name: &str| std::env::var(name).ok();
     // Made once: it takes a good part of the time until the first message is read.
     let command = args::command(&typed);
-    let Translated { args, ignored, mut secrets } = compat::translate(typed, &command, lookup)?;
-    let mut file = config_file(&args, &command)?;
+    let mut file = config_file(&typed, &command)?;
+    let is_name = |word: &str| file.servers.has(word);
+    let Translated { args, ignored, mut secrets } =
+        compat::translate(typed, &command, lookup, is_name)?;
     if let Some(theirs) = compat_proxy::read(lookup)?
         && args::is_about(&args, &command, &file, &theirs.url)
     {
         file = file.behind(&theirs);
         secrets.extend(theirs.secrets);
     }
-    let mut parsed = args::parse(args, command, &file, |name| std::env::var_os(name))
-        .map_err(|error| file.blame(&error).map_or(Failure::Arguments(error), Failure::Usage))?;
-    parsed.cli.connect_mut().oauth.secrets = secrets;
+    let line = Line { args, file, secrets };
+    let (mut parsed, file) = line.parse(command)?;
     if let Some(Command::Login(login)) = &mut parsed.cli.command {
         login.connect.oauth.is_pasted = login.paste;
     }
-    run(&parsed, &file, &ignored)
+    run(&parsed, &line, &file, &ignored)
 }
 
 /// Why a command could not do its work.
@@ -125,16 +135,21 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-fn run(parsed: &Parsed, file: &ConfigFile, ignored: &[String]) -> Result<ExitCode, Failure> {
+fn run(
+    parsed: &Parsed,
+    line: &Line,
+    file: &ConfigFile,
+    ignored: &[String],
+) -> Result<ExitCode, Failure> {
     match &parsed.cli.command {
         Some(Command::Demo(demo)) => {
             logging::start(&demo.log, &Scrubber::default())?;
             on_runtime(demo::run(demo.link.clone()))
         }
         Some(Command::Connect(connect)) => connect_to(connect, ignored),
-        Some(Command::Check(typed)) => check::run(typed),
+        Some(Command::Check(typed)) => check::run(typed, line),
         // What counts is where each value came from.
-        Some(Command::Config(_)) => config::run(parsed, file, ignored),
+        Some(Command::Config(_)) => config::run(parsed, line, file, ignored),
         Some(Command::Login(login)) => log_in(login),
         Some(Command::Logout(connect)) => on_account(connect, account::logout),
         Some(Command::Status(connect)) => on_account(connect, account::status),
@@ -155,9 +170,12 @@ fn run(parsed: &Parsed, file: &ConfigFile, ignored: &[String]) -> Result<ExitCod
 }
 
 fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Failure> {
-    let settings = settings::of(typed)?;
-    logging::start(&typed.log, &settings.http.scrubber)?;
-    if typed.tls.insecure && settings.http.url.scheme() == "https" {
+    let spec = settings::spec(typed)?;
+    logging::start(&typed.log, settings::scrubber(&spec))?;
+    if let client::Server::Http(http) = &spec.server
+        && typed.tls.insecure
+        && http.url.scheme() == "https"
+    {
         tls::warn();
     }
     if ignored.iter().any(|name| name == "--ignore-tool") {
@@ -167,7 +185,7 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
     if !ignored.is_empty() {
         tracing::debug!(arguments = ignored.join(" "), "accepted without any effect");
     }
-    on_runtime(connect::run(settings))
+    on_runtime(connect::run(spec))
 }
 
 /// Logs in, in one of three ways.

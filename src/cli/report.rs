@@ -61,6 +61,12 @@ pub(super) fn usage(usage: &Usage) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// The program that the user has named cannot be started; exit code 2.
+pub(super) fn cannot_start(error: &crate::error::Error) -> ExitCode {
+    failed(error);
+    ExitCode::from(2)
+}
+
 /// What could not be done, why, and what to do next; exit code 1.
 pub(super) fn failed(error: &crate::error::Error) -> ExitCode {
     eprintln!("mcp-span: {}", plain(&error.message));

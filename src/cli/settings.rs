@@ -13,11 +13,14 @@ use super::{args, credentials, headers, hub, oauth, proxy, tls};
 use crate::auth::oauth::OAuth;
 use crate::auth::{self, Credentials, Source};
 use crate::bridge::{Eras, Policy};
+use crate::client::{self, Spec};
+use crate::config::{self, Entry};
 use crate::limits::{self, Timeouts};
 use crate::net::{self, is_loopback};
 use crate::revision::Revision;
 use crate::revision::translate::{Memory, Protocol};
 use crate::secret::{Scrubber, Secret, is_key, shown};
+use crate::transport::child;
 use crate::transport::http::{self, basic_authorization};
 
 /// All that a command needs to know.
@@ -28,35 +31,30 @@ pub(super) struct Settings {
     pub(super) eras: Eras,
 }
 
+impl From<Settings> for Spec {
+    fn from(settings: Settings) -> Self {
+        let Settings { http, policy, eras } = settings;
+        Self { policy, eras, ..Self::http(http) }
+    }
+}
+
 /// The settings for a connection to the URL that was typed.
 pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
+    if is_program(typed) {
+        return Err(Usage::new("this server is a program to be started: it has no URL"));
+    }
     let (address, transport) = target(typed)?;
-    at(typed, address.as_deref(), transport)
-}
-
-/// The same for another URL.
-pub(super) fn of_url(typed: &args::Connect, url: &str) -> Result<Settings, Usage> {
-    at(typed, Some(url), transport(typed)?)
-}
-
-fn at(
-    typed: &args::Connect,
-    address: Option<&str>,
-    transport: http::Transport,
-) -> Result<Settings, Usage> {
-    let url = url(address, typed.allow_http)?;
-    let file = typed.header_file.as_deref();
+    let url = typed_url(typed, address.as_deref())?;
     let lookup = |name: &str| std::env::var(name).ok();
-    let lines = match &typed.headers[..] {
-        [] => lookup("MCP_SPAN_HEADER")
-            .iter()
-            .flat_map(|all| all.lines().map(str::to_owned))
-            .collect(),
-        typed => typed.to_vec(),
-    };
-    let (mut headers, scrubber) = headers::read(&lines, file, lookup)?;
+    let scrubber = typed.server.as_ref().map(|entry| entry.scrubber()).unwrap_or_default();
+    let headers::Given { mut headers, has_token } = headers::of(typed, &scrubber, lookup)?;
     hide_parts(&url, &scrubber);
-    let sources = credentials::of(&typed.credentials, &mut headers, &scrubber, lookup)?;
+    // What was typed beats what is in a file.
+    let is_beaten = has_token && typed.credentials.is_bearer() && !typed.explicit.credentials;
+    let sources = match is_beaten {
+        true => None,
+        false => credentials::of(&typed.credentials, &mut headers, &scrubber, lookup)?,
+    };
     let proxies = proxy::of(&typed.proxy, &url, &scrubber, lookup)?;
     let mut settings = link(&typed.link, url)?;
     settings.http.net.proxies = proxies;
@@ -73,6 +71,50 @@ fn at(
     Ok(settings)
 }
 
+/// A connection to whatever server was typed: a URL, a name, a command.
+pub(super) fn spec(typed: &args::Connect) -> Result<Spec, Usage> {
+    let mut spec = match &typed.server {
+        Some(entry) if is_program(typed) => entry.server.spec(&entry.scrubber()),
+        _ if is_program(typed) => {
+            if typed.url.is_some() {
+                return Err(Usage::new(args::TWO_SERVERS));
+            }
+            let mut words = typed.program.iter();
+            let program = words.next().cloned().unwrap_or_default();
+            Spec::child(child::Settings::new(program).args(words))
+        }
+        _ => return of(typed).map(Spec::from),
+    };
+    if let client::Server::Child(child) = &mut spec.server {
+        child.max_message = typed.link.max_message_size;
+    }
+    spec.policy = policy(&typed.link);
+    spec.eras.protocol = protocol(&typed.link);
+    Ok(spec)
+}
+
+/// Whether the server is to be started.
+fn is_program(typed: &args::Connect) -> bool {
+    let named = typed.server.as_ref().map(|entry| &entry.server);
+    !typed.program.is_empty() || matches!(named, Some(config::Server::Child { .. }))
+}
+
+/// What knows the secrets of a connection.
+pub(super) fn scrubber(spec: &Spec) -> &Scrubber {
+    match &spec.server {
+        client::Server::Child(child) => &child.scrubber,
+        client::Server::Http(http) => &http.scrubber,
+    }
+}
+
+/// What to call a server that has no name.
+pub(super) fn server_name(spec: &Spec) -> String {
+    match &spec.server {
+        client::Server::Child(child) => child.program.to_string_lossy().into_owned(),
+        client::Server::Http(http) => shown(&http.url),
+    }
+}
+
 /// Logins, unless the user has given credentials: then nothing is done behind the user's back (C5).
 fn logins(login: auth::oauth::Settings, http: &http::Settings) -> Option<Credentials> {
     if http.headers.contains_key(AUTHORIZATION) || basic_authorization(&http.url).is_some() {
@@ -86,6 +128,7 @@ fn logins(login: auth::oauth::Settings, http: &http::Settings) -> Option<Credent
 /// Which server is meant, and how it is spoken to (C10).
 fn target(typed: &args::Connect) -> Result<(Option<String>, http::Transport), Usage> {
     let named = match typed.mcp_hub.as_deref() {
+        _ if typed.server.is_some() => typed.server.as_ref().and_then(|entry| address(entry)),
         None => typed.url.clone(),
         Some(args::LOCAL_HUB) if typed.url.is_some() => typed.url.clone(),
         Some(args::LOCAL_HUB) => Some(hub::find()?),
@@ -110,6 +153,32 @@ fn transport(typed: &args::Connect) -> Result<http::Transport, Usage> {
     })
 }
 
+fn address(entry: &Entry) -> Option<String> {
+    match &entry.server {
+        config::Server::Url { url, .. } => Some(url.to_string()),
+        config::Server::Child { .. } => None,
+    }
+}
+
+/// How patient a connection is.
+fn policy(typed: &Link) -> Policy {
+    Policy {
+        timeouts: typed.timeout.map_or_else(Timeouts::default, Timeouts::all),
+        connect_wait: typed.connect_wait,
+        away_wait: typed.away_wait,
+        keep_alive: typed.keep_alive,
+        ..Policy::default()
+    }
+}
+
+fn protocol(typed: &Link) -> Protocol {
+    match typed.protocol {
+        ProtocolName::Auto => Protocol::Auto,
+        ProtocolName::Legacy => Protocol::Legacy,
+        ProtocolName::Modern => Protocol::Modern,
+    }
+}
+
 /// The settings that do not depend on who the server is.
 pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
     let version = typed.protocol_version.as_deref();
@@ -117,17 +186,10 @@ pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
         let known = Revision::LATEST_LEGACY;
         Usage::new(format!("--protocol-version must be a date such as {known}"))
     })?;
-    let timeouts = typed.timeout.map_or_else(Timeouts::default, Timeouts::all);
-    let policy = Policy {
-        timeouts,
-        connect_wait: typed.connect_wait,
-        away_wait: typed.away_wait,
-        keep_alive: typed.keep_alive,
-        ..Policy::default()
-    };
+    let policy = policy(typed);
     let http = http::Settings {
         protocol_version,
-        timeouts,
+        timeouts: policy.timeouts,
         net: net::Options { connect_timeout: typed.connect_timeout, ..net::Options::default() },
         away_wait: typed.away_wait,
         max_message: typed.max_message_size,
@@ -137,16 +199,20 @@ pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
         cookies: !typed.no_cookies,
         ..http::Settings::new(url)
     };
-    let protocol = match typed.protocol {
-        ProtocolName::Auto => Protocol::Auto,
-        ProtocolName::Legacy => Protocol::Legacy,
-        ProtocolName::Modern => Protocol::Modern,
-    };
+    let protocol = protocol(typed);
     Ok(Settings { http, policy, eras: Eras { protocol, memory: None } })
 }
 
+/// The URL, checked; if it is none, it may have been meant as a name.
+pub(super) fn typed_url(typed: &args::Connect, address: Option<&str>) -> Result<Url, Usage> {
+    url(address, typed.allow_http).map_err(|Usage(why)| match &typed.no_name {
+        Some(no) => Usage(format!("{why}. It is not a name either: {no}")),
+        None => Usage(why),
+    })
+}
+
 /// The URL that was typed, if it can be used.
-pub(super) fn url(typed: Option<&str>, allow_http: bool) -> Result<Url, Usage> {
+fn url(typed: Option<&str>, allow_http: bool) -> Result<Url, Usage> {
     let Some(typed) = typed else {
         return Err(Usage::new(
             "the URL of an MCP server is missing: mcp-span https://example.com/mcp",

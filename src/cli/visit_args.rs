@@ -1,6 +1,5 @@
 //! What is typed for a visit at a server: the target, and the words behind it.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{Resettable, Str};
@@ -21,10 +20,6 @@ pub(super) struct Visit {
 
     #[command(flatten)]
     pub(super) connect: Connect,
-
-    /// A program to start as the server, in place of a URL, with its arguments
-    #[arg(last = true, value_name = "COMMAND")]
-    pub(super) program: Vec<OsString>,
 }
 
 #[derive(Args)]
@@ -69,7 +64,7 @@ impl Visit {
     /// The target is the first word, unless it stands elsewhere: behind `--`, or with --mcp-hub.
     pub(super) fn find_target(&mut self, matches: &ArgMatches) {
         let is_typed = |id: &str| source(matches, id) == Some(ValueSource::CommandLine);
-        let is_program = !self.program.is_empty();
+        let is_program = !self.connect.program.is_empty();
         if is_program || is_typed("mcp_hub") {
             let word = self.connect.url.take().filter(|_| is_typed("url"));
             self.words.splice(0..0, word);

@@ -127,7 +127,8 @@ pub(super) fn setting(key: &str) -> Option<(&'static str, Sort)> {
 
 /// The key of ours that was probably meant by one that nobody knows. Others have keys of their own,
 /// so only what differs in a letter or two is taken for a slip.
-pub(super) fn meant(key: &str) -> Option<&'static str> {
+#[must_use]
+pub fn meant(key: &str) -> Option<&'static str> {
     if OF_OTHERS.contains(&key) || !key.starts_with(char::is_alphabetic) {
         return None;
     }

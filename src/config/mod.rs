@@ -50,7 +50,7 @@ pub use document::{Member, Node, Value};
 #[cfg(feature = "cli")]
 pub(crate) use document::{lower, strict};
 pub use expand::{Expanded, Lookup, expand};
-pub use keys::{SETTINGS, Sort, flag_name};
+pub use keys::{SETTINGS, Sort, flag_name, meant};
 pub use place::{Fault, Place};
 
 /// What stands in a file.
@@ -77,6 +77,7 @@ impl Config {
 }
 
 /// A server that has a name.
+#[derive(Clone)]
 pub struct Entry {
     /// Its name.
     pub name: String,
@@ -98,6 +99,7 @@ pub struct Entry {
 }
 
 /// What and where a server is.
+#[derive(Clone)]
 pub enum Server {
     /// A program to be started, which speaks over stdin and stdout.
     Child {

@@ -83,12 +83,12 @@ async fn the_table_says_what_holds_and_where_it_came_from() {
 #[tokio::test]
 async fn a_file_that_is_wrong_is_named_with_what_is_wrong() {
     for (text, part) in [
-        ("{\n \"timeout\": 3,\n}", "config.json, line 3, column 1"),
+        ("{\n \"timeout\": 3,,\n}", "config.json, line 2, column 15"),
         (r#"{"timeuot": 3}"#, "nobody knows the key 'timeuot'; is it 'timeout'?"),
         (r#"{"timeout": "soon"}"#, "the value of 'timeout'"),
         (r#"{"transport": "pigeon"}"#, "the value of 'transport'"),
         (r#"{"serial": 3}"#, "'serial' is of the wrong sort"),
-        ("", "line 1, column 0"),
+        ("", "line 1, column 1"),
     ] {
         let folder = Folder::with(text);
         let output = run(&["http://127.0.0.1:1/"], &[folder.env()], "").await;

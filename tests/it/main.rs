@@ -28,8 +28,9 @@
 //!   `given`: with what servers do not say. `proxy_settings`: with the settings of mcp-oauth2-proxy.
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
-//!   `configuration`: the file. `install`: entries in those of clients, `install_clients` with files
-//!   of each; also completions and the manual page.
+//!   `configuration`: the file. `config_servers`: servers that have names in it, and commands.
+//!   `install`: entries in those of clients, `install_clients` with files of each; also completions
+//!   and the manual page.
 //! - `discovery`: who gives out tokens. `browsers`: what a person logs in with. `keeping`: tokens at
 //!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
@@ -68,6 +69,7 @@ mod commands_raw;
 mod commands_terminal;
 mod compat;
 mod concurrency;
+mod config_servers;
 mod configuration;
 mod credentials;
 mod delivery;

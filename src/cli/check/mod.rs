@@ -8,17 +8,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::parser::ValueSource;
-use clap::{ArgMatches, Args};
+use clap::Args;
 use tokio::sync::Semaphore;
 
 use super::report::Usage;
-use super::settings::Settings;
+use super::target::{self, Line, Wrong};
 use super::{Failure, args, logging, on_runtime, report, settings};
 use crate::client::{Server, Spec};
 use crate::limits;
-use crate::secret::{Scrubber, Secret, is_key, is_secret_name, shown};
-use crate::transport::child;
+use crate::secret::{Scrubber, Secret, is_key, is_secret_name};
 
 mod address;
 mod authorization;
@@ -35,7 +33,7 @@ mod text;
 mod tls;
 mod transport;
 
-use finding::{Report, Status};
+use finding::{Finding, Report, Status};
 use spinner::{Activity, Spinner};
 
 /// What to check, and how to tell of it.
@@ -47,10 +45,6 @@ pub(super) struct Check {
     /// More of them, checked at the same time
     #[arg(value_name = "TARGET")]
     more: Vec<String>,
-
-    /// A server that is a program, spoken to over its stdin and stdout
-    #[arg(last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
 
     /// For programs: one JSON object for each target, one a line
     #[arg(long)]
@@ -78,35 +72,45 @@ struct Manner {
 struct Target {
     /// As it may be shown.
     name: String,
-    spec: Spec,
+    /// Or what is wrong with it in the configuration.
+    spec: Result<Spec, String>,
 }
 
-/// The servers that were typed.
-fn targets(typed: &Check) -> Result<Vec<Target>, Usage> {
-    let mut targets = Vec::new();
+impl From<target::Target> for Target {
+    fn from(named: target::Target) -> Self {
+        match named.spec {
+            // By the name that the file has for it; programs that have none, with a sign of more.
+            Ok(spec) if named.name == settings::server_name(&spec) => Self::new(spec),
+            Ok(spec) => Self { name: named.name, spec: Ok(spec) },
+            Err(Wrong::Entry(fault)) => Self { name: named.name, spec: Err(fault.to_string()) },
+            Err(Wrong::Settings(usage)) => Self { name: named.name, spec: Err(usage.0) },
+        }
+    }
+}
+
+/// The servers that were typed; where none was, all of the configuration file.
+fn targets(typed: &Check, line: &Line) -> Result<Vec<Target>, Failure> {
     let connect = &typed.connect;
-    let is_command_alone =
-        !typed.command.is_empty() && connect.url.is_none() && connect.mcp_hub.is_none();
-    if !is_command_alone {
-        targets.push(remote(settings::of(connect)?));
+    if connect.mcp_hub.is_some() {
+        let mut hub: Vec<Target> = vec![Target::new(settings::of(connect)?.into())];
+        if !typed.more.is_empty() {
+            hub.extend(line.resolve(&typed.more, &[])?.into_iter().map(Target::from));
+        }
+        return Ok(hub);
     }
-    for url in &typed.more {
-        targets.push(remote(settings::of_url(connect, url)?));
+    let words: Vec<String> = connect.url.iter().chain(&typed.more).cloned().collect();
+    let mut targets = match (&words[..], &connect.program[..]) {
+        ([], [_, ..]) => Vec::new(),
+        (words, _) => line.resolve(words, &[])?,
+    };
+    if !connect.program.is_empty() {
+        targets.extend(line.resolve(&[], &connect.program)?);
     }
-    if let [program, args @ ..] = &typed.command[..] {
-        let mut settings = child::Settings::new(program.clone()).args(args.iter().cloned());
-        settings.max_message = connect.link.max_message_size;
-        let more = if args.is_empty() { "" } else { " …" };
-        let name = format!("{}{more}", program.to_string_lossy());
-        targets.push(Target { name, spec: Spec::child(settings) });
+    if targets.is_empty() {
+        // It says what is missing.
+        settings::of(connect)?;
     }
-    Ok(targets)
-}
-
-fn remote(settings: Settings) -> Target {
-    let Settings { http, policy, eras } = settings;
-    let name = shown(&http.url);
-    Target { name, spec: Spec { server: Server::Http(Box::new(http)), policy, eras } }
+    Ok(targets.into_iter().map(Target::from).collect())
 }
 
 /// Arguments that are credentials: by the name of their flag, or by how they look.
@@ -128,28 +132,25 @@ fn secrets_of(args: &[OsString]) -> impl Iterator<Item = Secret> {
     })
 }
 
-impl Check {
-    /// A URL that was not typed is not meant beside a command that was.
-    pub(super) fn note_places(&mut self, matches: &ArgMatches) {
-        let is_typed = args::source(matches, "url") == Some(ValueSource::CommandLine);
-        if !self.command.is_empty() && !is_typed {
-            self.connect.url = None;
-        }
-    }
-}
-
 impl Target {
-    fn scrubber(&self) -> &Scrubber {
-        match &self.spec.server {
-            Server::Http(settings) => &settings.scrubber,
-            Server::Child(settings) => &settings.scrubber,
-        }
+    fn new(spec: Spec) -> Self {
+        let name = settings::server_name(&spec);
+        let more = match &spec.server {
+            Server::Child(child) if !child.args.is_empty() => " …",
+            _ => "",
+        };
+        Self { name: format!("{name}{more}"), spec: Ok(spec) }
+    }
+
+    fn scrubber(&self) -> Scrubber {
+        self.spec.as_ref().map(|spec| settings::scrubber(spec).clone()).unwrap_or_default()
     }
 
     /// A report may be shown to anybody: no header of the user's is echoed in it, whatever its name,
     /// and no argument that looks like a credential.
     fn hide(&self) {
-        match &self.spec.server {
+        let Ok(spec) = &self.spec else { return };
+        match &spec.server {
             Server::Http(settings) => {
                 for value in settings.headers.values() {
                     let value = String::from_utf8_lossy(value.as_bytes());
@@ -165,12 +166,19 @@ impl Target {
 
     async fn check(self, manner: Manner, activity: Activity) -> Report {
         self.hide();
-        let scrubber = self.scrubber().clone();
-        let findings = match self.spec.server {
-            Server::Http(settings) => {
-                remote::check(*settings, self.spec.eras, manner, activity).await
+        let scrubber = self.scrubber();
+        let findings = match self.spec {
+            Ok(Spec { server: Server::Http(settings), eras, .. }) => {
+                remote::check(*settings, eras, manner, activity).await
             }
-            Server::Child(settings) => program::check(settings, manner, activity).await,
+            Ok(Spec { server: Server::Child(settings), .. }) => {
+                program::check(settings, manner, activity).await
+            }
+            Err(fault) => vec![
+                Finding::failed("configuration", fault)
+                    .meaning("The server cannot be reached by its name; the others can")
+                    .next_step("Correct the entry"),
+            ],
         };
         let home = std::env::var("HOME").or_else(|_| std::env::var("USERPROFILE")).ok();
         let report = Report { target: self.name, findings };
@@ -179,14 +187,14 @@ impl Target {
 }
 
 /// Checks all that was typed.
-pub(super) fn run(typed: &Check) -> Result<ExitCode, Failure> {
-    let targets = targets(typed)?;
+pub(super) fn run(typed: &Check, line: &Line) -> Result<ExitCode, Failure> {
+    let targets = targets(typed, line)?;
     if targets.len() > 1 && typed.connect.log.trace_file.is_some() {
         // A trace is cleaned of the secrets of one server.
         return Err(Usage::new("--trace-file is for one target at a time").into());
     }
     if let Some(first) = targets.first() {
-        logging::start(&typed.connect.log, first.scrubber())?;
+        logging::start(&typed.connect.log, &first.scrubber())?;
     }
     let timeout = typed.connect.link.timeout.filter(|limit| !limit.is_zero());
     let manner = Manner { limit: timeout.unwrap_or(limits::CHECK_TIMEOUT), login: typed.login };

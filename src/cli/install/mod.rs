@@ -56,10 +56,6 @@ pub(super) struct Install {
 
     #[command(flatten)]
     pub(super) connect: Connect,
-
-    /// A program on this machine that speaks MCP on stdio, in place of a URL
-    #[arg(last = true, value_name = "COMMAND")]
-    program: Vec<String>,
 }
 
 /// Which file is meant, and how it is dealt with.
@@ -96,9 +92,10 @@ pub(super) fn run(
                         --oauth-client-secret-env NAME and --env NAME=VALUE";
         return Err(Usage::new(sentence).into());
     }
-    let target = request::target(&typed.connect, &typed.program)?;
+    let program = request::program(&typed.connect.program)?;
+    let target = request::target(&typed.connect, &program)?;
     let command = command.unwrap_or(&parsed.command);
-    let mut words = request::words(command, matches, &target, &typed.program)?;
+    let mut words = request::words(command, matches, &target, &program)?;
     let env = request::variables(&typed.env)?;
     let known = typed.place.client.known();
     words.warn_of_variables(&env, known.title);

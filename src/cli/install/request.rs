@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command, ValueHint};
+use clap::{Arg, ArgMatches, Command, Subcommand, ValueHint};
 use url::Url;
 
-use super::super::args::Connect;
+use super::super::args::{Command as Commands, Connect, TWO_SERVERS};
 use super::super::report::Usage;
 use super::super::{config, settings};
 use super::naming::{name_for, name_for_program};
@@ -16,24 +17,42 @@ use crate::secret::{is_key, is_secret_name};
 
 /// The server that the entry leads to.
 pub(super) struct Target {
-    /// How it is named on our command line; None if a flag does that.
-    word: Option<String>,
+    /// How it is named on our command line; nothing if a flag does that.
+    words: Vec<String>,
     /// The name that suggests itself.
     pub(super) name: String,
     url: Option<Url>,
 }
 
-/// Which server is meant. Names from a configuration are to be found here, once there are any: their
-/// word is the name itself.
+/// The command behind `--`, as texts: no client's file can hold anything else.
+pub(super) fn program(typed: &[OsString]) -> Result<Vec<String>, Usage> {
+    let texts = typed.iter().map(|word| word.to_str().map(str::to_owned));
+    texts.collect::<Option<_>>().ok_or_else(|| {
+        Usage::new("the command behind -- is not UTF-8, and has no place in the file")
+    })
+}
+
+/// Which server is meant.
 pub(super) fn target(typed: &Connect, program: &[String]) -> Result<Target, Usage> {
+    let by_flag = |name: String| Target { words: Vec::new(), name, url: None };
     if !program.is_empty() {
-        return Ok(Target { word: None, name: name_for_program(program), url: None });
+        if typed.url.is_some() {
+            return Err(Usage::new(TWO_SERVERS));
+        }
+        return Ok(by_flag(name_for_program(program)));
+    }
+    if let Some(entry) = &typed.server {
+        // Spelled out, where the name alone would be a command (C36).
+        let connect = Commands::has_subcommand(&entry.name).then(|| "connect".to_owned());
+        let words = connect.into_iter().chain([entry.name.clone()]).collect();
+        return Ok(Target { words, name: entry.name.clone(), url: None });
     }
     if typed.url.is_none() && typed.mcp_hub.is_some() {
-        return Ok(Target { word: None, name: "mcp-hub".to_owned(), url: None });
+        return Ok(by_flag("mcp-hub".to_owned()));
     }
-    let url = settings::url(typed.url.as_deref(), typed.allow_http)?;
-    Ok(Target { word: typed.url.clone(), name: name_for(&url), url: Some(url) })
+    let url = settings::typed_url(typed, typed.url.as_deref())?;
+    let words = typed.url.iter().cloned().collect();
+    Ok(Target { words, name: name_for(&url), url: Some(url) })
 }
 
 /// The words behind our program's name.
@@ -60,8 +79,11 @@ pub(super) fn words(
     program: &[String],
 ) -> Result<Words, Usage> {
     let mut words = Words {
-        args: target.word.iter().cloned().collect(),
-        shown: target.url.iter().map(crate::secret::shown).collect(),
+        args: target.words.clone(),
+        shown: match &target.url {
+            Some(url) => vec![crate::secret::shown(url)],
+            None => target.words.clone(),
+        },
         warnings: target.url.iter().filter_map(warn_of_url).collect(),
         variables: Vec::new(),
     };

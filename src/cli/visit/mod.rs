@@ -7,13 +7,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::report::Usage;
 use super::visit_args::Visit;
 use super::{Failure, logging, on_runtime, settings, tls};
 use crate::client::{self, Client, Handler, Options, Spec};
 use crate::limits::Timeouts;
-use crate::secret::Scrubber;
-use crate::transport::child;
 use crate::{limits, os};
 
 mod json_text;
@@ -73,7 +70,8 @@ pub(super) fn run<F>(
 where
     F: Future<Output = Outcome> + Send + 'static,
 {
-    let (mut spec, scrubber) = target(typed)?;
+    let mut spec = settings::spec(&typed.connect)?;
+    let scrubber = settings::scrubber(&spec).clone();
     let logins = login::of(&mut spec, &typed.connect.oauth);
     logging::start(&typed.connect.log, &scrubber)?;
     if let client::Server::Http(http) = &spec.server
@@ -181,23 +179,4 @@ async fn at_rest() {
     while tasks.num_alive_tasks() > OURS && Instant::now() < until {
         sleep(LOOK).await;
     }
-}
-
-/// The server that was typed: a URL with all its flags, or a program behind `--`.
-fn target(typed: &Visit) -> Result<(Spec, Scrubber), Usage> {
-    let link = &typed.connect.link;
-    if let Some((program, args)) = typed.program.split_first() {
-        let scrubber = Scrubber::default();
-        let settings = child::Settings {
-            max_message: link.max_message_size,
-            scrubber: scrubber.clone(),
-            ..child::Settings::new(program).args(args)
-        };
-        let mut spec = Spec::child(settings);
-        spec.policy.timeouts = link.timeout.map_or_else(Timeouts::default, Timeouts::all);
-        return Ok((spec, scrubber));
-    }
-    let settings::Settings { http, policy, eras } = settings::of(&typed.connect)?;
-    let scrubber = http.scrubber.clone();
-    Ok((Spec { policy, eras, ..Spec::http(http) }, scrubber))
 }
