@@ -2,12 +2,12 @@
 
 CARGO ?= cargo
 
-.PHONY: help test format lint docs unit soak deny bench bench-self bench-readme
+.PHONY: help test format lint docs unit soak deny bench bench-self bench-readme guard guard-renew
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 20
 
-test: format lint docs unit test-real ## everything: format, lints, docs, unit, integration and real-peer tests
+test: format lint docs unit guard test-real ## everything: format, lints, docs, unit, integration and real-peer tests
 
 format: ## formatting as rustfmt.toml has it
 	$(CARGO) fmt --check
@@ -40,5 +40,12 @@ bench-self: ## mcp-span beside a raw pass-through, with its limits, under two mi
 
 bench-readme: ## the same as bench; its table and picture go into README.md and docs/bench.svg
 	$(CARGO) bench --bench bridges -- all --readme $(BENCH_FLAGS)
+
+guard: ## instructions that a message costs, as valgrind counts them, against benches/guard/counts.txt
+	@if command -v valgrind >/dev/null; then $(CARGO) bench --no-default-features --bench guard --profile guard; \
+	else echo "valgrind is not installed: the instructions of the message path are not counted"; fi
+
+guard-renew: ## write down the instructions that a message costs now
+	$(CARGO) bench --no-default-features --bench guard --profile guard -- --renew
 
 include tests/real/Makefile.inc
