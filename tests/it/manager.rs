@@ -302,6 +302,46 @@ async fn a_remote_server_that_is_not_there_yet_is_tried_by_the_ladder() {
 }
 
 #[tokio::test]
+async fn a_remote_server_that_had_been_there_is_tried_quietly_until_it_is_back() {
+    let server = Server::start(with_tool).await;
+    let address = server.url["http://".len()..].trim_end_matches("/mcp").parse().unwrap();
+    let mut options = hasty();
+    options.pauses.quiet = Duration::from_millis(50);
+    options.pauses.reconnects = 1000;
+    let manager = Manager::start([("s", url(&server.url))], options);
+    let mut events = manager.events();
+    soon("a call", manager.call("s", "x", Value::Null)).await.unwrap();
+    server.stop().await;
+    let failure = soon("an end", manager.reconnect("s")).await.unwrap_err();
+    assert_eq!((failure.kind(), failure.is_retryable), (Some(Kind::Connect), true));
+    until(&mut events, "s", "failed").await;
+    let server = Server::start_at(address, with_tool).await;
+    until(&mut events, "s", "ready").await;
+    assert_eq!(server.all("initialize").len(), 1);
+    soon("goodbye", manager.close()).await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_list_its_tools_is_ready_with_those_last_known() {
+    let server = Server::start(|request| match &*request.what() {
+        "tools/list" => {
+            let error = r#"{"code":-32603,"message":"not today"}"#;
+            let id = request.id();
+            Reply::json(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
+        }
+        _ => with_tool(request),
+    })
+    .await;
+    let known = Known { tools: vec![tool("old")], ..Known::default() };
+    let manager = Manager::start([("s", url(&server.url).known(known))], Options::default());
+    assert!(manager.settled(PATIENCE).await, "there is nothing more to wait for");
+    assert_eq!(tools(&manager), (vec!["old".to_owned()], false));
+    soon("a call", manager.call("s", "x", Value::Null)).await.unwrap();
+    assert_eq!(manager.state("s"), Some(State::Ready));
+    soon("goodbye", manager.close()).await;
+}
+
+#[tokio::test]
 async fn tools_that_have_changed_are_listed_anew() {
     let nursery = Nursery::new();
     let manager = Manager::start([("c", child(&nursery, SERVER))], Options::default());
