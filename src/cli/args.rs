@@ -236,7 +236,7 @@ impl Cli {
     }
 
     /// The visit at a server, if that is what the command is.
-    fn visit_mut(&mut self) -> Option<&mut Visit> {
+    pub(super) fn visit_mut(&mut self) -> Option<&mut Visit> {
         match self.command.as_mut()? {
             Command::Tools(visit)
             | Command::Resources(visit)

@@ -137,3 +137,64 @@ pub(super) fn described(mut command: Command) -> Command {
     }
     command
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+    use crate::cli::args::{self, Cli};
+    use crate::cli::config_file::ConfigFile;
+
+    /// The URL, the hub, the words and the program of a command line.
+    fn target(line: &str, url: Option<&str>) -> (Option<String>, Option<String>, String, String) {
+        let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let lookup = |name: &OsStr| (name == "MCP_SPAN_URL").then_some(url?).map(OsString::from);
+        let command = args::command(&typed);
+        // The variables are read when the command is made.
+        let command = command.mut_subcommands(|command| {
+            command.mut_args(|arg| match (arg.get_id().as_str(), url) {
+                ("url", Some(url)) => arg.default_value(url.to_owned()),
+                _ => arg,
+            })
+        });
+        let parsed = args::parse(typed, command, &ConfigFile::default(), lookup);
+        let mut cli: Cli = parsed.unwrap_or_else(|error| panic!("{error}")).cli;
+        let visit = cli.visit_mut().unwrap();
+        let program: Vec<_> = visit.program.iter().map(|word| word.to_string_lossy()).collect();
+        let program = program.join(" ");
+        (visit.connect.url.clone(), visit.connect.mcp_hub.clone(), visit.words.join(" "), program)
+    }
+
+    #[test]
+    fn the_target_is_the_first_word_unless_it_stands_elsewhere() {
+        let some = |text: &str| Some(text.to_owned());
+        let is = |line: &str, url, hub, words: &str, program: &str| {
+            let expected = (url, hub, words.to_owned(), program.to_owned());
+            assert_eq!(target(line, None), expected, "{line}");
+        };
+        is("mcp-span tools https://a/b", some("https://a/b"), None, "", "");
+        is("mcp-span call https://a/b t x=1 y=2", some("https://a/b"), None, "t x=1 y=2", "");
+        is("mcp-span call t x=1 --json -- npx -y s -- t", None, None, "t x=1", "npx -y s -- t");
+        is("mcp-span raw -- p", None, None, "", "p");
+        is("mcp-span call --mcp-hub=local t x=1", None, some("local"), "t x=1", "");
+        let elsewhere = target("mcp-span tools -- p -x", Some("https://a/b"));
+        assert_eq!(elsewhere, (None, None, String::new(), "p -x".to_owned()));
+        let elsewhere = target("mcp-span tools", Some("https://a/b"));
+        assert_eq!(elsewhere.0, some("https://a/b"));
+    }
+
+    #[test]
+    fn a_person_waits_for_a_second_unless_told_otherwise() {
+        let wait = |line: &str| {
+            let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let command = args::command(&typed);
+            let parsed = args::parse(typed, command, &ConfigFile::default(), |_| None);
+            let mut cli = parsed.unwrap_or_else(|error| panic!("{error}")).cli;
+            cli.connect_mut().link.connect_wait.as_secs()
+        };
+        assert_eq!(wait("mcp-span tools https://a/b"), 1);
+        assert_eq!(wait("mcp-span raw https://a/b x --connect-wait 7"), 7);
+        assert_eq!(wait("mcp-span connect https://a/b"), 25);
+    }
+}
