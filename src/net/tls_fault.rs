@@ -91,7 +91,7 @@ fn inner(error: &io::Error) -> Option<&rustls::Error> {
 /// The server's certificate is not taken.
 fn certificate(error: &CertificateError, peer: Option<&Peer>) -> Reason {
     use CertificateError as Is;
-    let read = peer.and_then(|peer| peer.certificate.as_ref());
+    let read = peer.and_then(|peer| peer.certificate.as_deref());
     let issuer = read.and_then(|certificate| certificate.issuer.as_deref());
     let issued = issuer.map_or_else(String::new, |issuer| format!(", issued by \"{issuer}\","));
     let is_self_signed = read.is_some_and(|certificate| certificate.is_self_issued);
@@ -323,14 +323,14 @@ mod tests {
 
     fn peer() -> Option<Peer> {
         let time = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        let certificate = Some(Certificate {
+        let certificate = Some(Box::new(Certificate {
             issuer: Some("Root".to_owned()),
             subject: None,
             names: Vec::new(),
             is_self_issued: false,
             not_before: time(0),
             not_after: time(u64::MAX),
-        });
+        }));
         Some(Peer { certificate, is_alone: false })
     }
 

@@ -53,8 +53,8 @@ pub(super) struct Refused(Arc<Mutex<Option<(ServerName<'static>, Peer)>>>);
 /// What a server that was refused has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Peer {
-    /// Its own certificate, if that can be read.
-    pub(super) certificate: Option<Certificate>,
+    /// Its own certificate, if that can be read. Boxed, so that no fault carries its size.
+    pub(super) certificate: Option<Box<Certificate>>,
     /// There was no other certificate with it.
     pub(super) is_alone: bool,
 }
@@ -121,7 +121,7 @@ impl ServerCertVerifier for Witness {
                 error => self.check_own(end_entity, server_name, now).unwrap_or(Err(error)),
             });
         if verdict.is_err() {
-            let certificate = Certificate::read(end_entity);
+            let certificate = Certificate::read(end_entity).map(Box::new);
             let peer = Peer { certificate, is_alone: intermediates.is_empty() };
             self.refused.note(server_name, peer);
         }

@@ -9,7 +9,41 @@ async fn checked_at(provider: &Provider, args: &[&str]) -> Checked {
 #[tokio::test]
 async fn a_server_that_wants_a_login_and_says_how() {
     let provider = Provider::start(Manners::default()).await;
-    checked_at(&provider, &[]).await.is(3, "");
+    checked_at(&provider, &[]).await.is(3, r#"
+        http://127.0.0.1:PORT/mcp
+        ok       url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
+        ok       name             an address: there is nothing to look up
+        ok       proxy            none
+        ok       connection       127.0.0.1:PORT (N ms)
+        skipped  tls              the URL is plain http
+        ok       http             HTTP/1.1
+        skipped                   the server refuses us before it says anything (transport, server,
+        session, session-unknown, session-end, stream)
+        failed   authorization    a login is needed (HTTP 401 with WWW-Authenticate)
+        http://127.0.0.1:PORT/.well-known/oauth-protected-resource/mcp: found
+        http://127.0.0.1:PORT/.well-known/oauth-authorization-server: found
+        authorization server: http://127.0.0.1:PORT
+        tokens are for: http://127.0.0.1:PORT/mcp
+        grants: none named, which means codes
+        PKCE: S256
+        how we become known to it: by registration on the spot
+        no token is stored
+        All that a login needs is there; what lies behind it was not looked at
+        next: Run `mcp-span login http://127.0.0.1:PORT/mcp`, or this check
+        with --login
+        > POST http://127.0.0.1:PORT/mcp
+        > accept: application/json, text/event-stream
+        > content-type: application/json
+        > user-agent: mcp-span/VERSION
+        > {"id":1,"jsonrpc":"2.0","method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
+        < HTTP/1.1 401
+        < content-length: 12
+        < content-type: text/plain
+        < www-authenticate: Bearer resource_metadata="http://127.0.0.1:PORT/.well-known/oauth-protected-resource/mcp", scope="read"
+        < who are you?
+        skipped                   the server refuses us before it says anything (round-trip, contents)
+        1 failed
+        "#);
     assert!(provider.pages().is_empty(), "no browser");
     assert!(provider.at("/register").is_empty(), "no client");
 }
@@ -20,7 +54,28 @@ async fn a_server_that_wants_a_token_and_says_nothing() {
         Manners { challenge: None, resource_at: "/no", described_at: "/no", ..Manners::default() };
     let provider = Provider::start(manners).await;
     let found = checked_at(&provider, &[]).await;
-    assert_eq!(found.finding("authorization"), "");
+    found.says("authorization", r#"
+        failed   authorization    credentials are wanted, and nothing says how to get them (HTTP 401
+        without WWW-Authenticate)
+        http://127.0.0.1:PORT/.well-known/oauth-protected-resource/mcp: HTTP 404
+        http://127.0.0.1:PORT/.well-known/oauth-protected-resource: HTTP 404
+        http://127.0.0.1:PORT/.well-known/oauth-authorization-server: HTTP 404
+        http://127.0.0.1:PORT/.well-known/openid-configuration: HTTP 404
+        no token is stored
+        No metadata was found at any of the usual places, so there is no way to
+        log in
+        next: Ask who runs the server for a token, and give it with --header
+        'Authorization: Bearer …', --bearer-file or --bearer-command
+        > POST http://127.0.0.1:PORT/mcp
+        > accept: application/json, text/event-stream
+        > content-type: application/json
+        > user-agent: mcp-span/VERSION
+        > {"id":1,"jsonrpc":"2.0","method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
+        < HTTP/1.1 401
+        < content-length: 12
+        < content-type: text/plain
+        < who are you?
+        "#);
     assert_eq!(found.code, Some(3));
 }
 
@@ -85,7 +140,23 @@ async fn given_credentials_that_are_refused_are_not_shown() {
     .await;
     let wrong = check(&[&server.url, "-H", "Authorization: Bearer hidden-token"], &[]).await;
     assert_eq!(wrong.code, Some(3));
-    assert_eq!(wrong.finding("authorization"), "");
+    wrong.says("authorization", r#"
+        failed   authorization    the credentials are refused (HTTP 401 without WWW-Authenticate)
+        The token or header that was given is wrong, has expired, or is for
+        something else; logins are out of the question where credentials are
+        given, or with --no-oauth
+        next: Check the token, or leave it out to log in
+        > POST http://127.0.0.1:PORT/mcp
+        > accept: application/json, text/event-stream
+        > authorization: Bearer [secret]
+        > content-type: application/json
+        > user-agent: mcp-span/VERSION
+        > {"id":1,"jsonrpc":"2.0","method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
+        < HTTP/1.1 401
+        < content-length: 28
+        < content-type: application/json
+        < {"error":"bad [secret]"}
+        "#);
     assert!(!wrong.text.contains("hidden-token"), "{wrong:?}");
     let right = check(&[&server.url, "-H", "Authorization: Bearer right-token-1"], &[]).await;
     assert_eq!(right.code, Some(0), "{right:?}");

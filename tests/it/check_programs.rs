@@ -4,7 +4,7 @@ use crate::support::{check, run};
 
 /// A server as a line of shell: answers by id, and says something on stderr.
 const SERVER: &str = r#"
-echo "ready, token=${TOKEN}" >&2
+echo "ready" >&2
 while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   [ -n "$id" ] || continue
@@ -19,18 +19,63 @@ done
 
 #[tokio::test]
 async fn a_healthy_program() {
-    check(&["--", "sh", "-c", SERVER], &[]).await.is(0, "");
+    check(&["--", "sh", "-c", SERVER], &[]).await.is(
+        0,
+        r#"
+        sh …
+        ok       command          sh is /bin/sh
+        ok       start            started and shaken hands with (N ms)
+        ok       transport        stdio, revision 2025-11-25
+        ok       server           shell 0
+        capabilities: tools
+        ok       round-trip       median N ms, slowest N ms (5 pings)
+        ok       contents         1 tool
+        ok       goodbye          it leaves when its stdin ends (N ms)
+        ok       stderr           1 line
+        ready
+        all is well
+        "#,
+    );
 }
 
 #[tokio::test]
 async fn a_program_that_is_not_there() {
-    check(&["--", "no-such-program-here", "--token", "x"], &[]).await.is(3, "");
+    check(&["--", "no-such-program-here", "--token", "x"], &[]).await.is(
+        3,
+        r#"
+        no-such-program-here …
+        failed   command          'no-such-program-here' is not there
+        No folder of PATH has a program of this name, or there is no such file
+        next: Is it installed? Programs that a desktop starts often have a
+        shorter PATH than a terminal: an absolute path always works
+        skipped  start            there is nothing to start
+        skipped                   there was no handshake (transport, server, round-trip, contents,
+        goodbye)
+        ok       stderr           silent
+        1 failed
+        "#,
+    );
 }
 
 #[tokio::test]
 async fn a_program_that_crashes() {
     let crash = "echo 'no database at /home/ann/db' >&2; exit 7";
-    check(&["--", "sh", "-c", crash], &[("HOME", "/home/ann")]).await.is(3, "");
+    check(&["--", "sh", "-c", crash], &[("HOME", "/home/ann")]).await.is(
+        3,
+        r#"
+        sh …
+        ok       command          sh is /bin/sh
+        failed   start            Transport closed: 'sh' has ended: exit status: 7
+        The program has ended before it answered the handshake
+        next: See below what it wrote to its stderr, and try the command in a
+        terminal
+        skipped                   there was no handshake (transport, server, round-trip, contents,
+        goodbye)
+        ok       stderr           1 line
+        no database at ~/db
+        1 failed
+        "#,
+    );
 }
 
 #[tokio::test]

@@ -41,7 +41,29 @@ pub(crate) fn healthy(r: &Request) -> Reply {
 #[tokio::test]
 async fn a_healthy_server_over_streamable_http() {
     let server = Server::start(healthy).await;
-    check(&[&server.url], &[]).await.is(0, "");
+    check(&[&server.url], &[]).await.is(
+        0,
+        r#"
+        http://127.0.0.1:PORT/mcp
+        ok       url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
+        ok       name             an address: there is nothing to look up
+        ok       proxy            none
+        ok       connection       127.0.0.1:PORT (N ms)
+        skipped  tls              the URL is plain http
+        ok       http             HTTP/1.1
+        ok       transport        Streamable HTTP, revision 2025-11-25 (legacy era)
+        ok       server           fine 1.2
+        capabilities: prompts, resources, tools (listChanged)
+        ok       session          it gives out session ids; a second request is answered
+        ok       session-unknown  answered with HTTP 404, as it should be
+        ok       session-end      DELETE is accepted (HTTP 200)
+        ok       stream           open, and stays open (N ms)
+        ok       authorization    none is asked for
+        ok       round-trip       median N ms, slowest N ms (5 pings)
+        ok       contents         3 tools on 2 pages, 1 resource, 0 prompts
+        all is well
+        "#,
+    );
 }
 
 #[tokio::test]
@@ -55,7 +77,28 @@ async fn a_healthy_server_over_http_and_sse() {
         Some(crate::support::hub::acknowledged())
     })
     .await;
-    check(&[&hub.url], &[]).await.is(0, "");
+    check(&[&hub.url], &[]).await.is(
+        0,
+        r#"
+        http://127.0.0.1:PORT/mcp
+        ok       url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
+        ok       name             an address: there is nothing to look up
+        ok       proxy            none
+        ok       connection       127.0.0.1:PORT (N ms)
+        skipped  tls              the URL is plain http
+        ok       http             HTTP/1.1
+        ok       transport        HTTP+SSE (the older transport, 2024-11-05)
+        ok       server           hub 1
+        capabilities: tools (listChanged)
+        revision: 2025-11-25
+        skipped                   the stream is the session (session, session-unknown, session-end)
+        ok       stream           open: this transport has one for everything
+        ok       authorization    none is asked for
+        ok       round-trip       median N ms, slowest N ms (5 pings)
+        ok       contents         1 tool
+        all is well
+        "#,
+    );
 }
 
 /// A server of the modern era alone.
@@ -86,7 +129,25 @@ fn modern_only(r: &Request) -> Reply {
 #[tokio::test]
 async fn a_server_of_the_modern_era_alone() {
     let server = Server::start(modern_only).await;
-    check(&[&server.url], &[]).await.is(0, "");
+    check(&[&server.url], &[]).await.is(0, r#"
+        http://127.0.0.1:PORT/mcp
+        ok       url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
+        ok       name             an address: there is nothing to look up
+        ok       proxy            none
+        ok       connection       127.0.0.1:PORT (N ms)
+        skipped  tls              the URL is plain http
+        ok       http             HTTP/1.1
+        ok       transport        Streamable HTTP, revision 2026-07-28 (modern era)
+        clients of the legacy era are translated by mcp-span
+        ok       server           new 2
+        capabilities: tools
+        skipped                   the modern era has no sessions (session, session-unknown, session-end)
+        skipped  stream           the modern era has subscriptions in its place
+        ok       authorization    none is asked for
+        ok       round-trip       median N ms, slowest N ms (5 questions)
+        ok       contents         1 tool
+        all is well
+        "#);
 }
 
 #[tokio::test]
@@ -98,7 +159,34 @@ async fn a_page_in_place_of_an_answer_and_where_the_server_is() {
     })
     .await;
     let url = server.url.replace("/mcp", "/start?key=hidden-key");
-    check(&[&url, "-H", "Authorization: Bearer hidden-token"], &[]).await.is(3, "");
+    check(&[&url, "-H", "Authorization: Bearer hidden-token"], &[]).await.is(3, r#"
+        http://127.0.0.1:PORT/start?key=[secret]
+        ok       url              plain http on this machine, host 127.0.0.1, port PORT, path /start
+        ok       name             an address: there is nothing to look up
+        ok       proxy            none
+        ok       connection       127.0.0.1:PORT (N ms)
+        skipped  tls              the URL is plain http
+        ok       http             HTTP/1.1
+        failed   transport        a web page "Welcome" in place of an answer (HTTP 200, text/html)
+        Pages are for people: the URL leads to a login page or a start page, or
+        something in between (a captive portal, a company's proxy) answers in
+        the server's place
+        next: Try http://127.0.0.1:PORT/mcp: something answers there as an MCP
+        server does
+        > POST http://127.0.0.1:PORT/start?key=[secret]
+        > accept: application/json, text/event-stream
+        > authorization: Bearer [secret]
+        > content-type: application/json
+        > user-agent: mcp-span/VERSION
+        > {"id":1,"jsonrpc":"2.0","method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
+        < HTTP/1.1 200
+        < content-length: 35
+        < content-type: text/html
+        < <html><title>Welcome</title></html>
+        skipped                   no MCP server was found (server, session, session-unknown, session-end,
+        stream, authorization, round-trip, contents)
+        1 failed
+        "#);
     let others = server.requests().into_iter().filter(|r| r.path == "/mcp" || r.path == "/sse");
     for other in others {
         assert_eq!(
@@ -112,7 +200,32 @@ async fn a_page_in_place_of_an_answer_and_where_the_server_is() {
 #[tokio::test]
 async fn a_server_that_speaks_only_the_other_transport() {
     let hub = Hub::plain().await;
-    check(&[&hub.url, "--transport", "http"], &[]).await.is(3, "");
+    check(&[&hub.url, "--transport", "http"], &[]).await.is(3, r#"
+        http://127.0.0.1:PORT/mcp
+        ok       url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
+        ok       name             an address: there is nothing to look up
+        ok       proxy            none
+        ok       connection       127.0.0.1:PORT (N ms)
+        skipped  tls              the URL is plain http
+        ok       http             HTTP/1.1
+        failed   transport        it speaks HTTP+SSE (the older transport, 2024-11-05), but not what
+        --transport http asks for
+        mcp-span does as it is told, and speaks a transport that the server does
+        not know
+        next: Leave --transport http out: mcp-span finds out by itself
+        > POST http://127.0.0.1:PORT/mcp
+        > accept: application/json, text/event-stream
+        > content-type: application/json
+        > user-agent: mcp-span/VERSION
+        > {"id":1,"jsonrpc":"2.0","method":"initialize","params":{"capabilities":{},"clientInfo":{"name":"mcp-span","version":"VERSION"},"protocolVersion":"2025-11-25"}}
+        < HTTP/1.1 404
+        < content-length: 57
+        < content-type: text/html; charset=utf-8
+        < <!DOCTYPE html> <html><pre>Cannot POST /mcp</pre></html>
+        skipped                   the server does not speak what was asked for (server, session,
+        session-unknown, session-end, stream, round-trip, contents)
+        1 failed
+        "#);
     let server = Server::start(healthy).await;
     let other = check(&[&server.url, "--transport", "sse"], &[]).await;
     assert_eq!(other.code, Some(3));

@@ -15,7 +15,26 @@ async fn a_server_that_is_down() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     drop(listener);
-    check(&[&url], &[]).await.is(3, "");
+    check(&[&url], &[]).await.is(
+        3,
+        r#"
+        http://127.0.0.1:PORT/mcp
+        ok       url              plain http on this machine, host 127.0.0.1, port PORT, path /mcp
+        ok       name             an address: there is nothing to look up
+        ok       proxy            none
+        failed   connection       127.0.0.1:PORT refused the connection
+        Connection refused
+        The machine is there, and nothing listens on this port: the server is
+        down, or has another port
+        next: Check that the server runs and that http://127.0.0.1:PORT/mcp is
+        its URL
+        skipped  tls              the URL is plain http
+        skipped                   there is no connection (http, transport, server, session,
+        session-unknown, session-end, stream, authorization, round-trip,
+        contents, clock)
+        1 failed
+        "#,
+    );
 }
 
 #[tokio::test]
@@ -54,7 +73,14 @@ async fn a_healthy_server_over_https() {
     let ca = files.with("ca.pem", &root.pem);
     let found = check(&[&server.url, "--ca-cert", &ca], &[]).await;
     assert_eq!(found.code, Some(0), "{found:?}");
-    assert_eq!(found.finding("tls"), "");
+    found.says(
+        "tls",
+        r#"
+        ok       tls              TLS 1.3 (N ms); valid for N days
+        "rcgen self signed cert" for localhost, issued by "Middle One", expires in N days (DATE)
+        "Middle One", issued by "Root One", expires in N days (DATE)
+        "#,
+    );
     assert_eq!(found.finding("http"), "ok       http             HTTP/2, negotiated by TLS");
 }
 
@@ -67,7 +93,28 @@ async fn an_expired_certificate() {
     });
     let server = Server::start_tls(leaf.serve(Manners::default()), healthy).await;
     let ca = files.with("ca.pem", &root.pem);
-    check(&[&server.url, "--ca-cert", &ca], &[]).await.is(3, "");
+    check(&[&server.url, "--ca-cert", &ca], &[]).await.is(
+        3,
+        r#"
+        https://localhost:PORT/mcp
+        ok       url              https, host localhost, port PORT, path /mcp
+        ok       name             localhost is this machine: nothing is looked up
+        ok       proxy            none
+        ok       connection       127.0.0.1:PORT (N ms)
+        failed   tls              No secure connection to localhost:PORT: its certificate, issued by
+        "Root One", expired on DATE 00:00:00 GMT
+        "rcgen self signed cert" for localhost, issued by "Root One", expired N days ago (DATE)
+        The certificate is too old to be trusted; if the date is right, somebody
+        has forgotten to renew it
+        next: Check the clock of this machine; if it is right, the server needs
+        a new one; as a last resort, --insecure skips the check, and with it the
+        protection
+        skipped                   there is no connection (http, transport, server, session,
+        session-unknown, session-end, stream, authorization, round-trip,
+        contents, clock)
+        1 failed
+        "#,
+    );
     assert!(server.requests().is_empty(), "nothing is said to it");
 }
 
@@ -76,7 +123,15 @@ async fn a_self_signed_certificate_and_one_for_another_name() {
     let alone = Leaf::self_signed(|_| ());
     let server = Server::start_tls(alone.serve(Manners::default()), healthy).await;
     let found = check(&[&server.url], &[]).await;
-    assert_eq!(found.finding("tls"), "");
+    found.says("tls", r#"
+        failed   tls              No secure connection to localhost:PORT: its certificate is self-signed,
+        by "alone"
+        "alone" for localhost, issued by itself, expires in N days (DATE)
+        Nobody but the server itself vouches for its certificate: anybody could
+        have made it
+        next: If it is the right one, name a PEM file with it by --ca-cert; as a
+        last resort, --insecure skips the check, and with it the protection
+        "#);
 
     let (files, root) = (Files::new(), Ca::new("Root One"));
     let other = root.server(|params| {
@@ -88,7 +143,15 @@ async fn a_self_signed_certificate_and_one_for_another_name() {
     let server = Server::start_tls(other.serve(Manners::default()), healthy).await;
     let ca = files.with("ca.pem", &root.pem);
     let found = check(&[&server.url, "--ca-cert", &ca], &[]).await;
-    assert_eq!(found.finding("tls"), "");
+    found.says("tls", r#"
+        failed   tls              No secure connection to localhost:PORT: its certificate, issued by
+        "Root One", is for other names: a.example, b.example
+        "rcgen self signed cert" for a.example, b.example, issued by "Root One", expires in N days (DATE)
+        Whoever answers cannot prove to be the server of this URL, so nothing
+        was said to it
+        next: Check the URL: its host must be one that the certificate names; as
+        a last resort, --insecure skips the check, and with it the protection
+        "#);
     assert_eq!(found.code, Some(3));
 }
 
@@ -130,5 +193,19 @@ async fn a_server_behind_a_proxy() {
 async fn a_proxy_that_does_not_let_us_through() {
     let proxy = Manner::http().fault(Fault::Status(403, "no such hosts here")).start().await;
     let way = proxy.url("http");
-    check(&["https://server.example/mcp", "--proxy", &way], &[]).await.is(3, "");
+    check(&["https://server.example/mcp", "--proxy", &way], &[]).await.is(3, r#"
+        https://server.example/mcp
+        ok       url              https, host server.example, port 443, path /mcp
+        skipped  name             the proxy looks it up
+        ok       proxy            http://127.0.0.1:PORT, from --proxy
+        failed   connection       The proxy 127.0.0.1:PORT refused to connect to server.example:443 (403
+        Text)
+        The proxy cannot be reached, or does not let us through to the server
+        next: Ask who runs the proxy, which comes from --proxy; --no-proxy goes
+        without it
+        skipped                   there is no connection (tls, http, transport, server, session,
+        session-unknown, session-end, stream, authorization, round-trip,
+        contents, clock)
+        1 failed
+        "#);
 }

@@ -98,7 +98,10 @@ impl Finding {
     /// A failure in the words of the library.
     pub(super) fn of_error(check: &'static str, error: &Error) -> Self {
         let mut finding = Self::failed(check, &*error.message);
-        finding.details.extend(error.reason.iter().map(|reason| reason.to_string()));
+        let news = error.reason.iter().filter(|reason| !error.message.contains(&***reason));
+        // The system's number for it tells a person nothing.
+        let bare = news.map(|reason| reason.split(" (os error").next().unwrap_or_default());
+        finding.details.extend(bare.map(str::to_owned));
         finding.next_step.clone_from(&error.hint);
         finding
     }

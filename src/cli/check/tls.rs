@@ -16,9 +16,14 @@ pub(super) fn tls(look: &Look, is_https: bool, is_checked: bool, now: SystemTime
     };
     let found = match &step.outcome {
         Ok(secured) => secure(secured, step, is_checked, now),
-        Err(error) => Finding::of_error("tls", error)
-            .meaning(meaning(&look.refused, now))
-            .details(chain(&look.refused, now)),
+        Err(error) => {
+            let mut finding = Finding::of_error("tls", error).meaning(meaning(&look.refused, now));
+            if !look.refused.is_empty() {
+                // They say more than the words of the layer below.
+                finding.details = chain(&look.refused, now);
+            }
+            finding
+        }
     };
     found.took(step.took)
 }
