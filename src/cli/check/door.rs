@@ -163,11 +163,11 @@ impl Door {
 
     /// All headers that are the user's, credentials included.
     pub(super) fn headers(&self) -> HeaderMap {
-        let mut headers = self.base.clone();
+        let mut headers = Arc::new(self.base.clone());
         if let Some(granted) = &self.granted {
             granted.apply(&mut headers);
         }
-        headers
+        Arc::unwrap_or_clone(headers)
     }
 
     /// Asks, and reads the answer: all of it or, of a stream, up to the answer.
@@ -261,7 +261,7 @@ impl Door {
             let jar = jar.lock().unwrap_or_else(PoisonError::into_inner);
             jar.apply(endpoint.url(), &mut headers);
         }
-        let (method, body) = (ask.method.clone(), ask.body.clone());
+        let (method, headers, body) = (ask.method.clone(), Arc::new(headers), ask.body.clone());
         Ok(Call { method, endpoint, headers, body, urgent: false, progress: Progress::default() })
     }
 

@@ -15,17 +15,18 @@ use tokio::sync::Semaphore;
 use super::report::Usage;
 use super::settings::Settings;
 use super::{Failure, args, logging, on_runtime, report, settings};
+use crate::client::{Server, Spec};
 use crate::limits;
 use crate::secret::{Scrubber, Secret, is_key, is_secret_name, shown};
-use crate::transport::child as process;
+use crate::transport::child;
 
 mod address;
 mod authorization;
-mod child;
 mod contents;
 mod door;
 mod finding;
 mod json;
+mod program;
 mod remote;
 mod session;
 mod spinner;
@@ -77,12 +78,7 @@ struct Manner {
 struct Target {
     /// As it may be shown.
     name: String,
-    server: Server,
-}
-
-enum Server {
-    Remote(Box<Settings>),
-    Child(process::Settings),
+    spec: Spec,
 }
 
 /// The servers that were typed.
@@ -98,22 +94,19 @@ fn targets(typed: &Check) -> Result<Vec<Target>, Usage> {
         targets.push(remote(settings::of_url(connect, url)?));
     }
     if let [program, args @ ..] = &typed.command[..] {
-        let mut settings = process::Settings::new(program.clone()).args(args.iter().cloned());
+        let mut settings = child::Settings::new(program.clone()).args(args.iter().cloned());
         settings.max_message = connect.link.max_message_size;
-        secrets_of(args).for_each(|secret| settings.scrubber.add(&secret));
         let more = if args.is_empty() { "" } else { " …" };
         let name = format!("{}{more}", program.to_string_lossy());
-        targets.push(Target { name, server: Server::Child(settings) });
+        targets.push(Target { name, spec: Spec::child(settings) });
     }
     Ok(targets)
 }
 
-/// A report may be shown to anybody, so no header of the user's is echoed in it, whatever its name.
 fn remote(settings: Settings) -> Target {
-    for value in settings.http.headers.values() {
-        settings.http.scrubber.add(&Secret::new(String::from_utf8_lossy(value.as_bytes())));
-    }
-    Target { name: shown(&settings.http.url), server: Server::Remote(Box::new(settings)) }
+    let Settings { http, policy, eras } = settings;
+    let name = shown(&http.url);
+    Target { name, spec: Spec { server: Server::Http(Box::new(http)), policy, eras } }
 }
 
 /// Arguments that are credentials: by the name of their flag, or by how they look.
@@ -147,17 +140,37 @@ impl Check {
 
 impl Target {
     fn scrubber(&self) -> &Scrubber {
-        match &self.server {
-            Server::Remote(settings) => &settings.http.scrubber,
+        match &self.spec.server {
+            Server::Http(settings) => &settings.scrubber,
             Server::Child(settings) => &settings.scrubber,
         }
     }
 
+    /// A report may be shown to anybody: no header of the user's is echoed in it, whatever its name,
+    /// and no argument that looks like a credential.
+    fn hide(&self) {
+        match &self.spec.server {
+            Server::Http(settings) => {
+                for value in settings.headers.values() {
+                    let value = String::from_utf8_lossy(value.as_bytes());
+                    settings.scrubber.add(&Secret::new(value));
+                }
+            }
+            Server::Child(settings) => {
+                secrets_of(&settings.args).for_each(|secret| settings.scrubber.add(&secret));
+                settings.env.iter().for_each(|(_, value)| settings.scrubber.add(value));
+            }
+        }
+    }
+
     async fn check(self, manner: Manner, activity: Activity) -> Report {
+        self.hide();
         let scrubber = self.scrubber().clone();
-        let findings = match self.server {
-            Server::Remote(settings) => remote::check(*settings, manner, activity).await,
-            Server::Child(settings) => child::check(settings, manner, activity).await,
+        let findings = match self.spec.server {
+            Server::Http(settings) => {
+                remote::check(*settings, self.spec.eras, manner, activity).await
+            }
+            Server::Child(settings) => program::check(settings, manner, activity).await,
         };
         let home = std::env::var("HOME").or_else(|_| std::env::var("USERPROFILE")).ok();
         let report = Report { target: self.name, findings };

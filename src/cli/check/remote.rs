@@ -13,12 +13,12 @@ use super::transport::{self, Opening, Spoken};
 use super::{Manner, address, authorization, contents, session, suspicion, tls};
 use crate::auth::{Credentials, Granted, Login};
 use crate::bridge::{Eras, Policy};
-use crate::cli::settings::Settings;
 use crate::client::{self, Options, Server, Spec};
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
 use crate::net::{self, Endpoint, Trust};
 use crate::revision::translate::SERVER_INFO;
+use crate::transport::http::Settings;
 
 /// What cannot be looked at without a connection, in the order of a report.
 const BEHIND: [&str; 11] = [
@@ -39,8 +39,13 @@ const BEHIND: [&str; 11] = [
 const OF_SERVER: [&str; 5] = ["server", "session", "session-unknown", "session-end", "stream"];
 
 /// All that can be said about the server.
-pub(super) async fn check(settings: Settings, manner: Manner, activity: Activity) -> Vec<Finding> {
-    let url = &settings.http.url;
+pub(super) async fn check(
+    settings: Settings,
+    eras: Eras,
+    manner: Manner,
+    activity: Activity,
+) -> Vec<Finding> {
+    let url = &settings.url;
     let mut findings = vec![address::url(url)];
     let endpoint = match Endpoint::new(url) {
         Ok(endpoint) => endpoint,
@@ -50,16 +55,16 @@ pub(super) async fn check(settings: Settings, manner: Manner, activity: Activity
         }
     };
     activity.now("connecting");
-    let look = net::look(&settings.http.net, &endpoint).await;
+    let look = net::look(&settings.net, &endpoint).await;
     findings.extend(address::way(url, &look));
-    let is_checked = !matches!(settings.http.net.tls.trust, Trust::Anybody);
+    let is_checked = !matches!(settings.net.tls.trust, Trust::Anybody);
     let is_https = url.scheme() == "https";
     findings.push(tls::tls(&look, is_https, is_checked, SystemTime::now()));
     if look.fault().is_some() {
         findings.extend(skipped(&BEHIND, "there is no connection"));
         return findings;
     }
-    let visit = Visit { settings, manner, activity };
+    let visit = Visit { settings, eras, manner, activity };
     let behind = visit.go().await;
     // In the order of a report, whatever the order in which it was found out.
     let mut behind: Vec<Finding> = behind;
@@ -75,14 +80,15 @@ fn skipped<'a>(checks: &'a [&'static str], why: &'a str) -> impl Iterator<Item =
 /// A visit to a server that can be connected to.
 struct Visit {
     settings: Settings,
+    eras: Eras,
     manner: Manner,
     activity: Activity,
 }
 
 impl Visit {
     async fn go(self) -> Vec<Finding> {
-        let credentials = self.settings.http.credentials.clone();
-        let mut door = match Door::new(&self.settings.http, self.manner.limit) {
+        let credentials = self.settings.credentials.clone();
+        let mut door = match Door::new(&self.settings, self.manner.limit) {
             Ok(door) => door,
             Err(error) => return vec![Finding::of_error("transport", &error)],
         };
@@ -104,7 +110,7 @@ impl Visit {
             door.grant(granted.clone());
         }
         self.activity.now("shaking hands");
-        let wanted = self.settings.http.transport;
+        let wanted = self.settings.transport;
         let mut opening = transport::open(&door, wanted).await;
         let mut failure = None;
         if let (Spoken::Refused(heard), Some(credentials), Some(granted)) =
@@ -139,7 +145,7 @@ impl Visit {
 
     async fn opened(&self, door: &Door, opening: Opening, failure: Option<Error>) -> Vec<Finding> {
         let mut findings = Vec::new();
-        let is_secure = self.settings.http.url.scheme() == "https";
+        let is_secure = self.settings.url.scheme() == "https";
         let is_usable = match &opening.finding {
             Some(finding) => finding.status < super::finding::Status::Failed,
             None => false,
@@ -158,14 +164,17 @@ impl Visit {
                 let rest = ["authorization", "round-trip", "contents"];
                 findings.extend(skipped(&rest, "no MCP server was found"));
             }
-            _ if !is_usable => {
+            spoken if !is_usable => {
+                if let Spoken::Streamable(session) = &spoken {
+                    session::leave(door, session).await;
+                }
                 let why = "the server does not speak what was asked for";
                 findings.extend(skipped(&OF_SERVER, why));
                 findings.extend(skipped(&["round-trip", "contents"], why));
             }
             spoken => {
                 let has_header = door.headers().contains_key(AUTHORIZATION);
-                findings.push(authorization::taken(&self.settings.http, has_header));
+                findings.push(authorization::taken(&self.settings, has_header));
                 findings.extend(self.of_server(door, spoken).await);
             }
         }
@@ -186,7 +195,7 @@ impl Visit {
         findings.extend(skipped(&["transport"], why));
         findings.extend(skipped(&OF_SERVER, why));
         let login = failure.as_ref().filter(|_| self.manner.login);
-        let mut refused = authorization::refused(&self.settings.http, heard, login).await;
+        let mut refused = authorization::refused(&self.settings, heard, login).await;
         if let (None, Some(failure)) = (login, &failure) {
             refused = refused.detail(format!("renewal: {}", failure.message));
         }
@@ -201,7 +210,7 @@ impl Visit {
         match spoken {
             Spoken::Streamable(session) => {
                 self.activity.now("looking at sessions");
-                let wants_stream = self.settings.http.server_stream;
+                let wants_stream = self.settings.server_stream;
                 findings.extend(session::look(door, &session, wants_stream).await);
                 findings.push(contents::server(&session.server, &session.server["serverInfo"]));
                 said = Some(session.server);
@@ -261,7 +270,7 @@ impl Visit {
 
     /// As the bridge would connect, but without patience, and with the credentials of the moment.
     fn spec(&self, door: &Door) -> Spec {
-        let mut http = self.settings.http.clone();
+        let mut http = self.settings.clone();
         http.headers = door.headers();
         http.credentials = None;
         http.server_stream = false;
@@ -273,7 +282,7 @@ impl Visit {
             away_wait: Duration::ZERO,
             ..Policy::default()
         };
-        let eras = Eras { memory: None, ..self.settings.eras.clone() };
+        let eras = Eras { memory: None, ..self.eras.clone() };
         Spec { server: Server::Http(Box::new(http)), policy, eras }
     }
 }
