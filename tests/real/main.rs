@@ -8,6 +8,7 @@
 )]
 
 mod behind_nginx;
+mod checks;
 mod children;
 mod compare;
 mod conformance;
