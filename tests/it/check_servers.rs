@@ -188,13 +188,13 @@ async fn a_page_in_place_of_an_answer_and_where_the_server_is() {
         1 failed
         "#);
     let others = server.requests().into_iter().filter(|r| r.path == "/mcp" || r.path == "/sse");
+    let mut asked = Vec::new();
     for other in others {
-        assert_eq!(
-            other.header("authorization"),
-            None,
-            "credentials are for the URL that was typed"
-        );
+        let credentials = other.header("authorization");
+        assert_eq!(credentials, None, "they are for the URL that was typed");
+        asked.push(other.what());
     }
+    assert_eq!(asked, ["initialize", "DELETE", "GET"], "no session is left behind");
 }
 
 #[tokio::test]

@@ -164,7 +164,10 @@ impl Visit {
                 let rest = ["authorization", "round-trip", "contents"];
                 findings.extend(skipped(&rest, "no MCP server was found"));
             }
-            _ if !is_usable => {
+            spoken if !is_usable => {
+                if let Spoken::Streamable(session) = &spoken {
+                    session::leave(door, session).await;
+                }
                 let why = "the server does not speak what was asked for";
                 findings.extend(skipped(&OF_SERVER, why));
                 findings.extend(skipped(&["round-trip", "contents"], why));

@@ -137,6 +137,13 @@ async fn unknown(door: &Door, session: &Session) -> Finding {
         .exchange(&heard.exchange)
 }
 
+/// Ends a session that is not looked at any further.
+pub(super) async fn leave(door: &Door, session: &Session) {
+    if let Some(id) = &session.id {
+        let _ = end(door, session, id).await;
+    }
+}
+
 /// DELETE ends a session; a server may leave that to itself.
 async fn end(door: &Door, session: &Session, id: &HeaderValue) -> Finding {
     let heard = match door.ask(in_session(Ask::delete(), door, session, Some(id))).await {

@@ -240,7 +240,11 @@ async fn elsewhere(door: &Door) -> Vec<String> {
         url.set_query(None);
         let place = shown(&url);
         let ask = if path == "/sse" { Ask::stream() } else { Ask::post(&initialize()) };
-        let Ok((heard, ..)) = door.open(ask.at(url)).await else { continue };
+        let Ok((heard, ..)) = door.open(ask.at(url.clone())).await else { continue };
+        if let Some(id) = heard.headers.get(header::SESSION_ID) {
+            // Nobody will use it.
+            let _ = door.ask(Ask::delete().header(header::SESSION_ID, id).at(url)).await;
+        }
         let is_it = heard.status.as_u16() == 401
             || heard.status.is_success()
                 && matches!(heard.media(), Media::Json | Media::EventStream)
