@@ -21,7 +21,8 @@
 //!   `legacy_lost`: their streams end. `legacy_away`: they are not there.
 //! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
 //! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
-//! - `login`: when and how one happens. `login_faults`: what goes wrong. `tokens`: what comes of it,
+//! - `login`: when and how one happens. `login_faults`: what goes wrong.
+//!   `login_words`: what is shown of it. `tokens`: what comes of it,
 //!   and how it is kept fresh. `renewals`: the same in detail. `unbothered`: what opens no browser.
 //!   `clients`: who we are to a provider. `accounts`: what a person sees.
 //! - `device`, `paste`: logins without a browser on this machine. `import`: those of mcp-remote.
@@ -104,6 +105,7 @@ mod library;
 mod load;
 mod login;
 mod login_faults;
+mod login_words;
 mod manager;
 mod modern;
 mod params;

@@ -274,6 +274,41 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn visitors_beyond_the_bound_are_sent_away_and_the_browser_still_gets_in() {
+        let loopback = Loopback::open(None).await.unwrap();
+        let port = loopback.port;
+        let waiting = tokio::spawn(async move { loopback.wait("s").await });
+        let mut idle = Vec::new();
+        for _ in 0..limits::LOGIN_VISITORS {
+            idle.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());
+        }
+        let mut late = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let mut byte = [0; 1];
+        let closing = late.read(&mut byte);
+        let closed = tokio::time::timeout(std::time::Duration::from_secs(10), closing).await;
+        assert!(matches!(closed, Ok(Ok(0) | Err(_))), "{closed:?}");
+        drop(idle);
+        // Their places are free as soon as it is noticed that they have left.
+        let path = "/callback?state=s&code=c";
+        let host = format!("127.0.0.1:{port}");
+        let ask = async || {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+            let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            stream.write_all(request.as_bytes()).await?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text).await.map(|_| text)
+        };
+        let entering = async {
+            while !ask().await.is_ok_and(|page| page.contains("finishes the login")) {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        let entered = tokio::time::timeout(std::time::Duration::from_secs(10), entering).await;
+        assert!(entered.is_ok(), "the browser was not let in");
+        assert_eq!(waiting.await.unwrap().code.as_deref(), Some("c"));
+    }
+
+    #[tokio::test]
     async fn a_port_that_is_taken_is_named() {
         let first = Loopback::open(None).await.unwrap();
         let error = Loopback::open(Some(first.port)).await.unwrap_err();
