@@ -9,7 +9,7 @@ use clap::builder::{FalseyValueParser, Resettable};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use super::check::Check;
+use super::check::{self, Check};
 use super::completions::Completions;
 use super::config_file::{ConfigFile, File};
 use super::credentials;
@@ -38,9 +38,14 @@ pub(super) fn command(args: &[OsString]) -> clap::Command {
             || Command::has_subcommand(arg.to_str().unwrap_or_default())
     };
     if args.len() < 2 || args.iter().skip(1).any(is_special) {
-        return visit_args::described(Cli::command());
+        return whole();
     }
     Connect::augment_args(clap::Command::new("mcp-span"))
+}
+
+/// The parser with all subcommands, each as it is described where it is done.
+pub(super) fn whole() -> clap::Command {
+    check::described(visit_args::described(Cli::command()))
 }
 
 /// Reads the command line, with defaults from the configuration file. A variable that is empty
@@ -445,7 +450,7 @@ mod tests {
     fn every_flag_has_a_variable() {
         // Read elsewhere (header), or about one run (the rest).
         let others = ["header", "no-config", "help", "version", "program"];
-        for command in [Cli::command(), Connect::augment_args(clap::Command::new("x"))] {
+        for command in [whole(), Connect::augment_args(clap::Command::new("x"))] {
             for arg in command.get_arguments() {
                 let name = arg.get_long().unwrap_or_else(|| arg.get_id().as_str());
                 let is_named =
@@ -472,6 +477,6 @@ mod tests {
 
     #[test]
     fn the_definition_is_sound() {
-        Cli::command().debug_assert();
+        whole().debug_assert();
     }
 }

@@ -87,7 +87,7 @@ async fn a_healthy_server_over_http_and_sse() {
         ok       connection       127.0.0.1:PORT (N ms)
         skipped  tls              the URL is plain http
         ok       http             HTTP/1.1
-        ok       transport        HTTP+SSE (the older transport, 2024-11-05)
+        ok       transport        HTTP+SSE (the older transport)
         ok       server           hub 1
         capabilities: tools (listChanged)
         revision: 2025-11-25
@@ -208,7 +208,7 @@ async fn a_server_that_speaks_only_the_other_transport() {
         ok       connection       127.0.0.1:PORT (N ms)
         skipped  tls              the URL is plain http
         ok       http             HTTP/1.1
-        failed   transport        it speaks HTTP+SSE (the older transport, 2024-11-05), but not what
+        failed   transport        it speaks HTTP+SSE (the older transport), but not what
         --transport http asks for
         mcp-span does as it is told, and speaks a transport that the server does
         not know

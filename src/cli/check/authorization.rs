@@ -108,7 +108,7 @@ fn surveyed(survey: &Survey, said: &str, place: &str, account: Option<&Account>)
 fn offered(provider: &Provider, said: &str, place: &str) -> Finding {
     if provider.is_guess {
         return Finding::failed("authorization", format!("a login is wanted ({said}), and no metadata says where"))
-            .meaning("The server may be one of 2025-03-26, with the endpoints of a login at its own origin: they are tried by a login")
+            .meaning("The server may be one of an older revision, with the endpoints of a login at its own origin: they are tried by a login")
             .next_step(format!("Try `mcp-span login {place}`; else ask who runs the server for a token"));
     }
     if provider.missing.is_empty() {

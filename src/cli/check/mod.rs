@@ -59,6 +59,18 @@ pub(super) struct Check {
     login: bool,
 }
 
+/// The program, which is behind `--`, must have the last number.
+pub(super) fn described(command: clap::Command) -> clap::Command {
+    command.mut_subcommand("check", |command| {
+        command.mut_args(|arg| match arg.get_id().as_str() {
+            "url" => arg.index(1).value_name("TARGET"),
+            "more" => arg.index(2),
+            "program" => arg.index(3),
+            _ => arg,
+        })
+    })
+}
+
 /// How targets are looked at.
 #[derive(Clone, Copy, Debug)]
 struct Manner {

@@ -185,7 +185,7 @@ mod tests {
             Finding::failed("x", "word ".repeat(30)).meaning("m").next_step("n").detail("d");
         let text = shown(vec![finding.exchange(&exchange)]);
         assert!(text.lines().all(|line| line.chars().count() <= limits::CHECK_WIDTH), "{text}");
-        let tail: Vec<&str> = text.lines().skip(4).map(str::trim).collect();
+        let tail: Vec<&str> = text.lines().skip(5).map(str::trim).collect();
         let expected = [
             "d",
             "m",

@@ -177,7 +177,7 @@ fn is_modern(wanted: Transport, found: Value, first: Heard) -> Opening {
 }
 
 fn is_sse(wanted: Transport, first: Heard) -> Opening {
-    let summary = "HTTP+SSE (the older transport, 2024-11-05)";
+    let summary = "HTTP+SSE (the older transport)";
     let finding = match wanted {
         Transport::Http => other_only(summary, "http").exchange(&first.exchange),
         _ => Finding::ok("transport", summary),
