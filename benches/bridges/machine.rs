@@ -23,10 +23,11 @@ pub(crate) fn today() -> String {
     day(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
-/// What else the machine has had to do in the last minute: runnable tasks on average.
-pub(crate) fn load() -> Option<String> {
+/// What else the machine has had to do in the last minute, if that is worth a word: the number of
+/// tasks that wanted to run, on average.
+pub(crate) fn other_work() -> Option<f64> {
     let load = std::fs::read_to_string("/proc/loadavg").ok()?;
-    load.split_whitespace().next().map(str::to_owned)
+    load.split_whitespace().next()?.parse().ok().filter(|load| *load >= 0.5)
 }
 
 /// Lets this program, and those that it starts, open as many files as the system allows: the floor

@@ -71,13 +71,13 @@ fn bench(wanted: Wanted) -> Result<ExitCode, Fault> {
     if wanted.all {
         all.extend(Who::PEERS);
     }
-    let load = machine::load();
+    let machine = machine();
     let mut measured = measure::everything(&stage, &all, amounts(wanted));
     name_absent(&stage, &mut measured);
-    tell(&measured, load.as_deref());
+    tell(&measured, &machine);
     println!("\n{:.0} s", began.elapsed().as_secs_f64());
     if wanted.readme {
-        write_down(&measured)?;
+        write_down(&measured, machine, amounts(wanted))?;
     }
     let is_missed = !table::all_hold(&measured.results, &measured.growths);
     Ok(if wanted.strict && is_missed { ExitCode::from(1) } else { ExitCode::SUCCESS })
@@ -99,24 +99,27 @@ fn name_absent(stage: &Stage, measured: &mut Measured) {
     }
 }
 
-fn tell(measured: &Measured, load: Option<&str>) {
+/// What it is measured on, before it is.
+fn machine() -> String {
+    let busy = machine::other_work().map(|load| format!(", busy with other work (load {load:.1})"));
+    machine::description() + &busy.unwrap_or_default()
+}
+
+fn tell(measured: &Measured, machine: &str) {
     let Measured { results, growths } = measured;
-    println!("{}, {}", machine::today(), machine::description());
-    if let Some(load) = load {
-        println!("load {load} when it began: on a busy machine only the ratios mean something");
-    }
+    println!("{}, {machine}", machine::today());
     println!("\n{}\n{}", table::table(results), table::limits(results, growths));
     print!("{}", table::failures(results));
     println!("{} failures", results.failures.len());
 }
 
 /// The table into the README, the picture beside it.
-fn write_down(measured: &Measured) -> Result<(), Fault> {
+fn write_down(measured: &Measured, machine: String, amounts: &Amounts) -> Result<(), Fault> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (day, machine) = (machine::today(), machine::description());
+    let day = machine::today();
     let caption = format!("{day}, {machine}. Shorter is better, but for calls a second.");
     std::fs::write(root.join(PICTURE), picture::picture(&measured.results, &caption))?;
-    let setting = Setting { day, machine, versions: versions() };
+    let setting = Setting { day, machine, rounds: amounts.rounds(), versions: versions() };
     let section = markdown::section(&measured.results, &setting, PICTURE);
     let path = root.join("README.md");
     let document = readme::replaced(&std::fs::read_to_string(&path)?, &section)?;

@@ -12,6 +12,8 @@ pub(crate) struct Setting {
     pub(crate) day: String,
     /// The processor's name and its cores.
     pub(crate) machine: String,
+    /// How many rounds the medians are taken over, at least and at most.
+    pub(crate) rounds: [usize; 2],
     /// Names of programs with their versions.
     pub(crate) versions: Vec<(Who, String)>,
 }
@@ -29,10 +31,16 @@ pub(crate) fn section(results: &Results, setting: &Setting, picture: &str) -> St
     let mut text = format!("Measured on {day}, {machine}, by `make bench-readme`.\n\n");
     text += &format!("![Bridges side by side]({picture})\n\n");
     text += &table(results, setting, &shown);
-    text += "\nThe *floor* is a raw pass-through that only carries bytes. In parentheses: how many \
-             times what the floor takes, for mcp-span; how many times what mcp-span takes, for the \
-             others. All take turns with the same server on loopback; values are medians, and on \
-             another machine only the ratios mean something.\n";
+    let [least, most] = setting.rounds;
+    text += &format!(
+        "\nThe *floor* is a raw pass-through that only carries bytes. In parentheses: how many \
+         times what the floor takes, for mcp-span; how many times what mcp-span takes, for the \
+         others. All take turns with the same server on loopback. Values are medians of {least} to \
+         {most} rounds; what takes over 15 s is measured once, and memory and processor time are \
+         looked at once. The others are started so that it is to their \
+         advantage: quiet, with the transport named and a limit on sizes raised where there is \
+         one. On another machine only the ratios mean something.\n"
+    );
     if let Some(direct) = results.median(Figure::JsonP50, Who::Direct) {
         let direct = Figure::JsonP50.unit().show(direct);
         text += &format!("A call straight to the server, without a bridge, takes {direct}.\n");
@@ -94,6 +102,7 @@ mod tests {
         let setting = Setting {
             day: "2026-11-15".into(),
             machine: "a processor, 2 cores".into(),
+            rounds: [3, 15],
             versions: vec![(Who::McpRemote, "0.15.1".into())],
         };
         let text = section(&results, &setting, "docs/bench.svg");
@@ -103,6 +112,7 @@ mod tests {
             "|  | floor | mcp-span | mcp-remote 0.15.1 |\n|---|--:|--:|--:|\n",
             "| sequential call, JSON answers, p50 | 60.0 µs | 72.0 µs (1.20 x) | 950 µs (13.2 x) |",
             "| 16 MB request | - | - | hangs |",
+            "medians of 3 to 15 rounds",
             "takes 23.0 µs",
             "- mcp-remote, 16 MB request: `no  answer`\n",
         ] {

@@ -28,6 +28,14 @@ pub(crate) struct Amounts {
     growing: usize,
 }
 
+impl Amounts {
+    /// The fewest and the most rounds that anything is measured in.
+    pub(crate) fn rounds(&self) -> [usize; 2] {
+        let all = [self.starts, self.rounds, self.larges];
+        [all.into_iter().min().unwrap_or(0), all.into_iter().max().unwrap_or(0)]
+    }
+}
+
 /// A bit more than a minute, for us and the floor.
 pub(crate) const SELF: Amounts = Amounts {
     starts: 101,
