@@ -38,9 +38,14 @@ pub(super) fn command(args: &[OsString]) -> clap::Command {
             || Command::has_subcommand(arg.to_str().unwrap_or_default())
     };
     if args.len() < 2 || args.iter().skip(1).any(is_special) {
-        return visit_args::described(Cli::command());
+        return whole();
     }
     Connect::augment_args(clap::Command::new("mcp-span"))
+}
+
+/// All that can be typed.
+pub(super) fn whole() -> clap::Command {
+    visit_args::described(Cli::command())
 }
 
 /// Reads the command line, with defaults from the configuration file. A variable that is empty
@@ -472,6 +477,6 @@ mod tests {
 
     #[test]
     fn the_definition_is_sound() {
-        Cli::command().debug_assert();
+        whole().debug_assert();
     }
 }

@@ -3,12 +3,11 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::aot::{Shell, generate};
 use clap_mangen::Man;
 
-use super::args::Cli;
-use super::{Failure, report};
+use super::{Failure, args, report};
 
 const NAME: &str = env!("CARGO_PKG_NAME");
 
@@ -21,14 +20,14 @@ pub(super) struct Completions {
 /// A script for the shell, on stdout.
 pub(super) fn run(typed: &Completions) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
-    generate(typed.shell, &mut Cli::command(), NAME, &mut script);
+    generate(typed.shell, &mut args::whole(), NAME, &mut script);
     report::print(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The manual page, on stdout.
 pub(super) fn man() -> Result<ExitCode, Failure> {
-    let command = Cli::command();
+    let command = args::whole();
     let mut page = Vec::new();
     let man = Man::new(command.clone());
     man.render_title(&mut page)?;

@@ -140,9 +140,8 @@ pub(super) fn described(mut command: Command) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsStr;
+    use std::ffi::{OsStr, OsString};
 
-    use super::*;
     use crate::cli::args::{self, Cli};
     use crate::cli::config_file::ConfigFile;
 
@@ -161,7 +160,8 @@ mod tests {
         let parsed = args::parse(typed, command, &ConfigFile::default(), lookup);
         let mut cli: Cli = parsed.unwrap_or_else(|error| panic!("{error}")).cli;
         let visit = cli.visit_mut().unwrap();
-        let program: Vec<_> = visit.program.iter().map(|word| word.to_string_lossy()).collect();
+        let program: Vec<_> =
+            visit.connect.program.iter().map(|word| word.to_string_lossy()).collect();
         let program = program.join(" ");
         (visit.connect.url.clone(), visit.connect.mcp_hub.clone(), visit.words.join(" "), program)
     }
