@@ -130,8 +130,10 @@ impl Stay {
             }
         };
         let client = tokio::select! {
-            connected = connecting => connected,
+            biased;
+            // First: before a process is started, Ctrl-C must be heard.
             () = os::terminated() => return interrupted(&status, None).await,
+            connected = connecting => connected,
         };
         let client = match client {
             Ok(client) => client,
