@@ -59,7 +59,8 @@ pub(super) struct OAuth {
     #[arg(long, value_name = "PORT", env = "MCP_SPAN_OAUTH_CALLBACK_PORT")]
     pub(super) oauth_callback_port: Option<u16>,
 
-    /// Seconds that `initialize` waits for a login before it is answered without the server
+    /// Seconds that a request waits for a person to log in: then `initialize` is answered without
+    /// the server, and all others end with the page
     #[arg(
         long,
         value_name = "SECONDS",
@@ -133,7 +134,7 @@ pub(super) enum GrantName {
 pub(super) enum TokenStoreName {
     /// Files that are for their owner alone
     File,
-    /// The keychain of the operating system
+    /// The keychain of the operating system, in builds that have it
     Keychain,
 }
 
@@ -195,7 +196,7 @@ fn token_store(name: TokenStoreName) -> Result<TokenStore, Usage> {
     match name {
         TokenStoreName::File => Ok(TokenStore::File),
         TokenStoreName::Keychain => Err(Usage::new(
-            "this program was built without a keychain: build it with 'cargo install mcp-span \
+            "this program was built without a keychain: build it with 'cargo install --path . \
              --features keychain', or use --token-store file",
         )),
     }

@@ -275,19 +275,21 @@ async fn a_provider_that_names_the_resource_parameter_as_wrong_is_asked_without_
 
 #[tokio::test]
 async fn a_port_that_was_asked_for_is_the_one_that_is_used() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
-    let provider = Provider::start(Manners::default()).await;
-    let mut bridge = provider.bridge(&["--oauth-callback-port", &port.to_string()]);
-    let answer = bridge.ask(INITIALIZE).await;
-    // Another program may have taken it in the meantime; then it says so.
-    if answer["result"].is_object() {
-        let redirect = format!("http://127.0.0.1:{port}/callback");
-        assert_eq!(provider.logins()[0].get("redirect_uri"), redirect);
-    } else {
+    for _ in 0..10 {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let provider = Provider::start(Manners::default()).await;
+        let mut bridge = provider.bridge(&["--oauth-callback-port", &port.to_string()]);
+        let answer = bridge.ask(INITIALIZE).await;
+        if answer["result"].is_object() {
+            let redirect = format!("http://127.0.0.1:{port}/callback");
+            return assert_eq!(provider.logins()[0].get("redirect_uri"), redirect);
+        }
+        // Another program has taken it in the meantime: then it says so, and another port is free.
         assert!(answer["error"]["message"].as_str().unwrap().contains(&port.to_string()));
     }
+    panic!("no port stayed free");
 }
 
 #[tokio::test]

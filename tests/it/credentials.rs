@@ -83,7 +83,7 @@ fn replace(path: &Path, text: &str) {
 }
 
 #[tokio::test]
-async fn a_variable_holds_the_token() {
+async fn lesson_15_a_variable_holds_the_token() {
     let server = Server::start(guarded(&Taken::new("from-the-variable"))).await;
     let args = [&*server.url, "--bearer-env", "MY_TOKEN"];
     let mut bridge = Bridge::start_with(&args, &[("MY_TOKEN", "from-the-variable")]);

@@ -8,7 +8,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn at_the_end_of_stdin_the_session_is_deleted_and_the_exit_code_is_0() {
+async fn rmcp_934_at_the_end_of_stdin_the_session_is_deleted_and_the_exit_code_is_0() {
     // S1-32, C20
     let server = Server::start(|r| match &*r.what() {
         "GET" => Reply::sse().hang(),

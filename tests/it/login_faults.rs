@@ -126,7 +126,7 @@ async fn an_answer_from_another_provider_is_not_taken() {
 }
 
 #[tokio::test]
-async fn strangers_at_the_listener_are_turned_away_and_the_login_goes_on() {
+async fn lesson_3_strangers_at_the_listener_are_turned_away_and_the_login_goes_on() {
     let provider = Provider::start(Manners::default()).await;
     provider.browse(
         r#"field() { printf '%s' "$page" | sed "s/.*[?&]$1=\([^&]*\).*/\1/"; }
@@ -224,6 +224,76 @@ async fn rmcp_936_discovery_does_not_follow_to_another_origin() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_its_own_provider_hands_on_nobody_elses_metadata() {
+    // protocol d: 2025-03-26; who names no issuer at all is believed
+    let alone = Manners { resource_at: "/nowhere", challenge: None, ..Manners::default() };
+    let edit_metadata: fn(&mut Value, &str) = |d, _| d["issuer"] = "https://evil.example".into();
+    fails_early(Manners { edit_metadata, ..alone.clone() }, "calls itself https://evil").await;
+    let edit_metadata: fn(&mut Value, &str) = |d, _| d["issuer"] = Value::Null;
+    let provider = Provider::start(Manners { edit_metadata, ..alone }).await;
+    provider.ready(&[]).await;
+    assert_eq!(provider.logins().len(), 1);
+}
+
+#[tokio::test]
+async fn what_belongs_to_a_login_is_not_sent_on_to_another_origin() {
+    // /revoke carries the refresh token, the others who we are.
+    let thief = Server::start(polite).await;
+    let grant = ["--oauth-grant", "device-code"];
+    let cases: [(&str, &str, &[&str]); 3] = [
+        ("/register", "login", &[]),
+        ("/device_authorization", "login", &grant),
+        ("/revoke", "logout", &[]),
+    ];
+    for (path, command, args) in cases {
+        for status in [302, 307] {
+            let reply = Reply::status(status, "", "").header("Location", &thief.url);
+            let provider = Provider::start(Manners::default().instead(path, reply)).await;
+            if command == "logout" {
+                assert!(provider.run("login", args).await.status.success());
+            }
+            let output = provider.run(command, args).await;
+            assert!(!provider.at(path).is_empty(), "{path}: {output:?}");
+            assert!(thief.requests().is_empty(), "{path}");
+            let is_well = output.status.success();
+            assert_eq!(is_well, command == "logout", "{path}: what is kept goes: {output:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn answers_of_a_provider_that_never_end_are_not_read_to_their_end() {
+    let large = || Reply::json(format!(r#"{{"access_token":"{}"}}"#, "x".repeat(2_000_000)));
+    let grant = ["--oauth-grant", "device-code"];
+    let cases: [(&str, &[&str]); 3] =
+        [("/token", &[]), ("/register", &[]), ("/device_authorization", &grant)];
+    for (path, args) in cases {
+        let provider = Provider::start(Manners::default().instead(path, large())).await;
+        let login = provider.run("login", args).await;
+        let stderr = String::from_utf8(login.stderr).unwrap();
+        assert_eq!(login.status.code(), Some(1), "{path}: {stderr}");
+        assert!(stderr.contains("is too large"), "{path}: {stderr}");
+    }
+    let provider = Provider::start(Manners::default().instead("/revoke", large())).await;
+    assert!(provider.run("login", &[]).await.status.success());
+    let logout = provider.run("logout", &[]).await;
+    assert!(!provider.at("/revoke").is_empty() && logout.status.success(), "{logout:?}");
+}
+
+#[tokio::test]
+async fn whatever_the_grant_is_the_error_says_what_to_register() {
+    let edit_metadata: fn(&mut Value, &str) = |d, _| d["registration_endpoint"] = Value::Null;
+    for grant in ["device-code", "client-credentials"] {
+        let provider = Provider::start(Manners { edit_metadata, ..Manners::default() }).await;
+        let login = provider.run("login", &["--oauth-grant", grant]).await;
+        let stderr = String::from_utf8(login.stderr).unwrap();
+        assert_ne!(login.status.code(), Some(0), "{grant}: {stderr}");
+        assert!(stderr.contains("--oauth-client-id"), "{grant}: {stderr}");
+        assert!(provider.pages().is_empty() && provider.at("/token").is_empty(), "{grant}");
+    }
+}
+
+#[tokio::test]
 async fn a_provider_that_gives_no_token_is_quoted() {
     for (reply, said) in [
         (refusal(400, "invalid_grant", "too\u{1b} late"), "too late"),
@@ -256,7 +326,7 @@ async fn a_provider_that_cannot_be_reached_is_no_server_that_is_away() {
 }
 
 #[tokio::test]
-async fn secrets_are_neither_logged_nor_traced() {
+async fn lesson_14_secrets_are_neither_logged_nor_traced() {
     // C5; peers c 14
     let echo = refusal(400, "invalid_grant", "hidden-refresh-2 of hidden-secret-1 is no good");
     let manners = Manners { proof: "client_secret_basic", ..Manners::default() }

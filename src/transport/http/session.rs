@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn modern_requests_name_their_method_and_target_and_no_session() {
+    fn lesson_8_modern_requests_name_their_method_and_target_and_no_session() {
         let mut session = session();
         session.begin(Some(HeaderValue::from_static("s1")), Some("2025-06-18"));
         let call = outgoing(

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_origin_gets_a_message() {
+    fn lesson_9_no_other_origin_gets_a_message() {
         for announced in ["http://evil/m", "//evil/m", "https://localhost/m", "http://localhost:2/"]
         {
             let error = resolve("http://localhost/sse", announced).unwrap_err();
