@@ -231,6 +231,38 @@ impl Theirs {
 mod tests {
     use super::*;
 
+    /// Our flag for a setting, if it has one.
+    fn target(becomes: Becomes) -> Option<&'static str> {
+        match becomes {
+            Text(flag)
+            | OneOf(flag, _)
+            | Integer(flag, ..)
+            | Milliseconds(flag)
+            | On(flag)
+            | Off(flag) => Some(flag),
+            Parameters | Hidden(_) | Becomes::Url => None,
+        }
+    }
+
+    #[test]
+    fn every_setting_has_a_flag_a_variable_and_a_line_in_the_readme() {
+        use clap::CommandFactory;
+        let command = crate::cli::args::Cli::command();
+        let connect = command.find_subcommand("connect").unwrap();
+        let readme = include_str!("../../README.md");
+        for (_, _, variable, becomes) in SETTINGS {
+            assert!(readme.contains(&format!("`{variable}`")), "{variable} is not in the README");
+            let Some(flag) = target(*becomes) else { continue };
+            let mut known = connect.get_arguments();
+            let argument = known.find(|argument| argument.get_long() == Some(flag));
+            let argument = argument.unwrap_or_else(|| panic!("no flag --{flag} for {variable}"));
+            // With a variable it has a key in the configuration file as well.
+            let own = format!("MCP_SPAN_{}", flag.to_uppercase().replace('-', "_"));
+            assert_eq!(argument.get_env().and_then(|name| name.to_str()), Some(own.as_str()));
+            assert!(readme.contains(&format!("`--{flag}")), "--{flag} is not in the README");
+        }
+    }
+
     const LEAST: [(&str, &str); 3] = [
         ("UPSTREAM_URL", "https://h/mcp"),
         ("OAUTH2_GRANT", "authorization_code"),
