@@ -37,13 +37,15 @@ use finding::{Finding, Report, Status};
 use spinner::{Activity, Spinner};
 
 /// What to check, and how to tell of it.
+// A command stands behind all targets, as clap has to be told.
 #[derive(Args)]
+#[command(mut_arg("program", |program| program.index(3)))]
 pub(super) struct Check {
     #[command(flatten)]
     pub(super) connect: args::Connect,
 
     /// More of them, checked at the same time
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", index = 2)]
     more: Vec<String>,
 
     /// For programs: one JSON object for each target, one a line
