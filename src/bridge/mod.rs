@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
@@ -99,7 +99,13 @@ pub async fn run(
     eras: Eras,
     shutdown: impl Future<Output = ()>,
 ) -> Ended {
-    run_telling(client, server, policy, eras, shutdown, &OnceLock::new()).await
+    let why = OnceLock::new();
+    let ended = run_telling(client, server, policy, eras, shutdown, &why).await;
+    // Nobody else tells a person; a client of the library has it in its failure.
+    if let Some(error) = why.get() {
+        warn!(reason = error.reason.as_deref(), "{}", error.message);
+    }
+    ended
 }
 
 /// The same; `why` is where it is written why the server's link has ended, if it has said so, before
@@ -262,8 +268,6 @@ impl Bridge {
             let _ = told.set(why.clone());
         }
         let error = why.unwrap_or_else(|| Error::new(Kind::Closed, "Transport closed"));
-        // Perhaps nothing is in flight that could tell anybody.
-        tracing::warn!(reason = error.reason.as_deref(), "{}", error.message);
         self.crossing.end_all(&error);
         let handing_over = async {
             while let Some(message) = self.crossing.for_client.pop_front() {

@@ -9,7 +9,7 @@ use clap::builder::{FalseyValueParser, Resettable};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use super::check::{self, Check};
+use super::check::Check;
 use super::completions::Completions;
 use super::config_file::{ConfigFile, File};
 use super::credentials;
@@ -45,7 +45,7 @@ pub(super) fn command(args: &[OsString]) -> clap::Command {
 
 /// The parser with all subcommands, each as it is described where it is done.
 pub(super) fn whole() -> clap::Command {
-    check::described(visit_args::described(Cli::command()))
+    visit_args::described(Cli::command())
 }
 
 /// Reads the command line, with defaults from the configuration file. A variable that is empty

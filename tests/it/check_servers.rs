@@ -208,8 +208,8 @@ async fn a_server_that_speaks_only_the_other_transport() {
         ok       connection       127.0.0.1:PORT (N ms)
         skipped  tls              the URL is plain http
         ok       http             HTTP/1.1
-        failed   transport        it speaks HTTP+SSE (the older transport), but not what
-        --transport http asks for
+        failed   transport        it speaks HTTP+SSE (the older transport), but not what --transport http
+        asks for
         mcp-span does as it is told, and speaks a transport that the server does
         not know
         next: Leave --transport http out: mcp-span finds out by itself

@@ -39,6 +39,7 @@ use spinner::{Activity, Spinner};
 /// What to check, and how to tell of it.
 // A command stands behind all targets, as clap has to be told.
 #[derive(Args)]
+#[command(mut_arg("url", |url| url.index(1).value_name("TARGET")))]
 #[command(mut_arg("program", |program| program.index(3)))]
 pub(super) struct Check {
     #[command(flatten)]
@@ -59,18 +60,6 @@ pub(super) struct Check {
     /// Log in where the server wants that; without it nobody is asked anything
     #[arg(long)]
     login: bool,
-}
-
-/// The program, which is behind `--`, must have the last number.
-pub(super) fn described(command: clap::Command) -> clap::Command {
-    command.mut_subcommand("check", |command| {
-        command.mut_args(|arg| match arg.get_id().as_str() {
-            "url" => arg.index(1).value_name("TARGET"),
-            "more" => arg.index(2),
-            "program" => arg.index(3),
-            _ => arg,
-        })
-    })
 }
 
 /// How targets are looked at.
