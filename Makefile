@@ -18,7 +18,8 @@ lint: ## clippy, every warning an error; also without the command line, and with
 	$(CARGO) clippy --lib --no-default-features -- -D warnings
 	$(CARGO) clippy --all-targets --features keychain -- -D warnings
 
-docs: ## rustdoc, every warning an error
+docs: ## rustdoc, every warning an error: for who uses the library, and for who works on it
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items
 
 unit: ## unit and integration tests: needs nothing but Rust, and curl, which plays the browser

@@ -125,6 +125,7 @@ pub(crate) async fn run_telling(
         from_server: server.inbox,
         to_server: Some(server.outbox),
         left_at: None,
+        has_heard: false,
     };
     let mut ended = {
         tokio::pin!(shutdown);
@@ -176,6 +177,8 @@ struct Bridge {
     to_server: Option<Sender<Message>>,
     /// When the client had nothing more to say.
     left_at: Option<Instant>,
+    /// The client has said something.
+    has_heard: bool,
 }
 
 impl Bridge {
@@ -223,6 +226,7 @@ impl Bridge {
                 () = self.crossing.out.held.eased(), if !server_takes => {}
                 incoming = self.from_client.recv(), if self.left_at.is_none() && server_takes => {
                     let now = Instant::now();
+                    self.has_heard = true;
                     match incoming {
                         Some(incoming) => self.crossing.client_says(incoming, now),
                         None => {
@@ -269,6 +273,16 @@ impl Bridge {
         }
         let error = why.unwrap_or_else(|| Error::new(Kind::Closed, "Transport closed"));
         self.crossing.end_all(&error);
+        // What the client has asked meanwhile, or is about to ask, ends as well: that is how it
+        // learns why.
+        let patience = if self.has_heard { Duration::ZERO } else { limits::FIRST_QUESTION };
+        let until = Instant::now() + patience;
+        while Instant::now() < until + limits::FLUSH
+            && let Ok(Some(incoming)) = timeout_at(until, self.from_client.recv()).await
+        {
+            self.crossing.client_says(incoming, Instant::now());
+            self.crossing.end_all(&error.clone().not_delivered());
+        }
         let handing_over = async {
             while let Some(message) = self.crossing.for_client.pop_front() {
                 if self.to_client.send(message).await.is_err() {

@@ -299,7 +299,7 @@ pub(super) enum Command {
 
 #[derive(Args)]
 pub(super) struct Connect {
-    #[expect(rustdoc::bare_urls, reason = "the same text is the help of the command line")]
+    #[allow(rustdoc::bare_urls, reason = "the same text is the help of the command line")]
     /// The MCP endpoint of the server, such as https://example.com/mcp, or its name in the
     /// configuration file
     #[arg(env = "MCP_SPAN_URL", hide_env_values = true)]

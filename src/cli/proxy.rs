@@ -15,7 +15,7 @@ use crate::secret::Scrubber;
 #[derive(Args, Default)]
 #[command(next_help_heading = "Connection")]
 pub(super) struct Proxy {
-    #[expect(rustdoc::bare_urls, reason = "the same text is the help of the command line")]
+    #[allow(rustdoc::bare_urls, reason = "the same text is the help of the command line")]
     /// Connect through this proxy, such as http://user:password@proxy.example:8080; also https,
     /// socks5 and socks5h [default: HTTPS_PROXY, HTTP_PROXY or ALL_PROXY]
     #[arg(

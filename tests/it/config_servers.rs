@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::support::{Bridge, Server, polite, request, run};
+use crate::support::{Bridge, INITIALIZE, Server, polite, request, run};
 
 /// A folder with a configuration file of ours, or another program's, in it.
 struct Folder(tempfile::TempDir);
@@ -340,5 +340,17 @@ mod programs {
         let mut bridge = Bridge::start(&["--", &server.url]);
         bridge.ask(request(1, "a")).await;
         assert_eq!(server.all("a").len(), 1, "others have a URL there");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_comes_after_the_programs_end_is_told_why() {
+        let mut bridge = Bridge::start(&["--", "sh", "-c", "echo 'no licence' >&2; exit 5"]);
+        // The program is gone by the time that a client has started.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let answer = bridge.ask(INITIALIZE).await;
+        assert_eq!(answer["error"]["data"]["kind"], "closed", "{answer}");
+        assert_eq!(answer["error"]["data"]["delivery"], "not-delivered", "{answer}");
+        let text = answer["error"].to_string();
+        assert!(text.contains("exit status: 5") && text.contains("no licence"), "{text}");
     }
 }
