@@ -62,11 +62,11 @@ impl OAuth {
 
     /// Asks a person, and tells other processes of it, until the result is dropped.
     pub(super) fn show(&self, prompt: &Prompt) -> Shown<'_> {
+        // Before anybody sees it, and until it has ended in some way: this process may not live to
+        // see that, and whoever starts it anew must not open one page after the other.
+        self.store.note_failure(&self.given_up(), limits::ABANDONED_PAUSE);
         (self.settings.show)(prompt);
         self.state(|state| state.was_shown = true);
-        // Until it has ended in some way: this process may not live to see that, and whoever starts
-        // it anew must not open one page after the other.
-        self.store.note_failure(&self.given_up(), limits::ABANDONED_PAUSE);
         let text = prompt.to_string();
         Shown { _note: self.store.note_page(&text), _over: self.pending_at(&text) }
     }
