@@ -224,15 +224,16 @@ async fn rmcp_936_discovery_does_not_follow_to_another_origin() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_its_own_provider_hands_on_nobody_elses_metadata() {
-    // protocol d: 2025-03-26; who names no issuer at all is believed
+async fn a_server_that_is_its_own_provider_may_call_it_by_another_name() {
+    // 2025-03-26: some stand behind a network of others, which is in their metadata.
     let alone = Manners { resource_at: "/nowhere", challenge: None, ..Manners::default() };
-    let edit_metadata: fn(&mut Value, &str) = |d, _| d["issuer"] = "https://evil.example".into();
-    fails_early(Manners { edit_metadata, ..alone.clone() }, "calls itself https://evil").await;
-    let edit_metadata: fn(&mut Value, &str) = |d, _| d["issuer"] = Value::Null;
-    let provider = Provider::start(Manners { edit_metadata, ..alone }).await;
-    provider.ready(&[]).await;
-    assert_eq!(provider.logins().len(), 1);
+    let names: [fn(&mut Value, &str); 2] =
+        [|d, _| d["issuer"] = "https://cf.example".into(), |d, _| d["issuer"] = Value::Null];
+    for edit_metadata in names {
+        let provider = Provider::start(Manners { edit_metadata, ..alone.clone() }).await;
+        provider.ready(&[]).await;
+        assert_eq!(provider.logins().len(), 1);
+    }
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ pub(super) async fn find(
     known: Option<&str>,
 ) -> Result<Option<Authority>, Error> {
     let Some(resource) = describe(web, server, challenge).await? else {
-        return of_its_own(web, server, challenge.is_some()).await;
+        return Ok(of_its_own(web, server, challenge.is_some()).await);
     };
     resource.check(server)?;
     let mut issuers: Vec<&String> = resource.authorization_servers.iter().collect();
@@ -103,20 +103,19 @@ async fn describe(
 
 /// 2025-03-26: the server is its own authorization server. Where not even metadata says so, only a
 /// server that `asks` for a token is believed to be one.
-async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Result<Option<Authority>, Error> {
+async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Option<Authority> {
     let mut root = server.clone();
     root.set_path("/");
     root.set_query(None);
     let issuer = root.as_str().trim_end_matches('/').to_owned();
     let mut metadata = about(web, &root).await;
-    metadata.as_ref().map_or(Ok(()), |metadata| metadata.check_origin(&root))?;
     let is_guess = metadata.is_none();
     if is_guess && asks {
         debug!("no metadata at all: the endpoints of the first revision with logins are tried");
         metadata = Some(Issuer::by_default(&root));
     }
-    let of = |metadata| Authority { metadata, issuer, resource: None, scopes: None, is_guess };
-    Ok(metadata.map(of))
+    // Its issuer may have another name: well-known servers of that revision stand behind others.
+    Some(Authority { metadata: metadata?, issuer, resource: None, scopes: None, is_guess })
 }
 
 /// The name of the resource, as RFC 8707 wants it.

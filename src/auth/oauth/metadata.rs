@@ -135,16 +135,6 @@ impl Issuer {
         }
     }
 
-    /// A server of 2025-03-26 that is its own authorization server need not name itself. If it does,
-    /// it must be of its own origin: else it hands on what belongs to somebody else.
-    pub(super) fn check_origin(&self, root: &Url) -> Result<(), Error> {
-        let Some(issuer) = &self.issuer else { return Ok(()) };
-        match Url::parse(issuer) {
-            Ok(url) if url.origin() == root.origin() => Ok(()),
-            _ => Err(self.is_another(root.as_str().trim_end_matches('/'))),
-        }
-    }
-
     fn is_another(&self, asked: &str) -> Error {
         let said = self.issuer.as_deref().unwrap_or("nothing");
         let message = format!(

@@ -145,10 +145,6 @@ impl Target {
         Self { name: format!("{name}{more}"), spec: Ok(spec) }
     }
 
-    fn is_program(&self) -> bool {
-        self.spec.as_ref().is_ok_and(|spec| matches!(spec.server, Server::Child(_)))
-    }
-
     fn scrubber(&self) -> Scrubber {
         self.spec.as_ref().map(|spec| settings::scrubber(spec).clone()).unwrap_or_default()
     }
@@ -200,16 +196,8 @@ pub(super) fn run(typed: &Check, line: &Line) -> Result<ExitCode, Failure> {
         // A trace is cleaned of the secrets of one server.
         return Err(Usage::new("--trace-file is for one target at a time").into());
     }
-    let log = &typed.connect.log;
-    let is_wanted = log.verbose
-        || log.log_level.is_some()
-        || log.log_file.is_some()
-        || log.trace_file.is_some();
-    // That a program has ended is in its report.
-    if let Some(first) = targets.first()
-        && (is_wanted || !targets.iter().any(Target::is_program))
-    {
-        logging::start(log, &first.scrubber())?;
+    if let Some(first) = targets.first() {
+        logging::start(&typed.connect.log, &first.scrubber())?;
     }
     let timeout = typed.connect.link.timeout.filter(|limit| !limit.is_zero());
     let manner = Manner { limit: timeout.unwrap_or(limits::CHECK_TIMEOUT), login: typed.login };

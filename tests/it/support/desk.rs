@@ -195,7 +195,9 @@ impl Desk {
         known.issued += 1;
         let code = format!("hidden-code-{}", known.issued);
         known.codes.insert(code.clone(), asked.clone());
-        back(asked, &[("code", &code), ("iss", &self.issuer())])
+        // By the name that it goes by.
+        let issuer = self.metadata()["issuer"].as_str().map_or(self.issuer(), str::to_owned);
+        back(asked, &[("code", &code), ("iss", &issuer)])
     }
 
     fn token(&self, r: &Request) -> Reply {
