@@ -102,3 +102,43 @@ async fn what_cannot_be_checked_is_wrong_usage() {
     let plain = check(&["http://server.invalid/mcp", "--allow-http"], &[]).await;
     assert!(plain.finding("url").starts_with("warning  url"), "{plain:?}");
 }
+
+#[tokio::test]
+async fn all_servers_of_a_configuration_or_one_by_its_name() {
+    let server = Server::start(healthy).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("servers.json");
+    let program = env!("CARGO_BIN_EXE_mcp-span");
+    let text = format!(
+        r#"{{
+        // three that are meant, one that is switched off
+        "mcpServers": {{
+            "remote": {{"url": "{}"}},
+            "local": {{"command": "{program}", "args": ["demo"]}},
+            "wrong": {{"url": 7}},
+            "off": {{"command": "nothing", "disabled": true}},
+        }}}}"#,
+        server.url
+    );
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let output = run(&["check", "--config", file, "--json"], &[], "").await;
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let all = objects(&output.stdout);
+    let told: Vec<_> = all
+        .iter()
+        .map(|one| (one["target"].as_str().unwrap(), one["status"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, [("remote", "ok"), ("local", "ok"), ("wrong", "failed")]);
+    let finding = &all[2]["findings"][0];
+    assert_eq!(finding["check"], "configuration");
+    let summary = finding["summary"].as_str().unwrap();
+    assert!(summary.contains("line 6") && summary.contains("url"), "{summary}");
+    let output = run(&["check", "local", "--config", file, "--json"], &[], "").await;
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(objects(&output.stdout)[0]["target"], "local");
+    let output = run(&["check", "locol", "--config", file], &[], "").await;
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("'local'"), "{said}");
+}
