@@ -131,6 +131,7 @@ async fn s1_23_s1_24_silence_ends_a_request_and_the_server_is_told() {
 
 #[tokio::test]
 async fn a_server_that_takes_nothing_holds_nobody_up() {
+    // S1-29, superseded: writing waits for room, and the wait has an end.
     let (client, _far) = opened(Options::default()).await;
     let limit = Duration::from_millis(200);
     let asking: Vec<_> = (0..4 * limits::CHANNEL)
@@ -198,6 +199,7 @@ async fn progress_is_told_and_counts_as_a_sign_of_life() {
 
 #[tokio::test]
 async fn s1_14_s1_18_notifications_are_a_stream() {
+    // S1-05, superseded: they are there for who asks for them, at any time.
     let (client, far) = opened(Options::default()).await;
     let mut notifications = client.notifications();
     for level in ["info", "error"] {

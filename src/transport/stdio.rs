@@ -244,6 +244,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_stream_that_fails_ends_the_link_after_what_it_brought() {
+        // S1-27
+        struct Fails(bool);
+        impl AsyncRead for Fails {
+            fn poll_read(
+                mut self: std::pin::Pin<&mut Self>,
+                _: &mut std::task::Context<'_>,
+                buffer: &mut tokio::io::ReadBuf<'_>,
+            ) -> std::task::Poll<std::io::Result<()>> {
+                if std::mem::replace(&mut self.0, true) {
+                    return std::task::Poll::Ready(Err(std::io::ErrorKind::ConnectionReset.into()));
+                }
+                buffer.put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"a\"}\n");
+                std::task::Poll::Ready(Ok(()))
+            }
+        }
+        let mut link = open(Fails(false), tokio::io::sink(), 1000);
+        assert!(matches!(link.inbox.recv().await, Some(Incoming::Message(_))));
+        assert_eq!(link.inbox.recv().await, None);
+    }
+
+    #[tokio::test]
     async fn messages_are_written_one_a_line_large_ones_too() {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let link = open(tokio::io::empty(), theirs, 1000);

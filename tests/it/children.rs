@@ -11,6 +11,19 @@ use crate::support::children::{Nursery, gone, is_there};
 use crate::support::soon;
 
 #[tokio::test]
+async fn s1_19_nothing_is_started_before_somebody_connects() {
+    let nursery = Nursery::new();
+    let spec =
+        mcp_span::client::Spec::child(nursery.settings("note started yes; hello; read -r l"));
+    let kept = spec.clone();
+    assert_eq!(kept.transport(), Transport::Child);
+    assert!(!nursery.path().join("started").exists());
+    let client = mcp_span::client::connect(spec, Default::default()).await.unwrap();
+    assert_eq!(nursery.note("started").await, "yes");
+    client.close().await;
+}
+
+#[tokio::test]
 async fn s1_20_a_program_gets_its_arguments_variables_and_folder() {
     let nursery = Nursery::new();
     let mut settings = nursery.settings(r#"hello; read -r line; answer 2 "\"$0 $GREETING $PWD\"""#);

@@ -117,6 +117,7 @@ async fn it_can_be_switched_off() {
 
 #[tokio::test]
 async fn it_is_opened_again_from_where_it_ended_after_the_servers_own_delay() {
+    // S1-43, superseded by C7
     let server = Server::start(|r| match (&*r.what(), r.header("last-event-id")) {
         ("GET", None) => Reply::sse()
             .chunk("id: e1\nretry: 20\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"one\"}\n\n")
