@@ -58,7 +58,10 @@ impl Core {
         out: &mut Out,
     ) {
         self.orders += 1;
-        let asked = Asked::new(&message, method, self.orders, now);
+        let mut asked = Asked::new(&message, method, self.orders, now);
+        if self.policy.watches {
+            asked.progress = peek::requested_progress(&message);
+        }
         if self.is_overloaded(out) {
             return refuse_excess(id, out);
         }

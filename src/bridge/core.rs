@@ -74,6 +74,8 @@ pub(super) struct Core {
     pub(super) in_session: bool,
     /// Why nothing gets through, for those whose patience ends.
     pub(super) trouble: Option<Error>,
+    /// When it is next looked for requests that are overdue.
+    pub(super) next_look: Instant,
     /// Why the server's link ends, if it has said so.
     pub(super) ended: Option<Error>,
     /// Notifications and answers that went out of late.
@@ -105,6 +107,10 @@ pub(super) struct Asked {
     pub(super) order: u64,
     bytes: usize,
     pub(super) since: Instant,
+    /// When there was last a sign of life, where the bridge watches.
+    pub(super) heard: Instant,
+    /// The token of its progress, where the bridge watches.
+    pub(super) progress: Option<String>,
     /// The end of its patience with a server that is away.
     pub(super) until: Option<Instant>,
     pub(super) was_repeated: bool,
@@ -122,6 +128,8 @@ impl Asked {
             order,
             bytes: message.bytes().len(),
             since: now,
+            heard: now,
+            progress: None,
             until: None,
             was_repeated: false,
             pauses: 0,
@@ -167,6 +175,7 @@ impl Core {
             in_session: false,
             trouble: None,
             ended: None,
+            next_look: now,
             told: VecDeque::new(),
             told_bytes: 0,
             orders: 0,
@@ -197,7 +206,7 @@ impl Core {
         self.from_server.bytes() >= limits::SERVER_REQUESTS_BYTES
     }
 
-    fn is_within_bounds(&self, out: &Out) -> bool {
+    pub(super) fn is_within_bounds(&self, out: &Out) -> bool {
         self.unanswered + self.waiting.bytes() + out.told() < limits::UNANSWERED_BYTES
     }
 
@@ -221,7 +230,7 @@ impl Core {
             Incoming::Reached => self.server_is_there(now, out),
             Incoming::Ended(error) => self.ended = Some(error),
             Incoming::LoginPending(stage) => self.login_pending(stage, now),
-            Incoming::Refused { error, .. } => debug!("the server sent no message: {error}"),
+            Incoming::Refused { id, error } => self.refused(id, &error, now, out),
         }
     }
 
@@ -248,6 +257,7 @@ impl Core {
                 if let Some(id) = peek::cancelled_request(&message) {
                     self.from_server.close(&id);
                 }
+                self.note_progress(&message, now);
                 self.record.server_notifies(&message);
             }
             Head::Response { id: None, .. } => {

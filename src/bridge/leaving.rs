@@ -23,6 +23,7 @@ impl Core {
             self.leaving,
             keep_alive,
             self.stand_in_at(),
+            self.look_at(),
             self.give_up_on_person_at(),
         ];
         all.into_iter().flatten().min()
@@ -40,6 +41,7 @@ impl Core {
         self.try_again(now, out);
         self.stand_in(now, out);
         self.give_up_on_person(now, out);
+        self.end_overdue(now, out);
         if let Some(pause) = self.policy.keep_alive
             && self.may_ping()
             && self.active + pause <= now

@@ -22,6 +22,7 @@ mod core;
 mod delivery;
 mod eras;
 mod leaving;
+mod overdue;
 mod record;
 mod recover;
 mod reopen;
@@ -60,6 +61,9 @@ pub struct Policy {
     pub login_wait: Duration,
     /// How long a session may be silent before the bridge pings; `None` for ever.
     pub keep_alive: Option<Duration>,
+    /// Whether the bridge itself ends requests that are silent for longer than `timeouts`: where the
+    /// server's link has no clock.
+    pub watches: bool,
 }
 
 impl Default for Policy {
@@ -70,6 +74,7 @@ impl Default for Policy {
             away_wait: limits::AWAY_WAIT,
             login_wait: limits::LOGIN_PATIENCE,
             keep_alive: None,
+            watches: false,
         }
     }
 }
@@ -127,16 +132,18 @@ pub(crate) async fn run_telling(
         left_at: None,
         has_heard: false,
     };
-    let mut ended = {
-        tokio::pin!(shutdown);
-        tokio::select! {
-            biased;
-            () = &mut shutdown => Ended::Told,
-            ended = bridge.work() => ended,
-        }
+    tokio::pin!(shutdown);
+    let mut ended = tokio::select! {
+        biased;
+        () = &mut shutdown => Ended::Told,
+        ended = bridge.work() => ended,
     };
     if ended == Ended::ServerClosed {
-        bridge.server_is_gone(why).await;
+        tokio::select! {
+            biased;
+            () = &mut shutdown => ended = Ended::Told,
+            () = bridge.server_is_gone(why) => {}
+        }
     }
     if ended == Ended::ClientClosed && !bridge.last_words(policy).await {
         ended = Ended::ClientDeaf;
@@ -259,14 +266,16 @@ impl Bridge {
 
     /// The server's link has ended by itself: nobody will answer what is in flight.
     async fn server_is_gone(&mut self, told: &OnceLock<Error>) {
-        // It may have said more before it went, and why it goes.
-        let hearing = async {
-            while let Some(incoming) = self.from_server.recv().await {
-                self.crossing.server_says(incoming, Instant::now());
-                self.hand_over();
+        // It may have said more before it went, and why it goes; the link has its own limits.
+        while let Ok(Some(incoming)) =
+            timeout(limits::SERVER_LAST_WORDS, self.from_server.recv()).await
+        {
+            self.crossing.server_says(incoming, Instant::now());
+            self.crossing.translate(Instant::now());
+            if !self.deliver().await {
+                return;
             }
-        };
-        let _ = timeout(limits::SERVER_LAST_WORDS, hearing).await;
+        }
         let why = self.crossing.why_it_ended();
         if let Some(why) = &why {
             let _ = told.set(why.clone());
@@ -283,14 +292,19 @@ impl Bridge {
             self.crossing.client_says(incoming, Instant::now());
             self.crossing.end_all(&error.clone().not_delivered());
         }
-        let handing_over = async {
-            while let Some(message) = self.crossing.for_client.pop_front() {
-                if self.to_client.send(message).await.is_err() {
-                    return;
-                }
+        self.deliver().await;
+    }
+
+    /// Waits until the client has taken everything, as long as it takes anything; `false` if it
+    /// does not.
+    async fn deliver(&mut self) -> bool {
+        while let Some(message) = self.crossing.for_client.pop_front() {
+            if !matches!(timeout(limits::LAST_READ, self.to_client.send(message)).await, Ok(Ok(())))
+            {
+                return false;
             }
-        };
-        let _ = timeout(limits::FLUSH, handing_over).await;
+        }
+        true
     }
 
     /// The client has left and has its answers: the server's link finishes what needs none and says

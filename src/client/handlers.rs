@@ -83,12 +83,16 @@ impl Answers {
             return send(shared, answer);
         }
         let Some(handler) = &self.handler else { return };
-        let answering = handler.answer(asked);
-        let (answered, shared) = (id.clone(), Weak::clone(shared));
+        let (handler, answered) = (Arc::clone(handler), id.clone());
+        let shared = Weak::clone(shared);
         let task = tokio::spawn(async move {
+            // A task of its own: if it panics, the server gets an answer all the same.
+            let answering = tokio::spawn(async move { handler.answer(asked).await });
+            let _ended_with_us = Ended(answering.abort_handle());
             let answer = match answering.await {
-                Ok(result) => reply::result(&answered, &result),
-                Err(Refusal { code, message }) => reply::refusal(&answered, code, &message),
+                Ok(Ok(result)) => reply::result(&answered, &result),
+                Ok(Err(Refusal { code, message })) => reply::refusal(&answered, code, &message),
+                Err(_) => reply::refusal(&answered, -32603, "Internal error"),
             };
             let outbox = shared.upgrade().and_then(|shared| shared.lock(&shared.outbox).clone());
             if let Some(outbox) = outbox {
@@ -103,6 +107,15 @@ impl Answers {
         if let Some(task) = self.running.remove(&id.canonical()) {
             task.abort();
         }
+    }
+}
+
+/// Ends a task with whoever waits for it.
+struct Ended(AbortHandle);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -264,7 +264,7 @@ impl Client {
             Value::Null => reply::notification(method),
             params => reply::raw_notification(method, &params.to_string()),
         };
-        self.shared.send(message).await
+        self.shared.tell(message).await
     }
 
     /// The same with parameters that are sent as they are written.
@@ -277,7 +277,7 @@ impl Client {
             None => reply::notification(method),
             Some(params) => reply::raw_notification(method, params.get()),
         };
-        self.shared.send(message).await
+        self.shared.tell(message).await
     }
 
     /// All that the server says on its own account from now on.
@@ -304,13 +304,18 @@ impl Client {
     pub async fn close(&self) {
         let was_waiting = self.shared.end(&closed());
         let closing = self.shared.lock(&self.shared.closing).take();
-        let Some(Closing { done, stop }) = closing else { return };
-        match stop {
-            // The bridge below would wait for the answers.
-            Some(stop) if was_waiting => drop(stop.send(())),
-            _ => {}
+        let Some(Closing { mut done, mut stop }) = closing else { return };
+        // The bridge below would wait for the answers.
+        if was_waiting && let Some(stop) = stop.take() {
+            let _ = stop.send(());
         }
-        let _ = timeout(limits::CLIENT_CLOSES, done).await;
+        // One who takes nothing more is not waited for without end either.
+        if timeout(limits::CLIENT_CLOSES, &mut done).await.is_err()
+            && let Some(stop) = stop.take()
+        {
+            let _ = stop.send(());
+            let _ = timeout(limits::CLIENT_CLOSES, done).await;
+        }
     }
 }
 
@@ -335,6 +340,16 @@ impl Shared {
             None => false,
         };
         if sent { Ok(()) } else { Err(self.gone()) }
+    }
+
+    /// Sends what has no answer, within a time.
+    async fn tell(&self, message: Message) -> Result<(), Failure> {
+        let limit = self.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
+        timeout(limit, self.send(message)).await.unwrap_or_else(|_| {
+            let text = format!("Notify timeout after {}ms", limit.as_millis());
+            let error = Error::new(Kind::Timeout, text).not_delivered();
+            Err(Failure::of(self.transport, error))
+        })
     }
 
     /// The failure of what cannot be sent any more.

@@ -225,6 +225,7 @@ async fn what_the_server_asks_is_answered_ping_by_itself() {
         match asked.method.as_str() {
             "roots/list" => Ok(json!({"roots": [asked.params]})),
             "never" => std::future::pending().await,
+            "panic" => panic!("on purpose"),
             method => Err(Refusal::unknown(method)),
         }
     };
@@ -237,6 +238,8 @@ async fn what_the_server_asks_is_answered_ping_by_itself() {
     assert_eq!(far.hear().await["result"], json!({"roots": [{"p": 1}]}));
     far.say(ask("u", "unheard/of")).await;
     assert_eq!(far.hear().await["error"]["code"], -32601);
+    far.say(ask("x", "panic")).await;
+    assert_eq!(far.hear().await["error"]["code"], -32603, "a handler that fails is no silence");
     // One that the server takes back is dropped, and gets no answer.
     far.say(ask("n", "never")).await;
     let params = json!({"requestId": "n"});

@@ -65,6 +65,20 @@ impl<T> InFlight<T> {
         Some(found)
     }
 
+    /// Whether a request with this very id is in flight.
+    pub(crate) fn has(&self, id: &Id) -> bool {
+        self.requests.contains_key(&id.canonical())
+    }
+
+    /// All of them, each with its id as it was written.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &(Id, T)> {
+        self.requests.values()
+    }
+
+    pub(crate) fn notes_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.requests.values_mut().map(|(_, note)| note)
+    }
+
     pub(crate) fn notes(&self) -> impl Iterator<Item = &T> {
         self.requests.values().map(|(_, note)| note)
     }

@@ -137,6 +137,12 @@ impl<T: Weighed> Sender<T> {
         })
     }
 
+    /// Whether whoever sends has to wait: there is no place, or no room for more than a little.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.slots.capacity() == 0 || self.budget.available_permits() == 0
+    }
+
     /// Completes when nobody receives any more.
     pub async fn closed(&self) {
         self.slots.closed().await;

@@ -161,6 +161,20 @@ fn cannot_start(settings: &Settings, why: &std::io::Error) -> Error {
         .not_delivered()
 }
 
+/// Waits for what it has said last. Some of its own children may keep the pipe open for ever; but
+/// as long as somebody is slow to take what was read, there is more to come.
+async fn all_heard(reading: &mut JoinHandle<()>, incoming: &channel::Sender<Incoming>) {
+    let hearing = async {
+        while !reading.is_finished() {
+            let waited = timeout(limits::CHILD_LAST_WORDS, &mut *reading).await;
+            if waited.is_ok() || !incoming.is_full() {
+                return;
+            }
+        }
+    };
+    let _ = timeout(limits::LAST_READ, hearing).await;
+}
+
 struct Streams {
     stdin: ChildStdin,
     stdout: ChildStdout,
@@ -194,6 +208,8 @@ impl Life {
             status = self.process.wait() => Some(status.ok()),
             // It no longer speaks: what is asked of it gets no answer.
             _ = &mut reading => Some(self.status_soon().await),
+            // At once: nobody waits for anything any more, not even for what is still to be written.
+            () = incoming.closed() => None,
             all = &mut writing => match all {
                 Ok(true) => None,
                 // It no longer listens.
@@ -202,10 +218,7 @@ impl Life {
         };
         // Who has nothing more to say to it needs no reason.
         if let Some(status) = ended {
-            // Some of its own children may keep the pipe open for ever.
-            if !reading.is_finished() {
-                let _ = timeout(limits::CHILD_LAST_WORDS, &mut reading).await;
-            }
+            all_heard(&mut reading, &incoming).await;
             let quiet = self.last_words.until_quiet(&hearing);
             let _ = timeout(limits::CHILD_LAST_WORDS, quiet).await;
             let _ = timeout(limits::CHILD_LAST_WORDS, self.tell_why(status, &incoming)).await;

@@ -353,4 +353,44 @@ mod programs {
         let text = answer["error"].to_string();
         assert!(text.contains("exit status: 5") && text.contains("no licence"), "{text}");
     }
+
+    #[tokio::test]
+    async fn requests_to_a_program_have_a_timeout() {
+        // S1-23, S1-24: pipes have no clock, so the bridge has one.
+        let script = "read -r l; printf '{\"jsonrpc\":\"2.0\",\"id\":2,\"foo\":1}\\n'; read -r l
+            read -r l; printf '%s\\n' \"$l\" >&2; while read -r l; do :; done";
+        let args = ["--timeout", "0.4", "-v", "--", "sh", "-c", script];
+        let mut bridge = Bridge::start(&args);
+        let answer = bridge.ask(request(2, "tools/call")).await;
+        assert_eq!(answer["error"]["data"]["kind"], "bad-response", "{answer}");
+        let answer = bridge.ask(request(3, "tools/call")).await;
+        assert_eq!(answer["error"]["message"], "Request timeout after 400ms", "{answer}");
+        let (_, _, stderr) = bridge.finish().await;
+        assert!(stderr.contains("notifications/cancelled"), "{stderr}");
+    }
+
+    #[tokio::test]
+    async fn what_a_program_said_last_reaches_a_slow_client() {
+        // It writes much, answers, and is gone long before the client reads.
+        let script = "read -r l; i=0; while [ $i -lt 3000 ]; do
+            printf '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"n\":%s,\"pad\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}}\\n' $i
+            i=$((i+1)); done; printf '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\\n'; exit 0";
+        let mut command = crate::support::process::command(&["--", "sh", "-c", script]);
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        command.stderr(std::process::Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        use tokio::io::AsyncWriteExt;
+        stdin.write_all(format!("{}\n", request(2, "tools/call")).as_bytes()).await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        let output = crate::support::soon("the end", child.wait_with_output()).await.unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text.lines().count(), 3001, "all of it came");
+        assert!(
+            text.trim_end().ends_with(r#""id":2,"result":{}}"#),
+            "{}",
+            &text[text.len() - 300..]
+        );
+        drop(stdin);
+    }
 }

@@ -63,15 +63,22 @@ impl Ear {
     /// Reads until the end. Never stops before, or the child would wait for us.
     pub(super) async fn read(self, mut input: impl AsyncRead + Unpin) {
         let mut lines = Lines::new(limits::CHILD_STDERR_LINE);
+        let mut is_inside = false;
         loop {
             let read = input.read_buf(lines.buffer()).await;
             let ended = matches!(read, Ok(0) | Err(_));
             while let Some(line) =
                 lines.next_line().or_else(|| ended.then(|| lines.finish()).flatten())
             {
-                // The rest of a line that is too long is nobody's business.
-                if let Line::Whole(bytes) = line {
-                    self.hear(String::from_utf8_lossy(&bytes).trim_end());
+                match line {
+                    Line::Whole(bytes) => self.hear(String::from_utf8_lossy(&bytes).trim_end()),
+                    // How a line that is too long begins; the rest is nobody's business.
+                    Line::Excess(piece) if !std::mem::replace(&mut is_inside, true) => {
+                        let begin = &piece[..piece.len().min(limits::ERROR_TEXT)];
+                        self.hear(&format!("{}…", String::from_utf8_lossy(begin)));
+                    }
+                    Line::Excess(_) => {}
+                    Line::ExcessEnd => is_inside = false,
                 }
             }
             if ended {
