@@ -22,7 +22,15 @@ pub(super) fn unheard(unheard: &Unheard) -> Finding {
         _ => "The connection broke before there was an answer",
     };
     let mut finding = Finding::of_error("transport", &unheard.error).meaning(meaning);
-    finding.details.clear();
+    match unheard.error.kind {
+        // The sentence says it all.
+        Kind::Redirect | Kind::Timeout | Kind::ProxyAuth | Kind::Proxy => finding.details.clear(),
+        _ if finding.next_step.is_none() => {
+            let next = "Check the scheme and the port of the URL: something else than an HTTP server may listen there; if they are right, look into the server's log";
+            finding.next_step = Some(next.to_owned());
+        }
+        _ => {}
+    }
     finding.exchange(&unheard.exchange)
 }
 
