@@ -19,6 +19,9 @@ pub(super) fn unheard(unheard: &Unheard) -> Finding {
         }
         Kind::Timeout => "The connection is there, but whoever holds it says nothing",
         Kind::ProxyAuth | Kind::Proxy => "The proxy in between does not let the request through",
+        _ if is_no_http(unheard.error.reason.as_deref().unwrap_or_default()) => {
+            "Whoever answers there does not speak HTTP"
+        }
         _ => "The connection broke before there was an answer",
     };
     let mut finding = Finding::of_error("transport", &unheard.error).meaning(meaning);
@@ -32,6 +35,11 @@ pub(super) fn unheard(unheard: &Unheard) -> Finding {
         _ => {}
     }
     finding.exchange(&unheard.exchange)
+}
+
+/// By the words of the HTTP library, which has no other sign for it that comes this far.
+fn is_no_http(reason: &str) -> bool {
+    reason.contains("invalid HTTP") || reason.contains("unexpected message from connection")
 }
 
 /// Whether the server may well be there, and only the path be wrong.
