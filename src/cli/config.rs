@@ -56,7 +56,7 @@ fn servers(typed: &Line) -> Result<String, Failure> {
         let what = match &target.spec {
             Ok(spec) => settings::server_name(spec),
             Err(Wrong::Entry(fault)) => format!("wrong: {fault}"),
-            Err(Wrong::Settings(usage)) => format!("wrong: {}", usage.0),
+            Err(Wrong::Settings(usage) | Wrong::Word(usage)) => format!("wrong: {}", usage.0),
         };
         text += &format!("  {:<18} {what}\n", target.name);
     }

@@ -49,9 +49,15 @@ pub(super) fn print(text: &str) -> Result<(), std::io::Error> {
     }
 }
 
-/// Words of others, for a terminal, which acts on control characters.
+/// Words of others, for a terminal, which acts on control characters, and shows what stands behind
+/// a change of direction in another order.
 pub(super) fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || *c == '\n').collect()
+    text.chars().filter(|c| (!c.is_control() || *c == '\n') && !turns(*c)).collect()
+}
+
+/// Whether a character changes the direction in which others are written.
+fn turns(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A sentence, and exit code 2.
@@ -88,4 +94,14 @@ pub(super) fn warning(sentence: &str) {
 pub(super) fn unexpected(error: &std::io::Error) -> ExitCode {
     eprintln!("mcp-span: unexpected failure: {error}");
     ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_others_neither_act_nor_turn() {
+        assert_eq!(plain("a\u{1b}[2J\u{202e}b\u{2066}\nשלום"), "a[2Jb\nשלום");
+    }
 }

@@ -4,6 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
+use url::Url;
+
 use super::args::{self, Connect, Parsed};
 use super::config_file::ConfigFile;
 use super::report::Usage;
@@ -11,6 +13,7 @@ use super::secrets::Secrets;
 use super::{Failure, settings};
 use crate::client::Spec;
 use crate::config::{Entry, Fault};
+use crate::secret::{is_key, shown};
 
 /// A server, under the name by which a person knows it.
 pub(super) struct Target {
@@ -19,12 +22,14 @@ pub(super) struct Target {
     pub(super) spec: Result<Spec, Wrong>,
 }
 
-/// Why a server of a configuration file cannot be used.
+/// Why a server cannot be used.
 pub(super) enum Wrong {
     /// Its entry is wrong.
     Entry(Fault),
     /// What its settings ask for is not there, or makes no sense.
     Settings(Usage),
+    /// The word that was typed for it means nothing that can be used.
+    Word(Usage),
 }
 
 /// The command line with the file behind it: for each server it means something of its own, since
@@ -42,11 +47,17 @@ impl Line {
         let mut parsed = self.read(command, &self.file)?;
         let connect = parsed.cli.connect_mut();
         let word = connect.url.as_deref().filter(|_| connect.mcp_hub.is_none());
-        let entry = word.map_or(Ok(None), |word| self.find(word))?;
+        let entry = word.map_or(Ok(None), |word| self.find(word));
+        // One word of several may be wrong without harm to the others: each is looked at by itself.
+        let is_one_of_many = matches!(parsed.cli.command, Some(args::Command::Check(_)));
+        let entry = if is_one_of_many { entry.unwrap_or_default() } else { entry? };
         let Some(entry) = entry else { return Ok((parsed, self.file.clone())) };
         let file = self.file.under(&entry);
         // Once more, with other defaults.
-        Ok((self.read(args::command(&self.args), &file)?, file))
+        match self.read(args::command(&self.args), &file) {
+            Err(Failure::Usage(_)) if is_one_of_many => Ok((parsed, self.file.clone())),
+            read => Ok((read?, file)),
+        }
     }
 
     /// The servers that `words` stand for; the one that `program` starts; where there is neither,
@@ -59,7 +70,9 @@ impl Line {
         match (words, program) {
             ([], []) => self.all(),
             ([], program) => Ok(vec![self.program(program)?]),
-            (words, []) => words.iter().map(|word| self.word(word)).collect(),
+            (words, []) => {
+                words.iter().enumerate().map(|(n, word)| self.word(n + 1, word)).collect()
+            }
             _ => Err(Usage::new(args::TWO_SERVERS).into()),
         }
     }
@@ -79,15 +92,23 @@ impl Line {
         Ok(targets)
     }
 
-    fn word(&self, word: &str) -> Result<Target, Failure> {
-        if let Some(entry) = self.find(word)? {
-            return self.entry(&entry);
-        }
-        let mut connect = self.connect(&self.file)?;
-        connect.url = Some(word.to_owned());
-        connect.program.clear();
-        let spec = settings::spec(&connect)?;
-        Ok(Target { name: settings::server_name(&spec), spec: Ok(spec) })
+    /// The server that the `n`th word stands for. One that is wrong does not harm the others.
+    fn word(&self, n: usize, word: &str) -> Result<Target, Failure> {
+        let spec = match self.find(word) {
+            Ok(Some(entry)) => return self.entry(&entry),
+            Ok(None) => {
+                let mut connect = self.connect(&self.file)?;
+                connect.no_name = no_name(word, &self.file);
+                connect.url = Some(word.to_owned());
+                connect.program.clear();
+                settings::spec(&connect)
+            }
+            Err(usage) => Err(usage),
+        };
+        Ok(match spec {
+            Ok(spec) => Target { name: settings::server_name(&spec), spec: Ok(spec) },
+            Err(usage) => Target { name: named(n, word), spec: Err(Wrong::Word(usage)) },
+        })
     }
 
     fn program(&self, program: &[OsString]) -> Result<Target, Failure> {
@@ -131,10 +152,27 @@ impl Line {
         if connect.server.is_none()
             && let Some(word) = connect.url.as_deref()
         {
-            let path = file.path.as_deref().map(Path::new);
-            connect.no_name = (!is_url(word)).then(|| file.servers.without(word, path));
+            connect.no_name = no_name(word, file);
         }
         Ok(parsed)
+    }
+}
+
+/// What to say of a word that should have been a name.
+fn no_name(word: &str, file: &ConfigFile) -> Option<String> {
+    let path = file.path.as_deref().map(Path::new);
+    (!is_url(word)).then(|| file.servers.without(word, path))
+}
+
+/// A word that stands for no server, as it may be shown: it may be a header with a token in it.
+fn named(n: usize, word: &str) -> String {
+    let is_harmless = |word: &str| {
+        !is_key(word) && word.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+    };
+    match Url::parse(word) {
+        Ok(url) if url.has_host() => shown(&url),
+        _ if is_harmless(word) => word.to_owned(),
+        _ => format!("target {n}"),
     }
 }
 

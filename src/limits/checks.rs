@@ -41,8 +41,15 @@ pub const CHECK_BODY: usize = 1024 * 1024;
 /// How many characters of it a report shows.
 pub const CHECK_BODY_SHOWN: usize = 600;
 
-/// Lines of a child's stderr that a report shows.
+/// First lines of a child's stderr that a report shows: who speaks.
+pub const CHECK_STDERR_FIRST: usize = 3;
+
+/// Last lines of it: why it has ended.
 pub const CHECK_STDERR: usize = 10;
+
+/// How many times the limit of a request a handshake of the client may take: it may try another era
+/// and another transport, each of which has a request or two.
+pub const CHECK_HANDSHAKE: u32 = 4;
 
 /// The width of a report's text.
 pub const CHECK_WIDTH: usize = 100;

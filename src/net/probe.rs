@@ -93,10 +93,11 @@ pub async fn look(options: &Options, endpoint: &Endpoint) -> Look {
     if let Some(carrier) = way.connect().await
         && endpoint.uri().scheme() == Some(&Scheme::HTTPS)
         && !way.secure(carrier).await
+        && Instant::now() < until
     {
         let tls = TlsOptions { trust: Trust::Anybody, identity: None };
         let unwary = Options { tls, ..options.clone() };
-        way.look.refused = shown_anyway(&unwary, endpoint, way.look.proxy.clone()).await;
+        way.look.refused = shown_anyway(&unwary, endpoint, way.look.proxy.clone(), until).await;
     }
     way.look
 }
@@ -244,15 +245,16 @@ fn chain(shown: Option<&[CertificateDer<'_>]>) -> Vec<Certificate> {
     shown.filter_map(|der| Certificate::read(der)).collect()
 }
 
-/// The certificates of a server that is not trusted: nothing is sent to it.
+/// The certificates of a server that is not trusted: nothing is sent to it. It has what is left of
+/// the time.
 async fn shown_anyway(
     options: &Options,
     endpoint: &Endpoint,
     proxy: Option<Arc<Proxy>>,
+    until: Instant,
 ) -> Vec<Certificate> {
     let look = Look { proxy, names: None, connection: None, tls: None, refused: Vec::new() };
     let connector = Connector::new(options, LazyTls::new(options.tls.clone()));
-    let until = Instant::now() + options.connect_timeout;
     let mut way = Way { connector, endpoint, limit: options.connect_timeout, until, look };
     if let Some(carrier) = way.connect().await {
         way.secure(carrier).await;

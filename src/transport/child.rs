@@ -242,7 +242,7 @@ impl Life {
         let mut error = Error::new(error::Kind::Closed, message);
         error.reason = self.last_words.text().map(Into::into);
         let hint = match &error.reason {
-            Some(_) => "What it wrote last is in `reason`; try the command in a terminal",
+            Some(_) => "See what it wrote last, and try the command in a terminal",
             None => "It wrote nothing on its stderr; try the command in a terminal",
         };
         error = error.hint(hint);

@@ -1,5 +1,7 @@
 //! `mcp-span check -- COMMAND`: servers that are child processes.
 
+#[cfg(unix)]
+use crate::support::Bridge;
 use crate::support::{check, run};
 
 /// A server as a line of shell: answers by id, and says something on stderr.
@@ -105,4 +107,53 @@ async fn a_url_from_the_environment_is_not_meant_by_a_command() {
     .await;
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+#[tokio::test]
+async fn the_reason_for_an_end_is_shown_behind_any_amount_of_talk() {
+    let crash = "i=0; while [ $i -lt 50 ]; do echo talk $i; i=$((i+1)); done >&2; echo 'the reason' >&2; exit 7";
+    let found = check(&["--", "sh", "-c", crash], &[]).await;
+    assert_eq!(found.code, Some(3), "{found:?}");
+    let finding = found.finding("stderr");
+    assert!(finding.contains("51 lines") && finding.contains("talk 0"), "{finding}");
+    assert!(finding.contains("the reason") && !finding.contains("talk 20"), "{finding}");
+}
+
+#[tokio::test]
+async fn what_a_program_repeats_of_its_secrets_is_not_shown() {
+    let echo = "echo \"$0 $1 $2 $MY_TOKEN\" >&2; exit 1";
+    let found = check(
+        &["--", "sh", "-c", echo, "--API-KEY", "hidden-argument", "DB_PASSWORD=hidden-password"],
+        &[("MY_TOKEN", "hidden-variable")],
+    )
+    .await;
+    let finding = found.finding("stderr");
+    assert!(finding.contains("[secret]") && !finding.contains("hidden"), "{finding}");
+}
+
+/// Interrupted before the handshake, and while a list is waited for.
+#[cfg(unix)]
+#[tokio::test]
+async fn an_interrupted_check_leaves_no_process_behind() {
+    let listing =
+        SERVER.replace(r#"*'"tools/list"'*)"#, r#"*'"tools/list"'*) started; continue;;*'"x"'*)"#);
+    for (signal, script) in [("INT", "started"), ("TERM", &*listing), ("HUP", "started")] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let script = format!(
+            "started() {{ echo $$ > '{}'; }}\n{script}\nwhile :; do sleep 0.05; done",
+            file.display()
+        );
+        let mut check = Bridge::start(&["check", "--", "sh", "-c", &script]);
+        let pid = loop {
+            match std::fs::read_to_string(&file) {
+                Ok(pid) if pid.ends_with('\n') => break pid,
+                _ => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+            }
+        };
+        check.signal(signal);
+        assert_eq!(check.exit().await.code(), Some(130), "{signal}");
+        let alive = std::process::Command::new("kill").args(["-0", pid.trim()]).output().unwrap();
+        assert!(!alive.status.success(), "{pid} is still there after {signal}");
+    }
 }

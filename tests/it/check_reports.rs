@@ -142,3 +142,41 @@ async fn all_servers_of_a_configuration_or_one_by_its_name() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("'local'"), "{said}");
 }
+
+#[tokio::test]
+async fn a_wrong_word_does_not_harm_the_other_targets() {
+    let server = Server::start(healthy).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("servers.json");
+    std::fs::write(&file, r#"{"mcpServers": {"wrong": {"url": 7}, "other": {"command": "x"}}}"#)
+        .unwrap();
+    let file = file.to_str().unwrap();
+    let words = ["wrong", "othr", &server.url, "X-Key: hidden", "ftp://ann:hidden@h/"];
+    let args = [&["check", "--config", file, "--json"], &words[..]].concat();
+    let output = run(&args, &[], "").await;
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let all = objects(&output.stdout);
+    let told: Vec<_> = all.iter().map(|one| one["target"].as_str().unwrap()).collect();
+    assert_eq!(told, ["wrong", "othr", &server.url, "target 4", "ftp://h/"]);
+    assert_eq!(all[2]["status"], "ok");
+    let said = all[1]["findings"][0]["summary"].as_str().unwrap();
+    assert!(said.contains("is it 'other'?"), "of this word: {said}");
+}
+
+#[tokio::test]
+async fn a_configuration_without_servers_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("empty.json");
+    std::fs::write(&file, r#"{"mcpServers": {}}"#).unwrap();
+    let output = run(&["check", "--config", file.to_str().unwrap()], &[], "").await;
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("empty.json has no server that is switched on"), "{said}");
+}
+
+#[tokio::test]
+async fn exit_codes_are_in_the_help() {
+    let output = run(&["check", "--help"], &[], "").await;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("Exit codes:") && said.contains("--strict\n"), "{said}");
+}

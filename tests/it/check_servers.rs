@@ -332,3 +332,22 @@ async fn answers_that_are_none() {
         assert!(finding.contains("next: ") && finding.contains("> POST "), "{finding}");
     }
 }
+
+#[tokio::test]
+async fn a_server_that_only_sends_signs_of_life_is_given_up() {
+    // Every 100 ms, for a minute: no silence is long enough to be a timeout.
+    for silent in ["initialize", "tools/list", "ping"] {
+        let server = Server::start(move |r| match &*r.what() {
+            what if what == silent => {
+                (0..600).fold(Reply::sse(), |reply, _| reply.chunk(": alive\n\n").pause(100))
+            }
+            _ => healthy(r),
+        })
+        .await;
+        let begun = std::time::Instant::now();
+        let found = check(&[&server.url, "--timeout", "0.5"], &[]).await;
+        assert_eq!(found.code, Some(3), "{silent}: {found:?}");
+        let took = begun.elapsed();
+        assert!(took < std::time::Duration::from_secs(20), "{silent}: {took:?}");
+    }
+}

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rcgen::date_time_ymd;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::check_servers::healthy;
@@ -59,6 +60,36 @@ async fn a_dead_server_costs_no_more_than_connecting_may() {
     assert_eq!(found.code, Some(3), "{found:?}");
     assert!(found.finding("tls").contains("No connection to"), "{found:?}");
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn the_smaller_limit_holds_for_a_connection_too() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/mcp", listener.local_addr().unwrap());
+    let begun = Instant::now();
+    let found = check(&[&url, "--timeout", "0.5"], &[]).await;
+    assert_eq!(found.code, Some(3), "{found:?}");
+    assert!(found.finding("tls").starts_with("failed   tls"), "{found:?}");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_peer_that_speaks_no_http() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 1024]).await;
+            let _ = stream.write_all(b"SSH-2.0-something\r\n").await;
+        }
+    });
+    let found = check(&[&url], &[]).await;
+    assert_eq!(found.code, Some(3), "{found:?}");
+    let finding = found.finding("transport");
+    assert!(finding.starts_with("failed   transport"), "{finding}");
+    assert!(finding.contains("next: Check the scheme and the port of the URL"), "{finding}");
+    assert!(finding.contains("invalid HTTP"), "the reason: {finding}");
+    assert!(finding.contains("Whoever answers there does not speak HTTP"), "{finding}");
 }
 
 #[tokio::test]

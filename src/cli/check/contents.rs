@@ -4,10 +4,12 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
+use super::door::late;
 use super::finding::{Finding, counted};
 use super::session::round_trips;
-use crate::client::{Class, Client, Failure};
+use crate::client::{self, Class, Client, Failure, Options, Spec};
 use crate::limits;
 
 /// Who the server is, and what it can do; of the answer to `initialize`, or of a modern server's.
@@ -52,8 +54,24 @@ pub(super) fn of_failure(check: &'static str, failure: &Failure) -> Finding {
     finding.meaning(meaning)
 }
 
-/// How many items there are of each sort that the server offers.
-pub(super) async fn count(client: &Client) -> Finding {
+/// Connects as every other command does, but not for ever: a server that sends something now and
+/// then, and never its answer, would keep a request's own limit from ending it.
+pub(super) async fn connect(
+    spec: Spec,
+    options: Options,
+    limit: Duration,
+) -> Result<Client, Failure> {
+    let transport = spec.transport();
+    let begun = Instant::now();
+    let whole = limit.saturating_mul(limits::CHECK_HANDSHAKE);
+    match client::connect_unless(spec, options, sleep(whole)).await {
+        Err(_) if begun.elapsed() >= whole => Err(Failure::of(transport, late(whole))),
+        connected => connected,
+    }
+}
+
+/// How many items there are of each sort that the server offers; each list has `limit`.
+pub(super) async fn count(client: &Client, limit: Duration) -> Finding {
     let sorts = [
         ("tools", "tools/list", "tools", "tool"),
         ("resources", "resources/list", "resources", "resource"),
@@ -63,7 +81,9 @@ pub(super) async fn count(client: &Client) -> Finding {
     let [tools, resources, templates, prompts] =
         sorts.map(|(capability, method, member, what)| async move {
             if client.offers(capability) {
-                Some((what, list(client, method, member).await))
+                let listed = timeout(limit, list(client, method, member)).await;
+                let late = |_| Err(Failure::of(client.transport(), late(limit)));
+                Some((what, listed.unwrap_or_else(late)))
             } else {
                 None
             }
@@ -112,11 +132,12 @@ async fn list(client: &Client, method: &str, member: &str) -> Result<(usize, usi
 }
 
 /// A few pings, one after the other.
-pub(super) async fn pings(client: &Client) -> Finding {
+pub(super) async fn pings(client: &Client, limit: Duration) -> Finding {
     let mut times: Vec<Duration> = Vec::new();
     for _ in 0..limits::ROUND_TRIPS {
         let begun = Instant::now();
-        match client.ping().await {
+        let answered = timeout(limit, client.ping()).await;
+        match answered.unwrap_or_else(|_| Err(Failure::of(client.transport(), late(limit)))) {
             Ok(_) => times.push(begun.elapsed()),
             // It is an answer all the same.
             Err(failure) if failure.class == Class::Rpc => times.push(begun.elapsed()),

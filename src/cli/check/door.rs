@@ -278,7 +278,8 @@ impl Door {
     }
 }
 
-fn late(limit: Duration) -> Error {
+/// Nothing came in time.
+pub(super) fn late(limit: Duration) -> Error {
     Error::new(Kind::Timeout, format!("No answer within {} ms", limit.as_millis()))
         .hint("Look whether the server is stuck, or allow more --timeout")
 }

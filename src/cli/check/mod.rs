@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::sync::Semaphore;
+use tokio::task::{AbortHandle, JoinHandle};
+use url::Url;
 
 use super::report::Usage;
 use super::target::{self, Line, Wrong};
-use super::{Failure, args, logging, on_runtime, report, settings};
+use super::{Failure, args, logging, on_runtime, report, settings, visit};
 use crate::client::{Server, Spec};
-use crate::limits;
 use crate::secret::{Scrubber, Secret, is_key, is_secret_name};
+use crate::{limits, os};
 
 mod address;
 mod authorization;
@@ -36,11 +38,19 @@ mod transport;
 use finding::{Finding, Report, Status};
 use spinner::{Activity, Spinner};
 
+const EXIT_CODES: &str = "Exit codes:\n  \
+    0    nothing has failed; there may be warnings\n  \
+    1    there are warnings, with --strict\n  \
+    2    wrong usage or configuration: there is nothing to check\n  \
+    3    something has failed\n  \
+    130  Ctrl-C";
+
 /// What to check, and how to tell of it.
 // A command stands behind all targets, as clap has to be told.
 #[derive(Args)]
 #[command(mut_arg("url", |url| url.index(1).value_name("TARGET")))]
 #[command(mut_arg("program", |program| program.index(3)))]
+#[command(after_help = EXIT_CODES)]
 pub(super) struct Check {
     #[command(flatten)]
     pub(super) connect: args::Connect,
@@ -75,8 +85,8 @@ struct Manner {
 struct Target {
     /// As it may be shown.
     name: String,
-    /// Or what is wrong with it in the configuration.
-    spec: Result<Spec, String>,
+    /// Or what is wrong with it.
+    spec: Result<Spec, Box<Finding>>,
 }
 
 impl From<target::Target> for Target {
@@ -85,10 +95,20 @@ impl From<target::Target> for Target {
             // By the name that the file has for it; programs that have none, with a sign of more.
             Ok(spec) if named.name == settings::server_name(&spec) => Self::new(spec),
             Ok(spec) => Self { name: named.name, spec: Ok(spec) },
-            Err(Wrong::Entry(fault)) => Self { name: named.name, spec: Err(fault.to_string()) },
-            Err(Wrong::Settings(usage)) => Self { name: named.name, spec: Err(usage.0) },
+            Err(wrong) => Self { name: named.name, spec: Err(Box::new(unusable(wrong))) },
         }
     }
+}
+
+fn unusable(wrong: Wrong) -> Finding {
+    let (fault, next) = match wrong {
+        Wrong::Entry(fault) => (fault.to_string(), "Correct the entry"),
+        Wrong::Settings(usage) => (usage.0, "Correct the entry"),
+        Wrong::Word(usage) => (usage.0, "Give a URL, or a name from the configuration file"),
+    };
+    Finding::failed("configuration", fault)
+        .meaning("The server cannot be reached by its name; the others can")
+        .next_step(next)
 }
 
 /// The servers that were typed; where none was, all of the configuration file.
@@ -110,29 +130,68 @@ fn targets(typed: &Check, line: &Line) -> Result<Vec<Target>, Failure> {
         targets.extend(line.resolve(&[], &connect.program)?);
     }
     if targets.is_empty() {
+        if let Some(file) = &line.file.path {
+            let none = format!("{} has no server that is switched on", file.display());
+            return Err(Usage::new(format!("{none}: there is nothing to check")).into());
+        }
         // It says what is missing.
         settings::of(connect)?;
+    }
+    // Where there is nothing else to check, it is wrong usage.
+    if let [target::Target { spec: Err(Wrong::Word(_)), .. }] = &targets[..]
+        && let Some(target::Target { spec: Err(Wrong::Word(usage)), .. }) = targets.pop()
+    {
+        return Err(usage.into());
     }
     Ok(targets.into_iter().map(Target::from).collect())
 }
 
-/// Arguments that are credentials: by the name of their flag, or by how they look.
-fn secrets_of(args: &[OsString]) -> impl Iterator<Item = Secret> {
+/// Arguments that are credentials: by the name of their flag or variable, or by how they look.
+fn secrets_of(args: &[OsString]) -> Vec<Secret> {
+    let mut secrets = Vec::new();
     let mut is_named = false;
-    args.iter().filter_map(|arg| arg.to_str()).filter_map(move |arg| {
-        let (flag, value) = match arg.split_once('=') {
-            Some((flag, value)) if flag.starts_with('-') => (flag, value),
-            _ => (arg, arg),
+    for arg in args.iter().filter_map(|arg| arg.to_str()) {
+        // `--name=value`, and `NAME=value` as it is given to containers.
+        let (name, value) = match arg.split_once('=') {
+            Some((name, value)) if !name.contains("://") => (Some(name), value),
+            _ if arg.starts_with('-') => (Some(arg), ""),
+            _ => (None, arg),
         };
-        let is_flag = flag.starts_with('-');
-        let names = is_flag && is_secret_name(flag);
-        let is_value = value != flag || !is_flag;
+        let names = name.is_some_and(|name| is_secret_name(&name.to_ascii_lowercase()));
+        let is_flag_alone = name.is_some() && value.is_empty();
         let looks_so =
             is_key(value) && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-        let is_secret = is_value && (is_named || names || looks_so);
-        is_named = names && value == flag;
-        is_secret.then(|| Secret::new(value))
-    })
+        if !is_flag_alone && (is_named || names || looks_so) {
+            secrets.push(Secret::new(if is_named { arg } else { value }));
+        }
+        secrets.extend(secrets_of_url(value));
+        is_named = names && is_flag_alone;
+    }
+    secrets
+}
+
+/// Who the user is to a database, say, and keys in a query.
+fn secrets_of_url(text: &str) -> Vec<Secret> {
+    let Ok(url) = Url::parse(text) else { return Vec::new() };
+    let mut secrets: Vec<Secret> = url.password().map(Secret::new).into_iter().collect();
+    if url.password().is_none() && !url.username().is_empty() {
+        // A token in the user's place.
+        secrets.push(Secret::new(url.username()));
+    }
+    let query = url.query_pairs().filter(|(name, _)| is_secret_name(&name.to_ascii_lowercase()));
+    secrets.extend(query.map(|(_, value)| Secret::new(value)));
+    secrets
+}
+
+/// What a program inherits from us, and may print.
+fn secrets_inherited() -> impl Iterator<Item = Secret> {
+    let named = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.to_str()?.to_ascii_lowercase();
+        is_secret_name(&name).then_some(value)
+    });
+    // Paths to keys and sockets are no secrets.
+    let values = named.filter_map(|value| value.into_string().ok());
+    values.filter(|value| !value.starts_with('/')).map(Secret::new)
 }
 
 impl Target {
@@ -161,7 +220,8 @@ impl Target {
                 }
             }
             Server::Child(settings) => {
-                secrets_of(&settings.args).for_each(|secret| settings.scrubber.add(&secret));
+                let found = secrets_of(&settings.args).into_iter().chain(secrets_inherited());
+                found.for_each(|secret| settings.scrubber.add(&secret));
                 settings.env.iter().for_each(|(_, value)| settings.scrubber.add(value));
             }
         }
@@ -177,11 +237,7 @@ impl Target {
             Ok(Spec { server: Server::Child(settings), .. }) => {
                 program::check(settings, manner, activity).await
             }
-            Err(fault) => vec![
-                Finding::failed("configuration", fault)
-                    .meaning("The server cannot be reached by its name; the others can")
-                    .next_step("Correct the entry"),
-            ],
+            Err(finding) => vec![*finding],
         };
         let home = std::env::var("HOME").or_else(|_| std::env::var("USERPROFILE")).ok();
         let report = Report { target: self.name, findings };
@@ -204,7 +260,14 @@ pub(super) fn run(typed: &Check, line: &Line) -> Result<ExitCode, Failure> {
     on_runtime(check_all(targets, manner, typed.json, typed.strict))
 }
 
-/// All at the same time, told in their order.
+/// One of the checks that are under way.
+struct Running {
+    name: String,
+    activity: Activity,
+    task: JoinHandle<Report>,
+}
+
+/// All at the same time, told in their order; until somebody has enough of it.
 async fn check_all(
     targets: Vec<Target>,
     manner: Manner,
@@ -220,14 +283,45 @@ async fn check_all(
             let _turn = turns.acquire().await;
             target.check(manner, doing).await
         });
-        checks.push((name, activity, task));
+        checks.push(Running { name, activity, task });
     }
+    let under_way: Vec<_> = checks.iter().map(|check| check.task.abort_handle()).collect();
     let mut spinner = if manner.login { Spinner::hidden() } else { Spinner::new() };
+    let told = tokio::select! {
+        biased;
+        // First: before a process is started, Ctrl-C must be heard.
+        () = os::terminated() => None,
+        worst = tell_all(checks, &mut spinner, is_json) => Some(worst),
+    };
+    let Some(worst) = told else {
+        spinner.clear();
+        under_way.iter().for_each(AbortHandle::abort);
+        tokio::select! {
+            // All tasks but this one.
+            () = visit::at_rest(1) => {}
+            // Twice means now.
+            () = os::terminated() => {}
+        }
+        return Ok(ExitCode::from(130));
+    };
+    Ok(match worst? {
+        Status::Failed => ExitCode::from(3),
+        Status::Warning if is_strict => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+/// Prints the reports in their order; gives back the worst that is in them.
+async fn tell_all(
+    checks: Vec<Running>,
+    spinner: &mut Spinner,
+    is_json: bool,
+) -> Result<Status, Failure> {
     let mut worst = Status::Skipped;
     if !is_json {
         print(&text::heading())?;
     }
-    for (name, activity, task) in checks {
+    for Running { name, activity, task } in checks {
         let report = spinner.while_waiting(&name, &activity, task).await;
         let report = report.map_err(|error| Failure::Unexpected(error.into()))?;
         worst = worst.max(report.status());
@@ -236,11 +330,7 @@ async fn check_all(
             false => print(&text::text(&report))?,
         }
     }
-    Ok(match worst {
-        Status::Failed => ExitCode::from(3),
-        Status::Warning if is_strict => ExitCode::FAILURE,
-        _ => ExitCode::SUCCESS,
-    })
+    Ok(worst)
 }
 
 /// With colours where somebody sees them. Whoever closes the pipe has seen enough.
@@ -260,12 +350,17 @@ mod tests {
     fn arguments_that_are_credentials_are_known_by_flag_or_look() {
         let found = |line: &str| {
             let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            secrets_of(&args).map(|secret| secret.reveal().to_owned()).collect::<Vec<_>>()
+            let found = secrets_of(&args);
+            found.iter().map(|secret| secret.reveal().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(found("--token abc run"), ["abc"]);
         assert_eq!(found("--api-key=abc --x=y"), ["abc"]);
         assert_eq!(found("run 0123456789abcdef0 --port 80"), ["0123456789abcdef0"]);
         assert_eq!(found("-y @scope/server-thing@2025.11.1 --verbose"), [""; 0]);
         assert_eq!(found("--token --verbose"), [""; 0]);
+        assert_eq!(found("--API-Key Abc"), ["Abc"]);
+        assert_eq!(found("--token a=b"), ["a=b"]);
+        assert_eq!(found("run -e GITHUB_TOKEN=abc -e NODE_ENV=production"), ["abc"]);
+        assert_eq!(found("postgres://ann:pw@h/db --db=postgres://h/?api_key=k"), ["pw", "k"]);
     }
 }

@@ -1,16 +1,17 @@
 //! Checks a server that is a program: whether it is there, starts, answers and leaves.
 
+use std::collections::VecDeque;
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::finding::{Finding, Status, counted, ms};
 use super::spinner::Activity;
 use super::{Manner, contents};
 use crate::cli::report::plain;
-use crate::client::{self, Client, Failure, Options, Spec};
+use crate::client::{Client, Failure, Options, Spec};
 use crate::error::Kind;
 use crate::limits::{self, Timeouts};
 use crate::message::edit;
@@ -19,7 +20,51 @@ use crate::transport::child::Settings;
 /// What cannot be looked at without a handshake.
 const BEHIND: [&str; 5] = ["transport", "server", "round-trip", "contents", "goodbye"];
 
-type Lines = Arc<Mutex<Vec<String>>>;
+/// What a program has written to its stderr: how much, how it began, and how it ended. The reason
+/// for an end mostly stands in the last lines.
+#[derive(Debug, Default)]
+struct Written {
+    count: usize,
+    first: Vec<String>,
+    last: VecDeque<String>,
+}
+
+impl Written {
+    fn note(&mut self, line: &str) {
+        self.count += 1;
+        let line = edit::excerpt(line, limits::ERROR_TEXT);
+        if self.first.len() < limits::CHECK_STDERR_FIRST {
+            self.first.push(line);
+            return;
+        }
+        if self.last.len() == limits::CHECK_STDERR {
+            self.last.pop_front();
+        }
+        self.last.push_back(line);
+    }
+
+    /// It is no fault to write beside one's messages.
+    fn told(&self) -> Finding {
+        let left_out = self.count - self.first.len() - self.last.len();
+        let summary = match self.count {
+            0 => "silent".to_owned(),
+            count if left_out > 0 => {
+                format!("{}, of which the first and the last are shown", counted(count, "line"))
+            }
+            count => counted(count, "line"),
+        };
+        let gap = (left_out > 0).then(|| format!("… {} …", counted(left_out, "line")));
+        let begins = self.first.iter().map(|line| plain(line));
+        let ends = self.last.iter().map(|line| plain(line));
+        Finding::ok("stderr", summary).details(begins.chain(gap).chain(ends))
+    }
+}
+
+type Lines = Arc<Mutex<Written>>;
+
+fn locked(lines: &Lines) -> MutexGuard<'_, Written> {
+    lines.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// All that can be said about the program.
 pub(super) async fn check(
@@ -30,17 +75,17 @@ pub(super) async fn check(
     let mut findings = vec![command(&settings.program)];
     let heard = Lines::default();
     let lines = Arc::clone(&heard);
-    settings.on_stderr = Some(Arc::new(move |line: &str| note(&lines, line)));
+    settings.on_stderr = Some(Arc::new(move |line: &str| locked(&lines).note(line)));
     let timeouts = Timeouts { quick: Some(manner.limit), work: Some(manner.limit) };
     let options = Options { timeouts, ..Options::default() };
     activity.now("starting");
     let begun = Instant::now();
-    match client::connect(Spec::child(settings), options).await {
+    match contents::connect(Spec::child(settings), options, manner.limit).await {
         Ok(client) => {
             let took = begun.elapsed();
             let summary = format!("started and shaken hands with ({})", ms(took));
             findings.push(Finding::ok("start", summary).took(took));
-            findings.extend(of_client(&client, &activity).await);
+            findings.extend(of_client(&client, manner.limit, &activity).await);
         }
         Err(failure) => {
             let is_missing = findings.iter().any(|finding| finding.status == Status::Failed);
@@ -54,7 +99,7 @@ pub(super) async fn check(
             findings.extend(BEHIND.iter().map(|check| Finding::skipped(check, why)));
         }
     }
-    findings.push(stderr(&heard));
+    findings.push(locked(&heard).told());
     findings
 }
 
@@ -84,22 +129,15 @@ fn unstarted(failure: &Failure) -> Finding {
     finding.meaning(meaning)
 }
 
-fn note(lines: &Lines, line: &str) {
-    let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-    // The count goes on; what is kept does not.
-    let is_shown = lines.len() < limits::CHECK_STDERR;
-    lines.push(if is_shown { edit::excerpt(line, limits::ERROR_TEXT) } else { String::new() });
-}
-
-async fn of_client(client: &Client, activity: &Activity) -> Vec<Finding> {
+async fn of_client(client: &Client, limit: Duration, activity: &Activity) -> Vec<Finding> {
     let server = client.server();
     let mut findings = vec![
         Finding::ok("transport", format!("stdio, revision {}", plain(client.revision()))),
         contents::server(server, &server["serverInfo"]),
     ];
     activity.now("listing what there is");
-    findings.push(contents::pings(client).await);
-    findings.push(contents::count(client).await);
+    findings.push(contents::pings(client, limit).await);
+    findings.push(contents::count(client, limit).await);
     activity.now("saying goodbye");
     let begun = Instant::now();
     client.close().await;
@@ -152,16 +190,21 @@ fn find(program: &OsStr) -> Option<PathBuf> {
     })
 }
 
-/// What it wrote beside its messages, which is no fault.
-fn stderr(lines: &Lines) -> Finding {
-    let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-    let summary = match lines.len() {
-        0 => "silent".to_owned(),
-        count if count > limits::CHECK_STDERR => {
-            format!("{}, of which the first are shown", counted(count, "line"))
-        }
-        count => counted(count, "line"),
-    };
-    let shown = lines.iter().take(limits::CHECK_STDERR).map(|line| plain(line));
-    Finding::ok("stderr", summary).details(shown)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_of_many_are_shown_and_few_are_kept() {
+        let mut written = Written::default();
+        (1..=13).for_each(|n| written.note(&n.to_string()));
+        let told = written.told();
+        assert_eq!((&*told.summary, told.details.len()), ("13 lines", 13));
+        (14..=1000).for_each(|n| written.note(&n.to_string()));
+        assert_eq!((written.first.len(), written.last.len()), (3, 10));
+        let told = written.told();
+        assert_eq!(told.summary, "1000 lines, of which the first and the last are shown");
+        assert_eq!(told.details[2..5], ["3", "… 987 lines …", "991"]);
+        assert_eq!(told.details.last().unwrap(), "1000");
+    }
 }

@@ -13,7 +13,7 @@ use super::transport::{self, Opening, Spoken};
 use super::{Manner, address, authorization, contents, session, suspicion, tls};
 use crate::auth::{Credentials, Granted, Login};
 use crate::bridge::{Eras, Policy};
-use crate::client::{self, Options, Server, Spec};
+use crate::client::{Options, Server, Spec};
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
 use crate::net::{self, Endpoint, Trust};
@@ -40,11 +40,12 @@ const OF_SERVER: [&str; 5] = ["server", "session", "session-unknown", "session-e
 
 /// All that can be said about the server.
 pub(super) async fn check(
-    settings: Settings,
+    mut settings: Settings,
     eras: Eras,
     manner: Manner,
     activity: Activity,
 ) -> Vec<Finding> {
+    settings.net.connect_timeout = settings.net.connect_timeout.min(manner.limit);
     let url = &settings.url;
     let mut findings = vec![address::url(url)];
     let endpoint = match Endpoint::new(url) {
@@ -244,7 +245,8 @@ impl Visit {
     /// The same server through the client that all other commands use.
     async fn by_client(&self, door: &Door, said: Option<Value>) -> Vec<Finding> {
         self.activity.now("listing what there is");
-        let client = match client::connect(self.spec(door), Options::default()).await {
+        let limit = self.manner.limit;
+        let client = match contents::connect(self.spec(door), Options::default(), limit).await {
             Ok(client) => client,
             Err(failure) => {
                 let mut findings = vec![contents::of_failure("contents", &failure)];
@@ -261,9 +263,9 @@ impl Visit {
                     .detail(format!("revision: {}", crate::cli::report::plain(client.revision()))),
             );
         }
-        findings.push(contents::count(&client).await);
+        findings.push(contents::count(&client, limit).await);
         self.activity.now("measuring round trips");
-        findings.push(contents::pings(&client).await);
+        findings.push(contents::pings(&client, limit).await);
         client.close().await;
         findings
     }

@@ -52,7 +52,7 @@ impl Spinner {
         loop {
             match tokio::time::timeout(limits::SPIN, &mut done).await {
                 Ok(output) => {
-                    Self::write("");
+                    self.clear();
                     return output;
                 }
                 Err(_) => {
@@ -61,6 +61,13 @@ impl Spinner {
                     Self::write(&format!("{sign} {name}: {}", activity.what()));
                 }
             }
+        }
+    }
+
+    /// Leaves no trace.
+    pub(super) fn clear(&self) {
+        if self.is_seen {
+            Self::write("");
         }
     }
 

@@ -19,11 +19,27 @@ pub(super) fn unheard(unheard: &Unheard) -> Finding {
         }
         Kind::Timeout => "The connection is there, but whoever holds it says nothing",
         Kind::ProxyAuth | Kind::Proxy => "The proxy in between does not let the request through",
+        _ if is_no_http(unheard.error.reason.as_deref().unwrap_or_default()) => {
+            "Whoever answers there does not speak HTTP"
+        }
         _ => "The connection broke before there was an answer",
     };
     let mut finding = Finding::of_error("transport", &unheard.error).meaning(meaning);
-    finding.details.clear();
+    match unheard.error.kind {
+        // The sentence says it all.
+        Kind::Redirect | Kind::Timeout | Kind::ProxyAuth | Kind::Proxy => finding.details.clear(),
+        _ if finding.next_step.is_none() => {
+            let next = "Check the scheme and the port of the URL: something else than an HTTP server may listen there; if they are right, look into the server's log";
+            finding.next_step = Some(next.to_owned());
+        }
+        _ => {}
+    }
     finding.exchange(&unheard.exchange)
+}
+
+/// By the words of the HTTP library, which has no other sign for it that comes this far.
+fn is_no_http(reason: &str) -> bool {
+    reason.contains("invalid HTTP") || reason.contains("unexpected message from connection")
 }
 
 /// Whether the server may well be there, and only the path be wrong.

@@ -138,7 +138,7 @@ impl Stay {
         let client = match client {
             Ok(client) => client,
             Err(failure) => {
-                at_rest().await;
+                at_rest(OURS).await;
                 return Trouble::from(failure).tell(is_json, &status);
             }
         };
@@ -159,7 +159,7 @@ async fn interrupted(status: &Status, client: Option<Client>) -> ExitCode {
     let leaving = async {
         match client {
             Some(client) => client.close().await,
-            None => at_rest().await,
+            None => at_rest(OURS).await,
         }
     };
     tokio::select! {
@@ -170,15 +170,16 @@ async fn interrupted(status: &Status, client: Option<Client>) -> ExitCode {
     ExitCode::from(130)
 }
 
-/// Waits until the tasks of a connection that came to nothing have ended: a process that was
-/// started for it must not stay behind.
-async fn at_rest() {
-    // Ourselves, and the spinner.
-    const OURS: usize = 2;
+/// Tasks that are always there: ourselves, and the spinner.
+const OURS: usize = 2;
+
+/// Waits until the tasks of a connection that came to nothing have ended, all but `ours`: a process
+/// that was started for it must not stay behind.
+pub(super) async fn at_rest(ours: usize) {
     const LOOK: Duration = Duration::from_millis(5);
     let until = Instant::now() + limits::CLIENT_CLOSES;
     let tasks = tokio::runtime::Handle::current().metrics();
-    while tasks.num_alive_tasks() > OURS && Instant::now() < until {
+    while tasks.num_alive_tasks() > ours && Instant::now() < until {
         sleep(LOOK).await;
     }
 }

@@ -84,8 +84,9 @@ impl Trouble {
     }
 }
 
-fn say(line: Option<&str>) {
-    if let Some(line) = line {
+/// Line by line, as it was written.
+fn say(lines: Option<&str>) {
+    for line in lines.into_iter().flat_map(str::lines) {
         eprintln!("  {}", plain(line));
     }
 }
