@@ -1,5 +1,7 @@
 //! Lays JSON out over lines without changing any of its values.
 
+use crate::limits;
+
 /// The same JSON, indented by two; numbers and texts stay as they are written.
 pub(in crate::cli) fn pretty(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
@@ -7,7 +9,7 @@ pub(in crate::cli) fn pretty(json: &str) -> String {
     let mut rest = json.char_indices().peekable();
     let line = |out: &mut String, depth: usize| {
         out.push('\n');
-        out.push_str(&"  ".repeat(depth));
+        out.push_str(&"  ".repeat(depth.min(limits::INDENTS)));
     };
     while let Some((at, letter)) = rest.next() {
         match letter {
@@ -68,6 +70,13 @@ mod tests {
         let json = r#" {"b":[1.0e5, 123456789012345678901234567890],"a" : {"x":"a, {b}: \"c\\"}, "e":{ },"l":[]} "#;
         let shown = "{\n  \"b\": [\n    1.0e5,\n    123456789012345678901234567890\n  ],\n  \"a\": {\n    \"x\": \"a, {b}: \\\"c\\\\\"\n  },\n  \"e\": {},\n  \"l\": []\n}";
         assert_eq!(pretty(json), shown);
+    }
+
+    #[test]
+    fn nested_without_end_it_grows_by_its_length() {
+        let deep = 100_000;
+        let text = pretty(&("[".repeat(deep) + &"]".repeat(deep)));
+        assert!(text.len() < 2 * deep * 100, "{}", text.len());
     }
 
     proptest! {
