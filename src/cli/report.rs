@@ -41,9 +41,14 @@ fn misplaced(error: &clap::Error) -> Option<&'static str> {
 
 /// Prints `text`, which is all that the command was for. Whoever closes the pipe has seen enough.
 pub(super) fn print(text: &str) -> Result<(), std::io::Error> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same with what may be no text.
+pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), std::io::Error> {
     use std::io::{ErrorKind, Write};
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         printed => printed,
     }

@@ -5,17 +5,17 @@ use serde_json::Value;
 use crate::cli::call::schema::{self, Steps};
 use crate::cli::visit::one_line;
 use crate::limits;
-use crate::message::Members;
+use crate::message::{Members, lenient};
 
 /// Rows of name, type and description; what must be given has a star.
 pub(super) fn rows(schema: &str) -> Vec<Vec<String>> {
-    let Ok(root) = serde_json::from_str::<Value>(schema) else { return Vec::new() };
+    let root = lenient(schema);
     let required = root["required"].as_array().cloned().unwrap_or_default();
     // Only the text has the order in which the server has put them.
     let members = Members::of(schema).unwrap_or_default();
     let properties = members.get("properties").and_then(Members::of).unwrap_or_default();
     let row = |(name, text): (std::borrow::Cow<'_, str>, &str)| {
-        let property = serde_json::from_str(text).unwrap_or(Value::Null);
+        let property = lenient(text);
         let star = if required.iter().any(|r| r == &*name) { "*" } else { "" };
         let about = schema::resolved(&property, &root)["description"].as_str().unwrap_or_default();
         let about = property["description"].as_str().unwrap_or(about);

@@ -1,6 +1,7 @@
 //! Lays JSON out over lines without changing any of its values.
 
 use crate::limits;
+use crate::message::string_length;
 
 /// The same JSON, indented by two; numbers and texts stay as they are written.
 pub(in crate::cli) fn pretty(json: &str) -> String {
@@ -15,7 +16,7 @@ pub(in crate::cli) fn pretty(json: &str) -> String {
         match letter {
             ' ' | '\t' | '\r' | '\n' => {}
             '"' => {
-                let end = end_of_string(&json[at..]);
+                let end = string_length(&json[at..]);
                 out.push_str(&json[at..at + end]);
                 while rest.next_if(|(next, _)| *next < at + end).is_some() {}
             }
@@ -43,20 +44,6 @@ pub(in crate::cli) fn pretty(json: &str) -> String {
         }
     }
     out
-}
-
-/// The length of the string that `json` begins with.
-fn end_of_string(json: &str) -> usize {
-    let mut is_escaped = false;
-    for (at, letter) in json.char_indices().skip(1) {
-        match letter {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            '"' => return at + 1,
-            _ => {}
-        }
-    }
-    json.len()
 }
 
 #[cfg(test)]
