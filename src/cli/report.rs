@@ -56,7 +56,13 @@ pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), std::io::Error> {
 
 /// Words of others, for a terminal, which acts on control characters.
 pub(super) fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || *c == '\n').collect()
+    text.chars().filter(|c| !is_acted_on(*c) || *c == '\n').collect()
+}
+
+/// What a terminal does not show but does: control characters, and those that turn the direction of
+/// what follows, so that it reads as something else.
+pub(super) fn is_acted_on(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A sentence, and exit code 2.

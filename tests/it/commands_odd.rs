@@ -139,3 +139,36 @@ async fn unchecked_calls_need_no_list_of_tools() {
     let output = run(&["call", &server.url, "order", "what=x"], &[], "").await;
     assert_eq!(output.status.code(), Some(1));
 }
+
+#[tokio::test]
+async fn a_secret_that_the_server_repeats_is_not_shown() {
+    let server = Server::start(|r: &Request| match &*r.what() {
+        "tools/list" => Reply::json(format!(
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32603,"message":"who is hunter2-hunter2?","data":{{"x":"hunter2-hunter2"}}}}}}"#,
+            r.id()
+        )),
+        _ => shop(r),
+    })
+    .await;
+    for json in [&["--json"][..], &[]] {
+        let args = [&["tools", &server.url, "--header", "X-Me: hunter2-hunter2"], json].concat();
+        let output = run(&args, &[], "").await;
+        let (code, shown, said) = parts(&output);
+        assert_eq!((code, shown), (Some(1), ""));
+        assert!(said.contains("who is") && !said.contains("hunter2"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn after_a_call_that_broke_a_person_knows_that_it_may_have_been_carried_out() {
+    let server = Server::start(|r: &Request| match &*r.what() {
+        "tools/call" => Reply::status(500, "text/plain", "boom"),
+        _ => shop(r),
+    })
+    .await;
+    let output = run(&["call", &server.url, "fail"], &[], "").await;
+    let (code, _, said) = parts(&output);
+    assert_eq!(code, Some(3));
+    assert!(said.contains("try it again later, or look into its log"), "{said}");
+    assert!(said.contains("may have been carried out"), "{said}");
+}

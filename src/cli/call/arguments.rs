@@ -99,9 +99,13 @@ impl Pair {
             return Err(format!("'{word}' has no key before its '='"));
         }
         let value = match value.strip_prefix('@') {
-            Some(file) => {
-                load(file).map_err(|error| format!("{key}: {file} cannot be read: {error}"))?
-            }
+            Some(file) => load(file).map_err(|error| {
+                let text = Value::from(value);
+                format!(
+                    "{key}: {file} cannot be read: {error}; if it is no file but the text, write \
+                     {key}:='{text}'"
+                )
+            })?,
             None => value.to_owned(),
         };
         Ok(Self { key: key.to_owned(), value, is_json })
@@ -292,6 +296,7 @@ mod tests {
         wrong(&["{\"a\":}"], "not JSON");
         wrong(&["@none.json"], "none.json cannot be read");
         wrong(&["i=@none"], "none cannot be read");
+        wrong(&["i=@none"], "write i:='\"@none\"'");
         wrong(&["{} {}"], "not JSON");
         wrong(&[&format!("{}a=1", "a.".repeat(60_000))], "more than 100 parts");
     }

@@ -132,7 +132,7 @@ impl Order {
         };
         let calling = guest.client.request_raw("tools/call", &params).on_progress(on_progress);
         tokio::select! {
-            result = calling.raw() => Ok(result?),
+            result = calling.raw() => result.map_err(Trouble::of_call),
             () = telling => Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
         }
     }
