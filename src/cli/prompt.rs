@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 
 use super::Failure;
 use super::call::arguments::{Typed, load};
-use super::call::content::Contents;
+use super::call::content::{Contents, entries};
 use super::call::files::Files;
 use super::call::schema;
 use super::look;
-use super::report::Usage;
+use super::report::{self, Usage};
 use super::visit::{self, Guest, Offer, Outcome, Trouble, one_line};
 use super::visit_args::Visit;
 use crate::client;
+use crate::message::{Members, lenient};
 
 /// Gets it.
 pub(super) fn run(typed: &Visit) -> Result<ExitCode, Failure> {
@@ -42,22 +43,32 @@ async fn get(guest: Guest, name: String, arguments: Typed) -> Outcome {
     if guest.is_json {
         return guest.print_json(result.get());
     }
-    let result: Value = serde_json::from_str(result.get()).unwrap_or_default();
-    let contents = Contents { page: &guest.page, files: Files::new(None, &name) };
+    let contents = Contents::new(&guest.page, Files::new(None, &name));
+    let Some(messages) = entries(result.get(), "messages") else {
+        guest.status.clear();
+        report::warning("the server's answer has no messages; this is what it sent");
+        guest.print(&contents.json(result.get()))?;
+        return Ok(ExitCode::FAILURE);
+    };
     let mut text = String::new();
-    for message in result["messages"].as_array().into_iter().flatten() {
+    for message in &messages {
+        let members = Members::of(message.get()).unwrap_or_default();
         let space = if text.is_empty() { "" } else { "\n" };
-        let role = one_line(message["role"].as_str().unwrap_or("?"));
+        let role = members.text("role").map_or_else(|| "?".to_owned(), |role| one_line(&role));
         text += &format!("{space}{}\n", guest.page.name(&format!("{role}:")));
-        text += &contents.block(&message["content"])?;
+        // One block, as the protocol has it, or a list of them, as some servers do.
+        match entries(message.get(), "content") {
+            Some(blocks) => text.extend(blocks.iter().map(|block| contents.block(block.get()))),
+            None => text += &contents.block(members.get("content").unwrap_or(message.get())),
+        }
     }
     guest.print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(contents.end())
 }
 
 /// What a prompt takes, in the words of a schema: nothing but texts.
 fn schema_of(prompt: &RawValue) -> Value {
-    let prompt: Value = serde_json::from_str(prompt.get()).unwrap_or_default();
+    let prompt = lenient(prompt.get());
     let arguments = prompt["arguments"].as_array().cloned().unwrap_or_default();
     let name = |argument: &Value| argument["name"].as_str().map(str::to_owned);
     let properties: serde_json::Map<String, Value> =
@@ -69,7 +80,7 @@ fn schema_of(prompt: &RawValue) -> Value {
 
 fn checked(arguments: &Typed, schema: &Value, name: &str) -> Result<String, Trouble> {
     let json = arguments.to_json(schema).map_err(Trouble::usage)?;
-    let value = serde_json::from_str(&json).unwrap_or_default();
+    let value = lenient(&json);
     let faults: Vec<String> =
         schema::check(schema, &value).iter().map(|fault| format!("\n  {fault}")).collect();
     if faults.is_empty() {

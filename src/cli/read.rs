@@ -4,14 +4,15 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::Failure;
-use super::call::content::Contents;
+use super::call::content::{Contents, entries};
 use super::call::files::{self, Files};
-use super::report::Usage;
-use super::visit::{self, Guest, Offer, Outcome, Trouble};
+use super::report::{self, Usage};
+use super::visit::{self, Guest, Offer, Outcome, Trouble, pretty};
 use super::visit_args::Read;
+use crate::message::lenient;
 
 /// Reads it.
 pub(super) fn run(typed: &Read) -> Result<ExitCode, Failure> {
@@ -24,6 +25,9 @@ pub(super) fn run(typed: &Read) -> Result<ExitCode, Failure> {
         let why = "--out - is not for a terminal: send it to a file or a program with > or |";
         return Err(Usage::new(why).into());
     }
+    if let Some(folder) = out.as_deref().filter(|_| !to_stdout) {
+        files::prepare(folder)?;
+    }
     visit::run(&typed.visit, |_| Offer::default(), move |guest| read(guest, uri, out, to_stdout))
 }
 
@@ -33,33 +37,42 @@ async fn read(guest: Guest, uri: String, out: Option<PathBuf>, to_stdout: bool) 
     if guest.is_json {
         return guest.print_json(result.get());
     }
-    let result: Value = serde_json::from_str(result.get()).unwrap_or_default();
-    let all = result["contents"].as_array().map_or(&[][..], Vec::as_slice);
+    let Some(all) = entries(result.get(), "contents") else {
+        guest.status.clear();
+        report::warning("the server's answer has no contents; this is what it sent");
+        guest.print(&format!("{}\n", guest.page.foreign(&pretty(result.get()))))?;
+        return Ok(ExitCode::FAILURE);
+    };
+    if all.is_empty() {
+        guest.status.clear();
+        report::warning("the server has found nothing there: the list of contents is empty");
+    }
     if to_stdout {
         guest.status.clear();
-        return bytes(all);
+        report::print_bytes(&bytes(&all)?)?;
+        return Ok(ExitCode::SUCCESS);
     }
-    let contents = Contents { page: &guest.page, files: Files::new(out.as_deref(), stem(&uri)) };
+    let contents = Contents::new(&guest.page, Files::new(out.as_deref(), stem(&uri)));
     let mut text = String::new();
-    for resource in all {
-        match resource["text"].as_str() {
+    for resource in &all {
+        match lenient(resource.get())["text"].as_str() {
             // As it is: what is piped on must not gain a line.
             Some(whole) if !guest.page.is_terminal => text += whole,
-            _ => text += &contents.resource(resource)?,
+            _ => text += &contents.resource(resource.get()),
         }
     }
     guest.print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(contents.end())
 }
 
-/// Everything to stdout, byte for byte.
-fn bytes(all: &[Value]) -> Outcome {
-    use std::io::Write;
-    let mut stdout = std::io::stdout().lock();
+/// Everything, byte for byte.
+fn bytes(all: &[Box<RawValue>]) -> Result<Vec<u8>, Trouble> {
+    let mut whole = Vec::new();
     for resource in all {
+        let resource = lenient(resource.get());
         match (resource["text"].as_str(), resource["blob"].as_str().map(files::unpacked)) {
-            (Some(text), _) => stdout.write_all(text.as_bytes())?,
-            (None, Some(Some(bytes))) => stdout.write_all(&bytes)?,
+            (Some(text), _) => whole.extend_from_slice(text.as_bytes()),
+            (None, Some(Some(bytes))) => whole.extend(bytes),
             (None, Some(None)) => {
                 let why = std::io::Error::other("the resource is not base64");
                 return Err(Trouble::Unexpected(why));
@@ -67,8 +80,7 @@ fn bytes(all: &[Value]) -> Outcome {
             (None, None) => {}
         }
     }
-    stdout.flush()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(whole)
 }
 
 /// The last part of the address, without what comes behind its point.

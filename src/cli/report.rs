@@ -41,9 +41,14 @@ fn misplaced(error: &clap::Error) -> Option<&'static str> {
 
 /// Prints `text`, which is all that the command was for. Whoever closes the pipe has seen enough.
 pub(super) fn print(text: &str) -> Result<(), std::io::Error> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same with what may be no text.
+pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), std::io::Error> {
     use std::io::{ErrorKind, Write};
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         printed => printed,
     }
@@ -52,7 +57,12 @@ pub(super) fn print(text: &str) -> Result<(), std::io::Error> {
 /// Words of others, for a terminal, which acts on control characters, and shows what stands behind
 /// a change of direction in another order.
 pub(super) fn plain(text: &str) -> String {
-    text.chars().filter(|c| (!c.is_control() || *c == '\n') && !turns(*c)).collect()
+    text.chars().filter(|c| !is_acted_on(*c) || *c == '\n').collect()
+}
+
+/// What a terminal does not show but does.
+pub(super) fn is_acted_on(c: char) -> bool {
+    c.is_control() || turns(c)
 }
 
 /// Whether a character changes the direction in which others are written.

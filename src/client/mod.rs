@@ -25,7 +25,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(demo);
 //! ```
 
-use std::future::{Future, IntoFuture};
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -37,7 +37,7 @@ use tokio::time::timeout;
 
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
-use crate::message::{Id, InFlight, Message, reply};
+use crate::message::{Id, InFlight, Message, lenient, reply};
 use crate::revision::Revision;
 use crate::transport::{Link, channel};
 
@@ -199,11 +199,11 @@ impl Client {
             "clientInfo": options.info,
         });
         let answer = tokio::select! {
-            answer = client.request("initialize", params).into_future() => answer,
+            answer = client.request("initialize", params).raw() => answer,
             () = unwanted => Err(Failure::of(transport, closed().not_delivered())),
         };
         client.server = match answer {
-            Ok(result) => Arc::new(result),
+            Ok(result) => Arc::new(lenient(result.get())),
             Err(failure) => {
                 drop(opening);
                 client.close().await;

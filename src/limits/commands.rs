@@ -26,6 +26,19 @@ pub const LAST_COLUMN: usize = 30;
 /// How deep a schema is looked into: references may go in circles.
 pub const SCHEMA_DEPTH: usize = 32;
 
+/// How many parts of a schema are looked at for one value: branches that refer to each other are
+/// without number, and a schema that a person wrote has some hundreds.
+pub const SCHEMA_STEPS: usize = 10_000;
+
+/// How long the words for a type are at most: a list of all values may be endless.
+pub const TYPE_WORDS: usize = 2_000;
+
+/// How deep an argument may lie (`a.b.c=1`); no schema goes nearly so deep.
+pub const ARGUMENT_DEPTH: usize = 100;
+
+/// How far JSON is indented at most: every level more would make every line longer.
+pub const INDENTS: usize = 40;
+
 /// How many faults of arguments are told at once.
 pub const FAULTS: usize = 10;
 

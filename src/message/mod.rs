@@ -9,6 +9,7 @@ pub mod edit;
 mod head;
 mod id;
 mod in_flight;
+mod lenient;
 mod members;
 mod outline;
 pub mod peek;
@@ -17,6 +18,7 @@ pub mod reply;
 pub use head::{Malformed, parse_each};
 pub use id::Id;
 pub(crate) use in_flight::InFlight;
+pub use lenient::{lenient, string_length};
 pub use members::Members;
 pub use outline::{Outline, Outliner};
 

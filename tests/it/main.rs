@@ -39,7 +39,8 @@
 //! - `library`: the client of the library, over each transport. `children`: servers that are child
 //!   processes. `manager`: many servers by their names. `hundred`: that many at once.
 //! - `commands_look`: lists of tools, resources and prompts. `commands_call`: calls. `commands_raw`:
-//!   reading, prompts, and any method. `commands_terminal`: a person at a terminal.
+//!   reading, prompts, and any method. `commands_odd`: answers that fit no form.
+//!   `commands_terminal`: a person at a terminal.
 //! - `check_ways`: what a check says of the way to a server. `check_servers`: of what answers there.
 //!   `check_access`: of logins. `check_programs`: of child processes. `check_reports`: how it is told.
 //! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
@@ -65,6 +66,7 @@ mod children;
 mod clients;
 mod commands_call;
 mod commands_look;
+mod commands_odd;
 mod commands_raw;
 #[cfg(target_os = "linux")]
 mod commands_terminal;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::schema;
+use crate::limits;
 
 /// What was typed behind the name of a tool; files and stdin are read.
 #[derive(Debug, PartialEq, Eq)]
@@ -90,13 +91,21 @@ impl Pair {
             format!("'{word}' is no argument: write key=value, key:=json, or one JSON object")
         })?;
         let (key, is_json) = key.strip_suffix(':').map_or((key, false), |key| (key, true));
+        if key.split('.').count() > limits::ARGUMENT_DEPTH {
+            let most = limits::ARGUMENT_DEPTH;
+            return Err(format!("an argument has more than {most} parts between its points"));
+        }
         if key.is_empty() {
             return Err(format!("'{word}' has no key before its '='"));
         }
         let value = match value.strip_prefix('@') {
-            Some(file) => {
-                load(file).map_err(|error| format!("{key}: {file} cannot be read: {error}"))?
-            }
+            Some(file) => load(file).map_err(|error| {
+                let text = Value::from(value);
+                format!(
+                    "{key}: {file} cannot be read: {error}; if it is no file but the text, write \
+                     {key}:='{text}'"
+                )
+            })?,
             None => value.to_owned(),
         };
         Ok(Self { key: key.to_owned(), value, is_json })
@@ -240,6 +249,7 @@ mod tests {
             "o": {"type": "object", "properties": {"x": {"type": "string"}}},
             "m": {"anyOf": [{"type": "string"}, {"type": "null"}]},
             "u": {"type": ["integer", "string"]}, "e": {"enum": ["1", "2"]}, "a.b": {"type": "string"},
+            "any": {"type": "any"}, "any2": {"type": "any"},
         }});
         let is =
             |words: &[&str], expected: &str| assert_eq!(json(words, &schema).unwrap(), expected);
@@ -258,6 +268,7 @@ mod tests {
         is(&[r#"s=a"b\"#], r#"{"s":"a\"b\\"}"#);
         is(&["s="], r#"{"s":""}"#);
         is(&[], "{}");
+        is(&["any=x", "any2=5"], r#"{"any":"x","any2":5}"#);
     }
 
     #[test]
@@ -285,6 +296,8 @@ mod tests {
         wrong(&["{\"a\":}"], "not JSON");
         wrong(&["@none.json"], "none.json cannot be read");
         wrong(&["i=@none"], "none cannot be read");
+        wrong(&["i=@none"], "write i:='\"@none\"'");
         wrong(&["{} {}"], "not JSON");
+        wrong(&[&format!("{}a=1", "a.".repeat(60_000))], "more than 100 parts");
     }
 }

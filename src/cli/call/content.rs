@@ -1,43 +1,75 @@
 //! What tools, prompts and resources contain, as a person reads it; what is no text goes to files.
 
-use std::io;
+use std::cell::RefCell;
+use std::process::ExitCode;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::files::{self, Files};
+use crate::cli::report;
 use crate::cli::visit::{Page, one_line, pretty};
+use crate::message::{Members, lenient};
 
 /// Shows contents one after the other.
 pub(in crate::cli) struct Contents<'a> {
-    pub(in crate::cli) page: &'a Page,
-    pub(in crate::cli) files: Files,
+    page: &'a Page,
+    files: Files,
+    /// What could not be written; the rest is shown all the same.
+    faults: RefCell<Vec<String>>,
 }
 
-impl Contents<'_> {
+/// The list that `member` of a result is, each entry as the server wrote it.
+pub(in crate::cli) fn entries(result: &str, member: &str) -> Option<Vec<Box<RawValue>>> {
+    serde_json::from_str(Members::of(result)?.get(member)?).ok()
+}
+
+impl<'a> Contents<'a> {
+    pub(in crate::cli) fn new(page: &'a Page, files: Files) -> Self {
+        Self { page, files, faults: RefCell::default() }
+    }
+
+    /// Names what could not be written, after all else was shown.
+    pub(in crate::cli) fn end(self) -> ExitCode {
+        let faults = self.faults.into_inner();
+        faults.iter().for_each(|fault| report::warning(fault));
+        if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
     /// One block of a result or a message.
-    pub(in crate::cli) fn block(&self, block: &Value) -> io::Result<String> {
+    pub(in crate::cli) fn block(&self, json: &str) -> String {
+        let block = lenient(json);
         let text = |name: &str| block[name].as_str().unwrap_or_default();
         match text("type") {
-            "text" => Ok(self.text(text("text"))),
-            "image" | "audio" => self.packed(text("data"), text("mimeType")),
-            "resource" => {
-                let heading = one_line(block["resource"]["uri"].as_str().unwrap_or_default());
-                let resource = self.resource(&block["resource"])?;
-                Ok(format!("{}\n{resource}", self.page.faint(&format!("[{heading}]"))))
+            "text" if block["text"].is_string() => self.text(text("text")),
+            "image" | "audio" if block["data"].is_string() => {
+                self.packed(text("data"), text("mimeType"))
             }
-            "resource_link" => Ok(self.link(block)),
-            _ => Ok(self.text(&pretty(&block.to_string()))),
+            "resource" if block["resource"].is_object() => {
+                let heading = one_line(block["resource"]["uri"].as_str().unwrap_or_default());
+                let members = Members::of(json).unwrap_or_default();
+                let resource = self.resource(members.get("resource").unwrap_or_default());
+                format!("{}\n{resource}", self.page.faint(&format!("[{heading}]")))
+            }
+            "resource_link" => self.link(&block),
+            _ => self.json(json),
         }
     }
 
     /// A resource: its text, or the file that its bytes have become.
-    pub(in crate::cli) fn resource(&self, resource: &Value) -> io::Result<String> {
+    pub(in crate::cli) fn resource(&self, json: &str) -> String {
+        let resource = lenient(json);
         let text = |name: &str| resource[name].as_str();
         match (text("text"), text("blob")) {
-            (Some(text), _) => Ok(self.text(text)),
+            (Some(text), _) => self.text(text),
             (None, Some(blob)) => self.packed(blob, text("mimeType").unwrap_or_default()),
-            (None, None) => Ok(self.text(&pretty(&resource.to_string()))),
+            (None, None) => self.json(json),
         }
+    }
+
+    /// What nobody knows, as it was written.
+    pub(in crate::cli) fn json(&self, json: &str) -> String {
+        self.text(&pretty(json))
     }
 
     /// Text as it is, on lines of its own.
@@ -49,17 +81,24 @@ impl Contents<'_> {
         text
     }
 
-    fn packed(&self, base64: &str, media: &str) -> io::Result<String> {
+    fn packed(&self, base64: &str, media: &str) -> String {
         let what = match one_line(media) {
             media if media.is_empty() => "data".to_owned(),
             media => media,
         };
         let Some(bytes) = files::unpacked(base64) else {
-            return Ok(format!("({what} that is not base64)\n"));
+            return format!("({what} that is not base64)\n");
         };
-        let path = self.files.save(media, &bytes)?;
         let size = files::size(bytes.len() as u64);
-        Ok(format!("{} {}\n", path.display(), self.page.faint(&format!("({what}, {size})"))))
+        match self.files.save(media, &bytes) {
+            Ok(path) => {
+                format!("{} {}\n", path.display(), self.page.faint(&format!("({what}, {size})")))
+            }
+            Err(error) => {
+                self.faults.borrow_mut().push(error.to_string());
+                format!("({what}, {size}, that could not be written)\n")
+            }
+        }
     }
 
     fn link(&self, block: &Value) -> String {
@@ -83,8 +122,8 @@ mod tests {
     fn every_sort_of_content_is_shown() {
         let page = Page { width: 80, has_colour: false, is_terminal: true };
         let folder = tempfile::tempdir().unwrap();
-        let contents = Contents { page: &page, files: Files::new(Some(folder.path()), "t") };
-        let shown = |block: Value| contents.block(&block).unwrap();
+        let contents = Contents::new(&page, Files::new(Some(folder.path()), "t"));
+        let shown = |block: Value| contents.block(&block.to_string());
         assert_eq!(shown(json!({"type": "text", "text": "a\u{1b}[2Jb"})), "a[2Jb\n");
         assert_eq!(
             shown(json!({"type": "image", "data": "aGk=", "mimeType": "image/png"})),

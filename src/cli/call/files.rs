@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
+use crate::cli::report::Usage;
 use crate::limits;
 
 /// A folder, and what files in it are called.
@@ -50,6 +51,18 @@ impl Files {
         }
         Err(io::Error::new(ErrorKind::AlreadyExists, "there are too many files of this name"))
     }
+}
+
+/// Makes the folder, and finds out whether files can be written there: before a server does work
+/// whose result would be lost.
+pub(in crate::cli) fn prepare(folder: &Path) -> Result<(), Usage> {
+    let probe = folder.join(format!(".mcp-span-{}", std::process::id()));
+    let written = std::fs::create_dir_all(folder)
+        .and_then(|()| OpenOptions::new().write(true).create_new(true).open(&probe));
+    let _ = std::fs::remove_file(&probe);
+    let wrong =
+        |error| format!("--out {}: nothing can be written there: {error}", folder.display());
+    written.map(drop).map_err(|error| Usage::new(wrong(error)))
 }
 
 /// The bytes that a server has packed into text; blanks and missing padding do no harm.

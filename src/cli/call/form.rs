@@ -91,7 +91,7 @@ impl<I: BufRead, O: Write> Desk<'_, I, O> {
         let question = question(name, field, &choices, is_required);
         for _ in 0..limits::TERMINAL_ANSWERS {
             let Some(typed) = self.line(&question)? else {
-                match field.get("default").filter(|default| !default.is_null()) {
+                match default(field) {
                     Some(default) => return Ok(Some(default.clone())),
                     None if !is_required => return Ok(None),
                     None => writeln!(self.output, "  It must be given.")?,
@@ -123,6 +123,12 @@ impl<I: BufRead, O: Write> Desk<'_, I, O> {
     }
 }
 
+/// What an empty line stands for; what the server itself would refuse is nothing.
+fn default(field: &Value) -> Option<&Value> {
+    let default = field.get("default").filter(|default| !default.is_null())?;
+    schema::check(field, default).is_empty().then_some(default)
+}
+
 /// `Title (type) [default]: `, with a star where it must be given.
 fn question(name: &str, field: &Value, choices: &[(Value, String)], is_required: bool) -> String {
     let title = one_line(field["title"].as_str().unwrap_or(name));
@@ -134,8 +140,7 @@ fn question(name: &str, field: &Value, choices: &[(Value, String)], is_required:
         "string" => field["format"].as_str().unwrap_or("text"),
         other => other,
     };
-    let default = field.get("default").filter(|default| !default.is_null());
-    let default = default.map_or_else(String::new, |default| {
+    let default = default(field).map_or_else(String::new, |default| {
         let text = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
         format!(" [{}]", one_line(&text))
     });
@@ -246,6 +251,10 @@ mod tests {
         assert_eq!(answer["content"], json!({"n": 7}));
         assert!(shown.contains("  It must be an integer, not \"x\"."), "{shown}");
         assert!(shown.contains("  It must be at most 9, not 12."), "{shown}");
+        let params = form(json!({"n": {"type": "integer", "maximum": 9, "default": 12}}), &[]);
+        let (answer, shown) = fill(&params, "y\n\n");
+        assert_eq!(answer["content"], json!({}));
+        assert!(!shown.contains("[12]"), "{shown}");
         let params = form(json!({"c": {"type": "string", "enum": ["a"]}}), &[]);
         assert_eq!(fill(&params, "y\n7\n1\n").0["content"], json!({"c": "a"}));
     }

@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 use super::Failure;
 use super::look;
 use super::report::{self, Usage};
-use super::visit::{self, Guest, Outcome, Trouble, pretty};
+use super::visit::{self, Guest, Outcome, Trouble};
 use super::visit_args::Call;
 use crate::client::{self, Progress};
-use crate::message::Members;
+use crate::message::{Members, lenient};
 
 pub(super) mod arguments;
 mod asked;
@@ -34,6 +34,9 @@ pub(super) fn run(typed: &Call) -> Result<ExitCode, Failure> {
     };
     // Before the server is bothered, and while stdin may be waited for.
     let arguments = Typed::read(words, arguments::load).map_err(Usage::new)?;
+    if let Some(folder) = &typed.out {
+        files::prepare(folder)?;
+    }
     let order = Order {
         tool: tool.clone(),
         arguments,
@@ -68,13 +71,14 @@ impl Order {
         let tools = match guest.client.list_raw::<client::Tool>().await {
             // A server that does not list its tools may have them all the same.
             Err(failure) if look::is_unknown(&failure) => return Ok(Value::Null),
+            // Nothing but the types of pairs depends on it.
+            Err(_) if !self.is_checked => return Ok(Value::Null),
             listed => listed?,
         };
         match look::find_tool(&tools, &self.tool) {
             Ok(tool) => {
                 let tool = Members::of(tool.get()).unwrap_or_default();
-                let schema = tool.get("inputSchema").map(serde_json::from_str);
-                Ok(schema.and_then(Result::ok).unwrap_or_default())
+                Ok(tool.get("inputSchema").map(lenient).unwrap_or_default())
             }
             Err(_) if !self.is_checked => Ok(Value::Null),
             Err(trouble) => Err(trouble),
@@ -92,7 +96,7 @@ impl Order {
         if !self.is_checked {
             return Ok(json);
         }
-        let value = serde_json::from_str(&json).unwrap_or_default();
+        let value = lenient(&json);
         let faults: Vec<String> =
             schema::check(schema, &value).iter().map(|fault| format!("\n  {fault}")).collect();
         if faults.is_empty() {
@@ -128,42 +132,40 @@ impl Order {
         };
         let calling = guest.client.request_raw("tools/call", &params).on_progress(on_progress);
         tokio::select! {
-            result = calling.raw() => Ok(result?),
+            result = calling.raw() => result.map_err(Trouble::of_call),
             () = telling => Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
         }
     }
 
     fn show(&self, guest: &Guest, result: &RawValue) -> Outcome {
-        let value: Value = serde_json::from_str(result.get()).unwrap_or_default();
-        let is_error = value["isError"] == true;
+        let members = Members::of(result.get()).unwrap_or_default();
+        let is_error = members.get("isError") == Some("true");
+        let code = if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         if guest.is_json {
             guest.print_json(result.get())?;
-        } else {
-            let files = Files::new(self.folder.as_deref(), &self.tool);
-            let contents = Contents { page: &guest.page, files };
-            guest.print(&shown(&contents, &value, result.get())?)?;
-            if is_error {
-                report::warning(&format!("the tool '{}' says that it failed", self.tool));
-            }
+            return Ok(code);
         }
-        Ok(if is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        let files = Files::new(self.folder.as_deref(), &self.tool);
+        let contents = Contents::new(&guest.page, files);
+        guest.print(&shown(&contents, result.get()))?;
+        let written = contents.end();
+        if is_error {
+            report::warning(&format!("the tool '{}' says that it failed", self.tool));
+            return Ok(code);
+        }
+        Ok(written)
     }
 }
 
 /// All blocks; what has none is shown as the JSON that it is.
-fn shown(contents: &Contents<'_>, value: &Value, raw: &str) -> Result<String, Trouble> {
-    let blocks = value["content"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut text = String::new();
-    for block in blocks {
-        text += &contents.block(block)?;
+fn shown(contents: &Contents<'_>, result: &str) -> String {
+    let blocks = content::entries(result, "content");
+    let text: String = blocks.iter().flatten().map(|block| contents.block(block.get())).collect();
+    if !text.is_empty() {
+        return text;
     }
-    if text.is_empty() {
-        let structured =
-            Members::of(raw).and_then(|m| m.get("structuredContent").map(str::to_owned));
-        let is_bare = value["content"].is_null();
-        if let Some(json) = structured.or_else(|| is_bare.then(|| raw.to_owned())) {
-            text = contents.page.foreign(&pretty(&json)) + "\n";
-        }
-    }
-    Ok(text)
+    let members = Members::of(result).unwrap_or_default();
+    let whole = blocks.is_none().then_some(result);
+    let json = members.get("structuredContent").or(whole);
+    json.map_or_else(String::new, |json| contents.json(json))
 }

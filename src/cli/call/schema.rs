@@ -6,6 +6,10 @@ use serde_json::{Map, Value};
 use crate::cli::look::nearest;
 use crate::limits;
 
+mod steps;
+
+pub(in crate::cli) use steps::Steps;
+
 /// What is wrong with a value, and where in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Fault {
@@ -26,7 +30,7 @@ impl std::fmt::Display for Fault {
 /// All that is wrong with `value`.
 pub(in crate::cli) fn check(schema: &Value, value: &Value) -> Vec<Fault> {
     let mut faults = Vec::new();
-    Checker { root: schema }.value(schema, value, "", 0, &mut faults);
+    Checker { root: schema, steps: Steps::new() }.value(schema, value, "", 0, &mut faults);
     faults
 }
 
@@ -49,15 +53,28 @@ fn follow<'a>(way: &str, root: &'a Value) -> Option<&'a Value> {
 /// The types that a value may have; none if anything goes.
 pub(in crate::cli) fn sorts<'a>(schema: &'a Value, root: &'a Value) -> Vec<&'a str> {
     let mut sorts = Vec::new();
-    collect_sorts(schema, root, 0, &mut sorts);
-    sorts
+    let is_whole = collect_sorts(schema, root, &Steps::new(), 0, &mut sorts);
+    // Of a type that is in no book nobody knows what it allows.
+    if is_whole && sorts.iter().all(|sort| SORTS.contains(sort)) { sorts } else { Vec::new() }
 }
 
-fn collect_sorts<'a>(schema: &'a Value, root: &'a Value, depth: usize, sorts: &mut Vec<&'a str>) {
+const SORTS: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
+
+/// `false` if there is more than can be looked at.
+fn collect_sorts<'a>(
+    schema: &'a Value,
+    root: &'a Value,
+    steps: &Steps,
+    depth: usize,
+    sorts: &mut Vec<&'a str>,
+) -> bool {
     if depth > limits::SCHEMA_DEPTH {
-        return;
+        return true;
     }
     let schema = resolved(schema, root);
+    if !steps.take(1 + length(&schema["enum"]) + length(&schema["type"])) {
+        return false;
+    }
     match &schema["type"] {
         Value::String(name) => sorts.push(name),
         Value::Array(names) => sorts.extend(names.iter().filter_map(Value::as_str)),
@@ -67,11 +84,14 @@ fn collect_sorts<'a>(schema: &'a Value, root: &'a Value, depth: usize, sorts: &m
             sorts.extend(schema.get("const").map(sort_of));
         }
     }
-    for word in ["anyOf", "oneOf", "allOf"] {
-        for part in schema[word].as_array().into_iter().flatten() {
-            collect_sorts(part, root, depth + 1, sorts);
-        }
-    }
+    let mut parts = ["anyOf", "oneOf", "allOf"]
+        .into_iter()
+        .flat_map(|word| schema[word].as_array().into_iter().flatten());
+    parts.all(|part| collect_sorts(part, root, steps, depth + 1, sorts))
+}
+
+fn length(list: &Value) -> usize {
+    list.as_array().map_or(0, Vec::len)
 }
 
 /// The type of a value, in the words of schemas.
@@ -107,6 +127,7 @@ fn is_same(a: &Value, b: &Value) -> bool {
 
 struct Checker<'a> {
     root: &'a Value,
+    steps: Steps,
 }
 
 impl Checker<'_> {
@@ -120,6 +141,10 @@ impl Checker<'_> {
             Value::Object(rules) => rules,
             _ => return,
         };
+        let listed = ["enum", "required", "type"].iter().filter_map(|word| rules.get(*word));
+        if !self.steps.take(1 + listed.map(length).sum::<usize>()) {
+            return;
+        }
         if let Some(target) = rules.get("$ref").and_then(Value::as_str)
             && let Some(target) = follow(target, self.root)
         {

@@ -2,20 +2,20 @@
 
 use serde_json::Value;
 
-use crate::cli::call::schema;
+use crate::cli::call::schema::{self, Steps};
 use crate::cli::visit::one_line;
 use crate::limits;
-use crate::message::Members;
+use crate::message::{Members, lenient};
 
 /// Rows of name, type and description; what must be given has a star.
 pub(super) fn rows(schema: &str) -> Vec<Vec<String>> {
-    let Ok(root) = serde_json::from_str::<Value>(schema) else { return Vec::new() };
+    let root = lenient(schema);
     let required = root["required"].as_array().cloned().unwrap_or_default();
     // Only the text has the order in which the server has put them.
     let members = Members::of(schema).unwrap_or_default();
     let properties = members.get("properties").and_then(Members::of).unwrap_or_default();
     let row = |(name, text): (std::borrow::Cow<'_, str>, &str)| {
-        let property = serde_json::from_str(text).unwrap_or(Value::Null);
+        let property = lenient(text);
         let star = if required.iter().any(|r| r == &*name) { "*" } else { "" };
         let about = schema::resolved(&property, &root)["description"].as_str().unwrap_or_default();
         let about = property["description"].as_str().unwrap_or(about);
@@ -26,7 +26,7 @@ pub(super) fn rows(schema: &str) -> Vec<Vec<String>> {
 
 /// Type, limits and default of a value.
 fn sort(schema: &Value, root: &Value) -> String {
-    let mut text = type_words(schema, root, 0);
+    let mut text = cut(type_words(schema, root, &Steps::new(), 0));
     let resolved = schema::resolved(schema, root);
     let bound = |name: &str| resolved.get(name).filter(|bound| bound.is_number());
     match (bound("minimum"), bound("maximum")) {
@@ -41,15 +41,23 @@ fn sort(schema: &Value, root: &Value) -> String {
     one_line(&text)
 }
 
-fn type_words(schema: &Value, root: &Value, depth: usize) -> String {
+fn cut(mut text: String) -> String {
+    if let Some((at, _)) = text.char_indices().nth(limits::TYPE_WORDS) {
+        text.truncate(at);
+        text.push('…');
+    }
+    text
+}
+
+fn type_words(schema: &Value, root: &Value, steps: &Steps, depth: usize) -> String {
     let schema = schema::resolved(schema, root);
-    if depth > limits::SCHEMA_DEPTH {
+    if depth > limits::SCHEMA_DEPTH || !steps.take(1) {
         return "any".to_owned();
     }
     let all = |schemas: &[Value]| {
         let mut words: Vec<String> = Vec::new();
         for schema in schemas {
-            let word = type_words(schema, root, depth + 1);
+            let word = cut(type_words(schema, root, steps, depth + 1));
             if !words.contains(&word) {
                 words.push(word);
             }
@@ -57,15 +65,15 @@ fn type_words(schema: &Value, root: &Value, depth: usize) -> String {
         words.join(" or ")
     };
     if let Some(values) = schema["enum"].as_array() {
-        let texts: Vec<String> = values.iter().map(plain).collect();
-        return texts.join("|");
+        let texts: Vec<String> = values.iter().take(limits::TYPE_WORDS).map(plain).collect();
+        return cut(texts.join("|"));
     }
     if let Some(value) = schema.get("const") {
         return plain(value);
     }
     match &schema["type"] {
         Value::String(name) if name == "array" => {
-            match schema.get("items").map(|items| type_words(items, root, depth + 1)) {
+            match schema.get("items").map(|items| type_words(items, root, steps, depth + 1)) {
                 Some(items) if items != "any" => format!("array of {items}"),
                 _ => "array".to_owned(),
             }
@@ -116,5 +124,14 @@ mod tests {
             ]
         );
         assert!(super::rows("null").is_empty());
+    }
+
+    #[test]
+    fn branches_without_number_are_not_all_walked() {
+        let rows = rows(
+            r##"{"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}]}},
+            "properties":{"x":{"$ref":"#/$defs/a"}}}"##,
+        );
+        assert_eq!(rows, [["x", "any", ""]]);
     }
 }

@@ -8,6 +8,7 @@ use super::Failure;
 use super::visit::{self, Guest, Offer, Outcome, Trouble};
 use super::visit_args::Visit;
 use crate::client::{self, Class, Item};
+use crate::message::{Members, lenient};
 
 mod arguments;
 mod nearest;
@@ -52,6 +53,18 @@ pub(super) fn is_unknown(failure: &client::Failure) -> bool {
 fn json_list(member: &str, items: &[Box<RawValue>]) -> String {
     let items: Vec<&str> = items.iter().map(|item| item.get()).collect();
     format!("\"{member}\":[{}]", items.join(","))
+}
+
+/// What can be shown of a list: an entry that is no object is nothing.
+fn objects(mut items: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
+    items.retain(|item| item.get().starts_with('{'));
+    items
+}
+
+/// The text of a member as far as it can be read.
+fn text(members: &Members<'_>, name: &str) -> String {
+    let value = members.get(name).map(lenient);
+    value.as_ref().and_then(|value| value.as_str()).unwrap_or_default().to_owned()
 }
 
 /// Prints a list for a person; an empty one is worth a word as well.

@@ -6,10 +6,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::tools::heading;
-use super::{at_most_one, json_list, list, nearest, print_list};
+use super::{at_most_one, json_list, list, nearest, objects, print_list, text};
 use crate::cli::visit::{Guest, Outcome, Page, Trouble, count, one_line};
 use crate::client;
-use crate::message::Members;
+use crate::message::{Members, lenient};
 
 pub(super) async fn show(guest: Guest) -> Outcome {
     let prompts = list::<client::Prompt>(&guest).await?;
@@ -24,6 +24,7 @@ pub(super) async fn show(guest: Guest) -> Outcome {
     if guest.is_json {
         return guest.print_json(&format!("{{{}}}", json_list("prompts", &prompts)));
     }
+    let prompts = objects(prompts);
     let blocks: Vec<String> = prompts.iter().map(|prompt| one(&guest.page, prompt.get())).collect();
     let mut text = blocks.join("\n");
     if !prompts.is_empty() {
@@ -56,13 +57,13 @@ pub(in crate::cli) fn find<'a>(
 
 fn one(page: &Page, prompt: &str) -> String {
     let prompt = Members::of(prompt).unwrap_or_default();
-    let text = |name: &str| prompt.text(name).unwrap_or_default();
+    let text = |name: &str| text(&prompt, name);
     let mut shown = heading(page, &text("name"), &text("title"));
     if !text("description").trim().is_empty() {
         shown += &page.wrapped(4, &text("description"));
     }
-    let arguments = prompt.get("arguments").and_then(|json| serde_json::from_str(json).ok());
-    let arguments: Vec<Value> = arguments.unwrap_or_default();
+    let arguments = prompt.get("arguments").map(lenient).unwrap_or_default();
+    let arguments = arguments.as_array().map_or(&[][..], Vec::as_slice);
     let row = |argument: &Value| {
         let star = if argument["required"] == true { "*" } else { "" };
         let text = |name: &str| one_line(argument[name].as_str().unwrap_or_default());

@@ -3,9 +3,11 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{is_unknown, json_list, list, print_list};
+use super::{is_unknown, json_list, list, objects, print_list};
+use crate::cli::report;
 use crate::cli::visit::{Guest, Outcome, Page, Trouble, count, one_line};
-use crate::client;
+use crate::client::{self, Class};
+use crate::message::lenient;
 
 pub(super) async fn show(guest: Guest) -> Outcome {
     if !guest.words.is_empty() {
@@ -15,14 +17,26 @@ pub(super) async fn show(guest: Guest) -> Outcome {
     let resources = list::<client::Resource>(&guest).await?;
     let templates = match guest.client.list_raw::<client::Template>().await {
         // Newer than the list of resources: many servers have none.
-        Err(failure) if is_unknown(&failure) => Vec::new(),
-        listed => listed?,
+        Err(failure) if is_unknown(&failure) => Some(Vec::new()),
+        // The resources are worth showing all the same.
+        Err(failure) if failure.class == Class::Rpc => {
+            if !guest.is_json {
+                guest.status.clear();
+                let (message, code) = (failure.message, failure.code);
+                report::warning(&format!(
+                    "the server did not list its patterns: {message} ({code})"
+                ));
+            }
+            None
+        }
+        listed => Some(listed?),
     };
     if guest.is_json {
-        let resources = json_list("resources", &resources);
-        let templates = json_list("resourceTemplates", &templates);
-        return guest.print_json(&format!("{{{resources},{templates}}}"));
+        let mut lists = vec![json_list("resources", &resources)];
+        lists.extend(templates.map(|templates| json_list("resourceTemplates", &templates)));
+        return guest.print_json(&format!("{{{}}}", lists.join(",")));
     }
+    let (resources, templates) = (objects(resources), objects(templates.unwrap_or_default()));
     let page = &guest.page;
     let mut text = String::new();
     if !resources.is_empty() {
@@ -44,7 +58,7 @@ pub(super) async fn show(guest: Guest) -> Outcome {
 /// Address, media type and what it is, one below the other.
 fn table(page: &Page, items: &[Box<RawValue>], address: &str) -> String {
     let row = |item: &RawValue| {
-        let item: Value = serde_json::from_str(item.get()).unwrap_or_default();
+        let item = lenient(item.get());
         let text = |name: &str| one_line(item[name].as_str().unwrap_or_default());
         let mut about = vec![text("title"), text("description"), size(&item["size"])];
         if about[0].is_empty() {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::value::RawValue;
 
-use super::{arguments, at_most_one, json_list, list, nearest, print_list};
+use super::{arguments, at_most_one, json_list, list, nearest, objects, print_list, text};
 use crate::cli::visit::{Guest, Outcome, Page, Trouble, count, one_line, pretty};
 use crate::client;
 use crate::message::Members;
@@ -22,7 +22,7 @@ pub(super) async fn show(guest: Guest) -> Outcome {
     if guest.is_json {
         return guest.print_json(&format!("{{{}}}", json_list("tools", &tools)));
     }
-    print_list(&guest, &all(&guest.page, &tools), "tools")
+    print_list(&guest, &all(&guest.page, &objects(tools)), "tools")
 }
 
 /// The tool with this name, or who else could be meant.
@@ -59,7 +59,7 @@ fn all(page: &Page, tools: &[Box<RawValue>]) -> String {
 /// Name, description and arguments.
 fn short(page: &Page, tool: &str) -> String {
     let tool = Members::of(tool).unwrap_or_default();
-    let text = |name: &str| tool.text(name).unwrap_or_default();
+    let text = |name: &str| text(&tool, name);
     let mut shown = heading(page, &text("name"), &text("title"));
     if !text("description").trim().is_empty() {
         shown += &page.wrapped(4, &text("description"));

@@ -1,5 +1,8 @@
 //! Lays JSON out over lines without changing any of its values.
 
+use crate::limits;
+use crate::message::string_length;
+
 /// The same JSON, indented by two; numbers and texts stay as they are written.
 pub(in crate::cli) fn pretty(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
@@ -7,13 +10,13 @@ pub(in crate::cli) fn pretty(json: &str) -> String {
     let mut rest = json.char_indices().peekable();
     let line = |out: &mut String, depth: usize| {
         out.push('\n');
-        out.push_str(&"  ".repeat(depth));
+        out.push_str(&"  ".repeat(depth.min(limits::INDENTS)));
     };
     while let Some((at, letter)) = rest.next() {
         match letter {
             ' ' | '\t' | '\r' | '\n' => {}
             '"' => {
-                let end = end_of_string(&json[at..]);
+                let end = string_length(&json[at..]);
                 out.push_str(&json[at..at + end]);
                 while rest.next_if(|(next, _)| *next < at + end).is_some() {}
             }
@@ -43,20 +46,6 @@ pub(in crate::cli) fn pretty(json: &str) -> String {
     out
 }
 
-/// The length of the string that `json` begins with.
-fn end_of_string(json: &str) -> usize {
-    let mut is_escaped = false;
-    for (at, letter) in json.char_indices().skip(1) {
-        match letter {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            '"' => return at + 1,
-            _ => {}
-        }
-    }
-    json.len()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -68,6 +57,13 @@ mod tests {
         let json = r#" {"b":[1.0e5, 123456789012345678901234567890],"a" : {"x":"a, {b}: \"c\\"}, "e":{ },"l":[]} "#;
         let shown = "{\n  \"b\": [\n    1.0e5,\n    123456789012345678901234567890\n  ],\n  \"a\": {\n    \"x\": \"a, {b}: \\\"c\\\\\"\n  },\n  \"e\": {},\n  \"l\": []\n}";
         assert_eq!(pretty(json), shown);
+    }
+
+    #[test]
+    fn nested_without_end_it_grows_by_its_length() {
+        let deep = 100_000;
+        let text = pretty(&("[".repeat(deep) + &"]".repeat(deep)));
+        assert!(text.len() < 2 * deep * 100, "{}", text.len());
     }
 
     proptest! {

@@ -11,6 +11,7 @@ use super::visit_args::Visit;
 use super::{Failure, logging, on_runtime, settings, tls};
 use crate::client::{self, Client, Handler, Options, Spec};
 use crate::limits::Timeouts;
+use crate::secret::{Scrubber, Secret};
 use crate::{limits, os};
 
 mod json_text;
@@ -72,6 +73,7 @@ where
 {
     let mut spec = settings::spec(&typed.connect)?;
     let scrubber = settings::scrubber(&spec).clone();
+    hide(&spec);
     let logins = login::of(&mut spec, &typed.connect.oauth);
     logging::start(&typed.connect.log, &scrubber)?;
     if let client::Server::Http(http) = &spec.server
@@ -93,7 +95,7 @@ where
     on_runtime(async move {
         let shown = status.clone();
         let spinning = tokio::spawn(shown.clone().spin());
-        let stay = Stay { logins, is_json, status };
+        let stay = Stay { logins, is_json, status, scrubber };
         let guest = |client, status| {
             let page = Page::of_stdout();
             Guest { client, words, is_json, is_verbose, page, status }
@@ -105,11 +107,27 @@ where
     })
 }
 
+/// No header of the user's is shown when a server repeats it, whatever its name, and no variable
+/// that a program was given.
+fn hide(spec: &Spec) {
+    match &spec.server {
+        client::Server::Http(http) => {
+            let values =
+                http.headers.values().map(|value| String::from_utf8_lossy(value.as_bytes()));
+            values.for_each(|value| http.scrubber.add(&Secret::new(value)));
+        }
+        client::Server::Child(child) => {
+            child.env.iter().for_each(|(_, value)| child.scrubber.add(value));
+        }
+    }
+}
+
 /// One visit, from the door to the door.
 struct Stay {
     logins: login::Logins,
     is_json: bool,
     status: Status,
+    scrubber: Scrubber,
 }
 
 impl Stay {
@@ -122,7 +140,7 @@ impl Stay {
     where
         F: Future<Output = Outcome>,
     {
-        let Self { logins, is_json, status } = self;
+        let Self { logins, is_json, status, scrubber } = self;
         let connecting = async {
             tokio::select! {
                 connected = client::connect(spec, options) => connected,
@@ -139,7 +157,7 @@ impl Stay {
             Ok(client) => client,
             Err(failure) => {
                 at_rest(OURS).await;
-                return Trouble::from(failure).tell(is_json, &status);
+                return Trouble::from(failure).tell(is_json, &status, &scrubber);
             }
         };
         status.set("waiting for the server");
@@ -147,7 +165,7 @@ impl Stay {
             outcome = work(client.clone(), status.clone()) => outcome,
             () = os::terminated() => return interrupted(&status, Some(client)).await,
         };
-        let code = outcome.unwrap_or_else(|trouble| trouble.tell(is_json, &status));
+        let code = outcome.unwrap_or_else(|trouble| trouble.tell(is_json, &status, &scrubber));
         client.close().await;
         code
     }

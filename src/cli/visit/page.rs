@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 
+use crate::cli::report::is_acted_on;
 use crate::limits;
 
 /// What text is laid out for.
@@ -109,7 +110,7 @@ pub(in crate::cli) fn count(number: usize, one: &str, many: &str) -> String {
 
 /// Without what a terminal would act on; lines and tabs stay.
 pub(in crate::cli) fn safe(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    text.chars().filter(|c| !is_acted_on(*c) || matches!(c, '\n' | '\t')).collect()
 }
 
 /// The same as one line.

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::Status;
 use crate::cli::report::{self, plain};
-use crate::client::{Class, Failure};
-use crate::error::Kind;
+use crate::client::{Class, Failure, Stage};
+use crate::error::{Delivery, Kind};
+use crate::secret::Scrubber;
 
 /// What went wrong.
 #[derive(Debug)]
@@ -16,7 +17,8 @@ pub(in crate::cli) enum Trouble {
     /// What was asked for cannot be asked for so; the second line says what can.
     Usage(String, Option<String>),
     /// The server refused, or was not to be had.
-    Failed(Box<Failure>),
+    /// The line is what else a person should know.
+    Failed(Box<Failure>, Option<&'static str>),
     /// What came could not be written down.
     Unexpected(std::io::Error),
 }
@@ -34,22 +36,40 @@ impl Trouble {
         }
     }
 
+    /// A call that failed: it may have been carried out all the same, which a person has to know
+    /// before calling again.
+    pub(in crate::cli) fn of_call(failure: Failure) -> Self {
+        let was_sent = matches!(failure.stage, Stage::Receive | Stage::Decode);
+        let is_open = was_sent && failure.delivery == Delivery::Unknown;
+        let note = "The tool may have been carried out: look before you call it again";
+        Self::Failed(Box::new(failure), is_open.then_some(note))
+    }
+
     /// Says what it is, and gives its exit code.
-    pub(super) fn tell(self, is_json: bool, status: &Status) -> ExitCode {
+    pub(super) fn tell(self, is_json: bool, status: &Status, scrubber: &Scrubber) -> ExitCode {
         status.clear();
         let code = self.code();
+        // A server may repeat what it was sent.
+        let plain = |text: &str| plain(&scrubber.clean(text));
+        // Line by line, as it was written.
+        let say = |lines: Option<&str>| {
+            for line in lines.into_iter().flat_map(str::lines) {
+                eprintln!("  {}", plain(line));
+            }
+        };
         match &self {
             Self::Unexpected(error) => return report::unexpected(error),
-            _ if is_json => eprintln!("{}", self.json()),
+            _ if is_json => eprintln!("{}", scrubber.clean_json(&self.json().to_string())),
             Self::Usage(sentence, hint) => {
                 eprintln!("mcp-span: {}", plain(sentence));
                 say(hint.as_deref());
             }
-            Self::Failed(failure) => {
+            Self::Failed(failure, note) => {
                 let reason = failure.data.as_ref().and_then(|data| data.get("reason")?.as_str());
                 eprintln!("mcp-span: {}", plain(&sentence(failure)));
                 say(reason.filter(|reason| !failure.message.contains(reason)));
                 say(failure.next_step.as_deref().or_else(|| next_step(failure)));
+                say(*note);
             }
         }
         ExitCode::from(code)
@@ -59,7 +79,7 @@ impl Trouble {
     fn code(&self) -> u8 {
         match self {
             Self::Usage(..) => 2,
-            Self::Failed(failure) => failure_code(failure),
+            Self::Failed(failure, _) => failure_code(failure),
             Self::Unexpected(_) => 1,
         }
     }
@@ -69,7 +89,7 @@ impl Trouble {
             Self::Usage(sentence, hint) => {
                 json!({"error": {"kind": "usage", "message": sentence, "hint": hint}})
             }
-            Self::Failed(failure) => json!({"error": {
+            Self::Failed(failure, _) => json!({"error": {
                 "kind": failure.class.as_str(),
                 "code": failure.code,
                 "message": failure.message,
@@ -81,13 +101,6 @@ impl Trouble {
                 json!({"error": {"kind": "unexpected", "message": error.to_string()}})
             }
         }
-    }
-}
-
-/// Line by line, as it was written.
-fn say(lines: Option<&str>) {
-    for line in lines.into_iter().flat_map(str::lines) {
-        eprintln!("  {}", plain(line));
     }
 }
 
@@ -120,13 +133,22 @@ fn next_step(failure: &Failure) -> Option<&'static str> {
         Kind::Timeout | Kind::NoResponse => {
             Some("Try it again with -v to see what happens, or with a longer --timeout")
         }
+        Kind::Closed => Some("Try it again; with -v you see what happens"),
+        Kind::Status if failure.status.is_some_and(|status| status >= 500) => {
+            Some("The server has trouble of its own: try it again later, or look into its log")
+        }
+        Kind::Overloaded => Some("Try it again later"),
+        Kind::BadResponse => {
+            Some("Is this the URL of an MCP server? 'mcp-span check' finds out what answers there")
+        }
+        Kind::Redirect => Some("Give the URL to which it leads in the end"),
         _ => None,
     }
 }
 
 impl From<Failure> for Trouble {
     fn from(failure: Failure) -> Self {
-        Self::Failed(Box::new(failure))
+        Self::Failed(Box::new(failure), None)
     }
 }
 

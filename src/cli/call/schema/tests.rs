@@ -147,3 +147,23 @@ proptest! {
         let _ = (sorts(&schema, &schema), resolved(&schema, &schema));
     }
 }
+
+#[test]
+fn branches_without_number_are_not_all_walked() {
+    for word in ["anyOf", "oneOf", "allOf"] {
+        let twice = json!([{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]);
+        let schema = json!({"$defs": {"a": {word: twice}}, "allOf": [{"$ref": "#/$defs/a"}],
+            "properties": {"x": {"type": "integer"}}});
+        assert_eq!(faults(&schema, &json!({"x": 1})), Vec::<String>::new(), "{word}");
+        assert_eq!(sorts(&schema, &schema), Vec::<&str>::new(), "{word}");
+        // What was found before the end is still told.
+        assert_eq!(faults(&schema, &json!({"x": "y"})), ["x must be an integer, not \"y\""]);
+    }
+}
+
+#[test]
+fn of_a_type_that_nobody_knows_anything_goes() {
+    let schema = json!({"type": "any"});
+    assert_eq!(sorts(&schema, &schema), Vec::<&str>::new());
+    assert_eq!(faults(&schema, &json!("x")), Vec::<String>::new());
+}
