@@ -30,11 +30,12 @@ pub(super) struct Translated {
 
 /// Translates what was typed, the name of our program first, with variables from `lookup`.
 pub(super) fn translate(
-    args: Vec<OsString>,
+    mut args: Vec<OsString>,
     command: &Command,
     lookup: impl Fn(&str) -> Option<String>,
     is_name: impl Fn(&str) -> bool,
 ) -> Result<Translated, Usage> {
+    Flags::of(command).command_first(args.get_mut(1..).unwrap_or_default());
     let named = args.get(1).and_then(|word| word.to_str());
     let subcommand = named.and_then(|name| command.find_subcommand(name));
     // What takes other words beside the URL was never a command line of another bridge.
@@ -340,6 +341,23 @@ mod tests {
         becomes("mcp-proxy@mine", "mcp-proxy@mine");
         becomes("connect mcp-proxy@mine --serial", "connect mcp-proxy@mine --serial");
         becomes("mcp-proxy@mine http://h/", "http://h/");
+    }
+
+    #[test]
+    fn a_command_is_one_behind_flags_as_well() {
+        // C36
+        becomes("--config c.json check", "check --config c.json");
+        becomes("--no-config config", "config --no-config");
+        becomes("--config=c -v tools ok", "tools --config=c -v ok");
+        becomes("-v tools -- cmd", "tools -v -- cmd");
+        becomes("-v help", "help -v");
+        becomes("--silent check", "check --log-level=off");
+        becomes("-H X-A 1 status U", "status --header=X-A: 1 U");
+        for ours in ["--config check", "--header check U", "-v -- check", "-v U check", "-y check"]
+        {
+            becomes(ours, ours);
+        }
+        becomes("--sse U check", "--transport=sse U check");
     }
 
     #[test]

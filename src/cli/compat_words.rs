@@ -58,23 +58,50 @@ impl<'a> Flags<'a> {
         let mut rest = words.into_iter();
         let mut items = Vec::new();
         while let Some(word) = rest.next() {
-            let text = word.to_str().unwrap_or_default();
-            let item = if text == "--" {
-                Item::Unknown([word].into_iter().chain(rest.by_ref()).collect())
-            } else if let Some(name) = text.strip_prefix("--") {
-                let (name, glued) = match name.split_once('=') {
-                    Some((name, value)) => (name.to_owned(), Some(OsString::from(value))),
-                    None => (name.to_owned(), None),
-                };
-                self.long(word, &name, glued, &mut rest)?
-            } else if text.len() > 1 && text.starts_with('-') {
-                self.short(word, &mut rest)
-            } else {
-                Item::Word(word)
-            };
-            items.push(item);
+            items.push(self.item(word, &mut rest)?);
         }
         Ok(items)
+    }
+
+    /// Puts the name of a command in front of the flags that were typed before it: they are its own,
+    /// and the name is not the name of a server (C36). `words` begin behind our program's name.
+    pub(super) fn command_first(&self, words: &mut [OsString]) {
+        let typed: Vec<OsString> = words.to_vec();
+        let mut rest = typed.into_iter();
+        while let Some(word) = rest.next() {
+            match self.item(word, &mut rest) {
+                Ok(Item::Theirs(_, Meaning::Url(_), _)) => return,
+                Ok(Item::Ours(..) | Item::Theirs(..)) => {}
+                Ok(Item::Word(word)) => {
+                    let name = word.to_str().unwrap_or_default();
+                    if name == "help" || self.0.find_subcommand(name).is_some() {
+                        let behind = words.len() - rest.len();
+                        words[..behind].rotate_right(1);
+                    }
+                    return;
+                }
+                // What it is will be said where the line is parsed.
+                Ok(Item::Unknown(_)) | Err(_) => return,
+            }
+        }
+    }
+
+    /// What begins with `word`.
+    fn item(&self, word: OsString, rest: &mut std::vec::IntoIter<OsString>) -> Result<Item, Usage> {
+        let text = word.to_str().unwrap_or_default();
+        Ok(if text == "--" {
+            Item::Unknown([word].into_iter().chain(rest).collect())
+        } else if let Some(name) = text.strip_prefix("--") {
+            let (name, glued) = match name.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(OsString::from(value))),
+                None => (name.to_owned(), None),
+            };
+            self.long(word, &name, glued, rest)?
+        } else if text.len() > 1 && text.starts_with('-') {
+            self.short(word, rest)
+        } else {
+            Item::Word(word)
+        })
     }
 
     fn long(

@@ -42,10 +42,11 @@ pub(super) fn find(
 }
 
 fn usual_place(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let folder = variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = folder
-        .or_else(|| variable("APPDATA").map(PathBuf::from).filter(|_| cfg!(windows)))
-        .or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".config")));
+    // Nothing is taken from the working directory, which is where others lead.
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = absolute("XDG_CONFIG_HOME")
+        .or_else(|| absolute("APPDATA").filter(|_| cfg!(windows)))
+        .or_else(|| absolute("HOME").map(|home| home.join(".config")));
     folder.map(|folder| folder.join("mcp-span/config.json"))
 }
 
@@ -57,16 +58,26 @@ pub(super) fn read_file(path: &Path) -> Result<String, Usage> {
         .map_err(|error| Usage::new(format!("{shown} cannot be read: {error}")))
 }
 
-/// A file that others can write could name a program for us to run.
+/// A file that others can write, or own, could name a program for us to run.
 #[cfg(unix)]
 fn check_owner(path: &Path) -> Result<(), Usage> {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let Ok(meta) = std::fs::metadata(path) else { return Ok(()) };
+    let shown = path.display();
+    if !may_own(meta.uid(), rustix::process::geteuid().as_raw()) {
+        let sentence = format!("{shown} belongs to somebody else: make it yours with chown");
+        return Err(Usage::new(sentence));
+    }
     if meta.permissions().mode() & 0o022 == 0 {
         return Ok(());
     }
-    let shown = path.display();
     Err(Usage::new(format!("others can write to {shown}: make it yours alone with chmod 600")))
+}
+
+/// Whether `owner` can do no more than `we` can, or everything anyway.
+#[cfg(unix)]
+const fn may_own(owner: u32, we: u32) -> bool {
+    owner == we || owner == 0
 }
 
 #[cfg(not(unix))]
@@ -95,5 +106,18 @@ mod tests {
         assert_eq!(find(&named, |_| None).unwrap(), found(false));
         assert_eq!(find(&named, &variable).unwrap(), found(true), "it is ours all the same");
         assert!(find(&args(&["x", "--config=/no/such"]), |_| None).is_err());
+    }
+
+    #[test]
+    fn a_home_that_depends_on_the_working_directory_is_none() {
+        let variable = |name: &str| (name == "HOME").then(|| OsString::from("."));
+        assert_eq!(usual_place(variable), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_may_be_ours_or_of_the_system() {
+        assert!(may_own(1000, 1000) && may_own(0, 1000));
+        assert!(!may_own(1001, 1000) && !may_own(1000, 0));
     }
 }

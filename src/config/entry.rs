@@ -256,7 +256,11 @@ impl<'a> Reader<'a> {
             if name.is_empty() || name.contains(['=', '\0']) {
                 return Err(self.fault(&node.place, Some(&key), "no variable can have this name"));
             }
-            let value = Secret::new(self.text(node, &key)?);
+            let expanded = self.expanded(node, &key)?;
+            // What is passed on under any name may be a secret, whatever the place it is from calls it.
+            let passed = expanded.values.into_iter().filter(|(n, _)| !PUBLIC.contains(&n.as_str()));
+            self.secrets.extend(passed.map(|(_, value)| Secret::new(value)));
+            let value = Secret::new(expanded.text);
             if is_secret_name(&name.to_lowercase()) {
                 self.secrets.push(value.clone());
             }
@@ -382,6 +386,24 @@ impl<'a> Reader<'a> {
         }
     }
 }
+
+/// Variables that are no secret, and whose values stand in many a line of a log.
+const PUBLIC: [&str; 14] = [
+    "APPDATA",
+    "HOME",
+    "HOSTNAME",
+    "LANG",
+    "LOCALAPPDATA",
+    "LOGNAME",
+    "PATH",
+    "PWD",
+    "SHELL",
+    "TEMP",
+    "TERM",
+    "TMPDIR",
+    "USER",
+    "USERPROFILE",
+];
 
 /// Where the words of a command stand.
 struct Command<'a> {

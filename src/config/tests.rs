@@ -103,6 +103,8 @@ fn variables_are_replaced_in_all_texts() {
     assert_eq!(child(&entry), of(("example.com", "s3cr3tvalue|d|3", "A=s3cr3tvalue|N=1")));
     assert_eq!(entry.timeout, Some(Duration::from_secs(7)));
     assert!(entry.secrets.iter().any(|secret| secret.reveal() == "s3cr3tvalue"));
+    let entry = good(r#"{"command": "x", "env": {"FOO": "${HOST}"}}"#);
+    assert!(entry.secrets.iter().any(|secret| secret.reveal() == "example.com"), "of any name");
     let entry = good(
         r#"{"url": "https://${HOST}/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"},
         "bearerFile": "/x/${HOST}"}"#,

@@ -125,6 +125,12 @@ async fn a_command_wins_over_a_name_and_connect_takes_every_name() {
     let folder = Folder::ours(&text.replace("{BIN}", PROGRAM));
     let said = refused(&["status"], &[folder.env()]).await;
     assert!(said.contains("URL of an MCP server is missing"), "{said}");
+    // Flags in front of a command change nothing about it.
+    let file = folder.file("mcp-span/config.json");
+    for flags in [&["-v"][..], &["--config", file.to_str().unwrap()]] {
+        let said = refused(&[flags, &["status"]].concat(), &[folder.env()]).await;
+        assert!(said.contains("URL of an MCP server is missing"), "{flags:?}: {said}");
+    }
     for args in [
         &["connect", "status"][..],
         &["connect", "mcp-proxy"],
