@@ -446,3 +446,109 @@ async fn shells_and_readers_are_told_of_every_command() {
     }
     assert!(page.stdout.contains("\\-\\-header\\-file"));
 }
+
+#[tokio::test]
+async fn many_installations_at_once_lose_nothing() {
+    let home = std::sync::Arc::new(Home::new());
+    let mut runs = tokio::task::JoinSet::new();
+    for n in 0..12 {
+        let home = home.clone();
+        runs.spawn(async move {
+            let url = format!("https://h{n}.example/mcp");
+            let name = format!("h{n}");
+            home.run(&["install", "cursor", &url, "--name", &name]).await
+        });
+    }
+    while let Some(ended) = runs.join_next().await {
+        let ended = ended.unwrap();
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    }
+    let file: Value = serde_json::from_str(&read(&home.path(".cursor/mcp.json"))).unwrap();
+    assert_eq!(file["mcpServers"].as_object().unwrap().len(), 12);
+}
+
+#[tokio::test]
+async fn an_entry_is_not_taken_for_another_that_leads_to_its_name_or_has_it_in_a_flag() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path("config/mcp-span")).unwrap();
+    let ours = r#"{"mcpServers": {"docs": {"url": "https://a.example/mcp"}}}"#;
+    std::fs::write(home.path("config/mcp-span/config.json"), ours).unwrap();
+    for args in [
+        &["docs", "--name", "foo"][..],
+        &["https://b.example/mcp", "--name", "docs", "--proxy", "http://p.example:8080"],
+    ] {
+        let done = home.run(&[&["install", "cursor"], args].concat()).await;
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+    }
+    for (target, part) in
+        [("docs", "say which with --name"), ("http://p.example:8080", "no entry that leads there")]
+    {
+        let refused = home.run(&["uninstall", "cursor", target]).await;
+        assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+        assert!(refused.stderr.contains(part), "{target}: {}", refused.stderr);
+    }
+    for args in [&["--name", "docs"][..], &["docs"]] {
+        let done = home.run(&[&["uninstall", "cursor"], args].concat()).await;
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_home_that_is_not_utf8_is_one_all_the_same() {
+    use std::os::unix::ffi::OsStrExt;
+    let home = Home::new();
+    let folder = home.0.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    // Some systems have no such names.
+    if std::fs::create_dir(&folder).is_err() {
+        return;
+    }
+    for action in ["installed", "printed"] {
+        let mut command = command(&["install", "cursor", URL, "--json"]);
+        if action == "printed" {
+            command.arg("--print");
+        }
+        command.env("HOME", &folder).env("XDG_CONFIG_HOME", home.path("config"));
+        let output = soon("the end of the program", command.output()).await.unwrap();
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(told["action"], action);
+        assert!(told["file"].as_str().unwrap().ends_with("/.cursor/mcp.json"), "{told}");
+    }
+    assert!(folder.join(".cursor/mcp.json").exists());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_secret_in_a_file_that_others_can_read_is_warned_of() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    let file = home.file("cursor", "{}").await;
+    for (mode, has_warning) in [(0o644, true), (0o600, false)] {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let args = ["install", "cursor", URL, "--env", "API_KEY=s3cret", "--env", "A=b", "--force"];
+        let done = home.run(&args).await;
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        let is_named = done.stderr.contains("where API_KEY stands as typed");
+        assert_eq!(is_named, has_warning, "{mode:o}: {}", done.stderr);
+        assert!(!done.stderr.contains("s3cret"), "{}", done.stderr);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_no_file_or_cannot_be_written_is_left_alone_without_a_backup() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    let file = home.file("cursor", "{}").await;
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o444)).unwrap();
+    let refused = home.run(&["install", "cursor", URL]).await;
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("write-protected"), "{}", refused.stderr);
+    assert_eq!(names_in(&home.path(".cursor")), ["mcp.json"]);
+    std::fs::remove_file(&file).unwrap();
+    // Like a pipe, it is there and no file.
+    std::fs::create_dir(&file).unwrap();
+    let refused = home.run(&["install", "cursor", URL]).await;
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("is not a file"), "{}", refused.stderr);
+}

@@ -22,6 +22,10 @@ async fn there_and_back(Case { client, before, after }: Case) {
     ] {
         let home = Home::new();
         let file = home.file(client, &before).await;
+        // Else there is a word on others who can read the key.
+        #[cfg(unix)]
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+            .unwrap();
         let args = ["install", client, URL, "--header", "X-Api-Key: ${KEY}", "--env", "KEY=k"];
         let done = home.run(&args).await;
         assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""), "{client}");

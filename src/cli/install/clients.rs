@@ -1,5 +1,6 @@
 //! The clients whose configuration we know: where it is, and how it is written. Pure.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -206,7 +207,7 @@ impl Known {
     pub(super) fn user_file(
         &self,
         system: System,
-        lookup: impl Fn(&str) -> Option<String>,
+        lookup: impl Fn(&str) -> Option<OsString>,
     ) -> Option<PathBuf> {
         let folder =
             |name: &str| lookup(name).map(PathBuf::from).filter(|path| is_absolute(path, system));
@@ -251,7 +252,7 @@ mod tests {
 
     fn file(client: Client, system: System, variables: &[(&str, &str)]) -> String {
         let lookup = |name: &str| {
-            variables.iter().find(|(known, _)| *known == name).map(|(_, v)| (*v).to_owned())
+            variables.iter().find(|(known, _)| *known == name).map(|(_, v)| OsString::from(v))
         };
         let file = client.known().user_file(system, lookup);
         file.map_or("nowhere".to_owned(), |file| file.to_str().unwrap().to_owned())

@@ -1,14 +1,14 @@
 //! The files of clients: read, backed up, and replaced in one step.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::super::Failure;
 use super::super::report::Usage;
 use super::clients::Scope;
-use crate::limits::{BACKUPS, CLIENT_FILE, LINKS};
+use crate::limits::{BACKUPS, CLIENT_FILE, EDIT_LOCK, EDIT_LOCK_PAUSE, LINKS};
 
 /// A file that may or may not be there.
 pub(super) struct ClientFile {
@@ -25,9 +25,61 @@ impl ClientFile {
         Ok(Self { path, real, scope })
     }
 
+    /// Keeps other runs of this program off the file until the lock is dropped. Where no lock can be
+    /// had, as on some network drives, what is compared before the file is replaced has to do.
+    pub(super) fn lock(&self) -> Result<Option<File>, Failure> {
+        let Ok(lock) = self.open_lock() else { return Ok(None) };
+        let end = Instant::now() + EDIT_LOCK;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Some(lock)),
+                Err(TryLockError::Error(_)) => return Ok(None),
+                Err(TryLockError::WouldBlock) if Instant::now() > end => {
+                    let shown = self.path.display();
+                    let sentence = format!("another mcp-span works on {shown}: try again later");
+                    return Err(Usage::new(sentence).into());
+                }
+                Err(TryLockError::WouldBlock) => std::thread::sleep(EDIT_LOCK_PAUSE),
+            }
+        }
+    }
+
+    /// The folder itself, so that nothing is left lying about in it.
+    #[cfg(unix)]
+    fn open_lock(&self) -> io::Result<File> {
+        File::open(self.real.parent().unwrap_or(Path::new("/")))
+    }
+
+    /// Folders cannot be locked here; the folder for temporary files is the user's own.
+    #[cfg(not(unix))]
+    fn open_lock(&self) -> io::Result<File> {
+        let path = std::env::temp_dir().join("mcp-span-install.lock");
+        OpenOptions::new().create(true).truncate(false).write(true).open(path)
+    }
+
+    /// Whether others can read what is written into it. A file for a project is meant to be shared.
+    pub(super) fn is_open_to_others(&self) -> bool {
+        #[cfg(unix)]
+        let is_readable = fs::metadata(&self.real)
+            .is_ok_and(|meta| std::os::unix::fs::MetadataExt::mode(&meta) & 0o044 != 0);
+        #[cfg(not(unix))]
+        let is_readable = false;
+        is_readable || self.scope == Scope::Project
+    }
+
+    /// Makes the folder that the file belongs into.
+    pub(super) fn make_folder(&self) -> Result<(), Failure> {
+        let folder = self.real.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(|error| cannot("be made", folder, &error))
+    }
+
     /// Its text; None if it is not there.
     pub(super) fn read(&self) -> Result<Option<String>, Failure> {
         let shown = self.path.display();
+        // To open a pipe would wait for somebody to write to it.
+        if fs::metadata(&self.real).is_ok_and(|meta| !meta.is_file()) {
+            return Err(Usage::new(format!("{shown} is not a file, and left alone")).into());
+        }
         let file = match File::open(&self.real) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(|error| cannot("be read", &self.path, &error))?,
@@ -51,6 +103,10 @@ impl ClientFile {
     /// Keeps `text`, which the file holds, beside it; what is there already is not overwritten.
     pub(super) fn back_up(&self, text: &str) -> Result<PathBuf, Failure> {
         let permissions = fs::metadata(&self.real).ok().map(|meta| meta.permissions());
+        if permissions.as_ref().is_some_and(Permissions::readonly) {
+            let shown = self.path.display();
+            return Err(Usage::new(format!("{shown} is write-protected, and left alone")).into());
+        }
         for path in self.backups() {
             match create(&path) {
                 Ok(file) => {
@@ -91,12 +147,8 @@ impl ClientFile {
     /// Puts `after` in the place of `before`. False if the file holds something else by now.
     pub(super) fn write(&self, before: Option<&str>, after: &str) -> Result<bool, Failure> {
         let folder = self.real.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(|error| cannot("be made", folder, &error))?;
+        self.make_folder()?;
         let meta = fs::metadata(&self.real).ok();
-        if meta.as_ref().is_some_and(|meta| meta.permissions().readonly()) {
-            let shown = self.path.display();
-            return Err(Usage::new(format!("{shown} is write-protected, and left alone")).into());
-        }
         let written = self.write_beside(folder, meta.as_ref(), after);
         let beside = written.map_err(|error| cannot("be written", &self.path, &error))?;
         // As late as can be: some clients write to their files all the time.

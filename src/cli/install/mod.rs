@@ -12,7 +12,7 @@ use super::args::{Connect, Parsed};
 use super::report::Usage;
 use super::secrets::Secrets;
 use super::{Failure, report};
-use crate::limits::EDIT_TRIES;
+use crate::limits::{EDIT_PAUSE, EDIT_TRIES};
 
 mod clients;
 mod edit;
@@ -106,13 +106,17 @@ pub(super) fn run(
     let name = typed.name.clone().unwrap_or(target.name);
     naming::check(&name)?;
     let by_name = known.is_for_terminals || typed.place.scope == Scope::Project;
-    let entry = Entry { command: program::command(by_name)?, args: words.args, env };
+    let entry =
+        Entry { command: program::command(by_name)?, args: std::mem::take(&mut words.args), env };
     let path = typed.place.file()?;
     if typed.print {
         told::print(&typed.place, &path, &name, &entry, &words.warnings)?;
         return Ok(ExitCode::SUCCESS);
     }
     let file = ClientFile::at(path, typed.place.scope)?;
+    if file.is_open_to_others() {
+        words.warn_of_readers(&entry.env, &file.path);
+    }
     let (deed, backup) = write(&file, &typed.place, &name, &entry)?;
     let line = format!("{} {}", report::plain(&entry.command), words.shown.join(" "));
     let warnings = words.warnings;
@@ -125,11 +129,11 @@ impl Place {
     /// The file that the client reads.
     fn file(&self) -> Result<PathBuf, Usage> {
         let known = self.client.known();
-        let lookup = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let lookup = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let title = known.title;
         match self.scope {
             Scope::User => known.user_file(System::this(), lookup).ok_or_else(|| {
-                Usage::new("it is not known where your home directory is: HOME is not set")
+                Usage::new("it is not known where your home directory is: HOME is not set, or no full path")
             }),
             Scope::Project => {
                 let here = std::env::current_dir()
@@ -150,6 +154,8 @@ fn write(
     entry: &Entry,
 ) -> Result<(Deed, Option<PathBuf>), Failure> {
     let format = place.client.known().format;
+    file.make_folder()?;
+    let _lock = file.lock()?;
     for _ in 0..EDIT_TRIES {
         let before = file.read()?;
         let text = before.as_deref().unwrap_or_default();
@@ -173,6 +179,7 @@ fn write(
         if file.write(before.as_deref(), &after)? {
             return Ok((deed, backup));
         }
+        std::thread::sleep(EDIT_PAUSE);
     }
     Err(restless(file))
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Subcommand, ValueHint};
@@ -161,9 +161,25 @@ impl Words {
     }
 }
 
+impl Words {
+    /// A word on each secret that stands in a file which others can read.
+    pub(super) fn warn_of_readers(&mut self, env: &BTreeMap<String, String>, file: &Path) {
+        let is_secret =
+            |name: &&String| is_secret_name(&name.to_lowercase()) || self.variables.contains(*name);
+        let names: Vec<_> = env.keys().filter(is_secret).map(String::as_str).collect();
+        if !names.is_empty() {
+            let (names, file) = (names.join(", "), file.display());
+            self.warnings.push(format!("others can read {file}, where {names} stands as typed"));
+        }
+    }
+}
+
 /// The variables of the entry.
 pub(super) fn variables(typed: &[String]) -> Result<BTreeMap<String, String>, Usage> {
     let pair = |text: &String| match text.split_once('=') {
+        Some((name, _)) if name.contains(char::is_whitespace) => {
+            Err(Usage::new("--env: there is white space in the name of a variable"))
+        }
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         // What was typed may be the value alone.
         _ => Err(Usage::new("--env needs a name and a value: --env NAME=VALUE")),

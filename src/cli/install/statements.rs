@@ -2,7 +2,7 @@
 //! under their full names. Pure.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::iter::Peekable;
 use std::ops::Range;
 use std::slice::Iter;
@@ -56,6 +56,7 @@ pub(super) fn statements(text: &str) -> Result<Vec<Statement>, Fault> {
         let at = error.unexpected().or(error.context()).map_or(text.len(), |span| span.start());
         return Err(Fault::at(text, at, format!("this is not TOML: {}", error.description())));
     }
+    check_returns(text)?;
     check_names(text, &statements)?;
     Ok(statements)
 }
@@ -188,19 +189,94 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Nothing may be said twice. What is below an array of tables is said once for each of them.
+/// How a name came to be one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Made {
+    /// By a header further down: `a` in `[a.b]`. It may have a header of its own.
+    InHeader,
+    /// By a value further down: `a` in `a.b = 1`. It may not.
+    InValue,
+    Table,
+    ArrayOfTables,
+    Value,
+}
+
+/// Nothing may be said twice, and nothing be below a value. What is below an array of tables is said
+/// once for each of them.
 fn check_names(text: &str, statements: &[Statement]) -> Result<(), Fault> {
-    let mut known = HashSet::new();
+    let mut known: HashMap<&[String], Made> = HashMap::new();
+    // How much of a value's name its table has.
+    let mut table = 0;
     for statement in statements {
-        match statement.kind {
-            Kind::ArrayOfTables => known.clear(),
-            _ if !known.insert(&statement.path) => {
-                let name = statement.path.join(".");
-                let what = format!("this is not TOML: '{name}' stands here a second time");
-                return Err(Fault::at(text, statement.range.start, what));
+        let path = statement.path.as_slice();
+        let is_right = match statement.kind {
+            Kind::Value(_) => {
+                (table + 1..path.len())
+                    .all(|end| *known.entry(&path[..end]).or_insert(Made::InValue) == Made::InValue)
+                    && known.insert(path, Made::Value).is_none()
             }
-            _ => {}
+            Kind::Table | Kind::ArrayOfTables => {
+                table = path.len();
+                (1..path.len())
+                    .all(|end| *known.entry(&path[..end]).or_insert(Made::InHeader) != Made::Value)
+                    && head(&mut known, path, &statement.kind)
+            }
+        };
+        if !is_right {
+            let name = path.join(".");
+            let what = format!("this is not TOML: '{name}' stands here a second time");
+            return Err(Fault::at(text, statement.range.start, what));
         }
     }
     Ok(())
+}
+
+/// Takes note of a header; false if it cannot be one.
+fn head<'a>(known: &mut HashMap<&'a [String], Made>, path: &'a [String], kind: &Kind) -> bool {
+    if *kind == Kind::Table {
+        return matches!(known.insert(path, Made::Table), None | Some(Made::InHeader));
+    }
+    known.retain(|other, _| other.len() <= path.len() || !other.starts_with(path));
+    matches!(known.insert(path, Made::ArrayOfTables), None | Some(Made::ArrayOfTables))
+}
+
+/// The end of a line may have it, and nothing else.
+fn check_returns(text: &str) -> Result<(), Fault> {
+    let bare = text.match_indices('\r').find(|(at, _)| !text[at + 1..].starts_with('\n'));
+    bare.map_or(Ok(()), |(at, _)| {
+        let what = "this is not TOML: a carriage return without a new line";
+        Err(Fault::at(text, at, what.to_owned()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_toml_does_not_allow_a_second_time() {
+        for text in [
+            "a.b=1\n[a]\nc=1",
+            "a=1\n[a.b]\nc=1",
+            "a={b=1}\n[a.c]\nd=1",
+            "[a]\nx=1\n[[a]]\ny=1",
+            "[[a]]\nx=1\n[a]\ny=1",
+            "[a]\n[[q]]\n[a]",
+            "[a.b.c]\nz=9\n[a]\nb.c.t=1",
+            "a=1\na=2",
+            "a=1\na.b=2",
+            "a=1\rb=2\n",
+        ] {
+            assert!(statements(text).is_err(), "{text:?}");
+        }
+        for text in [
+            "[a.b]\n[a]\nc=1",
+            "[[a]]\nx=1\n[a.b]\ny=1\n[[a]]\nx=1\n[a.b]\ny=1",
+            "[[a]]\n[[a.b]]\n[[a]]\n[[a.b]]\n[[a.b]]",
+            "[a]\nb.c=1\nb.d=2\n[a.b.e]\nx=1",
+            "a.b=1\r\na.c=2\r\n",
+        ] {
+            assert!(statements(text).is_ok(), "{text:?}");
+        }
+    }
 }

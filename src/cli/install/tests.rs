@@ -295,8 +295,8 @@ fn what_cannot_be_read_is_named_with_its_place() {
 
 #[test]
 fn tables_are_found_in_every_form_that_toml_has() {
-    let text = "mcp_servers.a.command = \"x\"\nmcp_servers.a.args = [\"1\"]\n[mcp_servers]\n\
-                b = { command = 'y', env = { K = \"v\" } }\n[mcp_servers.\"c d\"]\nurl = \"u\"\n\
+    let text = "mcp_servers.a.command = \"x\"\nmcp_servers.a.args = [\"1\"]\n\n\
+                mcp_servers.b = { command = 'y', env = { K = \"v\" } }\n[mcp_servers.\"c d\"]\nurl = \"u\"\n\
                 [mcp_servers.e]\ncommand = \"z\"\nstartup_timeout_sec = 9\n[mcp_servers.e.env]\n\
                 K = \"v\"\n";
     let listed = Format::Toml.list(text).unwrap();

@@ -47,9 +47,10 @@ impl Told<'_> {
             let told = json!({
                 "action": deed,
                 "client": client_name(self.place.client),
-                "file": self.file,
+                // A path need not be UTF-8, as JSON has to be.
+                "file": self.file.to_string_lossy(),
                 "name": self.name,
-                "backup": self.backup,
+                "backup": self.backup.as_ref().map(|path| path.to_string_lossy()),
                 "next": self.next(),
                 "warnings": self.warnings,
             });
@@ -107,7 +108,7 @@ pub(super) fn print(
     let told = json!({
         "action": "printed",
         "client": client_name(place.client),
-        "file": file,
+        "file": file.to_string_lossy(),
         "name": name,
         "entry": { "command": entry.command, "args": entry.args, "env": entry.env },
         "text": text,

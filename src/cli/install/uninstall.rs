@@ -1,17 +1,21 @@
 //! `mcp-span uninstall`: takes an entry out again.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Args;
 use url::Url;
 
 use super::super::Failure;
+use super::super::args::whole;
+use super::super::compat_flags::Meaning;
+use super::super::compat_words::{Flags, Item};
 use super::super::report::Usage;
-use super::entry::Listed;
+use super::entry::{Entry, Listed};
 use super::files::ClientFile;
 use super::told::{Deed, Told};
 use super::{Place, blame, check, restless};
-use crate::limits::EDIT_TRIES;
+use crate::limits::{EDIT_PAUSE, EDIT_TRIES};
 
 #[derive(Args)]
 pub(in crate::cli) struct Uninstall {
@@ -31,6 +35,7 @@ pub(in crate::cli) fn run(typed: &Uninstall) -> Result<ExitCode, Failure> {
     let place = &typed.place;
     let file = ClientFile::at(place.file()?, place.scope)?;
     let format = place.client.known().format;
+    let _lock = file.lock()?;
     for _ in 0..EDIT_TRIES {
         let Some(before) = file.read()? else {
             let path = file.path.display();
@@ -54,6 +59,7 @@ pub(in crate::cli) fn run(typed: &Uninstall) -> Result<ExitCode, Failure> {
             Told { deed, place, file, name, backup, line, warnings }.tell()?;
             return Ok(ExitCode::SUCCESS);
         }
+        std::thread::sleep(EDIT_PAUSE);
     }
     Err(restless(&file))
 }
@@ -75,22 +81,48 @@ fn choose<'a>(
         None => listed.is_ours(),
     };
     let found: Vec<_> = listed.iter().filter(leads_there).collect();
-    match (found.as_slice(), &typed.target) {
+    let named = typed.target.as_deref().and_then(named);
+    match (found.as_slice(), named) {
+        // The name of one entry may be where another leads to.
+        ([one], Some(named)) if one.name != named.name => Err(Usage::new(format!(
+            "{path} has an entry of that name, and '{}', which leads there: say which with --name",
+            one.name
+        ))),
         ([one], _) => Ok(one),
-        ([], Some(target)) => named(target).ok_or_else(|| {
-            Usage::new(format!("{path} has no entry that leads there{}", ours(listed)))
-        }),
+        ([], Some(named)) => Ok(named),
+        ([], None) if typed.target.is_some() => {
+            Err(Usage::new(format!("{path} has no entry that leads there{}", ours(listed))))
+        }
         ([], None) => Err(Usage::new(format!("{path} has no entry of mcp-span's"))),
         _ => Err(Usage::new(format!("{path} has several: say which with --name{}", ours(listed)))),
     }
 }
 
-/// URLs can be written in several ways.
+/// Whether the entry is about the server `target`. URLs can be written in several ways.
 fn leads_to(listed: &Listed, target: &str) -> bool {
-    let same = |word: &String| {
+    let same = |word: &str| {
         word == target || matches!((Url::parse(word), Url::parse(target)), (Ok(a), Ok(b)) if a == b)
     };
-    listed.entry.as_ref().is_some_and(|entry| entry.args.iter().any(same))
+    listed.entry.as_ref().and_then(server).is_some_and(|word| same(&word))
+}
+
+/// The URL or the name that stands on the command line of an entry; a flag's value is neither.
+fn server(entry: &Entry) -> Option<String> {
+    let words = entry.args.iter().map(OsString::from).collect();
+    let items = Flags::of(&whole()).items(words).ok()?;
+    let words = items.into_iter().filter_map(|item| match item {
+        Item::Word(word) => Some(word),
+        Item::Theirs(_, Meaning::Url(_), values) => values.into_iter().next(),
+        // Others have nothing but the URL behind `--`.
+        Item::Unknown(words) => match <[_; 2]>::try_from(words) {
+            Ok([dashes, word]) if dashes == "--" => Some(word),
+            _ => None,
+        },
+        _ => None,
+    });
+    let mut words = words.filter_map(|word| word.into_string().ok()).peekable();
+    words.next_if(|word| word == "connect");
+    words.next()
 }
 
 /// A list of what could have been meant.
