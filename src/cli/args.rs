@@ -48,6 +48,13 @@ pub(super) fn whole() -> clap::Command {
     visit_args::described(Cli::command())
 }
 
+/// The subcommand that was typed, by what was typed alone: no variable and no file has a say.
+pub(super) fn parse_typed_alone(args: &[OsString]) -> Result<Command, clap::Error> {
+    let command = whole().mut_args(|arg| arg.env(Resettable::Reset));
+    let matches = command.try_get_matches_from(args)?;
+    Command::from_arg_matches(&matches)
+}
+
 /// Reads the command line, with defaults from the configuration file. A variable that is empty
 /// counts as one that is not set: clients pass on whatever was left blank in a form.
 pub(super) fn parse(

@@ -86,6 +86,9 @@ fn config_file(args: &[OsString], command: &clap::Command) -> Result<ConfigFile,
 }
 
 fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
+    if let Some(done) = completions::without_settings(&typed) {
+        return done;
+    }
     let lookup = |name: &str| std::env::var(name).ok();
     // Made once: it takes a good part of the time until the first message is read.
     let command = args::command(&typed);
@@ -156,6 +159,7 @@ fn run(
         Some(Command::Trace(typed)) => trace::run(typed),
         Some(Command::Install(typed)) => install::run(parsed, typed, ignored),
         Some(Command::Uninstall(typed)) => install::uninstall(typed),
+        // Done before any setting is read, unless a flag stands before its name.
         Some(Command::Completions(typed)) => completions::run(typed),
         Some(Command::Man) => completions::man(),
         Some(Command::Tools(typed)) => look::tools(typed),

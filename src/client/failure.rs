@@ -162,16 +162,15 @@ impl Failure {
     }
 
     /// What an error answer means: the bridge's errors say what they are, all others are the
-    /// server's.
-    pub(super) fn answered(transport: Transport, error: RpcError) -> Self {
+    /// server's, whatever they say.
+    pub(super) fn answered(transport: Transport, error: RpcError, is_bridges: bool) -> Self {
         let text = |name: &str| error.data.as_ref()?.get(name)?.as_str();
         let kind = text("kind").and_then(Kind::named);
         let delivery = text("delivery").and_then(Delivery::named);
         let next_step = text("hint").map(str::to_owned);
         let status = error.data.as_ref().and_then(|data| data.get("status")?.as_u64());
         let status = status.and_then(|status| u16::try_from(status).ok());
-        // Servers, too, have a `kind` in their data; only ours stands beside a `delivery`.
-        let ours = kind.zip(delivery);
+        let ours = kind.zip(delivery).filter(|_| is_bridges);
         let (class, delivery) = match ours {
             Some((kind, delivery)) => (Class::Link(kind), delivery),
             None => (Class::Rpc, Delivery::Unknown),

@@ -336,10 +336,11 @@ async fn the_last_handle_closes_the_link() {
 
 #[test]
 fn the_bridges_errors_are_sorted_and_those_of_servers_are_theirs() {
-    let sort = |error: Value| {
+    let sort_as = |error: Value, is_bridges| {
         let error = serde_json::from_value(error).unwrap();
-        Failure::answered(Transport::Http, error)
+        Failure::answered(Transport::Http, error, is_bridges)
     };
+    let sort = |error| sort_as(error, true);
     let away = sort(json!({"code": -32000, "message": "away", "data":
         {"kind": "connect", "delivery": "not-delivered", "hint": "start it"}}));
     assert_eq!((away.kind(), away.stage), (Some(Kind::Connect), Stage::Connect));
@@ -351,9 +352,12 @@ fn the_bridges_errors_are_sorted_and_those_of_servers_are_theirs() {
     let unknown = sort(json!({"code": -32000, "message": "cut", "data":
         {"kind": "closed", "delivery": "unknown"}}));
     assert!(!unknown.is_retryable, "it may have been carried out");
-    let theirs =
-        sort(json!({"code": -1, "message": "x", "data": {"kind": "connect", "hint": "h"}}));
-    assert_eq!((theirs.class, theirs.next_step), (Class::Rpc, None));
+    let theirs = json!({"code": -1, "message": "x", "data":
+        {"kind": "connect", "delivery": "not-delivered", "hint": "h", "status": 503}});
+    let theirs = sort_as(theirs, false);
+    assert_eq!((theirs.class, theirs.next_step), (Class::Rpc, None), "whatever it says");
+    assert_eq!((theirs.delivery, theirs.status), (Delivery::Unknown, None));
+    assert!(!theirs.is_retryable);
     for kind in ["spawn", "tls", "bad-response", "login", "shutdown"] {
         assert_eq!(Kind::named(kind).map(Kind::as_str), Some(kind));
     }

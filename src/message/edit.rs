@@ -53,7 +53,7 @@ pub fn with_id(message: &Message, id: &Id) -> Message {
             edited.extend_from_slice(&bytes[1..]);
         }
     }
-    Message { bytes: edited.freeze(), head }
+    Message { bytes: edited.freeze(), head, is_own_error: message.is_own_error }
 }
 
 fn raw_id(bytes: &Bytes) -> Option<&str> {
@@ -82,6 +82,16 @@ mod tests {
 
     fn message(text: &str) -> Message {
         Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect("a message")
+    }
+
+    /// A peer can write the same bytes, but not the mark.
+    #[test]
+    fn an_error_of_our_own_is_marked_under_every_id_and_one_that_came_in_never() {
+        let error = crate::error::Error::new(crate::error::Kind::Closed, "Transport closed");
+        let ours = crate::message::reply::error(Some(&Id::number(1)), &error);
+        assert!(ours.is_own_error() && with_id(&ours, &Id::number(2)).is_own_error());
+        let theirs = Message::parse(ours.bytes().clone()).unwrap();
+        assert!(!theirs.is_own_error() && !with_id(&theirs, &Id::number(2)).is_own_error());
     }
 
     #[test]

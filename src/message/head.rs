@@ -72,7 +72,7 @@ pub(super) fn parse(bytes: &Bytes) -> Result<Message, Malformed> {
         Ok(members)
     });
     let head = members.map_err(|error| Malformed::NotJson(error.to_string()))?.head()?;
-    Ok(Message { bytes, head })
+    Ok(Message { bytes, head, is_own_error: false })
 }
 
 fn not_json_rpc(waiting: Option<Option<Id>>, reason: &'static str) -> Malformed {

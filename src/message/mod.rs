@@ -23,10 +23,12 @@ pub use members::Members;
 pub use outline::{Outline, Outliner};
 
 /// One JSON-RPC message: its bytes, and what its head says.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Message {
     bytes: Bytes,
     head: Head,
+    /// An error of this program's own. It is not in the bytes, so that no peer can claim it.
+    is_own_error: bool,
 }
 
 /// What a message is.
@@ -69,6 +71,11 @@ impl Message {
         &self.bytes
     }
 
+    /// Whether this program wrote it to say why there is no answer of the server's.
+    pub(crate) fn is_own_error(&self) -> bool {
+        self.is_own_error
+    }
+
     /// What the message is.
     #[must_use]
     pub fn head(&self) -> &Head {
@@ -105,6 +112,15 @@ impl Message {
         }
     }
 }
+
+/// By what a peer would see of them.
+impl PartialEq for Message {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes && self.head == other.head
+    }
+}
+
+impl Eq for Message {}
 
 /// Payloads may hold secrets: the head is all that is ever printed.
 impl fmt::Debug for Message {

@@ -75,7 +75,7 @@ pub fn raw_request(id: &Id, method: &str, params: &str) -> Message {
     let name = serde_json::Value::from(method);
     let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{name},"params":{params}}}"#);
     let head = Head::Request { id: id.clone(), method: method.into() };
-    Message { bytes: Bytes::from(text), head }
+    Message { bytes: Bytes::from(text), head, is_own_error: false }
 }
 
 /// A notification with these parameters.
@@ -83,7 +83,8 @@ pub fn raw_request(id: &Id, method: &str, params: &str) -> Message {
 pub fn raw_notification(method: &str, params: &str) -> Message {
     let name = serde_json::Value::from(method);
     let text = format!(r#"{{"jsonrpc":"2.0","method":{name},"params":{params}}}"#);
-    Message { bytes: Bytes::from(text), head: Head::Notification { method: method.into() } }
+    let head = Head::Notification { method: method.into() };
+    Message { bytes: Bytes::from(text), head, is_own_error: false }
 }
 
 /// An error that somebody else wrote, as the answer to another request.
@@ -96,7 +97,7 @@ fn raw_answer(id: Option<&Id>, member: &str, json: &str) -> Message {
     let id_json = id.map_or("null", Id::as_json);
     let text = format!(r#"{{"jsonrpc":"2.0","id":{id_json},"{member}":{json}}}"#);
     let head = Head::Response { id: id.cloned(), is_error: member == "error" };
-    Message { bytes: Bytes::from(text), head }
+    Message { bytes: Bytes::from(text), head, is_own_error: false }
 }
 
 /// Tells the server that nobody waits for `id` any more.
@@ -191,10 +192,13 @@ fn failure(id: Option<&Id>, code: i32, message: &str, data: Option<Data>) -> Mes
         data: Option<Data>,
     }
     let raw = raw(id);
-    write(
+    // What stands in for a server's own refusal has no details of ours.
+    let is_own_error = data.is_some();
+    let written = write(
         &Answer { jsonrpc: "2.0", id: &raw, error: Failure { code, message, data } },
         Head::Response { id: id.cloned(), is_error: true },
-    )
+    );
+    Message { is_own_error, ..written }
 }
 
 fn short(text: &str) -> String {
@@ -210,7 +214,7 @@ fn raw(id: Option<&Id>) -> Box<RawValue> {
 fn write(value: &impl Serialize, head: Head) -> Message {
     // Strings and numbers under string keys: serialising them has no way to fail.
     let bytes = serde_json::to_vec(value).unwrap_or_default();
-    Message { bytes: Bytes::from(bytes), head }
+    Message { bytes: Bytes::from(bytes), head, is_own_error: false }
 }
 
 #[cfg(test)]

@@ -552,3 +552,46 @@ async fn what_is_no_file_or_cannot_be_written_is_left_alone_without_a_backup() {
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("is not a file"), "{}", refused.stderr);
 }
+
+/// The manual tells of the flags of each command, and of the exit codes.
+#[tokio::test]
+async fn the_manual_has_the_flags_of_every_command() {
+    let page = Home::new().run(&["man"]).await.stdout;
+    for word in
+        ["MCP\\-SPAN CALL", "\\-\\-no\\-check", "\\-\\-strict", "\\-\\-notify", "EXIT STATUS"]
+    {
+        assert!(page.contains(word), "{word}: {page}");
+    }
+}
+
+/// What needs no setting does not fail for one.
+#[tokio::test]
+async fn a_broken_configuration_does_not_keep_the_manual_or_completions_back() {
+    let home = Home::new();
+    let env = [("MCP_SPAN_CONFIG", "/nowhere/at/all.json"), ("MCP_SPAN_TIMEOUT", "never")];
+    for args in [&["man"][..], &["completions", "bash"]] {
+        let told = home.run_with(args, &env).await;
+        assert_eq!(told.code, Some(0), "{args:?}: {}", told.stderr);
+    }
+}
+
+/// Bash completes the flags of a subcommand, and the values of its arguments.
+#[cfg(unix)]
+#[tokio::test]
+async fn bash_completes_behind_a_subcommand() {
+    let home = Home::new();
+    let script = home.run(&["completions", "bash"]).await.stdout;
+    let ask = "t() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
+        _mcp__span mcp-span \"${@: -1}\" \"${@: -2:1}\"; echo \"${COMPREPLY[*]}\"; }\n\
+        t mcp-span call --no-ch\nt mcp-span completions z\nt mcp-span unin\n";
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("ask.bash");
+    std::fs::write(&file, script + "\n" + ask).unwrap();
+    let told = std::process::Command::new("bash").arg(&file).output();
+    let told = match told {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+        told => told.unwrap(),
+    };
+    let words = String::from_utf8(told.stdout).unwrap();
+    assert_eq!(words.lines().collect::<Vec<_>>(), ["--no-check", "zsh", "uninstall"], "{words}");
+}
