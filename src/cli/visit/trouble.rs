@@ -65,7 +65,9 @@ impl Trouble {
                 say(hint.as_deref());
             }
             Self::Failed(failure, note) => {
-                let reason = failure.data.as_ref().and_then(|data| data.get("reason")?.as_str());
+                // Only of our own errors: a server's words are told as the server's.
+                let data = failure.data.as_ref().filter(|_| failure.kind().is_some());
+                let reason = data.and_then(|data| data.get("reason")?.as_str());
                 eprintln!("mcp-span: {}", plain(&sentence(failure)));
                 say(reason.filter(|reason| !failure.message.contains(reason)));
                 say(failure.next_step.as_deref().or_else(|| next_step(failure)));
