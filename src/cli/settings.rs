@@ -71,8 +71,16 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     Ok(settings)
 }
 
-/// A connection to whatever server was typed: a URL, a name, a command.
+/// A connection to whatever server was typed: a URL, a name, a command. What is wrong with one that
+/// has a name is told with its place in the file.
 pub(super) fn spec(typed: &args::Connect) -> Result<Spec, Usage> {
+    let Some(entry) = &typed.server else { return unplaced_spec(typed) };
+    unplaced_spec(typed).map_err(|Usage(why)| {
+        Usage::new(format!("{}: server '{}': {why}", entry.place, entry.name))
+    })
+}
+
+fn unplaced_spec(typed: &args::Connect) -> Result<Spec, Usage> {
     let mut spec = match &typed.server {
         Some(entry) if is_program(typed) => entry.server.spec(&entry.scrubber()),
         _ if is_program(typed) => {

@@ -276,6 +276,17 @@ async fn a_name_can_be_installed_and_is_spelled_out_where_it_is_a_command() {
     assert!(said.contains("is it 'docs'?"), "{said}");
 }
 
+#[tokio::test]
+async fn what_a_setting_of_an_entry_asks_for_in_vain_is_named_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("servers.json");
+    let text = "{\n  \"mcpServers\": {\n    \"x\": {\"url\": \"https://localhost/\", \"caCert\": \"/no/file.pem\"}}}";
+    std::fs::write(&file, text).unwrap();
+    let said = refused(&["x", "--config", file.to_str().unwrap()], &[]).await;
+    assert!(said.contains("line 3") && said.contains("server 'x'"), "{said}");
+    assert!(said.contains("/no/file.pem"), "{said}");
+}
+
 #[cfg(unix)]
 mod programs {
     use super::*;
