@@ -1,4 +1,4 @@
-//! What was typed: the flags, their environment variables and their help texts.
+//! What was typed: the flags of a connection, their environment variables and their help texts.
 
 use std::cmp::Ordering;
 use std::ffi::{OsStr, OsString};
@@ -7,20 +7,18 @@ use std::sync::Arc;
 
 use clap::builder::{FalseyValueParser, Resettable};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Subcommand, ValueEnum};
 
-use super::check::Check;
-use super::completions::Completions;
+use super::commands::{Cli, Command};
 use super::config_file::{ConfigFile, File};
 use super::credentials;
-use super::install::{Install, Uninstall};
 use super::link::Link;
 use super::logging::Log;
 use super::oauth::OAuth;
 use super::proxy::Proxy;
 use super::target::is_url;
 use super::tls::Tls;
-use super::visit_args::{self, Call, Raw, Read, Visit};
+use super::visit_args;
 use crate::config::Entry;
 
 /// What was typed, and where each value came from.
@@ -149,33 +147,6 @@ fn without_empty(
     command.mut_subcommands(|command| without_empty(command, lookup))
 }
 
-/// Joins any MCP client to any MCP server.
-// Neither this nor what it holds can be shown: headers and URLs are secrets.
-#[derive(Parser)]
-#[command(
-    name = "mcp-span",
-    version,
-    args_conflicts_with_subcommands = true,
-    subcommand_negates_reqs = true,
-    after_help = "Examples:\n  \
-        mcp-span https://example.com/mcp\n  \
-        mcp-span NAME\n  \
-        mcp-span -- npx -y @modelcontextprotocol/server-everything\n  \
-        mcp-span https://example.com/mcp --header 'Authorization: Bearer ${TOKEN}'\n  \
-        mcp-span tools https://example.com/mcp\n  \
-        mcp-span call https://example.com/mcp search query=rust limit=5\n  \
-        mcp-span tools -- npx -y @modelcontextprotocol/server-everything\n  \
-        mcp-span demo\n\n\
-        Exit codes: 0 normal end, 1 unexpected failure, 2 wrong usage or configuration.\n\
-        Commands that visit a server (tools, call, read…) have more: see their own --help."
-)]
-pub(super) struct Cli {
-    #[command(subcommand)]
-    pub(super) command: Option<Command>,
-    #[command(flatten)]
-    pub(super) connect: Connect,
-}
-
 /// There is one server, in whatever way it is named.
 pub(super) const TWO_SERVERS: &str =
     "there are two servers: one by its URL or name, and a command after '--'; one is enough";
@@ -194,114 +165,6 @@ impl Connect {
             self.mcp_hub = None;
         }
     }
-}
-
-impl Cli {
-    /// The same, for good.
-    pub(super) fn into_connect(self) -> Connect {
-        match self.command {
-            Some(
-                Command::Connect(connect)
-                | Command::Config(connect)
-                | Command::Logout(connect)
-                | Command::Status(connect),
-            ) => *connect,
-            Some(Command::Login(login)) => login.connect,
-            Some(Command::Install(install)) => install.connect,
-            Some(Command::Check(check)) => check.connect,
-            Some(
-                Command::Tools(visit)
-                | Command::Resources(visit)
-                | Command::Prompts(visit)
-                | Command::Prompt(visit),
-            ) => visit.connect,
-            Some(Command::Call(call)) => call.visit.connect,
-            Some(Command::Read(read)) => read.visit.connect,
-            Some(Command::Raw(raw)) => raw.visit.connect,
-            _ => self.connect,
-        }
-    }
-
-    /// The settings for a connection, of whatever command it is.
-    pub(super) fn connect_mut(&mut self) -> &mut Connect {
-        match &mut self.command {
-            Some(
-                Command::Connect(connect)
-                | Command::Config(connect)
-                | Command::Logout(connect)
-                | Command::Status(connect),
-            ) => connect,
-            Some(Command::Login(login)) => &mut login.connect,
-            Some(Command::Install(install)) => &mut install.connect,
-            Some(
-                Command::Tools(visit)
-                | Command::Resources(visit)
-                | Command::Prompts(visit)
-                | Command::Prompt(visit),
-            ) => &mut visit.connect,
-            Some(Command::Call(call)) => &mut call.visit.connect,
-            Some(Command::Read(read)) => &mut read.visit.connect,
-            Some(Command::Raw(raw)) => &mut raw.visit.connect,
-            Some(Command::Check(check)) => &mut check.connect,
-            _ => &mut self.connect,
-        }
-    }
-
-    /// The visit at a server, if that is what the command is.
-    pub(super) fn visit_mut(&mut self) -> Option<&mut Visit> {
-        match self.command.as_mut()? {
-            Command::Tools(visit)
-            | Command::Resources(visit)
-            | Command::Prompts(visit)
-            | Command::Prompt(visit) => Some(visit),
-            Command::Call(call) => Some(&mut call.visit),
-            Command::Read(read) => Some(&mut read.visit),
-            Command::Raw(raw) => Some(&mut raw.visit),
-            _ => None,
-        }
-    }
-}
-
-#[derive(Subcommand)]
-pub(super) enum Command {
-    /// Connect a stdio client to the MCP server at URL (the same as just URL)
-    Connect(Box<Connect>),
-    /// Do the same against a small MCP server inside this program
-    Demo(Box<Demo>),
-    /// Find out what is at a URL or behind a command, what works, and what to do about the rest
-    Check(Box<Check>),
-    /// Show every setting, its value, and where it came from
-    Config(Box<Connect>),
-    /// Log in to the server at URL, and keep the tokens
-    Login(Box<Login>),
-    /// Forget the tokens of the server at URL, and have them revoked where that can be done
-    Logout(Box<Connect>),
-    /// Show who is logged in to the server at URL, and until when
-    Status(Box<Connect>),
-    /// Show a file that --trace-file has written, to be read by a person
-    Trace(Trace),
-    /// Write an entry for the server at URL into the configuration of a client
-    Install(Box<Install>),
-    /// Take such an entry out again
-    Uninstall(Uninstall),
-    /// Print a script with which a shell completes our command lines
-    Completions(Completions),
-    /// Print the manual page
-    Man,
-    /// List the tools of a server, or show one in full
-    Tools(Box<Visit>),
-    /// List the resources of a server
-    Resources(Box<Visit>),
-    /// List the prompts of a server, or show one in full
-    Prompts(Box<Visit>),
-    /// Call a tool of a server
-    Call(Box<Call>),
-    /// Read a resource of a server
-    Read(Box<Read>),
-    /// Get a prompt of a server, filled in
-    Prompt(Box<Visit>),
-    /// Send any request or notification to a server
-    Raw(Box<Raw>),
 }
 
 #[derive(Args)]
@@ -391,46 +254,6 @@ pub(super) struct Explicit {
     pub(super) headers: bool,
     pub(super) header_file: bool,
     pub(super) credentials: bool,
-}
-
-#[derive(Args)]
-pub(super) struct Login {
-    #[command(flatten)]
-    pub(super) connect: Connect,
-
-    /// Without a browser on this machine: paste the address that the browser ended up at
-    #[arg(long)]
-    pub(super) paste: bool,
-
-    /// Take over the tokens that mcp-remote has kept
-    #[arg(long, conflicts_with = "paste")]
-    pub(super) import: bool,
-}
-
-#[derive(Args, Debug)]
-pub(super) struct Demo {
-    #[command(flatten)]
-    pub(super) link: Link,
-
-    #[command(flatten)]
-    pub(super) file: File,
-
-    #[command(flatten)]
-    pub(super) log: Log,
-}
-
-#[derive(Args, Debug)]
-pub(super) struct Trace {
-    /// The trace; what was moved to FILE.1 is shown before it
-    pub(super) file: PathBuf,
-
-    /// Only what belongs to the request with this id
-    #[arg(long)]
-    pub(super) id: Option<String>,
-
-    /// Only what belongs to messages with this method
-    #[arg(long)]
-    pub(super) method: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

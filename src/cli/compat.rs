@@ -300,7 +300,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::cli::args::Cli;
+    use crate::cli::commands::Cli;
 
     /// What becomes of a line that is written with blanks, and what is ignored.
     fn of(line: &str) -> (String, String) {

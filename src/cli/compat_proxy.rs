@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn every_setting_has_a_flag_a_variable_and_a_line_in_the_readme() {
         use clap::CommandFactory;
-        let command = crate::cli::args::Cli::command();
+        let command = crate::cli::commands::Cli::command();
         let connect = command.find_subcommand("connect").unwrap();
         let readme = include_str!("../../README.md");
         for (_, _, variable, becomes) in SETTINGS {

@@ -207,7 +207,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::cli::args::Cli;
+    use crate::cli::commands::Cli;
     use crate::cli::compat::{Translated, translate};
 
     /// One flag of ours with a value that it may have, or a word without a flag.

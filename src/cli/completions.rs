@@ -8,7 +8,8 @@ use clap::Args;
 use clap_complete::aot::{Shell, generate};
 use clap_mangen::Man;
 
-use super::args::{self, Command};
+use super::args;
+use super::commands::Command;
 use super::{Failure, report};
 
 const NAME: &str = env!("CARGO_PKG_NAME");

@@ -267,7 +267,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::cli::args::Cli;
+    use crate::cli::commands::Cli;
 
     fn read(text: &str) -> Result<ConfigFile, Usage> {
         let folder = tempfile::tempdir().unwrap();

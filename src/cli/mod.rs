@@ -10,6 +10,7 @@ mod account;
 mod args;
 mod call;
 mod check;
+mod commands;
 mod compat;
 mod compat_client;
 mod compat_flags;
@@ -55,7 +56,8 @@ mod values;
 mod visit;
 mod visit_args;
 
-use args::{Command, Parsed};
+use args::Parsed;
+use commands::{Command, Login};
 use compat::Translated;
 use config_file::ConfigFile;
 use report::Usage;
@@ -193,7 +195,7 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
 }
 
 /// Logs in, in one of three ways.
-fn log_in(login: &args::Login) -> Result<ExitCode, Failure> {
+fn log_in(login: &Login) -> Result<ExitCode, Failure> {
     if login.import {
         let found = import::find(&login.connect);
         return on_account(&login.connect, |settings| import::take_over(settings, found));

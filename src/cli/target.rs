@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use url::Url;
 
-use super::args::{self, Connect, Parsed};
+use super::args::{self, Parsed};
+use super::commands::Command;
 use super::config_file::ConfigFile;
 use super::report::Usage;
 use super::secrets::Secrets;
@@ -49,7 +50,7 @@ impl Line {
         let word = connect.url.as_deref().filter(|_| connect.mcp_hub.is_none());
         let entry = word.map_or(Ok(None), |word| self.find(word));
         // One word of several may be wrong without harm to the others: each is looked at by itself.
-        let is_one_of_many = matches!(parsed.cli.command, Some(args::Command::Check(_)));
+        let is_one_of_many = matches!(parsed.cli.command, Some(Command::Check(_)));
         let entry = if is_one_of_many { entry.unwrap_or_default() } else { entry? };
         let Some(entry) = entry else { return Ok((parsed, self.file.clone())) };
         let file = self.file.under(&entry);
@@ -97,11 +98,12 @@ impl Line {
         let spec = match self.find(word) {
             Ok(Some(entry)) => return self.entry(&entry),
             Ok(None) => {
-                let mut connect = self.connect(&self.file)?;
+                let mut parsed = self.parsed(&self.file)?;
+                let connect = parsed.cli.connect_mut();
                 connect.no_name = no_name(word, &self.file);
                 connect.url = Some(word.to_owned());
                 connect.program.clear();
-                settings::spec(&connect)
+                settings::spec(connect)
             }
             Err(usage) => Err(usage),
         };
@@ -112,17 +114,18 @@ impl Line {
     }
 
     fn program(&self, program: &[OsString]) -> Result<Target, Failure> {
-        let mut connect = self.connect(&self.file)?;
+        let mut parsed = self.parsed(&self.file)?;
+        let connect = parsed.cli.connect_mut();
         connect.url = None;
         connect.program = program.to_vec();
-        let spec = settings::spec(&connect)?;
+        let spec = settings::spec(connect)?;
         Ok(Target { name: settings::server_name(&spec), spec: Ok(spec) })
     }
 
     fn entry(&self, entry: &Arc<Entry>) -> Result<Target, Failure> {
         let file = self.file.under(entry);
-        let spec = match self.connect(&file) {
-            Ok(connect) => settings::spec(&connect),
+        let spec = match self.parsed(&file) {
+            Ok(mut parsed) => settings::spec(parsed.cli.connect_mut()),
             // A value in the entry; one that was typed would have been refused before.
             Err(Failure::Usage(usage)) => Err(usage),
             Err(other) => return Err(other),
@@ -136,8 +139,8 @@ impl Line {
     }
 
     /// The flags for a server.
-    fn connect(&self, file: &ConfigFile) -> Result<Connect, Failure> {
-        Ok(self.read(args::command(&self.args), file)?.cli.into_connect())
+    fn parsed(&self, file: &ConfigFile) -> Result<Parsed, Failure> {
+        self.read(args::command(&self.args), file)
     }
 
     fn read(&self, command: clap::Command, file: &ConfigFile) -> Result<Parsed, Failure> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::Failure;
-use super::args::Trace;
+use super::commands::Trace;
 use super::report::Usage;
 use super::timeline::{Filter, Timeline};
 use super::trace_file::older;

@@ -142,7 +142,8 @@ pub(super) fn described(mut command: Command) -> Command {
 mod tests {
     use std::ffi::{OsStr, OsString};
 
-    use crate::cli::args::{self, Cli};
+    use crate::cli::args;
+    use crate::cli::commands::Cli;
     use crate::cli::config_file::ConfigFile;
 
     /// The URL, the hub, the words and the program of a command line.

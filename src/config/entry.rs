@@ -1,18 +1,15 @@
 //! One entry: what its keys say, put together to a server, or what is wrong with it.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use http::{HeaderMap, HeaderName};
 use url::Url;
 
 use super::document::{Member, Node, Value};
 use super::expand::{Expanded, Lookup};
-use super::keys::{self, Sort};
+use super::keys;
 use super::{Entry, Fault, Place, Server, scalar};
 use crate::secret::{Secret, is_secret_name};
 use crate::transport::http::Transport;
-use crate::wire::header;
 
 /// Reads what stands under a server's name.
 pub(super) fn read(member: &Member, lookup: Lookup<'_>) -> Result<Entry, Fault> {
@@ -32,11 +29,11 @@ pub(super) fn twice(member: &Member, first: usize) -> Fault {
     }
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     member: &'a Member,
-    lookup: Lookup<'a>,
+    pub(super) lookup: Lookup<'a>,
     is_off: bool,
-    secrets: Vec<Secret>,
+    pub(super) secrets: Vec<Secret>,
     /// The entry's own variables, which its other texts may name.
     env: Vec<(String, Secret)>,
 }
@@ -83,7 +80,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn members(&self) -> Result<&'a [Member], Fault> {
+    pub(super) fn members(&self) -> Result<&'a [Member], Fault> {
         self.member.value.members().ok_or_else(|| {
             let place = &self.member.value.place;
             self.fault(place, None, "it must be an object with \"command\" or \"url\"")
@@ -91,7 +88,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The member of that name, unless it is null.
-    fn get(&self, key: &str) -> Option<&'a Member> {
+    pub(super) fn get(&self, key: &str) -> Option<&'a Member> {
         let members = self.member.value.members().unwrap_or_default();
         members.iter().find(|m| m.key == key && !matches!(m.value.value, Value::Null))
     }
@@ -240,116 +237,6 @@ impl<'a> Reader<'a> {
         self.fault(&self.member.place, Some("url"), &sentence)
     }
 
-    /// Variables for the child, or for the other texts of the entry.
-    fn env(&mut self) -> Result<Vec<(String, Secret)>, Fault> {
-        let inner = self.get("command").and_then(|member| member.value.members());
-        let inner = inner.and_then(|members| members.iter().find(|member| member.key == "env"));
-        let Some(member) = self.get("env").or(inner) else { return Ok(Vec::new()) };
-        let is_object = matches!(member.value.value, Value::Object(_) | Value::Null);
-        if !is_object {
-            return Err(self.wrong(member, "it must be an object of texts"));
-        }
-        let mut env = Vec::new();
-        for (name, node) in scalar::each(&member.value).unwrap_or_default() {
-            let name = name.map_or("", |member| &*member.key);
-            let key = format!("env.{name}");
-            if name.is_empty() || name.contains(['=', '\0']) {
-                return Err(self.fault(&node.place, Some(&key), "no variable can have this name"));
-            }
-            let expanded = self.expanded(node, &key)?;
-            // What is passed on under any name may be a secret, whatever the place it is from calls it.
-            let passed = expanded.values.into_iter().filter(|(n, _)| !PUBLIC.contains(&n.as_str()));
-            self.secrets.extend(passed.map(|(_, value)| Secret::new(value)));
-            let value = Secret::new(expanded.text);
-            if is_secret_name(&name.to_lowercase()) {
-                self.secrets.push(value.clone());
-            }
-            env.push((name.to_owned(), value));
-        }
-        Ok(env)
-    }
-
-    fn headers(&mut self) -> Result<HeaderMap, Fault> {
-        let mut headers = HeaderMap::new();
-        let Some(member) = self.get("headers").or_else(|| self.get("header")) else {
-            return Ok(headers);
-        };
-        let each = scalar::each(&member.value)
-            .ok_or_else(|| self.wrong(member, "it must be an object of texts"))?;
-        for (name, node) in each {
-            let (name, value) = match name {
-                Some(member) => {
-                    let key = format!("headers.{}", member.key);
-                    let name = HeaderName::from_bytes(member.key.as_bytes()).map_err(|_| {
-                        self.fault(&member.place, Some(&key), "this is not a header's name")
-                    })?;
-                    (name, self.expanded(node, &key)?)
-                }
-                None => self.header_line(node)?,
-            };
-            let key = format!("headers.{name}");
-            let wrong = |why: String| self.fault(&node.place, Some(&key), &why);
-            if header::is_framing(&name) {
-                return Err(wrong(format!("header '{name}' is HTTP's own and cannot be set")));
-            }
-            let mut checked = header::parse_value(&name, &value.text).map_err(wrong)?;
-            checked.set_sensitive(true);
-            if !value.values.is_empty() || is_secret_name(name.as_str()) {
-                self.secrets.push(Secret::new(&*value.text));
-            }
-            self.secrets.extend(value.values.into_iter().map(|(_, value)| Secret::new(value)));
-            headers.append(name, checked);
-        }
-        Ok(headers)
-    }
-
-    /// `Name: value`, as with the flag.
-    fn header_line(&self, node: &Node) -> Result<(HeaderName, Expanded), Fault> {
-        let mut line = self.expanded(node, "headers")?;
-        let (name, value) = header::parse_line(&line.text)
-            .map_err(|why| self.fault(&node.place, Some("headers"), &why))?;
-        line.text = value;
-        Ok((name, line))
-    }
-
-    fn settings(&mut self) -> Result<BTreeMap<&'static str, Vec<Secret>>, Fault> {
-        let mut settings = BTreeMap::new();
-        for member in self.members()? {
-            let Some((flag, sort)) = keys::setting(&member.key) else { continue };
-            if matches!(member.value.value, Value::Null) {
-                continue;
-            }
-            settings.insert(flag, self.setting(member, sort)?);
-        }
-        Ok(settings)
-    }
-
-    fn setting(&mut self, member: &Member, sort: Sort) -> Result<Vec<Secret>, Fault> {
-        match (sort, &member.value.value) {
-            (Sort::Switch, _) => {
-                let flag = scalar::switch(&member.value, self.lookup);
-                let flag = flag.map_err(|why| self.wrong(member, &why))?;
-                Ok(vec![Secret::new(flag.to_string())])
-            }
-            (_, Value::Text(_) | Value::Number(_)) => {
-                Ok(vec![Secret::new(self.text(&member.value, &member.key)?)])
-            }
-            (Sort::Many, Value::List(_) | Value::Object(_)) => {
-                let each = scalar::each(&member.value).unwrap_or_default();
-                let texts = each.into_iter().map(|(name, node)| {
-                    let text = self.text(node, &member.key)?;
-                    Ok(Secret::new(match name {
-                        Some(name) => format!("{}={text}", name.key),
-                        None => text,
-                    }))
-                });
-                texts.collect()
-            }
-            (Sort::One, _) => Err(self.wrong(member, "it must be a text or a number")),
-            (Sort::Many, _) => Err(self.wrong(member, "it must be a list of texts")),
-        }
-    }
-
     /// Keys of ours that have no meaning for a server of this sort.
     fn meaningless(&self, is_child: bool) -> impl Iterator<Item = String> {
         let keys: &[&str] = if is_child { &["headers", "header"] } else { &["args", "cwd"] };
@@ -357,14 +244,14 @@ impl<'a> Reader<'a> {
     }
 
     /// A text with its variables replaced; those with telling names are kept as secrets.
-    fn text(&mut self, node: &Node, key: &str) -> Result<String, Fault> {
+    pub(super) fn text(&mut self, node: &Node, key: &str) -> Result<String, Fault> {
         let expanded = self.expanded(node, key)?;
         let secret = expanded.values.into_iter().filter(|(n, _)| is_secret_name(&n.to_lowercase()));
         self.secrets.extend(secret.map(|(_, value)| Secret::new(value)));
         Ok(expanded.text)
     }
 
-    fn expanded(&self, node: &Node, key: &str) -> Result<Expanded, Fault> {
+    pub(super) fn expanded(&self, node: &Node, key: &str) -> Result<Expanded, Fault> {
         let lookup = |name: &str| {
             let own = self.env.iter().find(|(known, _)| known == name);
             own.map(|(_, value)| value.reveal().to_owned()).or_else(|| (self.lookup)(name))
@@ -372,11 +259,11 @@ impl<'a> Reader<'a> {
         scalar::text(node, &lookup).map_err(|why| self.fault(&node.place, Some(key), &why))
     }
 
-    fn wrong(&self, member: &Member, sentence: &str) -> Fault {
+    pub(super) fn wrong(&self, member: &Member, sentence: &str) -> Fault {
         self.fault(&member.value.place, Some(&member.key), sentence)
     }
 
-    fn fault(&self, place: &Place, key: Option<&str>, sentence: &str) -> Fault {
+    pub(super) fn fault(&self, place: &Place, key: Option<&str>, sentence: &str) -> Fault {
         Fault {
             place: place.clone(),
             server: Some(self.member.key.clone()),
@@ -386,24 +273,6 @@ impl<'a> Reader<'a> {
         }
     }
 }
-
-/// Variables that are no secret, and whose values stand in many a line of a log.
-const PUBLIC: [&str; 14] = [
-    "APPDATA",
-    "HOME",
-    "HOSTNAME",
-    "LANG",
-    "LOCALAPPDATA",
-    "LOGNAME",
-    "PATH",
-    "PWD",
-    "SHELL",
-    "TEMP",
-    "TERM",
-    "TMPDIR",
-    "USER",
-    "USERPROFILE",
-];
 
 /// Where the words of a command stand.
 struct Command<'a> {

@@ -39,6 +39,7 @@ use crate::transport::http::Transport;
 
 mod document;
 mod entry;
+mod entry_values;
 mod expand;
 mod keys;
 mod place;

@@ -9,7 +9,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Subcommand, ValueHint};
 use url::Url;
 
-use super::super::args::{Command as Commands, Connect, TWO_SERVERS};
+use super::super::args::{Connect, TWO_SERVERS};
+use super::super::commands::Command as Commands;
 use super::super::report::Usage;
 use super::super::{config, settings};
 use super::naming::{name_for, name_for_program};
