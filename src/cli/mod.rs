@@ -70,10 +70,12 @@ use crate::secret::Scrubber;
 /// Runs the program and gives its exit code: 0 normal, 1 unexpected, 2 usage or configuration.
 #[must_use]
 pub fn main() -> ExitCode {
-    match start(std::env::args_os().collect()) {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let is_json = typed.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+    match start(typed) {
         Ok(code) => code,
-        Err(Failure::Arguments(error)) => report::bad_arguments(&error),
-        Err(Failure::Usage(usage)) => report::usage(&usage),
+        Err(Failure::Arguments(error)) => report::bad_arguments(&error, is_json),
+        Err(Failure::Usage(usage)) => report::usage(&usage, is_json),
         Err(Failure::Unexpected(error)) => report::unexpected(&error),
     }
 }

@@ -14,9 +14,14 @@ impl Usage {
 }
 
 /// Arguments that the parser refused; it says itself what is wrong with them.
-pub(super) fn bad_arguments(error: &clap::Error) -> ExitCode {
+pub(super) fn bad_arguments(error: &clap::Error, is_json: bool) -> ExitCode {
     if let Some(sentence) = misplaced(error) {
-        return usage(&Usage::new(sentence));
+        return usage(&Usage::new(sentence), is_json);
+    }
+    if is_json && error.use_stderr() {
+        let text = error.render().to_string();
+        let sentence = text.lines().next().unwrap_or_default();
+        return usage(&Usage::new(sentence.trim_start_matches("error: ")), is_json);
     }
     // `--help` and `--version` come this way, too, and go to stdout.
     let _ = error.print();
@@ -70,8 +75,13 @@ fn turns(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A sentence, and exit code 2.
-pub(super) fn usage(usage: &Usage) -> ExitCode {
+/// A sentence, and exit code 2; an object for a program that has asked for JSON.
+pub(super) fn usage(usage: &Usage, is_json: bool) -> ExitCode {
+    if is_json {
+        let error = serde_json::json!({"error": {"kind": "usage", "message": usage.0}});
+        eprintln!("{error}");
+        return ExitCode::from(2);
+    }
     eprintln!("mcp-span: {}", plain(&usage.0));
     eprintln!("Try 'mcp-span --help'.");
     ExitCode::from(2)

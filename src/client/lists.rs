@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use tokio::time::timeout;
 
 use super::items::{Item, Prompt, Resource, Template, Tool};
 use super::{Client, Failure, Request};
@@ -65,6 +66,12 @@ impl Client {
     ///
     /// When the server does not list them, or its list has no end.
     pub async fn list_raw<T: Item>(&self) -> Result<Vec<Box<RawValue>>, Failure> {
+        // Each page has a time limit that signs of life put off; all together have one that stands.
+        let listing = timeout(limits::LISTING, self.pages::<T>()).await;
+        listing.unwrap_or_else(|_| Err(self.endless(T::METHOD)))
+    }
+
+    async fn pages<T: Item>(&self) -> Result<Vec<Box<RawValue>>, Failure> {
         let mut items = Vec::new();
         let mut seen = HashSet::new();
         let mut params = Value::Null;

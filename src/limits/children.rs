@@ -42,6 +42,10 @@ pub const PROGRESS: usize = 64;
 /// Pages of one list: a server that always has one more would never end.
 pub const PAGES: usize = 1000;
 
+/// How long all pages of one list may take together: a server can put off the limit of a single page
+/// by signs of life.
+pub const LISTING: Duration = Duration::from_secs(300);
+
 /// Items of one list, for the same reason.
 pub const ITEMS: usize = 100_000;
 

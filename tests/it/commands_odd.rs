@@ -172,3 +172,22 @@ async fn after_a_call_that_broke_a_person_knows_that_it_may_have_been_carried_ou
     assert!(said.contains("try it again later, or look into its log"), "{said}");
     assert!(said.contains("may have been carried out"), "{said}");
 }
+
+#[tokio::test]
+async fn wrong_usage_is_json_as_well_for_who_has_asked_for_it() {
+    let lines: [&[&str]; 5] = [
+        &["tools", "nosuchname", "--json"],
+        &["call", "--json", "http://127.0.0.1:1/mcp", "x", "--no-such-flag"],
+        &["check", "--json", "nosuchname"],
+        &["install", "nobody", "http://127.0.0.1:1/mcp", "--json"],
+        &["read", "--json", "ftp://h/"],
+    ];
+    for line in lines {
+        let output = run(line, &[], "").await;
+        let (code, shown, said) = parts(&output);
+        assert_eq!((code, shown), (Some(2), ""), "{line:?}");
+        let told: serde_json::Value = serde_json::from_str(said).expect(said);
+        assert_eq!(told["error"]["kind"], "usage", "{line:?}");
+        assert!(told["error"]["message"].as_str().is_some_and(|text| !text.is_empty()), "{said}");
+    }
+}

@@ -165,6 +165,9 @@ impl Reader<'_, '_> {
             match event.kind() {
                 EventKind::InlineTableClose => {
                     self.events.next();
+                    if has_twice(&members) {
+                        self.refuse("a name stands twice in a table", event);
+                    }
                     return (Value::Table(members), event.span().end());
                 }
                 EventKind::SimpleKey => {
@@ -184,9 +187,58 @@ impl Reader<'_, '_> {
         let mut text = Cow::Borrowed("");
         match raw.decode_scalar(&mut text, &mut self.error) {
             ScalarKind::String => Value::Text(text.into_owned()),
+            ScalarKind::DateTime if !is_date_or_time(&text) => {
+                self.refuse("there is no such date or time", event);
+                Value::Other
+            }
             _ => Value::Other,
         }
     }
+
+    /// The first fault counts.
+    fn refuse(&mut self, why: &'static str, event: &Event) {
+        self.error.get_or_insert_with(|| ParseError::new(why).with_unexpected(event.span()));
+    }
+}
+
+/// Whether a date, a time, or both can be: the parser knows them by their letters alone.
+fn is_date_or_time(text: &str) -> bool {
+    let (date, time) = match text.as_bytes().get(4) {
+        Some(b'-') => (text.get(..10), text.get(10..).unwrap_or_default()),
+        _ => (None, text),
+    };
+    let number = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok());
+    let is_date = |date: &str| {
+        let (year, month) = (number(date.get(..4)), number(date.get(5..7)));
+        let days = match (month, year) {
+            (Some(2), Some(year)) if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+            (Some(2), Some(_)) => 28,
+            (Some(4 | 6 | 9 | 11), Some(_)) => 30,
+            (Some(1..=12), Some(_)) => 31,
+            _ => 0,
+        };
+        date.len() == 10 && number(date.get(8..)).is_some_and(|day| (1..=days).contains(&day))
+    };
+    let is_time = |time: &str| {
+        let hours = number(time.get(..2)).is_some_and(|hours| hours < 24);
+        let minutes = number(time.get(3..5)).is_some_and(|minutes| minutes < 60);
+        // A minute may have a second more; without seconds it is what newer TOML allows.
+        let seconds = time.as_bytes().get(5) != Some(&b':')
+            || number(time.get(6..8)).is_some_and(|seconds| seconds <= 60);
+        hours && minutes && seconds
+    };
+    match date {
+        Some(date) => is_date(date) && (time.is_empty() || time.get(1..).is_some_and(is_time)),
+        None => is_time(time) && text.as_bytes().get(4) != Some(&b'-'),
+    }
+}
+
+/// Whether a name stands twice, or below a value.
+fn has_twice(members: &[(Vec<String>, Value)]) -> bool {
+    let mut names: Vec<_> = members.iter().map(|(name, _)| name).collect();
+    // What begins with a name comes right behind it.
+    names.sort();
+    names.windows(2).any(|pair| pair[1].starts_with(pair[0]))
 }
 
 /// How a name came to be one.
@@ -266,6 +318,12 @@ mod tests {
             "a=1\na=2",
             "a=1\na.b=2",
             "a=1\rb=2\n",
+            "d = 2020-13-45",
+            "d = 2021-02-29",
+            "d = 2020-01-01T24:00:00Z",
+            "d = 12:60:00",
+            "a={b=1,b=2}",
+            "a={b.c=1,b=2}",
         ] {
             assert!(statements(text).is_err(), "{text:?}");
         }
@@ -275,6 +333,11 @@ mod tests {
             "[[a]]\n[[a.b]]\n[[a]]\n[[a.b]]\n[[a.b]]",
             "[a]\nb.c=1\nb.d=2\n[a.b.e]\nx=1",
             "a.b=1\r\na.c=2\r\n",
+            "d = 2020-02-29",
+            "d = 1979-05-27T07:32:00.999999-07:00",
+            "d = 1979-05-27 23:59:60Z",
+            "d = 07:32:00",
+            "a={b.c=1,b.d=2,bc=3}",
         ] {
             assert!(statements(text).is_ok(), "{text:?}");
         }
