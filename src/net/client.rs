@@ -3,21 +3,18 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Incoming;
-use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{HttpInfo, capture_connection};
 use tracing::debug;
 
 use super::body::{Outbound, Progress, Withdrawal};
-use super::fault::Remedy;
+use super::connect::ConnectFault;
+use super::fault::{Failure, Remedy};
 use super::pools::{Pings, Pools};
 use super::protocol::Protocol;
-use super::proxy::Proxy;
 use super::tls::LazyTls;
 use super::{Endpoint, Options, fault, redirect};
 use crate::error::{Error, Kind};
@@ -139,19 +136,13 @@ impl HttpClient {
             let known = self.pools.known();
             let protocol = known.of(uri);
             let sending = match protocol {
-                Protocol::Http1 => Ok(self.pools.http1().request(request(call, forwarder)).await),
+                Protocol::Http1 => self.pools.http1().send(call, forwarder).await,
                 // Boxed, so that HTTP/1.1 does not pay for its size.
                 Protocol::Http2 => Box::pin(self.over_http2(call)).await,
             };
             let error = match sending {
-                Ok(Ok(mut response)) => {
-                    if proxies.of(uri).is_none() {
-                        note_peer(&mut response);
-                    }
-                    return fault::unless_proxy_refused(response, forwarder);
-                }
-                Ok(Err(error)) => error,
-                Err(limit) => return Err(fault::too_slow(limit, url, proxies.of(uri))),
+                Ok(response) => return fault::unless_proxy_refused(response, forwarder),
+                Err(error) => error,
             };
             let remedy = fault::remedy(&error, protocol, &call.progress);
             tries += 1;
@@ -166,46 +157,45 @@ impl HttpClient {
         }
     }
 
-    /// The limit that was passed, if there was no connection in time. The pool lets only one
-    /// request at a time connect; the others would wait for each of those before them.
-    async fn over_http2(&self, call: &Call) -> Result<Sent, Duration> {
-        let mut request = request(call, None);
+    /// The pool lets only one request at a time connect; the others would wait for each of those
+    /// before them, but all have the same limit.
+    async fn over_http2(&self, call: &Call) -> Result<Response<Incoming>, Failure> {
+        let mut request = Request::new(Outbound::new(call.body.clone(), call.progress.clone()));
+        *request.method_mut() = call.method.clone();
+        *request.uri_mut() = call.endpoint.uri().clone();
+        *request.headers_mut() = HeaderMap::clone(&call.headers);
+        let proxy = self.pools.proxies().of(call.endpoint.uri());
         let mut connection = capture_connection(&mut request);
         let (pool, limit) = (self.pools.http2(call.urgent), self.pools.connect_timeout());
         let sending = pool.request(request);
         tokio::pin!(sending);
         let connected = async { drop(connection.wait_for_connection_metadata().await) };
-        tokio::select! {
+        let mut response = tokio::select! {
             biased;
-            sent = &mut sending => return Ok(sent),
-            connected = tokio::time::timeout(limit, connected) => connected.map_err(|_| limit)?,
-        }
-        Ok(sending.await)
+            response = &mut sending => response?,
+            connected = tokio::time::timeout(limit, connected) => match connected {
+                Ok(()) => sending.await?,
+                Err(_) => return Err(ConnectFault::too_slow(limit, proxy).into()),
+            },
+        };
+        let info = response.extensions().get::<HttpInfo>().filter(|_| proxy.is_none());
+        let peer = info.map(|info| info.remote_addr().ip());
+        note_peer(&mut response, peer);
+        Ok(response)
     }
 }
 
-type Sent = Result<Response<Incoming>, legacy::Error>;
-
-fn request(call: &Call, forwarder: Option<&Arc<Proxy>>) -> Request<Outbound> {
-    let mut request = Request::new(Outbound::new(call.body.clone(), call.progress.clone()));
-    *request.method_mut() = call.method.clone();
-    *request.uri_mut() = call.endpoint.uri().clone();
-    *request.headers_mut() = HeaderMap::clone(&call.headers);
-    if let Some(login) = forwarder.and_then(|proxy| proxy.login.as_ref()) {
-        request.headers_mut().insert(PROXY_AUTHORIZATION, login.basic.clone());
-    }
-    request
-}
-
-fn note_peer(response: &mut Response<Incoming>) {
-    let info = response.extensions().get::<HttpInfo>();
-    if let Some(peer) = info.map(|info| Peer(info.remote_addr().ip())) {
-        response.extensions_mut().insert(peer);
+/// Notes the address that `response` came from, if it is known.
+pub(super) fn note_peer(response: &mut Response<Incoming>, peer: Option<IpAddr>) {
+    if let Some(peer) = peer {
+        response.extensions_mut().insert(Peer(peer));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use bytes::Bytes;
     use h2::server;
     use tokio::net::TcpListener;

@@ -1,6 +1,7 @@
 //! Where requests go: a URL, and the form of it that goes on the wire.
 
-use http::Uri;
+use http::uri::{InvalidUri, PathAndQuery};
+use http::{HeaderValue, Uri};
 use url::Url;
 
 use crate::error::{Error, Kind};
@@ -12,6 +13,10 @@ pub struct Endpoint {
     /// Without user, password and fragment: those are not for the wire.
     url: Url,
     uri: Uri,
+    /// The part of it that is for the server, which knows where it is.
+    path: Uri,
+    /// The other part.
+    host: HeaderValue,
 }
 
 impl Endpoint {
@@ -26,11 +31,17 @@ impl Endpoint {
         // Both fail only for URLs without a host, which have neither.
         let _ = url.set_username("");
         let _ = url.set_password(None);
-        let uri = url.as_str().parse().map_err(|error| {
+        let unfit = |error: http::Error| {
             let message = format!("{} cannot be requested over HTTP", shown(&url));
             Error::new(Kind::BadUrl, message).because(error).not_delivered()
-        })?;
-        Ok(Self { url, uri })
+        };
+        let uri: Uri = url.as_str().parse().map_err(|error: InvalidUri| unfit(error.into()))?;
+        let root = PathAndQuery::from_static("/");
+        let path = Uri::from(uri.path_and_query().cloned().unwrap_or(root));
+        // A URL does not name the port that goes without saying.
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let host = HeaderValue::from_str(authority).map_err(|error| unfit(error.into()))?;
+        Ok(Self { url, uri, path, host })
     }
 
     /// The URL.
@@ -43,6 +54,16 @@ impl Endpoint {
     #[must_use]
     pub fn uri(&self) -> &Uri {
         &self.uri
+    }
+
+    /// The path and query, which are all that the server itself is told.
+    pub(super) fn path(&self) -> &Uri {
+        &self.path
+    }
+
+    /// The `Host` header.
+    pub(super) fn host(&self) -> &HeaderValue {
+        &self.host
     }
 }
 

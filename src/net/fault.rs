@@ -3,7 +3,6 @@
 use std::error::Error as StdError;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use h2::Reason;
 use http::header::PROXY_AUTHENTICATE;
@@ -21,8 +20,30 @@ use super::tunnel::scheme;
 use crate::error::{Error, Kind};
 use crate::secret::shown;
 
+/// Why a request has brought no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("there is no connection")]
+    Unconnected(#[from] ConnectFault),
+    #[error("the connection broke")]
+    Broken(#[from] hyper::Error),
+    /// Either, as the pool of HTTP/2 tells it.
+    #[error("there is no answer over HTTP/2")]
+    Http2(#[from] legacy::Error),
+}
+
+impl Failure {
+    fn is_unconnected(&self) -> bool {
+        match self {
+            Self::Unconnected(_) => true,
+            Self::Broken(_) => false,
+            Self::Http2(error) => error.is_connect(),
+        }
+    }
+}
+
 /// Explains why `url` gave no answer.
-pub(super) fn explain(error: &legacy::Error, url: &Url, progress: &Progress) -> Error {
+pub(super) fn explain(error: &Failure, url: &Url, progress: &Progress) -> Error {
     if let Some(fault) = find::<ConnectFault>(error) {
         return unconnected(fault, url);
     }
@@ -50,11 +71,11 @@ pub(super) enum Remedy {
 }
 
 /// Finds the remedy for a request that went out over `protocol`.
-pub(super) fn remedy(error: &legacy::Error, protocol: Protocol, progress: &Progress) -> Remedy {
+pub(super) fn remedy(error: &Failure, protocol: Protocol, progress: &Progress) -> Remedy {
     match named_remedy(error) {
         // It waited for a place on a connection that broke under others.
         Remedy::Unknown
-            if protocol == Protocol::Http2 && !progress.is_raised() && !error.is_connect() =>
+            if protocol == Protocol::Http2 && !progress.is_raised() && !error.is_unconnected() =>
         {
             Remedy::Again
         }
@@ -63,7 +84,7 @@ pub(super) fn remedy(error: &legacy::Error, protocol: Protocol, progress: &Progr
 }
 
 /// The remedy that the server, or the connector, has named.
-fn named_remedy(error: &legacy::Error) -> Remedy {
+fn named_remedy(error: &Failure) -> Remedy {
     if let Some(ConnectFault::OtherProtocol) = find(error) {
         return Remedy::OtherProtocol;
     }
@@ -78,11 +99,6 @@ fn named_remedy(error: &legacy::Error) -> Remedy {
         _ if error.is_go_away() => Remedy::Again,
         _ => Remedy::Unknown,
     }
-}
-
-/// Explains why there is no connection to `url` even though others may still wait for it.
-pub(super) fn too_slow(limit: Duration, url: &Url, proxy: Option<&Arc<Proxy>>) -> Error {
-    unconnected(&ConnectFault::too_slow(limit, proxy), url)
 }
 
 /// The answer, unless it is one of the proxy's own that passes requests on for us.
@@ -150,7 +166,7 @@ fn place(url: &Url) -> String {
 }
 
 /// hyper gave the request back without having written any of it.
-fn is_canceled(error: &legacy::Error) -> bool {
+fn is_canceled(error: &Failure) -> bool {
     find::<hyper::Error>(error).is_some_and(hyper::Error::is_canceled)
 }
 

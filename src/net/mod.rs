@@ -16,6 +16,7 @@ mod detour;
 mod endpoint;
 mod exceptions;
 mod fault;
+mod http1;
 mod loopback;
 mod options;
 mod pem;

@@ -1,15 +1,16 @@
 //! The pools of connections: one for each version of HTTP, and one for what is urgent.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hyper_util::client::legacy::{Builder, Client};
+use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tracing::debug;
 
 use super::Options;
 use super::body::Outbound;
 use super::connect::Connector;
+use super::http1::Http1;
 use super::protocol::{Known, Protocol};
 use super::proxy::Proxies;
 use super::sleeps::Sleeps;
@@ -45,7 +46,7 @@ pub(super) struct Pools {
 /// Connections, and how many times the machine had slept when the first of them was made.
 #[derive(Debug)]
 struct Current {
-    http1: Pool,
+    http1: Arc<Http1>,
     http2: Pool,
     /// HTTP/2 as well. A server takes only so many requests at once on a connection, and long calls
     /// may hold them all; what must not wait behind them needs another.
@@ -80,32 +81,33 @@ impl Pools {
     }
 
     /// For one request at a time on a connection; what is urgent has its own here anyway.
-    pub(super) fn http1(&self) -> Pool {
-        self.pool(|current| &current.http1)
+    pub(super) fn http1(&self) -> Arc<Http1> {
+        Arc::clone(&self.current().http1)
     }
 
     /// For many requests on one connection.
     pub(super) fn http2(&self, urgent: bool) -> Pool {
-        self.pool(|current| if urgent { &current.express } else { &current.http2 })
+        let current = self.current();
+        Arc::clone(if urgent { &current.express } else { &current.http2 })
     }
 
-    /// A pool; a new one after a sleep. What slept along is dead, or soon will be, and a request
+    /// The pools; new ones after a sleep. What slept along is dead, or soon will be, and a request
     /// that is written to it is lost in a way that nobody can tell from having been carried out.
-    fn pool(&self, which: impl Fn(&Current) -> &Pool) -> Pool {
+    fn current(&self) -> MutexGuard<'_, Current> {
         let sleeps = self.sleeps.count();
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.after_sleeps != sleeps {
             debug!("the machine has slept: all connections are given up");
             *current = Current::new(&self.connector, self.pings, sleeps);
         }
-        Arc::clone(which(&current))
+        current
     }
 }
 
 impl Current {
     fn new(connector: &Connector, pings: Pings, after_sleeps: u64) -> Self {
         Self {
-            http1: Arc::new(builder(limits::POOL_IDLE).build(connector.wanting(Protocol::Http1))),
+            http1: Arc::new(Http1::new(connector.wanting(Protocol::Http1))),
             http2: http2(connector, pings),
             express: http2(connector, pings),
             after_sleeps,
@@ -113,14 +115,10 @@ impl Current {
     }
 }
 
-fn builder(idle: Duration) -> Builder {
-    let mut builder = Client::builder(TokioExecutor::new());
-    builder.pool_timer(TokioTimer::new()).pool_idle_timeout(idle);
-    builder
-}
-
 fn http2(connector: &Connector, pings: Pings) -> Pool {
-    let pool = builder(limits::HTTP2_IDLE)
+    let pool = Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(limits::HTTP2_IDLE)
         .http2_only(true)
         .timer(TokioTimer::new())
         .http2_keep_alive_interval(pings.interval)

@@ -1,0 +1,249 @@
+//! HTTP/1.1: one request at a time on a connection, which rests afterwards and is used again.
+//!
+//! The pool of hyper-util does the same for any protocol and any number of hosts, and a call pays
+//! for that: a fifth of all its instructions. There is one host here as a rule.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use http::header::{HOST, PROXY_AUTHORIZATION};
+use http::uri::PathAndQuery;
+use http::{Extensions, HeaderMap, Request, Response, Uri};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::client::legacy::connect::{Connection as _, HttpInfo};
+use tokio::sync::{Notify, oneshot};
+use tower_service::Service;
+use tracing::debug;
+
+use super::Call;
+use super::body::Outbound;
+use super::client::note_peer;
+use super::connect::Connector;
+use super::fault::Failure;
+use super::protocol::Stream;
+use super::proxy::Proxy;
+use crate::limits;
+
+/// Connections to any number of hosts.
+#[derive(Debug)]
+pub(super) struct Http1 {
+    connector: Connector,
+    hosts: Mutex<Vec<Arc<Host>>>,
+}
+
+impl Http1 {
+    pub(super) fn new(connector: Connector) -> Self {
+        Self { connector, hosts: Mutex::default() }
+    }
+
+    /// Sends `call` and gives back the head of the answer; `forwarder` is the proxy that passes
+    /// requests on, if one does.
+    pub(super) async fn send(
+        &self,
+        call: &Call,
+        forwarder: Option<&Arc<Proxy>>,
+    ) -> Result<Response<Incoming>, Failure> {
+        let host = self.host(call.endpoint.uri());
+        loop {
+            let mut connection = host.connection(&self.connector).await?;
+            let sending = connection.sender.try_send_request(request(call, forwarder));
+            match sending.await {
+                Ok(mut response) => {
+                    note_peer(&mut response, connection.peer);
+                    host.have_back(connection);
+                    return Ok(response);
+                }
+                // It was closed while it rested, and none of the request was written.
+                Err(error) if error.message().is_some() && connection.was_used => {
+                    debug!("a connection has ended while it was idle");
+                }
+                Err(error) => return Err(Failure::Broken(error.into_error())),
+            }
+        }
+    }
+
+    fn host(&self, uri: &Uri) -> Arc<Host> {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(host) = hosts.iter().find(|host| host.is_of(uri)) {
+            return Arc::clone(host);
+        }
+        // Redirects may lead to ever new ones.
+        hosts.retain(|host| Arc::strong_count(host) > 1 || !host.lock().connections.is_empty());
+        let host = Arc::new(Host::new(uri));
+        hosts.push(Arc::clone(&host));
+        host
+    }
+}
+
+/// The request as it goes on the wire.
+fn request(call: &Call, forwarder: Option<&Arc<Proxy>>) -> Request<Outbound> {
+    let mut request = Request::new(Outbound::new(call.body.clone(), call.progress.clone()));
+    *request.method_mut() = call.method.clone();
+    let mut headers = HeaderMap::clone(&call.headers);
+    if !headers.contains_key(HOST) {
+        headers.insert(HOST, call.endpoint.host().clone());
+    }
+    *request.uri_mut() = match forwarder {
+        None => call.endpoint.path().clone(),
+        Some(proxy) => {
+            if let Some(login) = &proxy.login {
+                headers.insert(PROXY_AUTHORIZATION, login.basic.clone());
+            }
+            call.endpoint.uri().clone()
+        }
+    };
+    *request.headers_mut() = headers;
+    request
+}
+
+/// One host, and the connections to it that rest.
+#[derive(Debug)]
+struct Host {
+    /// Scheme and authority.
+    origin: Uri,
+    resting: Mutex<Resting>,
+    /// Somebody who waits for a new connection can have an old one.
+    came_back: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Resting {
+    /// Since when each of them rests; the last to come is the first to go, as it is the freshest.
+    connections: Vec<(Connection, Instant)>,
+    /// Somebody looks after those that rest for too long.
+    is_watched: bool,
+}
+
+/// An open connection.
+#[derive(Debug)]
+struct Connection {
+    sender: SendRequest<Outbound>,
+    /// Whoever is at the other end, unless that is a proxy.
+    peer: Option<IpAddr>,
+    was_used: bool,
+}
+
+impl Host {
+    fn new(uri: &Uri) -> Self {
+        let mut parts = uri.clone().into_parts();
+        parts.path_and_query = Some(PathAndQuery::from_static("/"));
+        let origin = Uri::from_parts(parts).unwrap_or_else(|_| uri.clone());
+        Self { origin, resting: Mutex::default(), came_back: Notify::new() }
+    }
+
+    fn is_of(&self, uri: &Uri) -> bool {
+        // As text: an authority would be compared without regard to case, letter by letter.
+        self.origin.scheme() == uri.scheme() && authority(&self.origin) == authority(uri)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Resting> {
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One that rests, or a new one, or one that comes back before the new one is open.
+    async fn connection(self: &Arc<Self>, connector: &Connector) -> Result<Connection, Failure> {
+        if let Some(connection) = self.rested() {
+            return Ok(connection);
+        }
+        let mut opening = Box::pin(open(connector.clone(), self.origin.clone()));
+        loop {
+            tokio::select! {
+                biased;
+                opened = &mut opening => return opened,
+                () = self.came_back.notified() => {
+                    if let Some(connection) = self.rested() {
+                        let host = Arc::clone(self);
+                        // It would be a pity about the other; it has its own limit.
+                        tokio::spawn(async move {
+                            if let Ok(opened) = opening.await {
+                                host.rest(opened);
+                            }
+                        });
+                        return Ok(connection);
+                    }
+                }
+            }
+        }
+    }
+
+    fn rested(&self) -> Option<Connection> {
+        let mut resting = self.lock();
+        while let Some((connection, since)) = resting.connections.pop() {
+            if connection.sender.is_ready() && since.elapsed() < limits::POOL_IDLE {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Its request is answered; it rests as soon as the answer is read to its end.
+    fn have_back(self: &Arc<Self>, mut connection: Connection) {
+        connection.was_used = true;
+        if connection.sender.is_ready() {
+            return self.rest(connection);
+        }
+        let host = Arc::downgrade(self);
+        tokio::spawn(async move {
+            let is_sound = connection.sender.ready().await.is_ok();
+            if let Some(host) = host.upgrade().filter(|_| is_sound) {
+                host.rest(connection);
+            }
+        });
+    }
+
+    fn rest(self: &Arc<Self>, connection: Connection) {
+        let mut resting = self.lock();
+        resting.connections.push((connection, Instant::now()));
+        if !std::mem::replace(&mut resting.is_watched, true) {
+            tokio::spawn(watch(Arc::downgrade(self)));
+        }
+        drop(resting);
+        self.came_back.notify_one();
+    }
+}
+
+fn authority(uri: &Uri) -> &str {
+    uri.authority().map_or("", |authority| authority.as_str())
+}
+
+/// Closes connections that have rested for too long, as long as there are any.
+async fn watch(host: Weak<Host>) {
+    loop {
+        tokio::time::sleep(limits::POOL_IDLE).await;
+        let Some(host) = host.upgrade() else { return };
+        let mut resting = host.lock();
+        resting.connections.retain(|(_, since)| since.elapsed() < limits::POOL_IDLE);
+        if resting.connections.is_empty() {
+            resting.is_watched = false;
+            return;
+        }
+    }
+}
+
+/// Opens a connection that is ready for its first request.
+async fn open(mut connector: Connector, origin: Uri) -> Result<Connection, Failure> {
+    let is_direct = connector.proxies.of(&origin).is_none();
+    let stream = connector.call(origin).await?;
+    let peer = peer(&stream).filter(|_| is_direct);
+    let (mut sender, connection) = handshake(stream).await?;
+    let (tell, told) = oneshot::channel();
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            debug!("a connection has ended: {error}");
+            let _ = tell.send(error);
+        }
+    });
+    match sender.ready().await {
+        Ok(()) => Ok(Connection { sender, peer, was_used: false }),
+        // The connection itself knows more of why it has ended.
+        Err(error) => Err(Failure::Broken(told.await.unwrap_or(error))),
+    }
+}
+
+fn peer(stream: &Stream) -> Option<IpAddr> {
+    let mut extras = Extensions::new();
+    stream.connected().get_extras(&mut extras);
+    extras.get::<HttpInfo>().map(|info| info.remote_addr().ip())
+}
