@@ -8,6 +8,7 @@ use serde::Deserializer as _;
 use serde::de::{Deserialize, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::scan::Scanner;
 use super::{Head, Id, Message};
 
 /// Why some bytes are not a message.
@@ -66,12 +67,11 @@ pub(super) fn parse(bytes: &Bytes) -> Result<Message, Malformed> {
     }
     // Checked once for all of it: names and values would be looked at one by one otherwise.
     let text = str::from_utf8(&bytes).map_err(|error| Malformed::NotJson(error.to_string()))?;
-    let mut json = serde_json::Deserializer::from_str(text);
-    let members = json.deserialize_map(MembersVisitor).and_then(|members| {
-        json.end()?;
-        Ok(members)
-    });
-    let head = members.map_err(|error| Malformed::NotJson(error.to_string()))?.head()?;
+    let members = match Members::scan(text) {
+        Some(members) => members,
+        None => Members::read(text).map_err(|error| Malformed::NotJson(error.to_string()))?,
+    };
+    let head = members.head()?;
     Ok(Message { bytes, head, is_own_error: false })
 }
 
@@ -85,15 +85,51 @@ struct Members<'a> {
     version: Option<&'a str>,
     id: Option<&'a str>,
     method: Option<&'a str>,
-    has_result: bool,
-    has_error: bool,
+    result: Option<&'a str>,
+    error: Option<&'a str>,
     is_ambiguous: bool,
 }
 
-impl Members<'_> {
+impl<'a> Members<'a> {
+    /// Those of the object `text`, unless it is odd or none.
+    fn scan(text: &'a str) -> Option<Self> {
+        let (mut members, mut is_odd) = (Self::default(), false);
+        let mut scanner = Scanner::new(text);
+        scanner.object(|name, raw| {
+            is_odd |= name.contains('\\');
+            members.note(Member::named(name), raw);
+        })?;
+        (scanner.is_at_end() && !is_odd).then_some(members)
+    }
+
+    /// The same for any object, and with a reason if it is none.
+    fn read(text: &'a str) -> serde_json::Result<Self> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let members = json.deserialize_map(MembersVisitor)?;
+        json.end()?;
+        Ok(members)
+    }
+
+    fn note(&mut self, member: Member, raw: &'a str) {
+        let slot = match member {
+            Member::Version => &mut self.version,
+            Member::Id => &mut self.id,
+            Member::Method => &mut self.method,
+            Member::Result => &mut self.result,
+            Member::Error => &mut self.error,
+            Member::Other => return,
+        };
+        self.is_ambiguous |= slot.replace(raw).is_some();
+    }
+
     fn head(&self) -> Result<Head, Malformed> {
         let id = self.id.map(Id::from_json);
-        let is_answer = self.has_result || self.has_error;
+        // Some write the member that does not apply as null.
+        let is_there = |raw: Option<&str>| raw.is_some_and(|raw| raw != "null");
+        let (alone, result, error) = (self.method.is_none(), self.result, self.error);
+        let has_error = is_there(error) || (alone && error.is_some() && result.is_none());
+        let has_result = is_there(result) || (alone && result.is_some() && !has_error);
+        let is_answer = has_result || has_error;
         // An answer that is malformed has nobody waiting for an answer to it.
         let waiting = if is_answer && self.method.is_none() { None } else { id.clone() };
         let wrong = |reason| Err(not_json_rpc(waiting.clone(), reason));
@@ -115,12 +151,12 @@ impl Members<'_> {
                     Some(None) => wrong("its id is neither a string nor a number"),
                 }
             }
-            (None, _) if self.has_result && self.has_error => wrong("it has a result and an error"),
+            (None, _) if has_result && has_error => wrong("it has a result and an error"),
             (None, Some(Some(id))) if is_answer => {
-                Ok(Head::Response { id: Some(id), is_error: self.has_error })
+                Ok(Head::Response { id: Some(id), is_error: has_error })
             }
-            (None, None) if self.has_error => Ok(Head::Response { id: None, is_error: true }),
-            (None, Some(None)) if self.has_error && self.id == Some("null") => {
+            (None, None) if has_error => Ok(Head::Response { id: None, is_error: true }),
+            (None, Some(None)) if has_error && self.id == Some("null") => {
                 Ok(Head::Response { id: None, is_error: true })
             }
             (None, _) if is_answer => wrong("it is an answer without an id"),
@@ -147,6 +183,19 @@ enum Member {
     Other,
 }
 
+impl Member {
+    fn named(name: &str) -> Self {
+        match name {
+            "jsonrpc" => Self::Version,
+            "id" => Self::Id,
+            "method" => Self::Method,
+            "result" => Self::Result,
+            "error" => Self::Error,
+            _ => Self::Other,
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Member {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Name;
@@ -156,14 +205,7 @@ impl<'de> Deserialize<'de> for Member {
                 f.write_str("a member's name")
             }
             fn visit_str<E>(self, name: &str) -> Result<Member, E> {
-                Ok(match name {
-                    "jsonrpc" => Member::Version,
-                    "id" => Member::Id,
-                    "method" => Member::Method,
-                    "result" => Member::Result,
-                    "error" => Member::Error,
-                    _ => Member::Other,
-                })
+                Ok(Member::named(name))
             }
         }
         from.deserialize_identifier(Name)
@@ -181,28 +223,10 @@ impl<'de> Visitor<'de> for MembersVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Members::default();
-        let mut set = |slot: &mut Option<&'de str>, raw: &'de str| {
-            members.is_ambiguous |= slot.replace(raw).is_some();
-        };
-        let (mut version, mut id, mut method) = (None, None, None);
-        let (mut result, mut error) = (None, None);
         while let Some(name) = map.next_key::<Member>()? {
-            let raw = map.next_value::<&RawValue>()?.get();
-            match name {
-                Member::Version => set(&mut version, raw),
-                Member::Id => set(&mut id, raw),
-                Member::Method => set(&mut method, raw),
-                Member::Result => set(&mut result, raw),
-                Member::Error => set(&mut error, raw),
-                Member::Other => {}
-            }
+            members.note(name, map.next_value::<&RawValue>()?.get());
         }
-        // Some write the member that does not apply as null.
-        let is_there = |raw: Option<&str>| raw.is_some_and(|raw| raw != "null");
-        let alone = method.is_none();
-        let has_error = is_there(error) || (alone && error.is_some() && result.is_none());
-        let has_result = is_there(result) || (alone && result.is_some() && !has_error);
-        Ok(Members { version, id, method, has_result, has_error, ..members })
+        Ok(members)
     }
 }
 

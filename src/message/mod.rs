@@ -14,6 +14,7 @@ mod members;
 mod outline;
 pub mod peek;
 pub mod reply;
+mod scan;
 
 pub use head::{Malformed, parse_each};
 pub use id::Id;

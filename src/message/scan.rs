@@ -1,0 +1,375 @@
+//! Walks over JSON quickly and builds nothing: where each value ends, if it is one.
+//!
+//! Every message is looked at here, and serde_json would take four times as long for it. What this
+//! does not know for certain to be good, `None`, is left to serde_json: it judges, and says why.
+
+/// Deeper nesting is rare enough to be left to others.
+const DEEPEST: usize = 64;
+
+/// A place in a JSON text.
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    /// The beginning of `text`.
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// Passes the object that follows, and shows each member: its name, as it is written between
+    /// the quotes, and the text of its value. `None` if it is not certain that this is an object.
+    pub(super) fn object(&mut self, mut member: impl FnMut(&'a str, &'a str)) -> Option<()> {
+        self.token(b'{')?;
+        if self.token(b'}').is_some() {
+            return Some(());
+        }
+        loop {
+            let name = self.name()?;
+            let from = self.at;
+            self.value(0)?;
+            member(name, self.text.get(from..self.at)?);
+            match self.next_token()? {
+                b',' => {}
+                b'}' => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+
+    /// Whether nothing but white space is left.
+    pub(super) fn is_at_end(&mut self) -> bool {
+        self.skip_space();
+        self.at == self.text.len()
+    }
+
+    /// Passes a name and its colon, and stops before the value.
+    fn name(&mut self) -> Option<&'a str> {
+        self.token(b'"')?;
+        let from = self.at;
+        self.string()?;
+        let name = self.text.get(from..self.at - 1)?;
+        self.token(b':')?;
+        self.skip_space();
+        Some(name)
+    }
+
+    fn value(&mut self, depth: usize) -> Option<()> {
+        if depth > DEEPEST {
+            return None;
+        }
+        match self.next()? {
+            b'"' => self.string(),
+            b'{' => self.rest_of_object(depth),
+            b'[' => self.rest_of_array(depth),
+            b'-' => match self.next()? {
+                first @ b'0'..=b'9' => self.rest_of_number(first),
+                _ => None,
+            },
+            first @ b'0'..=b'9' => self.rest_of_number(first),
+            b't' => self.word("rue"),
+            b'f' => self.word("alse"),
+            b'n' => self.word("ull"),
+            _ => None,
+        }
+    }
+
+    fn rest_of_object(&mut self, depth: usize) -> Option<()> {
+        if self.token(b'}').is_some() {
+            return Some(());
+        }
+        loop {
+            self.name()?;
+            self.value(depth + 1)?;
+            match self.next_token()? {
+                b',' => {}
+                b'}' => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+
+    fn rest_of_array(&mut self, depth: usize) -> Option<()> {
+        if self.token(b']').is_some() {
+            return Some(());
+        }
+        loop {
+            self.skip_space();
+            self.value(depth + 1)?;
+            match self.next_token()? {
+                b',' => {}
+                b']' => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+
+    /// Passes what is left of a string, with its last quote.
+    fn string(&mut self) -> Option<()> {
+        loop {
+            self.at += plain(self.rest());
+            match self.next()? {
+                b'"' => return Some(()),
+                b'\\' => self.escape()?,
+                _ => return None,
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Option<()> {
+        match self.next()? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(()),
+            b'u' => {
+                let digits = self.rest().first_chunk::<4>()?;
+                self.at += digits.len();
+                digits.iter().all(u8::is_ascii_hexdigit).then_some(())
+            }
+            _ => None,
+        }
+    }
+
+    fn rest_of_number(&mut self, first: u8) -> Option<()> {
+        if first != b'0' {
+            self.digits();
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.some_digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.some_digits()?;
+        }
+        Some(())
+    }
+
+    fn some_digits(&mut self) -> Option<()> {
+        let from = self.at;
+        self.digits();
+        (self.at > from).then_some(())
+    }
+
+    fn digits(&mut self) {
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+    }
+
+    fn word(&mut self, rest: &str) -> Option<()> {
+        self.rest().starts_with(rest.as_bytes()).then(|| self.at += rest.len())
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// Passes white space and then `wanted`, if that is what follows.
+    fn token(&mut self, wanted: u8) -> Option<()> {
+        self.skip_space();
+        (self.peek()? == wanted).then(|| self.at += 1)
+    }
+
+    fn next_token(&mut self) -> Option<u8> {
+        self.skip_space();
+        self.next()
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.text.as_bytes().get(self.at..).unwrap_or_default()
+    }
+}
+
+/// How many bytes at the beginning are neither quotes, backslashes nor control characters.
+fn plain(bytes: &[u8]) -> usize {
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let special = special(u64::from_le_bytes(*word));
+        if special != 0 {
+            return index * 8 + special.trailing_zeros() as usize / 8;
+        }
+    }
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
+    words.len() * 8 + rest.iter().position(is_special).unwrap_or(rest.len())
+}
+
+/// Eight bytes at once: the top bit of each that is not plain. Only the lowest of them counts, as
+/// the subtractions borrow from higher bytes.
+fn special(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;
+    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    (below(word, b' ') | is(b'"') | is(b'\\')) & (ONES << 7)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    /// The members of an object, as serde_json has them.
+    fn expected(text: &str) -> Option<Vec<(String, String)>> {
+        struct Members(Vec<(String, String)>);
+        impl<'de> serde::Deserialize<'de> for Members {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                struct All;
+                impl<'de> serde::de::Visitor<'de> for All {
+                    type Value = Members;
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str("an object")
+                    }
+                    fn visit_map<A: serde::de::MapAccess<'de>>(
+                        self,
+                        mut map: A,
+                    ) -> Result<Members, A::Error> {
+                        let mut all = Vec::new();
+                        while let Some((name, raw)) = map.next_entry::<&RawValue, &RawValue>()? {
+                            let name = name.get();
+                            all.push((name[1..name.len() - 1].into(), raw.get().into()));
+                        }
+                        Ok(Members(all))
+                    }
+                }
+                from.deserialize_map(All)
+            }
+        }
+        serde_json::from_str::<Members>(text).ok().map(|members| members.0)
+    }
+
+    fn scanned(text: &str) -> Option<Vec<(String, String)>> {
+        let mut all = Vec::new();
+        let mut scanner = Scanner::new(text);
+        scanner.object(|name, raw| all.push((name.to_owned(), raw.to_owned())))?;
+        scanner.is_at_end().then_some(all)
+    }
+
+    #[test]
+    fn it_sees_what_serde_json_sees() {
+        let long = format!("{{\"{}\":\"{}\\n{}\"}}", "n".repeat(50), "ü".repeat(99), "x".repeat(7));
+        for text in [
+            "{}",
+            " { } ",
+            r#"{"a":1,"b" : [ ] ,"c":{"d":[1,{"e":null}]}}"#,
+            r#"{"n":-0.5e+10,"m":1E2,"z":0,"t":true,"f":false}"#,
+            r#"{"s":"\"\\\/\b\f\n\r\t\u00e4\uD800","k\u0065y":"12345678\"2345678"}"#,
+            &long,
+        ] {
+            assert_eq!(scanned(text), expected(text), "{text}");
+            assert!(scanned(text).is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_not_taken_for_it() {
+        for text in [
+            "",
+            "[]",
+            "{",
+            "{}}",
+            "{} x",
+            r#"{"a"}"#,
+            r#"{"a":}"#,
+            r#"{"a":1,}"#,
+            r#"{,"a":1}"#,
+            r#"{"a":01}"#,
+            r#"{"a":1.}"#,
+            r#"{"a":.5}"#,
+            r#"{"a":-}"#,
+            r#"{"a":1e}"#,
+            r#"{"a":+1}"#,
+            r#"{"a":tru}"#,
+            r#"{"a":nulll}"#,
+            r#"{"a":"\x"}"#,
+            r#"{"a":"\u12g4"}"#,
+            r#"{"a":"\u12"}"#,
+            r#"{"a":"open}"#,
+            r#"{"a":[1 2]}"#,
+            r#"{"a":[1,]}"#,
+            r#"{"a":{"b":1]}"#,
+            "{\"a\":\"tab\tinside\"}",
+            "{\"a\":\"12345678901234567890\n\"}",
+            "{\u{feff}\"a\":1}",
+            "{\"a\":\u{a0}1}",
+        ] {
+            assert_eq!(scanned(text), None, "{text}");
+            assert_eq!(expected(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_left_to_others() {
+        let nested = |depth| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+        assert!(scanned(&nested(DEEPEST)).is_some());
+        assert!(scanned(&nested(DEEPEST + 2)).is_none());
+    }
+
+    #[test]
+    fn every_byte_is_judged_at_every_place() {
+        for byte in 0..=u8::MAX {
+            for place in 0..20 {
+                let mut bytes = [b'x'; 20];
+                bytes[place] = byte;
+                let is_plain = byte >= b' ' && byte != b'"' && byte != b'\\';
+                assert_eq!(plain(&bytes), if is_plain { 20 } else { place }, "{byte} {place}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_serde_json_on_anything_that_looks_like_json(
+            pieces in proptest::collection::vec(
+                proptest::sample::select(vec![
+                    "{", "}", "[", "]", ",", ":", "\"", "\"a\":", "\"b\":1", "{\"c\":[]}", " ",
+                    "\n", "\\", "\\u0041", "\\n", "0", "12", "-", ".", "e", "true", "null", "ä",
+                    "long enough for words", "\u{1}",
+                ]),
+                0..16,
+            ),
+        ) {
+            let text = format!("{{{}}}", pieces.concat());
+            prop_assert_eq!(scanned(&text), expected(&text));
+        }
+
+        #[test]
+        fn it_passes_whatever_serde_json_writes(value in value()) {
+            let text = serde_json::json!({ "a": value, "b": [] }).to_string();
+            prop_assert_eq!(scanned(&text), expected(&text));
+            prop_assert!(scanned(&text).is_some());
+        }
+    }
+
+    fn value() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            any::<f64>().prop_map(Into::into),
+            any::<String>().prop_map(Into::into),
+        ];
+        leaf.prop_recursive(4, 32, 5, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..5).prop_map(Into::into),
+                proptest::collection::btree_map(any::<String>(), inner, 0..5)
+                    .prop_map(|map| map.into_iter().collect::<serde_json::Map<_, _>>().into()),
+            ]
+        })
+    }
+}
