@@ -102,6 +102,10 @@ pub const SERVER_REQUESTS_BYTES: usize = 2 * 1024 * 1024;
 /// a flood of tiny ones costs more than their text.
 pub const LEAST_WEIGHT: usize = 1024;
 
+/// Headers that a request has beside those of its session: host, length, credentials, cookies, and
+/// what a modern one repeats of its body.
+pub const ADDED_HEADERS: usize = 8;
+
 /// An idle connection is dropped before the usual server (Node: 5 s) closes it under a request.
 pub const POOL_IDLE: Duration = Duration::from_secs(4);
 
@@ -224,6 +228,9 @@ pub const STREAM_STEADY: Duration = Duration::from_secs(10);
 ///
 /// Deep enough that a burst does not stop its reader, small enough that back-pressure is felt.
 pub const CHANNEL: usize = 64;
+
+/// Messages of one side that are taken in before the other side and the clock are looked at again.
+pub const BURST: usize = CHANNEL;
 
 /// Bytes of messages that may wait between two tasks; a single larger message still fits.
 pub const CHANNEL_BYTES: usize = 2 * 1024 * 1024;

@@ -188,6 +188,12 @@ struct Bridge {
     has_heard: bool,
 }
 
+/// What a side has said; `None`: it says nothing more.
+enum Heard {
+    Client(Option<Incoming>),
+    Server(Option<Incoming>),
+}
+
 impl Bridge {
     /// Drops all ends.
     fn dismiss(self) -> Translators {
@@ -197,7 +203,7 @@ impl Bridge {
     /// Carries until there is nothing left to carry.
     async fn work(&mut self) -> Ended {
         loop {
-            self.hand_over();
+            self.hand_over(Instant::now());
             if self.crossing.is_finished() {
                 self.crossing.end_all(&late());
                 return Ended::ClientClosed;
@@ -210,45 +216,83 @@ impl Bridge {
             let size = |queue: &VecDeque<Message>| queue.front().map_or(0, Weighed::size);
             let (for_client, for_server) =
                 (size(&self.crossing.for_client), size(&self.crossing.for_server));
-            tokio::select! {
+            let heard = tokio::select! {
                 biased;
                 // Time first: a flood from either side must not hold it up.
-                () = until(wake) => self.crossing.tick(Instant::now()),
+                () = until(wake) => {
+                    self.crossing.tick(Instant::now());
+                    continue;
+                }
                 permit = self.to_client.reserve(for_client), if !client_takes => {
                     let Ok(permit) = permit else { return Ended::ClientDeaf };
                     if let Some(message) = self.crossing.for_client.pop_front() {
                         permit.send(message);
                     }
+                    continue;
                 }
                 permit = to_server.reserve(for_server), if !self.crossing.for_server.is_empty() => {
                     let Ok(permit) = permit else { return Ended::ServerClosed };
                     if let Some(message) = self.crossing.next_for_server() {
                         permit.send(message);
                     }
+                    continue;
                 }
-                incoming = self.from_server.recv(), if client_takes => match incoming {
-                    Some(incoming) => self.crossing.server_says(incoming, Instant::now()),
-                    None => return Ended::ServerClosed,
-                },
-                () = self.crossing.out.held.eased(), if !server_takes => {}
+                incoming = self.from_server.recv(), if client_takes => Heard::Server(incoming),
+                () = self.crossing.out.held.eased(), if !server_takes => continue,
                 incoming = self.from_client.recv(), if self.left_at.is_none() && server_takes => {
-                    let now = Instant::now();
-                    self.has_heard = true;
-                    match incoming {
-                        Some(incoming) => self.crossing.client_says(incoming, now),
-                        None => {
-                            self.left_at = Some(now);
-                            self.crossing.client_leaves(now);
-                        }
-                    }
+                    Heard::Client(incoming)
                 }
+            };
+            match heard {
+                Heard::Server(Some(incoming)) => self.server_says(incoming),
+                Heard::Server(None) => return Ended::ServerClosed,
+                Heard::Client(Some(incoming)) => self.client_says(incoming),
+                Heard::Client(None) => self.client_leaves(),
             }
         }
     }
 
+    /// The client has nothing more to say.
+    fn client_leaves(&mut self) {
+        let now = Instant::now();
+        self.has_heard = true;
+        self.left_at = Some(now);
+        self.crossing.client_leaves(now);
+    }
+
+    /// Takes in what the server says, and what has come behind it: to look at everything else
+    /// between any two messages would take more than the messages do.
+    fn server_says(&mut self, mut incoming: Incoming) {
+        let now = Instant::now();
+        for _ in 0..limits::BURST {
+            self.crossing.server_says(incoming, now);
+            self.hand_over(now);
+            if !self.crossing.for_client.is_empty() {
+                return;
+            }
+            let Some(next) = self.from_server.try_recv() else { return };
+            incoming = next;
+        }
+    }
+
+    /// The same for what the client says.
+    fn client_says(&mut self, mut incoming: Incoming) {
+        let now = Instant::now();
+        self.has_heard = true;
+        for _ in 0..limits::BURST {
+            self.crossing.client_says(incoming, now);
+            self.hand_over(now);
+            if !self.crossing.for_server.is_empty() || !self.crossing.has_room() {
+                return;
+            }
+            let Some(next) = self.from_client.try_recv() else { return };
+            incoming = next;
+        }
+    }
+
     /// Passes on what the other ends have room for, without waiting.
-    fn hand_over(&mut self) {
-        self.crossing.translate(Instant::now());
+    fn hand_over(&mut self, now: Instant) {
+        self.crossing.translate(now);
         while let Some(message) = self.crossing.for_client.pop_front() {
             if let Err(message) = self.to_client.try_send(message) {
                 self.crossing.for_client.push_front(message);

@@ -90,6 +90,8 @@ impl<T: Weighed> Sender<T> {
     ///
     /// When nobody receives any more.
     pub async fn send(&self, item: T) -> Result<(), Closed> {
+        // As a rule there is room, and nobody to wait behind: room that others wait for is theirs.
+        let Err(item) = self.try_send(item) else { return Ok(()) };
         let permit = self.reserve(item.size()).await?;
         permit.send(item);
         Ok(())

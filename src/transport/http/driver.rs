@@ -131,7 +131,6 @@ impl Driver {
             while let Some(next) = self.line.gate.pop() {
                 self.launch(next, Lane::Line);
             }
-            while self.tasks.try_join_next().is_some() {}
             let is_over = !self.line.is_open && self.line.gate.is_empty();
             if is_over && !self.flights.values().any(Flight::matters) {
                 return End::Finished;
@@ -144,6 +143,8 @@ impl Driver {
                     if let Some(end) = self.heed(report).await {
                         return end;
                     }
+                    // Those that have ended: each has reported before.
+                    while self.tasks.try_join_next().is_some() {}
                 }
                 message = outgoing.recv(), if self.line.is_open => match message {
                     Some(message) => self.accept(message).await,

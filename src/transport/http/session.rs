@@ -8,6 +8,7 @@ use url::Url;
 
 use super::Settings;
 use super::gate::Outgoing;
+use crate::limits;
 use crate::revision::{Era, Revision};
 use crate::wire::header;
 
@@ -40,6 +41,8 @@ impl Session {
         }
         base.insert(CONTENT_TYPE, header::JSON);
         base.insert(ACCEPT, header::ACCEPT_BOTH);
+        // Whatever a call adds finds a place: to make one would mean to hash all of them again.
+        base.reserve(limits::ADDED_HEADERS);
         let configured_version = settings.protocol_version.clone().or(from_headers);
         let rules = Revision::of("", Era::Legacy);
         let base = Arc::new(base);
