@@ -108,7 +108,11 @@ impl<'a> Scanner<'a> {
     /// Passes what is left of a string, with its last quote.
     fn string(&mut self) -> Option<()> {
         loop {
-            self.at += plain(self.rest());
+            // Most strings are short.
+            match self.rest().first_chunk().map(|word| special(u64::from_le_bytes(*word))) {
+                None | Some(0) => self.at += plain(self.rest()),
+                Some(special) => self.at += first(special),
+            }
             match self.next()? {
                 b'"' => return Some(()),
                 b'\\' => self.escape()?,
@@ -201,7 +205,7 @@ fn plain(bytes: &[u8]) -> usize {
     for (index, word) in words.iter().enumerate() {
         let special = special(u64::from_le_bytes(*word));
         if special != 0 {
-            return index * 8 + special.trailing_zeros() as usize / 8;
+            return index * 8 + first(special);
         }
     }
     let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
@@ -215,6 +219,10 @@ fn special(word: u64) -> u64 {
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;
     let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     (below(word, b' ') | is(b'"') | is(b'\\')) & (ONES << 7)
+}
+
+fn first(special: u64) -> usize {
+    special.trailing_zeros() as usize / 8
 }
 
 #[cfg(test)]

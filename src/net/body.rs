@@ -1,8 +1,9 @@
 //! The body of a request, which notes when the HTTP client begins to write it.
 
+use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
@@ -28,7 +29,14 @@ impl Flag {
 
 /// Whether a request has begun to leave: until then it cannot have reached the server.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<(AtomicU8, Notify)>);
+pub struct Progress(Arc<Course>);
+
+#[derive(Debug, Default)]
+struct Course {
+    stage: AtomicU8,
+    begun: Notify,
+    peer: Mutex<Option<IpAddr>>,
+}
 
 const WAITING: u8 = 0;
 const BEGUN: u8 = 1;
@@ -38,13 +46,13 @@ impl Progress {
     /// Whether any of it may have been written.
     #[must_use]
     pub fn is_raised(&self) -> bool {
-        self.0.0.load(Ordering::Relaxed) == BEGUN
+        self.0.stage.load(Ordering::Relaxed) == BEGUN
     }
 
     /// Completes when it begins to leave: there is a connection.
     pub async fn begun(&self) {
         loop {
-            let begun = self.0.1.notified();
+            let begun = self.0.begun.notified();
             if self.is_raised() {
                 return;
             }
@@ -54,15 +62,25 @@ impl Progress {
 
     fn raise(&self) {
         if !self.is_raised() {
-            self.0.0.store(BEGUN, Ordering::Relaxed);
-            self.0.1.notify_waiters();
+            self.0.stage.store(BEGUN, Ordering::Relaxed);
+            self.0.begun.notify_waiters();
         }
     }
 
     /// The server has not looked at what was written, or has turned it away: it is as if nothing
     /// had been.
     pub fn lower(&self) {
-        self.0.0.store(WAITING, Ordering::Relaxed);
+        self.0.stage.store(WAITING, Ordering::Relaxed);
+    }
+
+    /// The address of whoever has answered; `None` if a proxy stands in between.
+    #[must_use]
+    pub fn peer(&self) -> Option<IpAddr> {
+        *self.0.peer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn note_peer(&self, peer: Option<IpAddr>) {
+        *self.0.peer.lock().unwrap_or_else(PoisonError::into_inner) = peer;
     }
 
     /// Holds it back for good, unless it has begun to leave already; then `false`.
@@ -72,12 +90,12 @@ impl Progress {
     #[must_use]
     pub fn withdraw(&self) -> bool {
         let withdrawn =
-            self.0.0.compare_exchange(WAITING, WITHDRAWN, Ordering::Relaxed, Ordering::Relaxed);
+            self.0.stage.compare_exchange(WAITING, WITHDRAWN, Ordering::Relaxed, Ordering::Relaxed);
         withdrawn.is_ok() || self.is_withdrawn()
     }
 
     fn is_withdrawn(&self) -> bool {
-        self.0.0.load(Ordering::Relaxed) == WITHDRAWN
+        self.0.stage.load(Ordering::Relaxed) == WITHDRAWN
     }
 }
 

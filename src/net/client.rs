@@ -1,7 +1,6 @@
 //! Sends one HTTP request and gives back the head of its answer, redirects followed by rule.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -52,16 +51,6 @@ struct Moved(Arc<Endpoint>);
 #[must_use]
 pub fn final_endpoint<B>(response: &Response<B>) -> Option<Arc<Endpoint>> {
     response.extensions().get::<Moved>().map(|moved| Arc::clone(&moved.0))
-}
-
-/// The address that an answer came from.
-#[derive(Clone, Copy, Debug)]
-struct Peer(IpAddr);
-
-/// The address of whoever answered; `None` if a proxy stands in between.
-#[must_use]
-pub fn peer<B>(response: &Response<B>) -> Option<IpAddr> {
-    response.extensions().get::<Peer>().map(|peer| peer.0)
 }
 
 /// Its headers are secrets, its body may be anything.
@@ -170,7 +159,7 @@ impl HttpClient {
         let sending = pool.request(request);
         tokio::pin!(sending);
         let connected = async { drop(connection.wait_for_connection_metadata().await) };
-        let mut response = tokio::select! {
+        let response = tokio::select! {
             biased;
             response = &mut sending => response?,
             connected = tokio::time::timeout(limit, connected) => match connected {
@@ -179,16 +168,8 @@ impl HttpClient {
             },
         };
         let info = response.extensions().get::<HttpInfo>().filter(|_| proxy.is_none());
-        let peer = info.map(|info| info.remote_addr().ip());
-        note_peer(&mut response, peer);
+        call.progress.note_peer(info.map(|info| info.remote_addr().ip()));
         Ok(response)
-    }
-}
-
-/// Notes the address that `response` came from, if it is known.
-pub(super) fn note_peer(response: &mut Response<Incoming>, peer: Option<IpAddr>) {
-    if let Some(peer) = peer {
-        response.extensions_mut().insert(Peer(peer));
     }
 }
 

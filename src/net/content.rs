@@ -59,6 +59,12 @@ impl Content {
         }
     }
 
+    /// Whether it is known, without any wait, that nothing more comes.
+    #[must_use]
+    pub fn is_at_end(&self) -> bool {
+        self.packed.is_none() && self.body.is_end_stream()
+    }
+
     /// The next piece; `None` at its end. Nothing is lost if it is dropped and asked for again.
     ///
     /// # Errors

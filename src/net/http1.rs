@@ -19,7 +19,6 @@ use tracing::debug;
 
 use super::Call;
 use super::body::Outbound;
-use super::client::note_peer;
 use super::connect::Connector;
 use super::fault::Failure;
 use super::protocol::Stream;
@@ -50,8 +49,8 @@ impl Http1 {
             let mut connection = host.connection(&self.connector).await?;
             let sending = connection.sender.try_send_request(request(call, forwarder));
             match sending.await {
-                Ok(mut response) => {
-                    note_peer(&mut response, connection.peer);
+                Ok(response) => {
+                    call.progress.note_peer(connection.peer);
                     host.have_back(connection);
                     return Ok(response);
                 }

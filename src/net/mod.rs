@@ -37,7 +37,7 @@ mod tunnel;
 pub use addresses::Addresses;
 pub use body::{Flag, Progress};
 pub use certificate::Certificate;
-pub use client::{Call, HttpClient, final_endpoint, peer};
+pub use client::{Call, HttpClient, final_endpoint};
 pub use content::Content;
 pub use cookies::Jar;
 pub use endpoint::Endpoint;

@@ -16,7 +16,7 @@ use super::survey::{Found, Tried};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, reply};
-use crate::net::{Addresses, Call, Content, Endpoint, HttpClient, Options, Progress, peer};
+use crate::net::{Addresses, Call, Content, Endpoint, HttpClient, Options, Progress};
 use crate::secret::shown;
 use crate::wire::{header, media};
 
@@ -147,7 +147,7 @@ impl Web {
         let call = Call { method, endpoint, headers, body, urgent: false, progress };
         let response = tokio::time::timeout(limits::LOGIN_QUESTION, self.door().send(&call)).await;
         let response = response.map_err(|_| late(server))??;
-        if let Some(ip) = peer(&response) {
+        if let Some(ip) = call.progress.peer() {
             self.is_near(address::of_address(ip));
         }
         Ok((response.status(), response.headers().clone()))

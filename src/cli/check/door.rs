@@ -16,7 +16,7 @@ use crate::auth::Granted;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::edit;
-use crate::net::{Call, Content, Endpoint, HttpClient, Jar, Progress, final_endpoint, peer};
+use crate::net::{Call, Content, Endpoint, HttpClient, Jar, Progress, final_endpoint};
 use crate::secret::{Scrubber, Secret, shown};
 use crate::traffic::shown_headers;
 use crate::transport::http::{Settings, basic_authorization};
@@ -220,7 +220,8 @@ impl Door {
             Unheard { error, exchange: Exchange { error: said, ..exchange.clone() } }
         };
         let response = sent.map_err(unheard)?;
-        let (moved, peer) = (final_endpoint(&response).map(|to| shown(to.url())), peer(&response));
+        let (moved, peer) =
+            (final_endpoint(&response).map(|to| shown(to.url())), call.progress.peer());
         let response = Content::of(response, &url).map_err(unheard)?;
         self.note_cookies(&url, response.headers());
         let (parts, content) = Response::into_parts(response);

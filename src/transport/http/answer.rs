@@ -139,6 +139,9 @@ pub(super) async fn whole(
             return Err(too_large(max));
         }
         collected.push(piece, expected);
+        if body.is_at_end() {
+            return Ok(collected.finish());
+        }
     }
 }
 

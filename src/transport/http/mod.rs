@@ -286,7 +286,7 @@ impl Context {
                 return Ok(response);
             }
             refusals.push(status);
-            if let (Some(oauth), Some(peer)) = (credentials.oauth(), net::peer(&response)) {
+            if let (Some(oauth), Some(peer)) = (credentials.oauth(), call.progress.peer()) {
                 oauth.met(peer);
             }
             let said = response.headers();
