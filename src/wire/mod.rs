@@ -3,4 +3,5 @@
 pub mod header;
 pub mod lines;
 pub mod media;
+pub mod pile;
 pub mod sse;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
+use super::pile::Pile;
+
 /// One block of fields that a blank line has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
@@ -31,7 +33,7 @@ pub struct Decoder {
     /// What of the current chunk is still to be read.
     chunk: Bytes,
     /// The beginning of a line whose end has not come.
-    partial: BytesMut,
+    partial: Pile,
     event: Event,
     data: Data,
     /// The last line ended in CR: a LF that follows belongs to it.
@@ -53,6 +55,9 @@ enum Data {
     Many(BytesMut),
 }
 
+/// The field's name and blank are not part of the message, other fields neither.
+const NAME: usize = "data: ".len();
+
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl Decoder {
@@ -61,7 +66,7 @@ impl Decoder {
     pub fn new(limit: usize) -> Self {
         Self {
             chunk: Bytes::new(),
-            partial: BytesMut::new(),
+            partial: Pile::up_to(limit.saturating_add(NAME)),
             event: Event::default(),
             data: Data::None,
             after_cr: false,
@@ -93,7 +98,7 @@ impl Decoder {
             let Some(end) = memchr::memchr2(b'\r', b'\n', &self.chunk) else {
                 self.check(self.chunk.len())?;
                 let rest = std::mem::take(&mut self.chunk);
-                self.partial.extend_from_slice(&rest);
+                self.partial.push(&rest);
                 break;
             };
             self.check(end)?;
@@ -164,8 +169,8 @@ impl Decoder {
         if self.partial.is_empty() {
             return line;
         }
-        self.partial.extend_from_slice(&line);
-        self.partial.split().freeze()
+        self.partial.push(&line);
+        self.partial.take()
     }
 
     fn field(&mut self, line: &Bytes) {
@@ -195,8 +200,6 @@ impl Decoder {
     }
 
     fn check(&self, more: usize) -> Result<(), TooLarge> {
-        // The field's name and blank are not part of the message, other fields neither.
-        const NAME: usize = "data: ".len();
         let line = self.partial.len() + more;
         let begins = if self.partial.is_empty() { &self.chunk } else { &self.partial[..] };
         let data = if begins.starts_with(b"data") { self.data.len() } else { 0 };
@@ -217,7 +220,7 @@ impl Decoder {
                 self.mark = Some(seen + 1).filter(|n| *n < BYTE_ORDER_MARK.len());
             } else {
                 // Not a mark after all: what was taken for one is the line's beginning.
-                self.partial.extend_from_slice(&BYTE_ORDER_MARK[..seen]);
+                self.partial.push(&BYTE_ORDER_MARK[..seen]);
                 self.mark = None;
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, Response, StatusCode};
 use url::Url;
@@ -16,6 +16,7 @@ use crate::net::Content;
 use crate::revision::signs;
 use crate::secret::{Scrubber, shown};
 use crate::traffic;
+use crate::wire::pile::Pile;
 use crate::wire::{header, media};
 
 /// What the server's answer is, by its status and media type.
@@ -86,34 +87,39 @@ pub(super) async fn drain(body: Content) {
 }
 
 /// Collects the pieces of a body; one that came in one piece is not copied.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Collected {
     first: Bytes,
-    rest: BytesMut,
+    all: Pile,
 }
 
 impl Collected {
-    pub(super) fn len(&self) -> usize {
-        if self.rest.is_empty() { self.first.len() } else { self.rest.len() }
+    /// For a body of at most `most` bytes that is said to have `expected`, or 0 if nothing is said.
+    pub(super) fn new(expected: u64, most: usize) -> Self {
+        let all = match usize::try_from(expected) {
+            Ok(expected @ 1..) if expected <= most => Pile::of(expected),
+            _ => Pile::up_to(most),
+        };
+        Self { first: Bytes::new(), all }
     }
 
-    /// Adds a piece; `expected` is how much the whole body is said to be.
-    pub(super) fn push(&mut self, piece: Bytes, expected: u64) {
+    pub(super) fn len(&self) -> usize {
+        if self.all.is_empty() { self.first.len() } else { self.all.len() }
+    }
+
+    pub(super) fn push(&mut self, piece: Bytes) {
         if self.len() == 0 {
             self.first = piece;
             return;
         }
-        if self.rest.is_empty() {
-            // The length that was announced, but not more than a usual message of it up front.
-            let expected = usize::try_from(expected).unwrap_or_default().min(limits::MESSAGE_SIZE);
-            self.rest.reserve(expected.max(self.first.len() + piece.len()));
-            self.rest.extend_from_slice(&self.first);
+        if self.all.is_empty() {
+            self.all.push(&self.first);
         }
-        self.rest.extend_from_slice(&piece);
+        self.all.push(&piece);
     }
 
-    pub(super) fn finish(self) -> Bytes {
-        if self.rest.is_empty() { self.first } else { self.rest.freeze() }
+    pub(super) fn finish(mut self) -> Bytes {
+        if self.all.is_empty() { self.first } else { self.all.take() }
     }
 }
 
@@ -125,7 +131,7 @@ pub(super) async fn whole(
 ) -> Result<Bytes, Error> {
     let expected = body.expected();
     let max = context.settings.max_message;
-    let mut collected = Collected::default();
+    let mut collected = Collected::new(expected, max);
     loop {
         let piece = body.next(context.endpoint.url());
         let piece = match limit {
@@ -138,7 +144,7 @@ pub(super) async fn whole(
         if collected.len() + piece.len() > max {
             return Err(too_large(max));
         }
-        collected.push(piece, expected);
+        collected.push(piece);
         if body.is_at_end() {
             return Ok(collected.finish());
         }
@@ -161,16 +167,16 @@ impl Refusal {
     /// Reads what the server says beside the status. What does not come in time is left out.
     pub(super) async fn read(response: Response<Content>, context: &Context) -> Self {
         let (parts, mut body) = response.into_parts();
-        let mut collected = Collected::default();
         // A JSON-RPC error is an answer and may be as large as one.
         let limit = match media::of(&parts.headers) {
             media::Media::Json => context.settings.max_message,
             _ => limits::ERROR_BODY,
         };
+        let mut collected = Collected::new(0, limit);
         let reading = async {
             while collected.len() < limit {
                 match body.next(context.endpoint.url()).await {
-                    Ok(Some(piece)) => collected.push(piece, 0),
+                    Ok(Some(piece)) => collected.push(piece),
                     _ => return,
                 }
             }
@@ -410,12 +416,12 @@ mod tests {
     #[test]
     fn a_body_in_one_piece_is_not_copied() {
         let piece = Bytes::from_static(b"abc");
-        let mut collected = Collected::default();
-        collected.push(piece.clone(), 3);
+        let mut collected = Collected::new(3, 10);
+        collected.push(piece.clone());
         assert_eq!(collected.finish().as_ptr(), piece.as_ptr());
-        let mut collected = Collected::default();
+        let mut collected = Collected::new(9, 10);
         for _ in 0..3 {
-            collected.push(piece.clone(), 9);
+            collected.push(piece.clone());
         }
         assert_eq!(&collected.finish()[..], b"abcabcabc");
     }
