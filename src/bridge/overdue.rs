@@ -48,7 +48,7 @@ impl Core {
         }
         let Some(token) = peek::progress_token(message) else { return };
         for asked in self.from_client.notes_mut() {
-            if asked.progress.as_ref() == Some(&token) {
+            if asked.progress.as_deref() == Some(token) {
                 asked.heard = now;
             }
         }

@@ -88,9 +88,9 @@ impl Record {
             return;
         }
         let Some(token) = peek::progress_token(message) else { return };
-        if self.progressed.back() != Some(&token) {
-            self.progressed.retain(|known| *known != token);
-            self.progressed.push_back(token);
+        if self.progressed.back().is_none_or(|last| last != token) {
+            self.progressed.retain(|known| known != token);
+            self.progressed.push_back(token.to_owned());
         }
         if self.progressed.len() > limits::PARALLEL_POSTS {
             self.progressed.pop_front();

@@ -97,7 +97,7 @@ impl Reader {
 
 /// Progress goes to the request that has asked for it.
 fn progressed(shared: &Shared, message: &Message) {
-    let Some(id) = peek::progress_token(message).as_deref().and_then(Id::from_json) else { return };
+    let Some(id) = peek::progress_token(message).and_then(Id::from_json) else { return };
     let Ok(progress) = serde_json::from_value::<Progress>(params(message)) else { return };
     let mut waiting = shared.lock(&shared.waiting);
     if let Some(sender) = waiting.get_mut(&id).and_then(|waiting| waiting.progress.as_ref()) {

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::scan::Scanner;
 use super::{Id, Members, Message};
 
 /// The request that a `notifications/cancelled` is about.
@@ -27,14 +28,18 @@ pub fn cancelled_request(message: &Message) -> Option<Id> {
 
 /// The token, as its JSON text, that a `notifications/progress` is about.
 #[must_use]
-pub fn progress_token(message: &Message) -> Option<String> {
+pub fn progress_token(message: &Message) -> Option<&str> {
     #[derive(Deserialize)]
     struct Progress<'a> {
         #[serde(borrow)]
         params: Token<'a>,
     }
-    let progress: Progress<'_> = serde_json::from_slice(message.bytes()).ok()?;
-    Some(progress.params.token.get().to_owned())
+    // There may be thousands of them; names that are oddly written are left to serde_json.
+    let text = str::from_utf8(message.bytes()).ok()?;
+    Scanner::new(text).find(&["params", "progressToken"]).or_else(|| {
+        let progress: Progress<'_> = serde_json::from_slice(message.bytes()).ok()?;
+        Some(progress.params.token.get())
+    })
 }
 
 /// The token under which a request wants to hear of its progress.

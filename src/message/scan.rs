@@ -38,6 +38,25 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// The text of the value to which `path` leads from the object that follows, by names as they
+    /// are written. The rest is not looked at.
+    pub(super) fn find(&mut self, path: &[&str]) -> Option<&'a str> {
+        let (wanted, further) = path.split_first()?;
+        self.token(b'{')?;
+        loop {
+            let is_it = self.name()? == *wanted;
+            if is_it && !further.is_empty() {
+                return self.find(further);
+            }
+            let from = self.at;
+            self.value(0)?;
+            if is_it {
+                return self.text.get(from..self.at);
+            }
+            self.token(b',')?;
+        }
+    }
+
     /// Whether nothing but white space is left.
     pub(super) fn is_at_end(&mut self) -> bool {
         self.skip_space();
@@ -45,6 +64,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes a name and its colon, and stops before the value.
+    #[inline(always)]
     fn name(&mut self) -> Option<&'a str> {
         self.token(b'"')?;
         let from = self.at;
@@ -167,6 +187,7 @@ impl<'a> Scanner<'a> {
         self.rest().starts_with(rest.as_bytes()).then(|| self.at += rest.len())
     }
 
+    #[inline(always)]
     fn skip_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
             self.at += 1;
@@ -174,32 +195,39 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes white space and then `wanted`, if that is what follows.
+    #[inline(always)]
     fn token(&mut self, wanted: u8) -> Option<()> {
         self.skip_space();
         (self.peek()? == wanted).then(|| self.at += 1)
     }
 
+    #[inline(always)]
     fn next_token(&mut self) -> Option<u8> {
         self.skip_space();
         self.next()
     }
 
+    #[inline(always)]
     fn next(&mut self) -> Option<u8> {
         let byte = self.peek()?;
         self.at += 1;
         Some(byte)
     }
 
+    #[inline(always)]
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
+    #[inline(always)]
     fn rest(&self) -> &'a [u8] {
         self.text.as_bytes().get(self.at..).unwrap_or_default()
     }
 }
 
-/// How many bytes at the beginning are neither quotes, backslashes nor control characters.
+/// How many bytes at the beginning are neither quotes, backslashes nor control characters. For long
+/// strings; short ones need not pay for it.
+#[inline(never)]
 fn plain(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
@@ -214,6 +242,7 @@ fn plain(bytes: &[u8]) -> usize {
 
 /// Eight bytes at once: the top bit of each that is not plain. Only the lowest of them counts, as
 /// the subtractions borrow from higher bytes.
+#[inline(always)]
 fn special(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 255;
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;
@@ -221,6 +250,7 @@ fn special(word: u64) -> u64 {
     (below(word, b' ') | is(b'"') | is(b'\\')) & (ONES << 7)
 }
 
+#[inline(always)]
 fn first(special: u64) -> usize {
     special.trailing_zeros() as usize / 8
 }
@@ -318,6 +348,18 @@ mod tests {
         ] {
             assert_eq!(scanned(text), None, "{text}");
             assert_eq!(expected(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_leads_to_the_text_of_a_value() {
+        let text = r#" { "a" : {"c":"b"} , "b":{ "x":[{"c":0}], "c" : "\"1" } , "c":2}"#;
+        let found = |path: &[&str]| Scanner::new(text).find(path);
+        assert_eq!(found(&["b", "c"]), Some(r#""\"1""#));
+        assert_eq!(found(&["a"]), Some(r#"{"c":"b"}"#));
+        assert_eq!(found(&["c"]), Some("2"));
+        for nowhere in [&["d"][..], &["a", "b"], &["c", "a"], &["b", "x", "c"], &[]] {
+            assert_eq!(found(nowhere), None, "{nowhere:?}");
         }
     }
 

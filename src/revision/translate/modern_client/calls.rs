@@ -243,13 +243,13 @@ impl ModernClient {
         !self.tokens.is_empty()
             && message.method() == Some("notifications/progress")
             && peek::progress_token(message)
-                .and_then(|raw| Id::from_json(&raw))
+                .and_then(Id::from_json)
                 .is_some_and(|token| self.tokens.contains_key(&token.canonical()))
     }
 
     /// Progress goes to the request that waits now, under the token that it has named.
     fn progress(&self, message: Message, out: &mut Steps) {
-        let token = peek::progress_token(&message).and_then(|raw| Id::from_json(&raw));
+        let token = peek::progress_token(&message).and_then(Id::from_json);
         let upstream = token.and_then(|token| self.tokens.get(&token.canonical()));
         let Some(call) = upstream.and_then(|upstream| self.calls.get(upstream)) else { return };
         let (Waiter::Client(_), Some(token)) = (&call.waiter, &call.token) else { return };

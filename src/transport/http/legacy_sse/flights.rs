@@ -147,7 +147,7 @@ impl Flights {
             return;
         }
         let token = peek::progress_token(message);
-        if let Some(ticket) = token.and_then(|token| self.by_token.get(&token).copied()) {
+        if let Some(ticket) = token.and_then(|token| self.by_token.get(token).copied()) {
             self.heard_of(ticket, now);
         }
     }
