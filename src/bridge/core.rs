@@ -225,10 +225,10 @@ impl Core {
                 self.server_is_there(now, out);
                 self.server_message(message, now, out);
             }
-            Incoming::Failed { message, error } => self.failed(message, error, now, out),
+            Incoming::Failed { message, error } => self.failed(message, *error, now, out),
             Incoming::SessionLost => self.lose_session(now, out),
             Incoming::Reached => self.server_is_there(now, out),
-            Incoming::Ended(error) => self.ended = Some(error),
+            Incoming::Ended(error) => self.ended = Some(*error),
             Incoming::LoginPending(stage) => self.login_pending(stage, now),
             Incoming::Refused { id, error } => self.refused(id, &error, now, out),
         }
@@ -430,7 +430,11 @@ mod tests {
         let (mut core, mut out) = opened(now);
         core.client_says(Incoming::Message(call(1)), now, &mut out);
         out.to_server.clear();
-        core.server_says(Incoming::Failed { message: call(1), error: refused() }, now, &mut out);
+        core.server_says(
+            Incoming::Failed { message: call(1), error: refused().into() },
+            now,
+            &mut out,
+        );
         for id in 2..5 {
             core.client_says(Incoming::Message(call(id)), now, &mut out);
         }
@@ -478,7 +482,11 @@ mod tests {
         assert!(text.contains("-32601") && text.contains("\"id\":7"), "{text}");
         let (mut core, mut out) = opened(now);
         core.client_says(Incoming::Message(call(1)), now, &mut out);
-        core.server_says(Incoming::Failed { message: call(1), error: refused() }, now, &mut out);
+        core.server_says(
+            Incoming::Failed { message: call(1), error: refused().into() },
+            now,
+            &mut out,
+        );
         core.client_says(Incoming::Message(probe), now, &mut out);
         assert_eq!(ids(&out.to_server), ["1", "7"], "tried at once");
     }
@@ -488,7 +496,11 @@ mod tests {
         let now = Instant::now();
         let (mut core, mut out) = opened(now);
         core.client_says(Incoming::Message(call(1)), now, &mut out);
-        core.server_says(Incoming::Failed { message: call(1), error: refused() }, now, &mut out);
+        core.server_says(
+            Incoming::Failed { message: call(1), error: refused().into() },
+            now,
+            &mut out,
+        );
         core.tick(now + Duration::from_secs(6), &mut out);
         let text = String::from_utf8_lossy(out.to_client[0].bytes()).into_owned();
         assert!(text.contains("refused") && text.contains("not-delivered"), "{text}");
@@ -546,7 +558,7 @@ mod tests {
                 let incoming = match (kind, message.head()) {
                     (None, Head::Request { .. }) => answer(&message),
                     (None, _) => return,
-                    (Some(kind), _) => Incoming::Failed { message, error: error(kind) },
+                    (Some(kind), _) => Incoming::Failed { message, error: error(kind).into() },
                 };
                 core.server_says(incoming, now, out);
             };
@@ -604,9 +616,17 @@ mod tests {
         core.client_says(Incoming::Message(list.clone()), now, &mut out);
         let cut = Error::new(Kind::Closed, "cut");
         assert_eq!(cut.delivery, Delivery::Unknown);
-        core.server_says(Incoming::Failed { message: list.clone(), error: cut }, now, &mut out);
+        core.server_says(
+            Incoming::Failed { message: list.clone(), error: cut.into() },
+            now,
+            &mut out,
+        );
         assert_eq!(out.to_server.len(), 2, "it is safe, and sent again");
-        core.server_says(Incoming::Failed { message: list, error: refused() }, now, &mut out);
+        core.server_says(
+            Incoming::Failed { message: list, error: refused().into() },
+            now,
+            &mut out,
+        );
         core.tick(now + Duration::from_secs(9), &mut out);
         let text = String::from_utf8_lossy(out.to_client[0].bytes()).into_owned();
         assert!(text.contains("\"delivery\":\"unknown\""), "{text}");

@@ -207,7 +207,7 @@ impl Crossing {
                 translators.legacy_client.server_says(message, now, &mut translators.steps);
             }
             Incoming::Failed { message, error } => {
-                translators.legacy_client.failed(message, error, now, &mut translators.steps);
+                translators.legacy_client.failed(message, *error, now, &mut translators.steps);
             }
             other => self.core.server_says(other, now, &mut self.out),
         }
@@ -302,7 +302,9 @@ impl Crossing {
                     continue;
                 }
                 Step::ToClient(message) => Incoming::Message(message),
-                Step::Failed { message, error } => Incoming::Failed { message, error },
+                Step::Failed { message, error } => {
+                    Incoming::Failed { message, error: error.into() }
+                }
                 Step::SessionLost => Incoming::SessionLost,
             };
             self.core.server_says(incoming, now, &mut self.out);

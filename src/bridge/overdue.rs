@@ -124,7 +124,7 @@ mod tests {
         let error = Error::new(Kind::InvalidRequest, "Invalid request: neither");
         let refused = |id: u64, error: &Error| Incoming::Refused {
             id: Some(Id::number(id)),
-            error: error.clone(),
+            error: error.clone().into(),
         };
         core.server_says(refused(7, &error), now, &mut out);
         assert!(texts(&out.to_client).join("").contains("bad-response"));

@@ -61,7 +61,7 @@ impl Repeats {
                 let asked = message.id().and_then(|id| Some((id, self.under_way.remove(id)?)));
                 match asked {
                     Some((new, asked)) => {
-                        let error = reply::about(error, new, asked.id());
+                        let error = Box::new(reply::about(*error, new, asked.id()));
                         Incoming::Failed { message: asked, error }
                     }
                     None => Incoming::Failed { message, error },
@@ -107,7 +107,7 @@ mod tests {
         let sent = repeats.rename(list());
         let text = format!("No response received for request ID {}", sent.id().unwrap());
         let error = Error::new(Kind::NoResponse, text);
-        let failed = repeats.restore(Incoming::Failed { message: sent, error });
+        let failed = repeats.restore(Incoming::Failed { message: sent, error: error.into() });
         let Incoming::Failed { message, error } = failed else { panic!() };
         assert_eq!(message, list());
         assert_eq!(error.message, "No response received for request ID 7");

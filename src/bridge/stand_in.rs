@@ -312,7 +312,11 @@ mod tests {
         told(&mut out);
         core.server_says(Incoming::LoginPending(None), now, &mut out);
         let error = Error::new(Kind::Login, "nobody came").not_delivered();
-        core.server_says(Incoming::Failed { message: initialize, error }, now, &mut out);
+        core.server_says(
+            Incoming::Failed { message: initialize, error: error.into() },
+            now,
+            &mut out,
+        );
         core.client_says(says(r#"{"jsonrpc":"2.0","id":5,"method":"tools/call"}"#), now, &mut out);
         assert!(told(&mut out)[0]["error"]["message"].as_str().unwrap().contains("nobody came"));
         assert_eq!(out.to_server.len(), 1);
@@ -326,7 +330,11 @@ mod tests {
         let initialize = out.to_server.pop_front().unwrap();
         core.server_says(Incoming::LoginPending(None), now, &mut out);
         let error = Error::new(Kind::Login, "nobody came").not_delivered();
-        core.server_says(Incoming::Failed { message: initialize, error }, now, &mut out);
+        core.server_says(
+            Incoming::Failed { message: initialize, error: error.into() },
+            now,
+            &mut out,
+        );
         for method in ["ping", "tools/list", "prompts/list", "resources/list"] {
             let text = format!(r#"{{"jsonrpc":"2.0","id":5,"method":"{method}"}}"#);
             core.client_says(says(&text), now + limits::LOGIN_PAUSE * 2, &mut out);
@@ -337,7 +345,7 @@ mod tests {
         assert_eq!(tried.method(), Some("initialize"));
         // This one has bothered nobody: a list may try again, a ping may not.
         let error = Error::new(Kind::Login, "no metadata").not_delivered();
-        core.server_says(Incoming::Failed { message: tried, error }, now, &mut out);
+        core.server_says(Incoming::Failed { message: tried, error: error.into() }, now, &mut out);
         core.client_says(says(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#), now, &mut out);
         assert!(out.to_server.is_empty());
         core.client_says(says(r#"{"jsonrpc":"2.0","id":8,"method":"tools/list"}"#), now, &mut out);
@@ -355,7 +363,11 @@ mod tests {
             assert!(out.to_server.is_empty(), "one at a time");
             let mut error = Error::new(Kind::Status, "HTTP 500");
             error.status = Some(500);
-            core.server_says(Incoming::Failed { message: tried, error }, now, &mut out);
+            core.server_says(
+                Incoming::Failed { message: tried, error: error.into() },
+                now,
+                &mut out,
+            );
             let next = core.wake_at().expect("another");
             assert!(next > now && next <= now + limits::BACKOFF_CAP);
             now = next;

@@ -37,7 +37,7 @@ impl Reader {
             match incoming {
                 Incoming::Message(message) => self.hear(&message),
                 Incoming::Failed { message, error } => self.failed(&message, &error),
-                Incoming::Ended(error) => why = error,
+                Incoming::Ended(error) => why = *error,
                 Incoming::Refused { error, .. } => debug!("the server sent no message: {error}"),
                 Incoming::SessionLost | Incoming::Reached | Incoming::LoginPending(_) => {}
             }

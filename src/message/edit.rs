@@ -53,7 +53,7 @@ pub fn with_id(message: &Message, id: &Id) -> Message {
             edited.extend_from_slice(&bytes[1..]);
         }
     }
-    Message { bytes: edited.freeze(), head, is_own_error: message.is_own_error }
+    Message::new(edited.freeze(), head).marked(message.is_own_error())
 }
 
 fn raw_id(bytes: &Bytes) -> Option<&str> {

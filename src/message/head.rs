@@ -72,7 +72,7 @@ pub(super) fn parse(bytes: &Bytes) -> Result<Message, Malformed> {
         None => Members::read(text).map_err(|error| Malformed::NotJson(error.to_string()))?,
     };
     let head = members.head()?;
-    Ok(Message { bytes, head, is_own_error: false })
+    Ok(Message::new(bytes, head))
 }
 
 fn not_json_rpc(waiting: Option<Option<Id>>, reason: &'static str) -> Malformed {

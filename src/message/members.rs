@@ -190,7 +190,7 @@ impl<'a> Members<'a> {
     /// The message that these members are; `head` says the same as they do.
     #[must_use]
     pub fn into_message(self, head: Head) -> Message {
-        Message { bytes: Bytes::from(self.to_json()), head, is_own_error: false }
+        Message::new(Bytes::from(self.to_json()), head)
     }
 
     /// The same request or answer with these members, under another id.

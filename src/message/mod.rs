@@ -23,9 +23,13 @@ pub use lenient::{lenient, string_length};
 pub use members::Members;
 pub use outline::{Outline, Outliner};
 
-/// One JSON-RPC message: its bytes, and what its head says.
+/// One JSON-RPC message: its bytes, and what its head says. Shared, since it passes through many
+/// hands on its way and never changes.
 #[derive(Clone)]
-pub struct Message {
+pub struct Message(Arc<Content>);
+
+#[derive(Clone)]
+struct Content {
     bytes: Bytes,
     head: Head,
     /// An error of this program's own. It is not in the bytes, so that no peer can claim it.
@@ -57,6 +61,18 @@ pub enum Head {
 }
 
 impl Message {
+    fn new(bytes: Bytes, head: Head) -> Self {
+        Self(Arc::new(Content { bytes, head, is_own_error: false }))
+    }
+
+    /// The same, as an error of this program's own or not.
+    fn marked(mut self, is_own_error: bool) -> Self {
+        if self.0.is_own_error != is_own_error {
+            Arc::make_mut(&mut self.0).is_own_error = is_own_error;
+        }
+        self
+    }
+
     /// Reads one message; arrays are refused (see [`parse_each`]).
     ///
     /// # Errors
@@ -69,24 +85,24 @@ impl Message {
     /// The bytes as they came, without white space around them.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
-        &self.bytes
+        &self.0.bytes
     }
 
     /// Whether this program wrote it to say why there is no answer of the server's.
     pub(crate) fn is_own_error(&self) -> bool {
-        self.is_own_error
+        self.0.is_own_error
     }
 
     /// What the message is.
     #[must_use]
     pub fn head(&self) -> &Head {
-        &self.head
+        &self.0.head
     }
 
     /// The id, if it has one.
     #[must_use]
     pub fn id(&self) -> Option<&Id> {
-        match &self.head {
+        match &self.0.head {
             Head::Request { id, .. } => Some(id),
             Head::Response { id, .. } => id.as_ref(),
             Head::Notification { .. } => None,
@@ -96,7 +112,7 @@ impl Message {
     /// The method, if it has one.
     #[must_use]
     pub fn method(&self) -> Option<&str> {
-        match &self.head {
+        match &self.0.head {
             Head::Request { method, .. } | Head::Notification { method } => Some(method),
             Head::Response { .. } => None,
         }
@@ -105,7 +121,7 @@ impl Message {
     /// The word for it in logs.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
-        match &self.head {
+        match &self.0.head {
             Head::Request { .. } => "request",
             Head::Notification { .. } => "notification",
             Head::Response { is_error: false, .. } => "response",
@@ -117,7 +133,7 @@ impl Message {
 /// By what a peer would see of them.
 impl PartialEq for Message {
     fn eq(&self, other: &Self) -> bool {
-        self.bytes == other.bytes && self.head == other.head
+        self.0.bytes == other.0.bytes && self.0.head == other.0.head
     }
 }
 
@@ -126,6 +142,6 @@ impl Eq for Message {}
 /// Payloads may hold secrets: the head is all that is ever printed.
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Message({:?}, {} bytes)", self.head, self.bytes.len())
+        write!(f, "Message({:?}, {} bytes)", self.0.head, self.0.bytes.len())
     }
 }

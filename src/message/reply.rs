@@ -75,7 +75,7 @@ pub fn raw_request(id: &Id, method: &str, params: &str) -> Message {
     let name = serde_json::Value::from(method);
     let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{name},"params":{params}}}"#);
     let head = Head::Request { id: id.clone(), method: method.into() };
-    Message { bytes: Bytes::from(text), head, is_own_error: false }
+    Message::new(Bytes::from(text), head)
 }
 
 /// A notification with these parameters.
@@ -84,7 +84,7 @@ pub fn raw_notification(method: &str, params: &str) -> Message {
     let name = serde_json::Value::from(method);
     let text = format!(r#"{{"jsonrpc":"2.0","method":{name},"params":{params}}}"#);
     let head = Head::Notification { method: method.into() };
-    Message { bytes: Bytes::from(text), head, is_own_error: false }
+    Message::new(Bytes::from(text), head)
 }
 
 /// An error that somebody else wrote, as the answer to another request.
@@ -97,7 +97,7 @@ fn raw_answer(id: Option<&Id>, member: &str, json: &str) -> Message {
     let id_json = id.map_or("null", Id::as_json);
     let text = format!(r#"{{"jsonrpc":"2.0","id":{id_json},"{member}":{json}}}"#);
     let head = Head::Response { id: id.cloned(), is_error: member == "error" };
-    Message { bytes: Bytes::from(text), head, is_own_error: false }
+    Message::new(Bytes::from(text), head)
 }
 
 /// Tells the server that nobody waits for `id` any more.
@@ -198,7 +198,7 @@ fn failure(id: Option<&Id>, code: i32, message: &str, data: Option<Data>) -> Mes
         &Answer { jsonrpc: "2.0", id: &raw, error: Failure { code, message, data } },
         Head::Response { id: id.cloned(), is_error: true },
     );
-    Message { is_own_error, ..written }
+    written.marked(is_own_error)
 }
 
 fn short(text: &str) -> String {
@@ -214,7 +214,7 @@ fn raw(id: Option<&Id>) -> Box<RawValue> {
 fn write(value: &impl Serialize, head: Head) -> Message {
     // Strings and numbers under string keys: serialising them has no way to fail.
     let bytes = serde_json::to_vec(value).unwrap_or_default();
-    Message { bytes: Bytes::from(bytes), head, is_own_error: false }
+    Message::new(Bytes::from(bytes), head)
 }
 
 #[cfg(test)]

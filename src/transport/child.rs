@@ -246,7 +246,7 @@ impl Life {
             None => "It wrote nothing on its stderr; try the command in a terminal",
         };
         error = error.hint(hint);
-        let _ = incoming.send(Incoming::Ended(error)).await;
+        let _ = incoming.send(Incoming::Ended(error.into())).await;
     }
 
     /// The end of its stdin is the request to leave; then signals say it.

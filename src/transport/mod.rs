@@ -66,20 +66,20 @@ pub enum Incoming {
     Refused {
         /// The id under which it waits.
         id: Option<Id>,
-        /// What is wrong.
-        error: Error,
+        /// What is wrong. Boxed, here as below: it is rare, and all that comes would carry its size.
+        error: Box<Error>,
     },
     /// A message that was sent did not arrive or, if it is a request, gets no answer.
     Failed {
         /// The message as it was sent.
         message: Message,
         /// Why.
-        error: Error,
+        error: Box<Error>,
     },
     /// The peer has forgotten the session, which was noticed by other means than a message.
     SessionLost,
     /// The link ends now, by the peer's doing, and this is why.
-    Ended(Error),
+    Ended(Box<Error>),
     /// A peer that could not be reached can be reached again.
     Reached,
     /// The peer wants a login before it answers: how far that is; `None`: it is over.

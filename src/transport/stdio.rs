@@ -106,7 +106,9 @@ impl Reader {
             .hint("Allow larger messages with --max-message-size");
         warn!(id = outline.id.as_ref().map(ToString::to_string), "{error}: skipped");
         match outline.id {
-            Some(id) if outline.has_method => Some(Incoming::Refused { id: Some(id), error }),
+            Some(id) if outline.has_method => {
+                Some(Incoming::Refused { id: Some(id), error: error.into() })
+            }
             // An answer that is too large becomes an error answer: the other side waits for one.
             Some(id) => Some(Incoming::Message(reply::error(Some(&id), &error))),
             None => None,
@@ -121,7 +123,7 @@ fn refuse(malformed: Malformed) -> Option<Incoming> {
     match malformed {
         Malformed::NotJsonRpc { waiting: Some(id), .. } => {
             let error = Error::new(Kind::InvalidRequest, format!("Invalid request: {text}"));
-            Some(Incoming::Refused { id, error: error.not_delivered() })
+            Some(Incoming::Refused { id, error: error.not_delivered().into() })
         }
         _ => None,
     }

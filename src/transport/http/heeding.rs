@@ -25,12 +25,18 @@ pub(super) enum Report {
     /// A request was given up here; `notice` tells the server so.
     GivenUp { notice: Message },
     /// The message was answered or accepted (`well`), or has failed.
-    Settled { ticket: u64, well: bool, session_id: Option<HeaderValue>, failure: Option<Error> },
+    Settled {
+        ticket: u64,
+        well: bool,
+        session_id: Option<HeaderValue>,
+        /// Boxed, as below: there is none as a rule, and every report would carry its size.
+        failure: Option<Box<Error>>,
+    },
     /// The server does not know the session that the message was sent in.
     SessionLost {
         ticket: u64,
         session: HeaderValue,
-        error: Error,
+        error: Box<Error>,
         /// The server's own error, in case that it is not about the session.
         last_word: Option<Message>,
     },
@@ -56,11 +62,11 @@ impl Driver {
                     Arc::make_mut(&mut self.session).adopt(id);
                 }
                 let flight = self.settle(ticket)?;
-                self.settled(flight, well, failure).await;
+                self.settled(flight, well, failure.map(|error| *error)).await;
             }
             Report::SessionLost { ticket, session, error, last_word } => {
                 let flight = self.settle(ticket)?;
-                self.message_lost(flight.outgoing, &session, error, last_word).await;
+                self.message_lost(flight.outgoing, &session, *error, last_word).await;
             }
             Report::SessionGone { session } => {
                 let error = Error::new(Kind::SessionLost, "The server no longer knows the session");

@@ -125,7 +125,7 @@ impl Line {
     }
 
     pub(super) async fn give_back(&self, message: Message, error: Error) {
-        let _ = self.context.incoming.send(Incoming::Failed { message, error }).await;
+        let _ = self.context.incoming.send(Incoming::Failed { message, error: error.into() }).await;
     }
 }
 

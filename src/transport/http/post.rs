@@ -306,12 +306,12 @@ impl Exchange {
             let _ = self.post.reports.send(Report::GivenUp { notice }).await;
         }
         let message = self.post.outgoing.message.clone();
-        let _ = self.context.incoming.send(Incoming::Failed { message, error }).await;
+        let _ = self.context.incoming.send(Incoming::Failed { message, error: error.into() }).await;
     }
 
     /// The driver decides whether it waits for a new session.
     async fn lose_session(&mut self, error: Error) {
-        let error = self.context.scrubbed(error);
+        let error = Box::new(self.context.scrubbed(error));
         let Some(session) = self.post.session_id().cloned() else { return };
         let (ticket, last_word) = (self.post.ticket, self.last_word.take());
         let report = Report::SessionLost { ticket, session, error, last_word };
@@ -334,7 +334,7 @@ impl Exchange {
         let ticket = self.post.ticket;
         let adopts = self.post.rules.sessions && !self.is("server/discover");
         let session_id = self.session_id.take().filter(|_| adopts);
-        let failure = self.failure.take();
+        let failure = self.failure.take().map(Box::new);
         let _ = self.post.reports.send(Report::Settled { ticket, well, session_id, failure }).await;
     }
 
