@@ -246,3 +246,159 @@ fn peer(stream: &Stream) -> Option<IpAddr> {
     stream.connected().get_extras(&mut extras);
     extras.get::<HttpInfo>().map(|info| info.remote_addr().ip())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use http::Method;
+    use http_body_util::BodyExt;
+    use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+
+    use super::super::authority::Authority;
+    use super::super::tls::LazyTls;
+    use super::super::{Endpoint, Options, Progress, Roots, TlsOptions, Trust};
+    use super::*;
+
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+
+    fn http1(tls: LazyTls) -> Arc<Http1> {
+        Arc::new(Http1::new(Connector::new(&Options::default(), tls)))
+    }
+
+    fn plain() -> Arc<Http1> {
+        http1(LazyTls::new(TlsOptions::default()))
+    }
+
+    async fn listener(scheme: &str) -> (TcpListener, Call) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let url = format!("{scheme}://localhost:{port}/mcp?a=b").parse().unwrap();
+        let call = Call {
+            method: Method::POST,
+            endpoint: Arc::new(Endpoint::new(&url).unwrap()),
+            headers: Arc::default(),
+            body: Bytes::from_static(b"[]"),
+            urgent: false,
+            progress: Progress::default(),
+        };
+        (listener, call)
+    }
+
+    /// Reads one request, which ends with its body.
+    async fn request(stream: &mut (impl AsyncRead + Unpin)) -> String {
+        let mut text = Vec::new();
+        while !text.ends_with(b"\r\n\r\n[]") {
+            assert_ne!(stream.read_buf(&mut text).await.unwrap(), 0, "it ended");
+        }
+        String::from_utf8(text).unwrap()
+    }
+
+    async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String {
+        let request = request(stream).await;
+        stream.write_all(ANSWER).await.unwrap();
+        request
+    }
+
+    async fn send(http1: &Http1, call: &Call) -> Bytes {
+        let response = http1.send(call, None).await.unwrap();
+        response.into_body().collect().await.unwrap().to_bytes()
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_used_again_and_the_request_has_what_a_server_needs() {
+        let (listener, call) = listener("http").await;
+        let port = listener.local_addr().unwrap().port();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            drop(listener);
+            (answer(&mut stream).await, answer(&mut stream).await)
+        });
+        let http1 = plain();
+        assert_eq!(send(&http1, &call).await, "{}");
+        assert_eq!(send(&http1, &call).await, "{}");
+        assert!(call.progress.peer().unwrap().is_loopback());
+        let (first, second) = server.await.unwrap();
+        assert_eq!(first, second);
+        assert!(first.starts_with("POST /mcp?a=b HTTP/1.1\r\n"), "{first}");
+        assert!(first.contains(&format!("host: localhost:{port}\r\n")), "{first}");
+    }
+
+    #[tokio::test]
+    async fn one_that_has_ended_while_it_rested_costs_no_request() {
+        let (listener, call) = listener("http").await;
+        let server = tokio::spawn(async move {
+            let mut requests = Vec::new();
+            for _ in 0..20 {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                requests.push(answer(&mut stream).await);
+            }
+            requests.len()
+        });
+        let http1 = plain();
+        for _ in 0..20 {
+            assert_eq!(send(&http1, &call).await, "{}");
+        }
+        assert_eq!(server.await.unwrap(), 20);
+    }
+
+    #[tokio::test]
+    async fn one_that_has_rested_for_too_long_is_not_used() {
+        let (listener, call) = listener("http").await;
+        let server = tokio::spawn(async move {
+            let (mut first, _) = listener.accept().await.unwrap();
+            answer(&mut first).await;
+            let (mut second, _) = listener.accept().await.unwrap();
+            answer(&mut second).await;
+            drop(first);
+        });
+        let http1 = plain();
+        send(&http1, &call).await;
+        let host = http1.host(call.endpoint.uri());
+        while host.lock().connections.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        host.lock().connections[0].1 -= limits::POOL_IDLE;
+        send(&http1, &call).await;
+        server.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_new_one_takes_one_that_comes_back() {
+        let authority = Authority::new("localhost");
+        let acceptor = TlsAcceptor::from(Arc::new(authority.config(&["http/1.1"])));
+        let mut roots = Roots::default();
+        roots.add_pem(authority.root.as_bytes()).unwrap();
+        let trust = Trust::Platform { roots, files: Vec::new() };
+        let http1 = http1(LazyTls::new(TlsOptions { trust, identity: None }));
+        let (listener, call) = listener("https").await;
+        let server = tokio::spawn(async move {
+            let (first, _) = listener.accept().await.unwrap();
+            let mut first = acceptor.accept(first).await.unwrap();
+            request(&mut first).await;
+            // The other is never opened: its handshake has no answer.
+            let (_second, _) = listener.accept().await.unwrap();
+            first.write_all(ANSWER).await.unwrap();
+            answer(&mut first).await;
+        });
+        let both = async { tokio::join!(send(&http1, &call), send(&http1, &call)) };
+        let both = tokio::time::timeout(Duration::from_secs(20), both).await;
+        assert_eq!(both.expect("in time"), (Bytes::from("{}"), Bytes::from("{}")));
+        server.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn hosts_that_nobody_needs_are_forgotten() {
+        let http1 = plain();
+        for n in 0..100 {
+            http1.host(&format!("http://host-{n}/").parse().unwrap());
+        }
+        let kept = http1.host(&"http://host-7:80/x".parse().unwrap());
+        assert!(kept.is_of(&"http://host-7:80/".parse().unwrap()));
+        assert!(!kept.is_of(&"https://host-7:80/".parse().unwrap()));
+        assert!(http1.hosts.lock().unwrap().len() <= 2);
+    }
+}

@@ -26,6 +26,35 @@ async fn ten_thousand_requests_in_flight_are_held() {
     }
 }
 
+/// Notifications from `first` on, each in a piece of its own.
+fn burst(first: usize, count: usize) -> Reply {
+    (first..first + count).fold(Reply::sse(), |reply, n| {
+        let data = format!(r#"{{"jsonrpc":"2.0","method":"n","params":[{n}]}}"#);
+        reply.chunk(format!("id: {n}\nretry: 10\ndata: {data}\n\n"))
+    })
+}
+
+#[tokio::test]
+async fn a_burst_of_events_arrives_whole_and_in_order_also_if_it_is_cut() {
+    let server = Server::start(|r| match (&*r.what(), r.header("last-event-id")) {
+        ("tools/call", _) => burst(0, 1000).reset(),
+        ("GET", Some(last)) => match last.parse::<usize>() {
+            // A reset may overtake what was sent before it.
+            Ok(last) if last < 1999 => burst(last + 1, 1999 - last).cut(),
+            _ => Reply::sse().event(result(7, "{}")).end(),
+        },
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    bridge.send(request(7, "tools/call")).await;
+    for n in 0..2000 {
+        assert_eq!(bridge.receive().await["params"][0], n);
+    }
+    assert_eq!(bridge.receive().await["id"], 7);
+    assert_eq!(server.all("tools/call").len(), 1);
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_client_that_stops_reading_stops_the_server_and_loses_nothing() {

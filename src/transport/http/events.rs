@@ -115,10 +115,18 @@ impl Events {
     /// Takes in what comes close behind, for as long as every turn of whoever reads from the network
     /// brings more: all of it goes on together, at a fraction of the cost.
     async fn gather(&mut self, position: &mut Position) {
-        while self.end.is_none() && self.gathered.len() < limits::BURST {
+        let mut bytes: usize = self.gathered.iter().map(Payload::len).sum();
+        // Large ones are not held up: there is little to be gained, and much to be held.
+        while self.end.is_none()
+            && self.gathered.len() < limits::BURST
+            && bytes < limits::READ_CHUNK
+        {
             turn().await;
             match ready(self.wait(position, None)).await {
-                Some(Ok(Some(payload))) => self.gathered.push_back(payload),
+                Some(Ok(Some(payload))) => {
+                    bytes += payload.len();
+                    self.gathered.push_back(payload);
+                }
                 Some(Ok(None)) => self.end = Some(Ok(())),
                 Some(Err(error)) => self.end = Some(Err(error)),
                 None => return,
@@ -222,6 +230,13 @@ impl Payload {
         match name {
             Some(name) if name != b"message"[..] => Self::Other { name, data },
             _ => Self::Message(data),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Message(data) | Self::Other { data, .. } => data.len(),
+            Self::Oversized(_) => 0,
         }
     }
 
