@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 mod account;
 mod args;
+mod bare;
 mod call;
 mod check;
 mod commands;
@@ -92,6 +93,10 @@ fn config_file(args: &[OsString], command: &clap::Command) -> Result<ConfigFile,
 fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     if let Some(done) = completions::without_settings(&typed) {
         return done;
+    }
+    let names = std::env::vars_os().map(|(name, _)| name);
+    if let Some(connect) = bare::read(&typed, names, |name| std::env::var_os(name)) {
+        return connect_to(&connect, &[]);
     }
     let lookup = |name: &str| std::env::var(name).ok();
     // Made once: it takes a good part of the time until the first message is read.
