@@ -4,6 +4,7 @@
 //! (`settings`), and doing it, one file a subcommand.
 
 use std::ffi::OsString;
+use std::pin::Pin;
 use std::process::ExitCode;
 
 mod account;
@@ -227,6 +228,14 @@ where
 fn on_runtime(
     command: impl Future<Output = Result<ExitCode, Failure>> + Send + 'static,
 ) -> Result<ExitCode, Failure> {
+    drive(Box::pin(command))
+}
+
+/// A command at work.
+type Working = Pin<Box<dyn Future<Output = Result<ExitCode, Failure>> + Send>>;
+
+/// Behind a pointer, or all that a runtime does with a task would be compiled for each command.
+fn drive(command: Working) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // As a task: waking the future that the runtime blocks on costs a system call each time.
     let code = runtime.block_on(runtime.spawn(command));
