@@ -3,6 +3,8 @@
 //! Linkers differ (GNU ld and lld can, gold and mold cannot), and a build must not fail for a
 //! smaller binary: so an empty program is linked first.
 
+#![allow(clippy::print_stdout, reason = "that is how cargo is spoken to")]
+
 use std::env::var;
 use std::io;
 use std::path::Path;
