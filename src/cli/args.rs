@@ -249,7 +249,7 @@ pub(super) struct Connect {
 }
 
 /// Settings that were typed or are in the environment.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Explicit {
     pub(super) headers: bool,
     pub(super) header_file: bool,

@@ -3,6 +3,8 @@
 //! Its variables have no prefix, so they count only where one of two says that they are meant for
 //! this: `UPSTREAM_URL` or `MCP_PROXY_CONFIG`.
 
+use std::ffi::OsString;
+
 use serde_json::{Map, Value};
 
 use super::compat_client::way_back;
@@ -44,12 +46,16 @@ enum Becomes {
 
 use Becomes::{Hidden, Integer, Milliseconds, Off, On, OneOf, Parameters, Text};
 
+/// The two variables that say that the settings are meant.
+const URL: &str = "UPSTREAM_URL";
+const FILE: &str = "MCP_PROXY_CONFIG";
+
 const LEVELS: &[&str] = &["trace", "debug", "info", "warn", "error", "fatal"];
 const GRANTS: &[&str] = &["client_credentials", "authorization_code"];
 const MOST: i64 = i32::MAX as i64;
 
 const SETTINGS: &[Row] = &[
-    ("upstream", "url", "UPSTREAM_URL", Becomes::Url),
+    ("upstream", "url", URL, Becomes::Url),
     ("upstream", "timeoutMs", "UPSTREAM_TIMEOUT_MS", Milliseconds("timeout")),
     ("upstream", "openServerStream", "UPSTREAM_OPEN_SERVER_STREAM", Off("no-server-stream")),
     ("upstream", "protocolVersion", "UPSTREAM_PROTOCOL_VERSION", Text("protocol-version")),
@@ -87,11 +93,16 @@ const SETTINGS: &[Row] = &[
 const DEFAULTS: [(&str, &str); 2] =
     [("oauth-auth-style", "body"), ("oauth-callback-port", "53682")];
 
+/// Whether its settings count.
+pub(super) fn is_meant(lookup: impl Fn(&str) -> Option<OsString>) -> bool {
+    [FILE, URL].iter().any(|name| lookup(name).is_some_and(|value| !value.is_empty()))
+}
+
 /// Reads all of it; `None` if it is not meant.
 pub(super) fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Theirs>, Usage> {
     let lookup = |name: &str| lookup(name).filter(|value| !value.is_empty());
-    let file = lookup("MCP_PROXY_CONFIG");
-    if file.is_none() && lookup("UPSTREAM_URL").is_none() {
+    let file = lookup(FILE);
+    if file.is_none() && lookup(URL).is_none() {
         return Ok(None);
     }
     let document = file.map(|file| document(&file)).transpose()?.unwrap_or_default();

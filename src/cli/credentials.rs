@@ -17,6 +17,7 @@ use crate::secret::{Scrubber, Secret};
 
 /// Tokens that need not stand on the command line.
 #[derive(Args)]
+#[cfg_attr(test, derive(Debug))]
 #[command(next_help_heading = "Credentials")]
 pub(super) struct Flags {
     /// Send the value of this variable as a bearer token

@@ -4,10 +4,12 @@
 //! (`settings`), and doing it, one file a subcommand.
 
 use std::ffi::OsString;
+use std::pin::Pin;
 use std::process::ExitCode;
 
 mod account;
 mod args;
+mod bare;
 mod call;
 mod check;
 mod commands;
@@ -92,6 +94,10 @@ fn config_file(args: &[OsString], command: &clap::Command) -> Result<ConfigFile,
 fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     if let Some(done) = completions::without_settings(&typed) {
         return done;
+    }
+    let names = std::env::vars_os().map(|(name, _)| name);
+    if let Some(connect) = bare::read(&typed, names, |name| std::env::var_os(name)) {
+        return connect_to(&connect, &[]);
     }
     let lookup = |name: &str| std::env::var(name).ok();
     // Made once: it takes a good part of the time until the first message is read.
@@ -222,6 +228,14 @@ where
 fn on_runtime(
     command: impl Future<Output = Result<ExitCode, Failure>> + Send + 'static,
 ) -> Result<ExitCode, Failure> {
+    drive(Box::pin(command))
+}
+
+/// A command at work.
+type Working = Pin<Box<dyn Future<Output = Result<ExitCode, Failure>> + Send>>;
+
+/// Behind a pointer, or all that a runtime does with a task would be compiled for each command.
+fn drive(command: Working) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // As a task: waking the future that the runtime blocks on costs a system call each time.
     let code = runtime.block_on(runtime.spawn(command));

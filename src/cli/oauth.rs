@@ -20,6 +20,7 @@ use crate::secret::Scrubber;
 
 /// Logins.
 #[derive(Args)]
+#[cfg_attr(test, derive(Debug))]
 #[command(next_help_heading = "Login")]
 pub(super) struct OAuth {
     /// Never log in: a server that wants it gets no token

@@ -13,6 +13,7 @@ use crate::secret::Scrubber;
 
 /// What stands between here and the server.
 #[derive(Args, Default)]
+#[cfg_attr(test, derive(Debug))]
 #[command(next_help_heading = "Connection")]
 pub(super) struct Proxy {
     #[allow(rustdoc::bare_urls, reason = "the same text is the help of the command line")]

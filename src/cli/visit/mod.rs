@@ -1,5 +1,6 @@
 //! A visit at a server: connect, do one thing, leave; what `tools`, `call` and their like share.
 
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +63,10 @@ pub(super) struct Offer {
     pub(super) handler: Option<Arc<dyn Handler>>,
 }
 
+/// What a command does at a server. Behind a pointer, or the way there and back would be compiled
+/// for each command anew.
+type Work = Box<dyn FnOnce(Guest) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send>;
+
 /// Goes to the server that was typed, does `work` there, and leaves.
 pub(super) fn run<F>(
     typed: &Visit,
@@ -71,6 +76,14 @@ pub(super) fn run<F>(
 where
     F: Future<Output = Outcome> + Send + 'static,
 {
+    visit(typed, Box::new(offer), Box::new(|guest| Box::pin(work(guest))))
+}
+
+fn visit(
+    typed: &Visit,
+    offer: Box<dyn FnOnce(&Status) -> Offer + '_>,
+    work: Work,
+) -> Result<ExitCode, Failure> {
     let mut spec = settings::spec(&typed.connect)?;
     let scrubber = settings::scrubber(&spec).clone();
     hide(&spec);
@@ -96,11 +109,11 @@ where
         let shown = status.clone();
         let spinning = tokio::spawn(shown.clone().spin());
         let stay = Stay { logins, is_json, status, scrubber };
-        let guest = |client, status| {
+        let work = |client, status| {
             let page = Page::of_stdout();
-            Guest { client, words, is_json, is_verbose, page, status }
+            work(Guest { client, words, is_json, is_verbose, page, status })
         };
-        let code = stay.go(spec, options, |client, status| work(guest(client, status))).await;
+        let code = stay.go(spec, options, work).await;
         spinning.abort();
         shown.clear();
         Ok(code)
