@@ -6,6 +6,7 @@ mod addresses;
 mod authority;
 pub mod backoff;
 mod body;
+mod bundle;
 mod carrier;
 mod certificate;
 pub mod client;

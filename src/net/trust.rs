@@ -3,10 +3,13 @@
 //! rustls calls it dangerous to bring a verifier of one's own, and all that does so is in this file.
 //! The witness is one only because errors do not say who issued the certificate that was refused.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{WantsClientCert, verify_server_name};
+use rustls::client::{WantsClientCert, WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
@@ -16,6 +19,7 @@ use rustls::{
 use rustls_platform_verifier::Verifier;
 use tracing::warn;
 
+use super::bundle;
 use super::certificate::Certificate;
 use super::tls_options::{Roots, Trust};
 
@@ -34,15 +38,43 @@ pub(super) fn with_trust(
                     warn!("the certificates in {} are not used: {fault}", path.display());
                 }
             }
-            let extra = own.certificates().to_vec();
-            let platform = Verifier::new_with_extra_roots(extra, Arc::clone(provider))?;
-            Arc::new(Witness { platform, own, refused: refused.clone() })
+            let all = Everything { provider: Arc::clone(provider), verifier: OnceLock::new() };
+            let bundle = bundled(&own, provider);
+            if bundle.is_none() {
+                all.with(&own)?;
+            }
+            Arc::new(Witness { bundle, all, own, refused: refused.clone() })
         }
         Trust::Anybody => {
             Arc::new(Anybody(provider.signature_verification_algorithms.supported_schemes()))
         }
     };
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier))
+}
+
+/// Those of the user's choice, and as many of the system's as can be read quickly.
+fn bundled(own: &Roots, provider: &Arc<CryptoProvider>) -> Option<Arc<WebPkiServerVerifier>> {
+    let mut roots = bundle::read()?;
+    roots.add_parsable_certificates(own.certificates().iter().cloned());
+    WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(provider)).build().ok()
+}
+
+/// All that the system trusts, once it is needed.
+#[derive(Debug)]
+struct Everything {
+    provider: Arc<CryptoProvider>,
+    verifier: OnceLock<Result<Verifier, Error>>,
+}
+
+impl Everything {
+    /// The system's own judgement; those of the user's choice count as well.
+    fn with(&self, own: &Roots) -> Result<&Verifier, Error> {
+        let read = || {
+            let own = own.certificates().to_vec();
+            Verifier::new_with_extra_roots(own, Arc::clone(&self.provider))
+        };
+        self.verifier.get_or_init(read).as_ref().map_err(Clone::clone)
+    }
 }
 
 /// The last server certificate that was refused. Handshakes run side by side on one configuration,
@@ -74,13 +106,20 @@ impl Refused {
 /// Asks the platform, and remembers whom it refused.
 #[derive(Debug)]
 struct Witness {
-    platform: Verifier,
+    /// A part of what the platform trusts, and never more than that: who is vouched for here is
+    /// good, and about all others the platform decides.
+    bundle: Option<Arc<WebPkiServerVerifier>>,
+    all: Everything,
     /// Those of the user's own choice; the platform knows them, too.
     own: Roots,
     refused: Refused,
 }
 
 impl Witness {
+    fn algorithms(&self) -> &WebPkiSupportedAlgorithms {
+        &self.all.provider.signature_verification_algorithms
+    }
+
     /// The certificate that `openssl req -x509` makes for a server claims to be an authority. As
     /// such, many verifiers refuse it as a server's, even to a user who has named that very
     /// certificate as trusted. For that one, what remains to be checked is its name and its time.
@@ -113,10 +152,14 @@ impl ServerCertVerifier for Witness {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let platform = &self.platform;
-        let verdict = platform
-            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-            .or_else(|error| match error {
+        let verify = |verifier: &dyn ServerCertVerifier| {
+            verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+        };
+        if let Some(Ok(verified)) = self.bundle.as_ref().map(|bundle| verify(&**bundle)) {
+            return Ok(verified);
+        }
+        let verdict =
+            self.all.with(&self.own).and_then(|all| verify(all)).or_else(|error| match error {
                 Error::InvalidCertificate(CertificateError::Revoked) => Err(error),
                 error => self.check_own(end_entity, server_name, now).unwrap_or(Err(error)),
             });
@@ -134,7 +177,7 @@ impl ServerCertVerifier for Witness {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.platform.verify_tls12_signature(message, cert, dss)
+        verify_tls12_signature(message, cert, dss, self.algorithms())
     }
 
     fn verify_tls13_signature(
@@ -143,11 +186,11 @@ impl ServerCertVerifier for Witness {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.platform.verify_tls13_signature(message, cert, dss)
+        verify_tls13_signature(message, cert, dss, self.algorithms())
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.platform.supported_verify_schemes()
+        self.algorithms().supported_schemes()
     }
 }
 
