@@ -237,7 +237,49 @@ impl ServerCertVerifier for Anybody {
 
 #[cfg(test)]
 mod tests {
+    use rustls::RootCertStore;
+    use rustls::crypto::ring;
+
+    use super::super::authority::Authority;
     use super::*;
+
+    /// A witness who trusts `own`, and has `bundled` in the system's bundle.
+    fn witness(own: &Authority, bundled: &Authority) -> Witness {
+        let provider = Arc::new(ring::default_provider());
+        let mut store = RootCertStore::empty();
+        let roots = |authority: &Authority| {
+            let mut roots = Roots::default();
+            roots.add_pem(authority.root.as_bytes()).unwrap();
+            roots
+        };
+        store.add_parsable_certificates(roots(bundled).certificates().iter().cloned());
+        let bundle =
+            WebPkiServerVerifier::builder_with_provider(store.into(), Arc::clone(&provider));
+        Witness {
+            bundle: Some(bundle.build().unwrap()),
+            all: Everything { provider, verifier: OnceLock::new() },
+            own: roots(own),
+            refused: Refused::default(),
+        }
+    }
+
+    fn judge(witness: &Witness, server: &Authority) -> bool {
+        let name = ServerName::try_from("localhost").unwrap();
+        let certificate = &server.certificate;
+        witness.verify_server_cert(certificate, &[], &name, &[], UnixTime::now()).is_ok()
+    }
+
+    #[test]
+    fn all_of_the_systems_certificates_are_read_for_those_only_who_need_them() {
+        let [own, bundled, stranger] = [(); 3].map(|()| Authority::new("localhost"));
+        let witness = witness(&own, &bundled);
+        assert!(judge(&witness, &bundled));
+        assert!(witness.all.verifier.get().is_none(), "the bundle was enough");
+        assert!(judge(&witness, &own), "the bundle is not the last word");
+        assert!(!judge(&witness, &stranger));
+        let name = ServerName::try_from("localhost").unwrap();
+        assert!(witness.refused.take(&name).is_some());
+    }
 
     #[test]
     fn what_was_refused_is_kept_for_its_own_server() {

@@ -11,7 +11,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 pub(crate) struct Authority {
     /// Its own certificate, as PEM.
     pub(crate) root: String,
-    certificate: CertificateDer<'static>,
+    /// The server's.
+    pub(crate) certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
 }
 
