@@ -1,4 +1,4 @@
-//! The body of a request, which notes when the HTTP client begins to write it.
+//! The bodies of requests, which note when they begin to leave, and those of answers.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -8,7 +8,10 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
 use tokio::sync::Notify;
+
+use super::http1::Lease;
 
 /// A switch that is thrown once.
 #[derive(Clone, Debug, Default)]
@@ -172,6 +175,39 @@ impl Buf for Leaving {
 
     fn advance(&mut self, count: usize) {
         self.bytes.advance(count);
+    }
+}
+
+/// The body of an answer, with the connection that it comes on, which others can have behind it.
+#[derive(Debug)]
+pub struct Inbound {
+    body: Incoming,
+    _lease: Option<Lease>,
+}
+
+impl Inbound {
+    pub(super) fn new(body: Incoming, lease: Option<Lease>) -> Self {
+        Self { body, _lease: lease }
+    }
+}
+
+impl Body for Inbound {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

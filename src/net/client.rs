@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
-use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::{HttpInfo, capture_connection};
 use tracing::debug;
 
-use super::body::{Outbound, Progress, Withdrawal};
+use super::body::{Inbound, Outbound, Progress, Withdrawal};
 use super::connect::ConnectFault;
 use super::fault::{Failure, Remedy};
 use super::pools::{Pings, Pools};
@@ -89,7 +88,7 @@ impl HttpClient {
     /// # Errors
     ///
     /// When there is no answer, or one that redirects to where we do not follow.
-    pub async fn send(&self, call: &Call) -> Result<Response<Incoming>, Error> {
+    pub async fn send(&self, call: &Call) -> Result<Response<Inbound>, Error> {
         let _withdrawal = Withdrawal(call.progress.clone());
         // A copy is made where a redirect leads elsewhere, and only there.
         let mut moved: Option<Call> = None;
@@ -116,7 +115,7 @@ impl HttpClient {
     }
 
     /// One request and its answer. What the server has certainly not looked at goes out again.
-    async fn exchange(&self, call: &Call) -> Result<Response<Incoming>, Error> {
+    async fn exchange(&self, call: &Call) -> Result<Response<Inbound>, Error> {
         let (url, uri) = (call.endpoint.url(), call.endpoint.uri());
         let proxies = self.pools.proxies();
         let forwarder = proxies.forwarder(uri);
@@ -148,7 +147,7 @@ impl HttpClient {
 
     /// The pool lets only one request at a time connect; the others would wait for each of those
     /// before them, but all have the same limit.
-    async fn over_http2(&self, call: &Call) -> Result<Response<Incoming>, Failure> {
+    async fn over_http2(&self, call: &Call) -> Result<Response<Inbound>, Failure> {
         let mut request = Request::new(Outbound::new(call.body.clone(), call.progress.clone()));
         *request.method_mut() = call.method.clone();
         *request.uri_mut() = call.endpoint.uri().clone();
@@ -169,7 +168,7 @@ impl HttpClient {
         };
         let info = response.extensions().get::<HttpInfo>().filter(|_| proxy.is_none());
         call.progress.note_peer(info.map(|info| info.remote_addr().ip()));
-        Ok(response)
+        Ok(response.map(|body| Inbound::new(body, None)))
     }
 }
 

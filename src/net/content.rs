@@ -8,9 +8,9 @@ use http::Response;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http_body::Body;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use url::Url;
 
+use super::body::Inbound;
 use super::fault;
 use crate::error::{Error, Kind};
 use crate::secret::shown;
@@ -18,7 +18,7 @@ use crate::secret::shown;
 /// A body that is read piece by piece.
 #[derive(Debug)]
 pub struct Content {
-    body: Incoming,
+    body: Inbound,
     /// A rare case: it is boxed, so that the others do not carry it.
     packed: Option<Box<Unpacking>>,
 }
@@ -29,7 +29,7 @@ impl Content {
     /// # Errors
     ///
     /// When it is packed in a way that is not known here.
-    pub fn of(response: Response<Incoming>, url: &Url) -> Result<Response<Self>, Error> {
+    pub fn of(response: Response<Inbound>, url: &Url) -> Result<Response<Self>, Error> {
         let Some(encoding) = response.headers().get(CONTENT_ENCODING) else {
             return Ok(response.map(|body| Self { body, packed: None }));
         };

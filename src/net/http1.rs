@@ -10,15 +10,15 @@ use std::time::Instant;
 use http::header::{HOST, PROXY_AUTHORIZATION};
 use http::uri::PathAndQuery;
 use http::{Extensions, HeaderMap, Request, Response, Uri};
-use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::client::legacy::connect::{Connection as _, HttpInfo};
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tower_service::Service;
 use tracing::debug;
 
 use super::Call;
-use super::body::Outbound;
+use super::body::{Inbound, Outbound};
 use super::connect::Connector;
 use super::fault::Failure;
 use super::protocol::Stream;
@@ -43,7 +43,7 @@ impl Http1 {
         &self,
         call: &Call,
         forwarder: Option<&Arc<Proxy>>,
-    ) -> Result<Response<Incoming>, Failure> {
+    ) -> Result<Response<Inbound>, Failure> {
         let host = self.host(call.endpoint.uri());
         loop {
             let mut connection = host.connection(&self.connector).await?;
@@ -51,8 +51,8 @@ impl Http1 {
             match sending.await {
                 Ok(response) => {
                     call.progress.note_peer(connection.peer);
-                    host.have_back(connection);
-                    return Ok(response);
+                    let lease = host.have_back(connection);
+                    return Ok(response.map(|body| Inbound::new(body, lease)));
                 }
                 // It was closed while it rested, and none of the request was written.
                 Err(error) if error.message().is_some() && connection.was_used => {
@@ -177,19 +177,15 @@ impl Host {
         None
     }
 
-    /// Its request is answered; it rests as soon as the answer is read to its end.
-    fn have_back(self: &Arc<Self>, mut connection: Connection) {
+    /// Its request is answered. It rests if all of the answer has come; else whoever reads the rest
+    /// has it for so long.
+    fn have_back(self: &Arc<Self>, mut connection: Connection) -> Option<Lease> {
         connection.was_used = true;
         if connection.sender.is_ready() {
-            return self.rest(connection);
+            self.rest(connection);
+            return None;
         }
-        let host = Arc::downgrade(self);
-        tokio::spawn(async move {
-            let is_sound = connection.sender.ready().await.is_ok();
-            if let Some(host) = host.upgrade().filter(|_| is_sound) {
-                host.rest(connection);
-            }
-        });
+        Some(Lease { host: Arc::downgrade(self), connection: Some(connection) })
     }
 
     fn rest(self: &Arc<Self>, connection: Connection) {
@@ -200,6 +196,34 @@ impl Host {
         }
         drop(resting);
         self.came_back.notify_one();
+    }
+}
+
+/// A connection on which an answer comes, for as long as it is read.
+#[derive(Debug)]
+pub(super) struct Lease {
+    host: Weak<Host>,
+    connection: Option<Connection>,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let (Some(host), Some(mut connection)) = (self.host.upgrade(), self.connection.take())
+        else {
+            return;
+        };
+        if connection.sender.is_ready() {
+            return host.rest(connection);
+        }
+        // It is about to be, if all was read; it closes if not. Where there is no runtime any more,
+        // there are no connections either.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                if connection.sender.ready().await.is_ok() {
+                    host.rest(connection);
+                }
+            });
+        }
     }
 }
 

@@ -22,6 +22,12 @@ pub fn of(headers: &HeaderMap) -> Media {
     let Some(value) = headers.get(CONTENT_TYPE) else {
         return Media::Missing;
     };
+    // As nearly everybody writes them.
+    match value.as_bytes() {
+        b"application/json" => return Media::Json,
+        b"text/event-stream" => return Media::EventStream,
+        _ => {}
+    }
     let essence = value.as_bytes().split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
     if essence.eq_ignore_ascii_case(b"application/json") {
         Media::Json

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::HeaderValue;
+use tokio::time::timeout_at;
 use tracing::{debug, warn};
 
 use crate::error::{Error, Kind};
@@ -110,6 +111,17 @@ impl Events {
             self.gather(position).await;
         }
         Ok(self.gathered.pop_front())
+    }
+
+    /// The next payload that comes before `end`, if one does. Most streams end with the answer, and
+    /// where that has come already, no clock is needed.
+    pub(super) async fn rest(&mut self, position: &mut Position, end: Instant) -> Option<Payload> {
+        turn().await;
+        let next = match ready(self.next_payload(position, None)).await {
+            Some(next) => next,
+            None => timeout_at(end.into(), self.next_payload(position, None)).await.ok()?,
+        };
+        next.ok().flatten()
     }
 
     /// Takes in what comes close behind, for as long as every turn of whoever reads from the network

@@ -125,8 +125,11 @@ impl Exchange {
             }
             response => response?,
         };
-        let session_id = response.headers().get(header::SESSION_ID).cloned();
-        self.session_id = session_id.filter(header::is_session_id);
+        // Once there is a session, only an answer that opens another can name one.
+        if self.opens() || self.post.session.would_adopt() {
+            let session_id = response.headers().get(header::SESSION_ID).cloned();
+            self.session_id = session_id.filter(header::is_session_id);
+        }
         let wants_content = self.request_id().is_some();
         let answer = Answer::sort(response, wants_content, self.context.endpoint.url());
         if !wants_content && !matches!(answer, Answer::Refused(_)) {

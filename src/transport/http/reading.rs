@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use tracing::debug;
 
 use super::events::{Events, Position};
@@ -90,10 +90,7 @@ impl Exchange {
             let payload = match linger {
                 None => events.next_payload(position, self.limit).await?,
                 // Answered: the rest is read for what else it may bring, but not for long.
-                Some(end) => match timeout_at(end, events.next_payload(position, None)).await {
-                    Ok(Ok(payload)) => payload,
-                    _ => return Ok(()),
-                },
+                Some(end) => events.rest(position, end.into()).await,
             };
             let Some(payload) = payload else {
                 return Ok(());
