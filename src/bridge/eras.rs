@@ -242,6 +242,9 @@ impl Crossing {
     }
 
     fn pass_to_client(&mut self, now: Instant) {
+        if self.out.to_client.is_empty() {
+            return;
+        }
         if self.translators.legacy_client.is_retrying() {
             let translators = &mut self.translators;
             for message in &self.out.to_client {

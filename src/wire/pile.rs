@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 
 /// What is smaller is gathered in usual memory: below this the large pages gain little, and the
 /// last of them stands for up to 2 MB that nobody needs.
-const LARGE: usize = 1024 * 1024;
+const LARGE: usize = 512 * 1024;
 
 /// Bytes that grow at their end.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use url::Url;
 
 use super::Context;
 use super::events::{timeout, too_large};
+use super::soon::ready;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Message, edit, peek};
@@ -133,10 +134,11 @@ pub(super) async fn whole(
     let max = context.settings.max_message;
     let mut collected = Collected::new(expected, max);
     loop {
-        let piece = body.next(context.endpoint.url());
-        let piece = match limit {
-            None => piece.await?,
-            Some(limit) => tokio::time::timeout(limit, piece)
+        let url = context.endpoint.url();
+        let piece = match (ready(body.next(url)).await, limit) {
+            (Some(piece), _) => piece?,
+            (None, None) => body.next(url).await?,
+            (None, Some(limit)) => tokio::time::timeout(limit, body.next(url))
                 .await
                 .map_err(|_| timeout("Request timeout", limit))??,
         };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method};
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tracing::debug;
 
@@ -18,6 +18,7 @@ use super::line::Line;
 use super::modern::Written;
 use super::post::{self, Post};
 use super::session::Session;
+use super::tasks::Tasks;
 use super::{Context, Manner, legacy_sse, stream};
 use crate::limits;
 use crate::message::{Head, Id, Message, peek};
@@ -34,7 +35,7 @@ pub(super) struct Driver {
     pub(super) flights: BTreeMap<u64, Flight>,
     next_ticket: u64,
     /// Every task of the link: dropped with the driver.
-    pub(super) tasks: JoinSet<()>,
+    pub(super) tasks: Tasks,
     server_stream: Option<AbortHandle>,
     /// For the tasks.
     reports: mpsc::Sender<Report>,
@@ -88,7 +89,7 @@ impl Driver {
             session: Arc::new(Session::new(&context.settings)),
             flights: BTreeMap::new(),
             next_ticket: 0,
-            tasks: JoinSet::new(),
+            tasks: Tasks::default(),
             server_stream: None,
             reports,
             context,
@@ -143,8 +144,6 @@ impl Driver {
                     if let Some(end) = self.heed(report).await {
                         return end;
                     }
-                    // Those that have ended: each has reported before.
-                    while self.tasks.try_join_next().is_some() {}
                 }
                 message = outgoing.recv(), if self.line.is_open => match message {
                     Some(message) => self.accept(message).await,

@@ -1,10 +1,7 @@
 //! Reads the event stream of an HTTP answer: messages out, and the place to go on from.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -12,6 +9,7 @@ use http::HeaderValue;
 use tokio::time::timeout_at;
 use tracing::{debug, warn};
 
+use super::soon::{ready, turn};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Malformed, Message, Outline, Outliner, parse_each};
@@ -200,30 +198,6 @@ impl Events {
             }
         }
     }
-}
-
-/// Lets all others have their turn that are ready for one.
-async fn turn() {
-    let mut has_waited = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut has_waited, true) {
-            return Poll::Ready(());
-        }
-        // Not the runtime's own way to yield: that looks for news from the system every time.
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
-
-/// What a future has to say now.
-async fn ready<F: Future>(future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    poll_fn(|context| match future.as_mut().poll(context) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => Poll::Ready(None),
-    })
-    .await
 }
 
 /// What an event carries.

@@ -40,7 +40,9 @@ mod post;
 mod reading;
 mod remedy;
 mod session;
+mod soon;
 mod stream;
+mod tasks;
 
 use answer::Refusal;
 pub use detect::Transport;

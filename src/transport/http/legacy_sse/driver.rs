@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use http::Method;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -20,6 +19,7 @@ use crate::transport::http::gate::{INITIALIZED, Lane, Outgoing};
 use crate::transport::http::line::Line;
 use crate::transport::http::log::Direction;
 use crate::transport::http::session::Session;
+use crate::transport::http::tasks::Tasks;
 use crate::transport::http::{Context, Manner};
 use crate::transport::{Incoming, channel, until};
 
@@ -40,7 +40,7 @@ pub(in super::super) struct Takeover {
     /// The message whose refusal led here.
     pub(in super::super) initialize: Outgoing,
     /// What it still has under way.
-    pub(in super::super) tasks: JoinSet<()>,
+    pub(in super::super) tasks: Tasks,
 }
 
 pub(in super::super) struct Driver {
@@ -53,7 +53,7 @@ pub(in super::super) struct Driver {
     pub(super) is_begun: bool,
     pub(super) flights: Flights,
     next_ticket: u64,
-    tasks: JoinSet<()>,
+    tasks: Tasks,
     reports: mpsc::Sender<Report>,
     inbound: mpsc::Receiver<Report>,
 }
@@ -85,7 +85,7 @@ impl Driver {
             is_begun: false,
             flights: Flights::default(),
             next_ticket: 0,
-            tasks: JoinSet::new(),
+            tasks: Tasks::default(),
             reports,
             inbound,
             context,
@@ -108,7 +108,6 @@ impl Driver {
         tokio::pin!(closed);
         loop {
             self.send_what_may();
-            while self.tasks.try_join_next().is_some() {}
             if self.is_finished() {
                 return;
             }
