@@ -310,11 +310,14 @@ impl Core {
 
     /// On its way, or in line for it.
     pub(super) fn send_or_hold(&mut self, message: Message, now: Instant, out: &mut Out) {
-        let order = self.note_order(&message);
         if self.recovery.is_open() {
+            if message.method().is_none() || message.id().is_none() {
+                self.note_order(&message);
+            }
             self.active = now;
             return out.server(message);
         }
+        let order = self.note_order(&message);
         let patience = match message.method() {
             _ if self.recovery.is_reopening() => self.policy.reopening(),
             Some(method) => self.policy.patience(method, Kind::Connect),

@@ -123,6 +123,13 @@ impl Crossing {
         [self.core.wake_at(), self.translators.wake_at()].into_iter().flatten().min()
     }
 
+    /// Whether anything is to be written, to either side.
+    pub(super) fn has_to_pass_on(&self) -> bool {
+        let Out { to_client, to_server, .. } = &self.out;
+        let queues = [to_client, to_server, &self.for_client, &self.for_server];
+        queues.into_iter().any(|queue| !queue.is_empty())
+    }
+
     /// Whether more of the client's messages are taken in.
     pub(super) fn has_room(&self) -> bool {
         self.core.has_room(&self.out) && !self.translators.modern_client.is_full()
@@ -238,7 +245,6 @@ impl Crossing {
             self.pass_to_server(message, now);
             self.pass_to_client(now);
         }
-        self.out.aside = self.translators.legacy_client.held_bytes();
     }
 
     fn pass_to_client(&mut self, now: Instant) {
@@ -312,6 +318,7 @@ impl Crossing {
             };
             self.core.server_says(incoming, now, &mut self.out);
         }
+        self.out.aside = self.translators.legacy_client.held_bytes();
         self.translators.remember();
     }
 }

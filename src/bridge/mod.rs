@@ -203,7 +203,9 @@ impl Bridge {
     /// Carries until there is nothing left to carry.
     async fn work(&mut self) -> Ended {
         loop {
-            self.hand_over(Instant::now());
+            if self.crossing.has_to_pass_on() {
+                self.hand_over(Instant::now());
+            }
             if self.crossing.is_finished() {
                 self.crossing.end_all(&late());
                 return Ended::ClientClosed;

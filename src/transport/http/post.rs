@@ -214,8 +214,7 @@ impl Exchange {
             Some(rest) => body.slice_ref(rest),
             None => body,
         };
-        let text = body.slice(..body.len().min(limits::ERROR_BODY));
-        for parsed in parse_each(body) {
+        for parsed in parse_each(body.clone()) {
             match parsed {
                 Ok(message) => self.deliver(message).await,
                 Err(malformed) => wrong = Some(malformed),
@@ -225,7 +224,8 @@ impl Exchange {
             Some(malformed) if !self.is_settled => {
                 let message = format!("The server's answer is {malformed}");
                 let mut error = Error::new(Kind::BadResponse, message);
-                error.body = Some(String::from_utf8_lossy(&text).into());
+                let text = &body[..body.len().min(limits::ERROR_BODY)];
+                error.body = Some(String::from_utf8_lossy(text).into());
                 Err(error)
             }
             _ if !self.is_settled => Err(self.no_response()),
