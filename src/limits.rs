@@ -106,6 +106,10 @@ pub const LEAST_WEIGHT: usize = 1024;
 /// what a modern one repeats of its body.
 pub const ADDED_HEADERS: usize = 8;
 
+/// How much of an answer over HTTP/1.1 is read at once, and how large its head may be: as much as
+/// makes a large one fast, and what is kept of it is little.
+pub const HTTP1_BUFFER: usize = 256 * 1024;
+
 /// An idle connection is dropped before the usual server (Node: 5 s) closes it under a request.
 pub const POOL_IDLE: Duration = Duration::from_secs(4);
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 use http::header::{HOST, PROXY_AUTHORIZATION};
 use http::uri::PathAndQuery;
 use http::{Extensions, HeaderMap, Request, Response, Uri};
-use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::client::legacy::connect::{Connection as _, HttpInfo};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
@@ -250,7 +250,9 @@ async fn open(mut connector: Connector, origin: Uri) -> Result<Connection, Failu
     let is_direct = connector.proxies.of(&origin).is_none();
     let stream = connector.call(origin).await?;
     let peer = peer(&stream).filter(|_| is_direct);
-    let (mut sender, connection) = handshake(stream).await?;
+    let mut http1 = http1::Builder::new();
+    http1.max_buf_size(limits::HTTP1_BUFFER);
+    let (mut sender, connection) = http1.handshake(stream).await?;
     let (tell, told) = oneshot::channel();
     tokio::spawn(async move {
         if let Err(error) = connection.await {
