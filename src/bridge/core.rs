@@ -311,7 +311,8 @@ impl Core {
     /// On its way, or in line for it.
     pub(super) fn send_or_hold(&mut self, message: Message, now: Instant, out: &mut Out) {
         if self.recovery.is_open() {
-            if message.method().is_none() || message.id().is_none() {
+            // The place of a request is known from where it stands.
+            if !matches!(message.head(), Head::Request { .. }) {
                 self.note_order(&message);
             }
             self.active = now;

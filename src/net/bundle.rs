@@ -1,5 +1,5 @@
 //! The system's certificates as far as they lie in one file: enough for nearly every server, and
-//! read in a tenth of the time that all of them take.
+//! read in a small part of the time that all of them take.
 //!
 //! Most systems have a file with all of them, and a directory with each of them once more. All are
 //! read only for a server whom this file does not vouch for.
@@ -9,6 +9,8 @@ use rustls::RootCertStore;
 /// What the file holds; `None` where there is none, or where the user has named other places.
 #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
 pub(super) fn read() -> Option<RootCertStore> {
+    // The library reads no variables, but those who read certificates for it heed these two, and
+    // the file must not vouch for more servers than they do.
     let is_named = |name| std::env::var_os(name).is_some();
     if is_named("SSL_CERT_FILE") || is_named("SSL_CERT_DIR") {
         return None;
