@@ -82,21 +82,13 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(demo);
 //! ```
 
-pub mod auth;
-pub mod bridge;
+pub use mcp_span_core::{
+    auth, bridge, error, limits, message, net, os, revision, secret, traffic, transport, wire,
+};
+
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod client;
 pub mod config;
 pub mod demo;
-pub mod error;
-pub mod limits;
 pub mod manager;
-pub mod message;
-pub mod net;
-pub mod os;
-pub mod revision;
-pub mod secret;
-pub mod traffic;
-pub mod transport;
-pub mod wire;

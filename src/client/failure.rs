@@ -114,9 +114,8 @@ impl Stage {
             Kind::InvalidRequest => Self::Protocol,
             Kind::Overloaded | Kind::Shutdown => Self::Send,
             Kind::Closed | Kind::Timeout if delivery == Delivery::NotDelivered => Self::Send,
-            Kind::Closed | Kind::Timeout | Kind::NoResponse | Kind::Status | Kind::SessionLost => {
-                Self::Receive
-            }
+            // `Closed`, `Timeout`, `NoResponse`, `Status`, `SessionLost`.
+            _ => Self::Receive,
         }
     }
 }

@@ -21,8 +21,7 @@ pub mod oauth;
 
 pub use command::{Command, Prints};
 pub use file::TokenFile;
-#[cfg(feature = "cli")]
-pub(crate) use grant::bare as bare_token;
+pub use grant::bare as bare_token;
 use oauth::challenge::Challenge;
 use oauth::{OAuth, Remedy};
 

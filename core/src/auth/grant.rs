@@ -12,7 +12,7 @@ pub(super) fn unusable(place: &str, why: &str) -> Error {
 }
 
 /// A token as it is often copied: with blanks around it, and its scheme before it.
-pub(crate) fn bare(text: &str) -> &str {
+pub fn bare(text: &str) -> &str {
     let text = text.trim();
     match text.strip_prefix("Bearer") {
         Some(rest) if rest.is_empty() || rest.starts_with([' ', '\t']) => rest.trim_start(),

@@ -18,7 +18,7 @@ mod scan;
 
 pub use head::{Malformed, parse_each};
 pub use id::Id;
-pub(crate) use in_flight::InFlight;
+pub use in_flight::InFlight;
 pub use lenient::{lenient, string_length};
 pub use members::Members;
 pub use outline::{Outline, Outliner};
@@ -89,7 +89,7 @@ impl Message {
     }
 
     /// Whether this program wrote it to say why there is no answer of the server's.
-    pub(crate) fn is_own_error(&self) -> bool {
+    pub fn is_own_error(&self) -> bool {
         self.0.is_own_error
     }
 

@@ -31,7 +31,7 @@ pub const TARGET: &str = "mcp-span traffic";
 
 /// Bodies are for who asks for all there is. The program has a filter of its own for them, and is
 /// built without that level.
-const LEVEL: Level = if cfg!(feature = "cli") { Level::DEBUG } else { Level::TRACE };
+const LEVEL: Level = if cfg!(feature = "traffic-at-debug") { Level::DEBUG } else { Level::TRACE };
 
 /// What sort of thing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,15 +19,15 @@ mod tests;
 pub use memory::Memory;
 
 /// The member of `_meta` that says which revision a request speaks.
-pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The member of `_meta` that says what the client can do.
-pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The member of `_meta` that says who the client is.
-pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 /// The member of `_meta` by which a request asks for log messages.
 pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// The member of a result's `_meta` that says who the server is.
-pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The member of `_meta` that says which subscription a notification belongs to.
 pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 

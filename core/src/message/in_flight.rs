@@ -7,7 +7,7 @@ use super::Id;
 
 /// Requests that wait for their answer, each with a note.
 #[derive(Debug)]
-pub(crate) struct InFlight<T> {
+pub struct InFlight<T> {
     /// By canonical id; the value has the id as it was written. A tree, because there are few at a
     /// time: to compare ids takes a tenth of what it takes to hash them.
     requests: BTreeMap<Id, (Id, T)>,
@@ -23,7 +23,7 @@ impl<T> Default for InFlight<T> {
 
 impl<T> InFlight<T> {
     /// Notes a request. `false`: one with this id is in flight already.
-    pub(crate) fn open(&mut self, id: &Id, note: T) -> bool {
+    pub fn open(&mut self, id: &Id, note: T) -> bool {
         let Entry::Vacant(place) = self.requests.entry(id.canonical()) else { return false };
         self.bytes += weight(place.key());
         place.insert((id.clone(), note));
@@ -31,27 +31,27 @@ impl<T> InFlight<T> {
     }
 
     /// How much memory they take, about.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
 
     /// Closes the request whose id this is, and no other: the one who sent it knows it.
-    pub(crate) fn close_exactly(&mut self, id: &Id) -> Option<T> {
+    pub fn close_exactly(&mut self, id: &Id) -> Option<T> {
         self.take(&id.canonical()).map(|(_, note)| note)
     }
 
-    pub(crate) fn get_mut(&mut self, id: &Id) -> Option<&mut T> {
+    pub fn get_mut(&mut self, id: &Id) -> Option<&mut T> {
         self.requests.get_mut(&id.canonical()).map(|(_, note)| note)
     }
 
     /// Closes the request that `id` means, and gives back its id as it was written.
     ///
     /// A peer that reads numbers as doubles sends back a rounded id; it is found all the same.
-    pub(crate) fn close(&mut self, id: &Id) -> Option<(Id, T)> {
+    pub fn close(&mut self, id: &Id) -> Option<(Id, T)> {
         if let Some(found) = self.take(&id.canonical()) {
             return Some(found);
         }
@@ -66,30 +66,30 @@ impl<T> InFlight<T> {
     }
 
     /// Whether a request with this very id is in flight.
-    pub(crate) fn has(&self, id: &Id) -> bool {
+    pub fn has(&self, id: &Id) -> bool {
         self.requests.contains_key(&id.canonical())
     }
 
     /// All of them, each with its id as it was written.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &(Id, T)> {
+    pub fn entries(&self) -> impl Iterator<Item = &(Id, T)> {
         self.requests.values()
     }
 
-    pub(crate) fn notes_mut(&mut self) -> impl Iterator<Item = &mut T> {
+    pub fn notes_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.requests.values_mut().map(|(_, note)| note)
     }
 
-    pub(crate) fn notes(&self) -> impl Iterator<Item = &T> {
+    pub fn notes(&self) -> impl Iterator<Item = &T> {
         self.requests.values().map(|(_, note)| note)
     }
 
     /// The notes of all, which are closed by that.
-    pub(crate) fn into_notes(self) -> impl Iterator<Item = T> {
+    pub fn into_notes(self) -> impl Iterator<Item = T> {
         self.requests.into_values().map(|(_, note)| note)
     }
 
     /// Closes all of them.
-    pub(crate) fn close_all(&mut self) -> Vec<Id> {
+    pub fn close_all(&mut self) -> Vec<Id> {
         self.bytes = 0;
         std::mem::take(&mut self.requests).into_values().map(|(id, _)| id).collect()
     }

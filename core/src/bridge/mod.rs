@@ -115,7 +115,7 @@ pub async fn run(
 
 /// The same; `why` is where it is written why the server's link has ended, if it has said so, before
 /// the client's link ends.
-pub(crate) async fn run_telling(
+pub async fn run_telling(
     client: Link,
     server: Link,
     policy: Policy,

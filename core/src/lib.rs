@@ -1,0 +1,18 @@
+//! What `mcp-span` is made of, up to the bridge: messages, transports, logins.
+//!
+//! Use it by way of the crate `mcp-span`, which has these modules under the same names, explains how
+//! they belong together, and adds clients and configuration files. It is a package of its own since
+//! every message passes through it, and it is compiled with that in mind.
+
+pub mod auth;
+pub mod bridge;
+pub mod error;
+pub mod limits;
+pub mod message;
+pub mod net;
+pub mod os;
+pub mod revision;
+pub mod secret;
+pub mod traffic;
+pub mod transport;
+pub mod wire;
