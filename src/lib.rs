@@ -82,13 +82,6 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(demo);
 //! ```
 
-pub use mcp_span_core::{
-    auth, bridge, error, limits, message, net, os, revision, secret, traffic, transport, wire,
-};
-
 #[cfg(feature = "cli")]
-pub mod cli;
-pub mod client;
-pub mod config;
-pub mod demo;
-pub mod manager;
+pub use mcp_span_cli as cli;
+pub use mcp_span_core::*;

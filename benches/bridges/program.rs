@@ -16,18 +16,21 @@ use crate::{floor, machine};
 
 const USAGE: &str =
     "usage: cargo bench --bench bridges -- [self | all] [--quick] [--strict] [--readme]
+         [--only STEP]
 
   self      mcp-span beside the floor, under two minutes (the default)
   all       also beside the bridges of others, which are installed into target/bench
   --quick   few rounds, to see that everything works
   --strict  exit with 1 if a limit is missed
+  --only    just the steps whose names have this in them, such as calls
   --readme  put table and picture into README.md and docs/bench.svg";
 
 const PICTURE: &str = "docs/bench.svg";
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, Default)]
-struct Wanted {
+struct Wanted<'a> {
+    only: &'a str,
     all: bool,
     quick: bool,
     strict: bool,
@@ -46,10 +49,12 @@ pub(crate) fn run(arguments: &[&str]) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn wanted(arguments: &[&str]) -> Result<Wanted, Fault> {
+fn wanted<'a>(arguments: &[&'a str]) -> Result<Wanted<'a>, Fault> {
     let mut wanted = Wanted::default();
-    for argument in arguments {
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
         match *argument {
+            "--only" => wanted.only = arguments.next().ok_or(USAGE)?,
             "self" => wanted.all = false,
             "all" => wanted.all = true,
             "--quick" => wanted.quick = true,
@@ -61,7 +66,7 @@ fn wanted(arguments: &[&str]) -> Result<Wanted, Fault> {
     Ok(wanted)
 }
 
-fn bench(wanted: Wanted) -> Result<ExitCode, Fault> {
+fn bench(wanted: Wanted<'_>) -> Result<ExitCode, Fault> {
     machine::allow_many_connections();
     let folder = Folder::open()?;
     let absent = if wanted.all { folder.install() } else { Vec::new() };
@@ -72,7 +77,7 @@ fn bench(wanted: Wanted) -> Result<ExitCode, Fault> {
         all.extend(Who::PEERS);
     }
     let machine = machine();
-    let mut measured = measure::everything(&stage, &all, amounts(wanted));
+    let mut measured = measure::everything(&stage, &all, amounts(wanted), wanted.only);
     name_absent(&stage, &mut measured);
     tell(&measured, &machine);
     println!("\n{:.0} s", began.elapsed().as_secs_f64());
@@ -83,7 +88,7 @@ fn bench(wanted: Wanted) -> Result<ExitCode, Fault> {
     Ok(if wanted.strict && is_missed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-fn amounts(wanted: Wanted) -> &'static Amounts {
+fn amounts(wanted: Wanted<'_>) -> &'static Amounts {
     match wanted {
         Wanted { quick: true, .. } => &measure::QUICK,
         Wanted { all: true, .. } => &measure::ALL,

@@ -6,13 +6,21 @@
 
 pub mod auth;
 pub mod bridge;
+pub mod client;
+pub mod config;
+pub mod demo;
 pub mod error;
 pub mod limits;
+pub mod manager;
 pub mod message;
 pub mod net;
 pub mod os;
 pub mod revision;
+pub mod runtime;
 pub mod secret;
 pub mod traffic;
 pub mod transport;
 pub mod wire;
+
+/// The name of the program, wherever it gives one.
+pub const NAME: &str = "mcp-span";

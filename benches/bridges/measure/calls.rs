@@ -20,33 +20,39 @@ const WARM_UP: usize = 100;
 
 /// Streamable HTTP with answers as JSON; also what a process holds before it has done anything.
 pub(crate) fn json(stage: &Stage, all: &[Who], amounts: &Amounts, results: &mut Results) {
-    let mut contest = Contest::open(stage, Way::Json, all);
-    std::thread::sleep(usage::SETTLED);
-    contest.look(results, Figure::Idle, usage::resident);
     let figures = [Figure::JsonP50, Figure::JsonP99];
-    with_cpu(&mut contest, results, Figure::CpuSequential, |contest, results, count| {
-        sequential(contest, results, figures, amounts, count);
-    });
-    with_cpu(&mut contest, results, Figure::Cpu, |contest, results, count| {
-        in_flight(contest, results, Figure::JsonRate, amounts, count);
-    });
+    for _ in 0..amounts.sittings {
+        let mut contest = Contest::open(stage, Way::Json, all);
+        std::thread::sleep(usage::SETTLED);
+        contest.look(results, Figure::Idle, usage::resident);
+        with_cpu(&mut contest, results, Figure::CpuSequential, |contest, results, count| {
+            sequential(contest, results, figures, amounts, count);
+        });
+        with_cpu(&mut contest, results, Figure::Cpu, |contest, results, count| {
+            in_flight(contest, results, Figure::JsonRate, amounts, count);
+        });
+    }
 }
 
 /// The same with answers as events.
 pub(crate) fn events(stage: &Stage, all: &[Who], amounts: &Amounts, results: &mut Results) {
-    let mut contest = Contest::open(stage, Way::Events, all);
     let ignored = &mut Count::default();
     let figures = [Figure::EventsP50, Figure::EventsP99];
-    sequential(&mut contest, results, figures, amounts, ignored);
-    in_flight(&mut contest, results, Figure::EventsRate, amounts, ignored);
+    for _ in 0..amounts.sittings {
+        let mut contest = Contest::open(stage, Way::Events, all);
+        sequential(&mut contest, results, figures, amounts, ignored);
+        in_flight(&mut contest, results, Figure::EventsRate, amounts, ignored);
+    }
 }
 
 /// The older transport.
 pub(crate) fn old(stage: &Stage, all: &[Who], amounts: &Amounts, results: &mut Results) {
     let bridges: Vec<Who> = all.iter().copied().filter(|who| *who != Who::Direct).collect();
-    let mut contest = Contest::open(stage, Way::Old, &bridges);
     let figures = [Figure::OldP50, Figure::OldP99];
-    sequential(&mut contest, results, figures, amounts, &mut Count::default());
+    for _ in 0..amounts.sittings {
+        let mut contest = Contest::open(stage, Way::Old, &bridges);
+        sequential(&mut contest, results, figures, amounts, &mut Count::default());
+    }
 }
 
 /// How many calls each has made.

@@ -19,6 +19,10 @@ use crate::figures::who::Who;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Amounts {
     starts: usize,
+    /// How many times the contestants are started anew for calls: where a process lies in memory, and
+    /// on which core it has come to rest, makes a difference of a tenth for as long as it lives.
+    sittings: usize,
+    /// Rounds of each sitting.
     rounds: usize,
     sequential: Load,
     in_flight: Load,
@@ -31,7 +35,7 @@ pub(crate) struct Amounts {
 impl Amounts {
     /// The fewest and the most rounds that anything is measured in.
     pub(crate) fn rounds(&self) -> [usize; 2] {
-        let all = [self.starts, self.rounds, self.larges];
+        let all = [self.starts, self.sittings * self.rounds, self.larges];
         [all.into_iter().min().unwrap_or(0), all.into_iter().max().unwrap_or(0)]
     }
 }
@@ -39,7 +43,8 @@ impl Amounts {
 /// A bit more than a minute, for us and the floor.
 pub(crate) const SELF: Amounts = Amounts {
     starts: 101,
-    rounds: 21,
+    sittings: 9,
+    rounds: 3,
     sequential: Load { calls: 1000, time: Duration::from_secs(2) },
     in_flight: Load { calls: 5000, time: Duration::from_secs(2) },
     larges: 7,
@@ -49,6 +54,8 @@ pub(crate) const SELF: Amounts = Amounts {
 /// Some ten minutes, for everyone: most of it is waiting for the slow ones.
 pub(crate) const ALL: Amounts = Amounts {
     starts: 15,
+    // One: who hangs would do so in each of them.
+    sittings: 1,
     rounds: 7,
     sequential: Load { calls: 1000, time: Duration::from_millis(1000) },
     in_flight: Load { calls: 5000, time: Duration::from_millis(1000) },
@@ -59,6 +66,7 @@ pub(crate) const ALL: Amounts = Amounts {
 /// A few seconds for us, to see that everything works.
 pub(crate) const QUICK: Amounts = Amounts {
     starts: 5,
+    sittings: 1,
     rounds: 3,
     sequential: Load { calls: 300, time: Duration::from_millis(300) },
     in_flight: Load { calls: 1000, time: Duration::from_millis(300) },
@@ -72,29 +80,34 @@ pub(crate) struct Measured {
     pub(crate) growths: Vec<Growth>,
 }
 
-/// Measures everything for `all`.
-pub(crate) fn everything(stage: &Stage, all: &[Who], amounts: &Amounts) -> Measured {
+/// Measures everything for `all`; or those steps alone whose names have `only` in them.
+pub(crate) fn everything(stage: &Stage, all: &[Who], amounts: &Amounts, only: &str) -> Measured {
     let mut results = Results::default();
     let results_of = &mut results;
-    step("starts", || starts::plain(stage, all, amounts, results_of));
-    step("starts over https", || starts::secure(stage, amounts, results_of));
-    step("calls with JSON answers", || calls::json(stage, all, amounts, results_of));
-    step("calls with SSE answers", || calls::events(stage, all, amounts, results_of));
-    step("calls over HTTP+SSE", || calls::old(stage, all, amounts, results_of));
-    step("large answers", || bulk::answers(stage, all, amounts, results_of));
-    step("requests, notifications", || bulk::others(stage, all, amounts, results_of));
-    step("translation", || translation::measure(stage, amounts, results_of));
+    let step = |name: &str, work: &mut dyn FnMut()| {
+        if name.contains(only) {
+            timed(name, work);
+        }
+    };
+    step("starts", &mut || starts::plain(stage, all, amounts, results_of));
+    step("starts over https", &mut || starts::secure(stage, amounts, results_of));
+    step("calls with JSON answers", &mut || calls::json(stage, all, amounts, results_of));
+    step("calls with SSE answers", &mut || calls::events(stage, all, amounts, results_of));
+    step("calls over HTTP+SSE", &mut || calls::old(stage, all, amounts, results_of));
+    step("large answers", &mut || bulk::answers(stage, all, amounts, results_of));
+    step("requests, notifications", &mut || bulk::others(stage, all, amounts, results_of));
+    step("translation", &mut || translation::measure(stage, amounts, results_of));
     sizes(stage, all, results_of);
-    let growths = step("growing sizes", || growing::measure(stage, amounts, results_of));
+    let mut growths = Vec::new();
+    step("growing sizes", &mut || growths = growing::measure(stage, amounts, results_of));
     Measured { results, growths }
 }
 
 /// Says on stderr what is under way, for it takes its time.
-fn step<T>(name: &str, work: impl FnOnce() -> T) -> T {
+fn timed(name: &str, work: &mut dyn FnMut()) {
     let began = Instant::now();
-    let done = work();
+    work();
     eprintln!("{name}: {:.0} s", began.elapsed().as_secs_f64());
-    done
 }
 
 fn sizes(stage: &Stage, all: &[Who], results: &mut Results) {

@@ -27,11 +27,13 @@ pub(crate) fn measure(stage: &Stage, amounts: &Amounts, results: &mut Results) {
 
 /// The median over pairs of blocks of calls.
 fn more_time(stage: &Stage, amounts: &Amounts) -> Result<Option<f64>, Failure> {
-    let mut both = start_both(stage)?;
     let mut samples = [Samples::default(), Samples::default()];
-    for at in (0..amounts.rounds).flat_map(|round| turns(round, 2)) {
-        let (_, [p50, _]) = calls::one_after_the_other(&mut both[at], amounts.sequential)?;
-        samples[at].push(Some(p50));
+    for _ in 0..amounts.sittings {
+        let mut both = start_both(stage)?;
+        for at in (0..amounts.rounds).flat_map(|round| turns(round, 2)) {
+            let (_, [p50, _]) = calls::one_after_the_other(&mut both[at], amounts.sequential)?;
+            samples[at].push(Some(p50));
+        }
     }
     Ok(samples[1].excess(&samples[0]))
 }

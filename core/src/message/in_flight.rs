@@ -35,6 +35,7 @@ impl<T> InFlight<T> {
         self.bytes
     }
 
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
@@ -44,6 +45,7 @@ impl<T> InFlight<T> {
         self.take(&id.canonical()).map(|(_, note)| note)
     }
 
+    /// The note of the request with this id.
     pub fn get_mut(&mut self, id: &Id) -> Option<&mut T> {
         self.requests.get_mut(&id.canonical()).map(|(_, note)| note)
     }
@@ -75,10 +77,12 @@ impl<T> InFlight<T> {
         self.requests.values()
     }
 
+    /// The notes of all.
     pub fn notes_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.requests.values_mut().map(|(_, note)| note)
     }
 
+    /// The notes of all.
     pub fn notes(&self) -> impl Iterator<Item = &T> {
         self.requests.values().map(|(_, note)| note)
     }

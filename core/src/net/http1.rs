@@ -7,9 +7,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use http::header::{HOST, PROXY_AUTHORIZATION};
 use http::uri::PathAndQuery;
-use http::{Extensions, HeaderMap, Request, Response, Uri};
+use http::{Extensions, Response, Uri};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::client::legacy::connect::{Connection as _, HttpInfo};
 use tokio::runtime::Handle;
@@ -23,6 +22,7 @@ use super::connect::Connector;
 use super::fault::Failure;
 use super::protocol::Stream;
 use super::proxy::Proxy;
+use super::request::Habit;
 use crate::limits;
 
 /// Connections to any number of hosts.
@@ -47,7 +47,8 @@ impl Http1 {
         let host = self.host(call.endpoint.uri());
         loop {
             let mut connection = host.connection(&self.connector).await?;
-            let sending = connection.sender.try_send_request(request(call, forwarder));
+            let request = host.lock().habit.request(call, forwarder);
+            let sending = connection.sender.try_send_request(request);
             match sending.await {
                 Ok(response) => {
                     call.progress.note_peer(connection.peer);
@@ -76,27 +77,6 @@ impl Http1 {
     }
 }
 
-/// The request as it goes on the wire.
-fn request(call: &Call, forwarder: Option<&Arc<Proxy>>) -> Request<Outbound> {
-    let mut request = Request::new(Outbound::new(call.body.clone(), call.progress.clone()));
-    *request.method_mut() = call.method.clone();
-    let mut headers = HeaderMap::clone(&call.headers);
-    if !headers.contains_key(HOST) {
-        headers.insert(HOST, call.endpoint.host().clone());
-    }
-    *request.uri_mut() = match forwarder {
-        None => call.endpoint.path().clone(),
-        Some(proxy) => {
-            if let Some(login) = &proxy.login {
-                headers.insert(PROXY_AUTHORIZATION, login.basic.clone());
-            }
-            call.endpoint.uri().clone()
-        }
-    };
-    *request.headers_mut() = headers;
-    request
-}
-
 /// One host, and the connections to it that rest.
 #[derive(Debug)]
 struct Host {
@@ -113,6 +93,8 @@ struct Resting {
     connections: Vec<(Connection, Instant)>,
     /// Somebody looks after those that rest for too long.
     is_watched: bool,
+    /// What most requests have in common.
+    habit: Habit,
 }
 
 /// An open connection.

@@ -2,7 +2,7 @@
 
 mod addresses;
 #[cfg(test)]
-#[path = "../../tests/it/support/tls.rs"]
+#[path = "../../../tests/it/support/tls.rs"]
 mod authority;
 pub mod backoff;
 mod body;
@@ -27,6 +27,7 @@ mod protocol;
 mod proxy;
 mod proxy_fault;
 mod redirect;
+mod request;
 mod sleeps;
 mod socks;
 mod tls;

@@ -89,7 +89,7 @@ impl Ear {
 
     fn hear(&self, line: &str) {
         let text = self.scrubber.clean(line);
-        info!(target: "mcp_span::child", program = self.program, "{}", text.escape_debug());
+        info!(target: "mcp_span_core::child", program = self.program, "{}", text.escape_debug());
         if let Some(on_stderr) = &self.on_stderr {
             on_stderr(&text);
         }

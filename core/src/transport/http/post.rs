@@ -17,6 +17,7 @@ use super::log::Direction;
 use super::modern::Params;
 use super::remedy::{Tried, is_modern_refusal};
 use super::session::Session;
+use super::soon::turn;
 use super::{Context, Manner};
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -251,6 +252,10 @@ impl Exchange {
         // The receiver is gone only when the link is being closed at once.
         let _ = self.context.incoming.send(Incoming::Message(message)).await;
         if answers {
+            // The client first: the bridge has a turn, and whoever writes has one, before anything is
+            // tidied up. They would wait for that otherwise.
+            turn().await;
+            turn().await;
             self.settle(true).await;
         }
     }
