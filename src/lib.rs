@@ -82,6 +82,4 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(demo);
 //! ```
 
-#[cfg(feature = "cli")]
-pub use mcp_span_cli as cli;
-pub use mcp_span_core::*;
+pub use mcp_span_front::*;

@@ -6,12 +6,8 @@
 
 pub mod auth;
 pub mod bridge;
-pub mod client;
-pub mod config;
-pub mod demo;
 pub mod error;
 pub mod limits;
-pub mod manager;
 pub mod message;
 pub mod net;
 pub mod os;

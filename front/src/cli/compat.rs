@@ -1,0 +1,452 @@
+//! Translates the command lines of mcp-remote and other bridges into ours, before they are parsed.
+//!
+//! Only what would be an error here is touched: a name that is ours has our meaning.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+
+use clap::Command;
+
+use super::compat_client;
+use super::compat_flags::{Meaning, Program, SILENCE, is_runner, program};
+use super::compat_words::{Flags, Item};
+use super::credentials::SOURCES;
+use super::oauth_given::is_callback_host;
+use super::report::Usage;
+use super::secrets::Secrets;
+use super::target::is_url;
+use super::values::{seconds, some_seconds};
+
+/// A command line of ours, with what was left out of it.
+#[derive(Default, PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
+pub(super) struct Translated {
+    pub(super) args: Vec<OsString>,
+    /// Names only: their values may be secrets.
+    pub(super) ignored: Vec<String>,
+    /// What must not stand on a command line.
+    pub(super) secrets: Secrets,
+}
+
+/// Translates what was typed, the name of our program first, with variables from `lookup`.
+pub(super) fn translate(
+    mut args: Vec<OsString>,
+    command: &Command,
+    lookup: impl Fn(&str) -> Option<String>,
+    is_name: impl Fn(&str) -> bool,
+) -> Result<Translated, Usage> {
+    Flags::of(command).command_first(args.get_mut(1..).unwrap_or_default());
+    let named = args.get(1).and_then(|word| word.to_str());
+    let subcommand = named.and_then(|name| command.find_subcommand(name));
+    // What takes other words beside the URL was never a command line of another bridge.
+    let has_url = |command: &Command| {
+        let has = |id| command.get_arguments().any(|arg| arg.get_id() == id);
+        has("url") && !has("words")
+    };
+    if named == Some("help") || subcommand.is_some_and(|command| !has_url(command)) {
+        return Ok(Translated { args, ..Translated::default() });
+    }
+    let own = 1 + usize::from(subcommand.is_some());
+    let (program, leftovers) = leftovers(args.get(own..).unwrap_or_default(), is_name);
+    let mut args = args.into_iter();
+    let mut line = Line::default();
+    line.done.args.extend(args.by_ref().take(own));
+    let items = Flags::of(subcommand.unwrap_or(command)).items(args.skip(leftovers).collect())?;
+    line.take_stock(&items)?;
+    for item in items {
+        line.add(item, &lookup)?;
+    }
+    let is_set = |name: &str| lookup(name).is_some_and(|value| !value.is_empty());
+    Ok(line.finish(program, is_set))
+}
+
+/// The program that is named in front, and how many words to leave out with it.
+fn leftovers(words: &[OsString], is_name: impl Fn(&str) -> bool) -> (Option<Program>, usize) {
+    let texts = words.iter().map(|word| word.to_str().unwrap_or_default());
+    // A server may have such a name, too, and is meant where nothing else says which one is (C36).
+    if texts.clone().next().is_some_and(is_name) && !texts.clone().any(is_url) {
+        return (None, 0);
+    }
+    let runners = texts.clone().take_while(|text| is_runner(text)).count();
+    match texts.clone().nth(runners).and_then(program) {
+        Some(program) => (Some(program), runners + 1),
+        None => (None, 0),
+    }
+}
+
+/// A line in the making.
+#[derive(Default)]
+struct Line {
+    done: Translated,
+    /// What goes behind all flags.
+    tail: Vec<OsString>,
+    /// The flags of ours that were typed.
+    typed: HashSet<String>,
+    /// The flags of ours that came of others.
+    made: HashSet<String>,
+    has_url: bool,
+    has_interval: bool,
+    has_authorization: bool,
+    /// The names of the timeouts of answers, with their seconds.
+    silences: Vec<(String, String)>,
+}
+
+impl Line {
+    /// Ours wins over theirs wherever it stands, so it has to be known beforehand.
+    fn take_stock(&mut self, items: &[Item]) -> Result<(), Usage> {
+        let mut headers = 0;
+        let mut bearers = 0;
+        for item in items {
+            match item {
+                Item::Ours(name, words) => {
+                    headers += usize::from(name == "header" && is_authorization(words));
+                    self.typed.insert(name.clone());
+                }
+                Item::Theirs(_, Meaning::Header, words) => {
+                    headers += usize::from(is_authorization(words.get(..1).unwrap_or_default()));
+                }
+                Item::Theirs(_, Meaning::Bearer, _) => bearers += 1,
+                Item::Theirs(_, Meaning::Seconds("keep-alive"), _) => self.has_interval = true,
+                _ => {}
+            }
+        }
+        self.has_authorization = headers + bearers > 0;
+        if bearers > 0 && headers + bearers > 1 {
+            return Err(Usage::new(
+                "there is a bearer token and another 'Authorization' as well: leave one of them out",
+            ));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, item: Item, lookup: impl Fn(&str) -> Option<String>) -> Result<(), Usage> {
+        match item {
+            Item::Ours(_, words) => self.done.args.extend(words),
+            Item::Theirs(name, meaning @ (Meaning::Client | Meaning::ClientMetadata), values) => {
+                self.add_client(&name, meaning, &values, lookup)?;
+            }
+            Item::Theirs(name, meaning, values) => self.add_theirs(&name, meaning, values)?,
+            Item::Word(word) if self.has_url && is_port(&word) => {
+                self.make("port", "oauth-callback-port", word);
+            }
+            Item::Word(word) => {
+                self.has_url = true;
+                self.done.args.push(word);
+            }
+            Item::Unknown(words) if words.first().is_some_and(|word| word == "--") => {
+                self.tail = words;
+            }
+            Item::Unknown(words) => self.done.args.extend(words),
+        }
+        Ok(())
+    }
+
+    fn add_theirs(
+        &mut self,
+        name: &str,
+        meaning: Meaning,
+        values: Vec<OsString>,
+    ) -> Result<(), Usage> {
+        let mut values = values.into_iter();
+        let first = values.next().unwrap_or_default();
+        match meaning {
+            Meaning::Host if !first.to_str().is_some_and(is_callback_host) => self.ignore(name),
+            Meaning::Host => self.make(name, "oauth-callback-host", first),
+            Meaning::Each(ours) => {
+                self.made.remove(ours);
+                self.make(name, ours, first);
+            }
+            Meaning::Nothing
+            | Meaning::NothingWithValue
+            | Meaning::Client
+            | Meaning::ClientMetadata => self.ignore(name),
+            // `--ping-interval` says the same with a number.
+            Meaning::Fixed("keep-alive", _) if self.has_interval => {}
+            Meaning::Fixed(ours, value) => self.make(name, ours, value.into()),
+            Meaning::Renamed(ours) => self.make(name, ours, first),
+            Meaning::Seconds(ours) => {
+                checked(name, &first, some_seconds)?;
+                self.make(name, ours, first);
+            }
+            Meaning::Silence => {
+                let text = checked(name, &first, seconds)?;
+                self.silences.push((name.to_owned(), text));
+            }
+            Meaning::Url(transport) => {
+                if !self.typed.contains("transport") {
+                    self.make(name, "transport", transport.into());
+                }
+                self.has_url = true;
+                self.done.args.push(first);
+            }
+            Meaning::Bearer if first.is_empty() => {
+                return Err(Usage::new(format!("{name}: the token is empty")));
+            }
+            Meaning::Bearer => self.header("Authorization".into(), "Bearer ", &first),
+            Meaning::Header => self.header(first, "", &values.next().unwrap_or_default()),
+        }
+        Ok(())
+    }
+
+    fn add_client(
+        &mut self,
+        name: &str,
+        meaning: Meaning,
+        values: &[OsString],
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<(), Usage> {
+        let text = values.first().map(|text| text.to_string_lossy()).unwrap_or_default();
+        let (flags, secrets) = match meaning {
+            Meaning::Client => compat_client::information(name, &text, lookup)?,
+            _ => compat_client::metadata(name, &text)?,
+        };
+        for (ours, value) in flags {
+            self.make(name, ours, value.into());
+        }
+        // A client of ours has a secret of its own, or none.
+        if !self.typed.contains("oauth-client-id") {
+            self.done.secrets.extend(secrets);
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, name: OsString, scheme: &str, value: &OsString) {
+        let mut word = OsString::from("--header=");
+        word.push(name);
+        word.push(": ");
+        word.push(scheme);
+        word.push(value);
+        self.done.args.push(word);
+    }
+
+    /// A flag of ours; where it was typed as well, that one stays. Of theirs, the first counts.
+    fn make(&mut self, name: &str, ours: &str, value: OsString) {
+        if self.typed.contains(ours) {
+            return self.ignore(name);
+        }
+        if self.made.insert(ours.to_owned()) {
+            let mut word = OsString::from(format!("--{ours}="));
+            word.push(value);
+            self.done.args.push(word);
+        }
+    }
+
+    fn ignore(&mut self, name: &str) {
+        if !self.done.ignored.iter().any(|known| known == name) {
+            self.done.ignored.push(name.to_owned());
+        }
+    }
+
+    fn finish(mut self, program: Option<Program>, is_set: impl Fn(&str) -> bool) -> Translated {
+        for (name, longest) in self.longest_silence() {
+            self.make(&name, "timeout", longest.into());
+        }
+        let is_supplied =
+            self.has_authorization || SOURCES.iter().any(|source| self.typed.contains(*source));
+        let token = program.and_then(|program| program.token).filter(|name| is_set(name));
+        if let Some(variable) = token.filter(|_| !is_supplied) {
+            self.make(variable, "bearer-env", variable.into());
+        }
+        self.done.args.append(&mut self.tail);
+        self.done
+    }
+
+    /// The larger of the two, for each name that was typed. What worked there must not be cut here.
+    fn longest_silence(&mut self) -> Vec<(String, String)> {
+        let silences = std::mem::take(&mut self.silences);
+        let of = |name: &str| silences.iter().find(|(known, _)| known == name);
+        let both = ["--headers-timeout", "--body-timeout"]
+            .map(|name| of(name).map_or(SILENCE, |(_, text)| text));
+        let length = |text: &str| match seconds(text) {
+            Ok(limit) if limit.is_zero() => std::time::Duration::MAX,
+            limit => limit.unwrap_or_default(),
+        };
+        let longest = both.into_iter().max_by_key(|text| length(text)).unwrap_or(SILENCE);
+        silences.iter().map(|(name, _)| (name.clone(), longest.to_owned())).collect()
+    }
+}
+
+/// An OAuth callback port, which mcp-remote has behind the URL.
+fn is_port(word: &OsString) -> bool {
+    word.to_str().is_some_and(|text| text.parse::<u16>().is_ok())
+}
+
+/// Whether the words of a header's flag hold that header, in any of the forms.
+fn is_authorization(words: &[OsString]) -> bool {
+    words.iter().any(|word| {
+        let text = word.to_string_lossy();
+        let text =
+            ["--header=", "-H"].iter().find_map(|flag| text.strip_prefix(flag)).unwrap_or(&text);
+        let name = text.split(':').next().unwrap_or_default().trim();
+        name.eq_ignore_ascii_case("authorization")
+    })
+}
+
+/// The value, if it is what our flag takes: what is wrong is said under the name that was typed.
+fn checked<T>(
+    name: &str,
+    value: &OsString,
+    check: fn(&str) -> Result<T, String>,
+) -> Result<String, Usage> {
+    let text = value.to_string_lossy().into_owned();
+    match check(&text) {
+        Ok(_) => Ok(text),
+        Err(why) => Err(Usage::new(format!("{name}: {why}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::commands::Cli;
+
+    /// What becomes of a line that is written with blanks, and what is ignored.
+    fn of(line: &str) -> (String, String) {
+        let translated = with(line, &[]).unwrap();
+        let args = translated.args.iter().map(|word| word.to_str().unwrap());
+        (args.skip(1).collect::<Vec<_>>().join(" "), translated.ignored.join(" "))
+    }
+
+    fn with(line: &str, set: &[&str]) -> Result<Translated, Usage> {
+        let words = ["mcp-span"].into_iter().chain(line.split(' ').filter(|word| !word.is_empty()));
+        let lookup = |name: &str| set.contains(&name).then(|| "x".to_owned());
+        let is_name = |name: &str| name == "mcp-proxy@mine";
+        translate(words.map(OsString::from).collect(), &Cli::command(), lookup, is_name)
+    }
+
+    fn becomes(line: &str, ours: &str) {
+        assert_eq!(of(line), (ours.to_owned(), String::new()), "{line}");
+    }
+
+    #[test]
+    fn flags_with_a_counterpart_are_put_into_our_words() {
+        becomes("U --silent", "U --log-level=off");
+        becomes("U --headers X-A 1 --sse V", "U --header=X-A: 1 --transport=sse V");
+        becomes("--streamableHttp U", "--transport=http U");
+        becomes(
+            "--streamableHttp=U --oauth2Bearer T",
+            "--transport=http U --header=Authorization: Bearer T",
+        );
+        becomes("--sse U --transport auto --logLevel none", "U --transport auto --log-level=none");
+        becomes("-H X-A 1 U", "--header=X-A: 1 U");
+        becomes("U --timeout-connect 3 --timeout-read 4", "U --connect-timeout=3 --timeout=4");
+        becomes("U --bearer-token T -- --silent", "U --header=Authorization: Bearer T -- --silent");
+    }
+
+    #[test]
+    fn a_program_that_is_also_the_name_of_a_server_is_left_alone_without_a_url() {
+        // C36
+        becomes("mcp-proxy@mine", "mcp-proxy@mine");
+        becomes("connect mcp-proxy@mine --serial", "connect mcp-proxy@mine --serial");
+        becomes("mcp-proxy@mine http://h/", "http://h/");
+    }
+
+    #[test]
+    fn a_command_is_one_behind_flags_as_well() {
+        // C36
+        becomes("--config c.json check", "check --config c.json");
+        becomes("--no-config config", "config --no-config");
+        becomes("--config=c -v tools ok", "tools --config=c -v ok");
+        becomes("-v tools -- cmd", "tools -v -- cmd");
+        becomes("-v help", "help -v");
+        becomes("--silent check", "check --log-level=off");
+        becomes("-H X-A 1 status U", "status --header=X-A: 1 U");
+        for ours in ["--config check", "--header check U", "-v -- check", "-v U check", "-y check"]
+        {
+            becomes(ours, ours);
+        }
+        becomes("--sse U check", "--transport=sse U check");
+    }
+
+    #[test]
+    fn a_bare_keep_alive_is_thirty_seconds_and_an_interval_beats_it() {
+        becomes("U --keep-alive", "U --keep-alive=30");
+        becomes("--keep-alive http://h/", "--keep-alive=30 http://h/");
+        becomes("U --keep-alive --debug", "U --keep-alive=30 --debug");
+        becomes("U --keep-alive --ping-interval 60", "U --keep-alive=60");
+        becomes("U --ping-interval 60 --keep-alive", "U --keep-alive=60");
+        for ours in
+            ["U --keep-alive 5", "U --keep-alive=5", "U --keep-alive -1", "U --keep-alive soon"]
+        {
+            becomes(ours, ours);
+        }
+        let both = of("U --keep-alive 5 --ping-interval 60");
+        assert_eq!(both, ("U --keep-alive 5".into(), "--ping-interval".into()));
+    }
+
+    #[test]
+    fn the_longer_of_two_timeouts_counts_and_none_is_the_longest() {
+        becomes("U --headers-timeout 600", "U --timeout=600");
+        becomes("U --headers-timeout 10", "U --timeout=300");
+        becomes("U --headers-timeout 10 --body-timeout 20", "U --timeout=20");
+        becomes("U --body-timeout 0 --headers-timeout 20", "U --timeout=0");
+        let ours = of("U --body-timeout 0 --timeout 7");
+        assert_eq!(ours, ("U --timeout 7".into(), "--body-timeout".into()));
+    }
+
+    #[test]
+    fn names_of_programs_and_what_ran_them_are_left_out() {
+        for line in [
+            "mcp-remote U",
+            "-y mcp-remote@latest U",
+            "npx -y supergateway U",
+            "/c npx mcp-remote U",
+        ] {
+            becomes(line, "U");
+        }
+        becomes("connect mcp-remote U", "connect U");
+        becomes("config -y mcp-remote U --silent", "config U --log-level=off");
+        for ours in
+            ["-y U", "npx U", "demo mcp-remote", "help mcp-remote", "U mcp-remote", "config"]
+        {
+            becomes(ours, ours);
+        }
+    }
+
+    #[test]
+    fn a_port_is_a_second_word_and_a_number() {
+        assert_eq!(of("U 9696"), ("U --oauth-callback-port=9696".into(), String::new()));
+        assert_eq!(
+            of("U --header A:b 9696 --host h.example"),
+            ("U --header A:b --oauth-callback-port=9696".into(), "--host".into())
+        );
+        for ours in ["9696", "U V", "U 99999", "--timeout 5 U"] {
+            becomes(ours, ours);
+        }
+    }
+
+    #[test]
+    fn variables_of_others_count_only_where_their_program_is_named() {
+        let set = ["API_ACCESS_TOKEN", "MCP_BEARER_TOKEN"];
+        let last = |line: &str| with(line, &set).unwrap().args.pop().unwrap();
+        assert_eq!(last("mcp-proxy U"), "--bearer-env=API_ACCESS_TOKEN");
+        assert_eq!(last("uvx mcp-stdio U"), "--bearer-env=MCP_BEARER_TOKEN");
+        for line in
+            ["U", "mcp-remote U", "mcp-proxy --bearer-file f U", "mcp-proxy -H authorization x U"]
+        {
+            assert_eq!(last(line), "U", "{line}");
+        }
+        assert_eq!(with("mcp-proxy U", &[]).unwrap().args.len(), 2);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_under_the_name_that_was_typed_and_without_its_value() {
+        for (line, part) in [
+            ("U --ping-interval s3cret", "--ping-interval: it must be a number"),
+            ("U --ping-interval 0", "--ping-interval: it must be more than 0"),
+            ("U --body-timeout -1", "--body-timeout: it must be"),
+            ("U --resource", "--resource needs a value"),
+            ("U --resource --silent", "--resource needs a value"),
+            ("U --headers s3cret", "--headers needs a name and a value"),
+            ("U --silent=s3cret", "--silent is a switch"),
+            ("U --oauth2Bearer=", "--oauth2Bearer: the token is empty"),
+            ("U --oauth2Bearer s3cret --header authorization:s3cret", "leave one"),
+            ("U --oauth2Bearer s3cret --bearer-token s3cret", "leave one"),
+        ] {
+            let text = with(line, &[]).unwrap_err().0;
+            assert!(text.contains(part) && !text.contains("s3cret"), "{line}: {text}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `mcp-span completions` and `mcp-span man`: the command line, told to shells and to readers.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use crate::NAME;
+use clap::Args;
+use clap_complete::aot::{Shell, generate};
+use clap_mangen::Man;
+
+use super::args;
+use super::commands::Command;
+use super::{Failure, report};
+
+const EXIT_CODES: [(&str, &str); 6] = [
+    ("0", "All went well."),
+    (
+        "1",
+        "Something unexpected; a tool or the server answered with an error; check --strict: warnings.",
+    ),
+    ("2", "Wrong usage or configuration."),
+    ("3", "The server was not to be had, or broke off; check: something failed."),
+    ("4", "The server wants a login or other credentials."),
+    ("130", "A command was ended by Ctrl-C."),
+];
+
+/// Does what was typed if it is one of ours. Neither command needs a setting: a configuration or a
+/// variable that is wrong does not keep it from its work.
+pub(super) fn without_settings(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
+    let is_ours = |word: &OsString| matches!(word.to_str(), Some("completions" | "man"));
+    typed.get(1).filter(|word| is_ours(word))?;
+    Some(match args::parse_typed_alone(typed) {
+        Ok(Command::Completions(typed)) => run(&typed),
+        Ok(_) => man(),
+        Err(error) => Err(error.into()),
+    })
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Completions {
+    /// The shell that is to complete our command lines
+    shell: Shell,
+}
+
+/// A script for the shell, on stdout.
+pub(super) fn run(typed: &Completions) -> Result<ExitCode, Failure> {
+    let mut script = Vec::new();
+    generate(typed.shell, &mut args::whole(), NAME, &mut script);
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    if typed.shell == Shell::Bash {
+        script = with_one_name(&script);
+    }
+    report::print(&script)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The generator takes the hyphen of our name for the start of a subcommand where it writes what a
+/// subcommand takes, and not where it finds out which one it is: the two would never meet.
+fn with_one_name(script: &str) -> String {
+    let whole = NAME.replace('-', "__");
+    let split = NAME.replace('-', "__subcmd__");
+    script.replace(&format!("{split}__subcmd__"), &format!("{whole}__subcmd__"))
+}
+
+/// The manual page, on stdout.
+pub(super) fn man() -> Result<ExitCode, Failure> {
+    let command = args::whole();
+    let mut page = Vec::new();
+    let man = Man::new(command.clone());
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    // The usual synopsis would list all the flags, of which most people need none.
+    writeln!(page, ".SH SYNOPSIS\n\\fB{NAME}\\fR \\fIURL\\fR [\\fIOPTIONS\\fR]\n.br")?;
+    writeln!(page, "\\fB{NAME}\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]")?;
+    man.render_description_section(&mut page)?;
+    // Nor does each command have a page of its own.
+    writeln!(page, ".SH COMMANDS")?;
+    for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let (name, about) = (escaped(command.get_name()), escaped(&about));
+        writeln!(page, ".TP\n\\fB{name}\\fR\n{about}")?;
+    }
+    man.render_options_section(&mut page)?;
+    // Only what is built knows how its arguments are written.
+    let mut built = command.clone();
+    built.build();
+    let common: Vec<&str> = built.get_arguments().map(|arg| arg.get_id().as_str()).collect();
+    let is_told = |command: &&clap::Command| !command.is_hide_set() && command.get_name() != "help";
+    for command in built.get_subcommands().filter(is_told) {
+        subcommand(command, &common, &mut page)?;
+    }
+    exit_codes(&mut page)?;
+    man.render_extra_section(&mut page)?;
+    man.render_version_section(&mut page)?;
+    report::print(&String::from_utf8_lossy(&page))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a subcommand takes of its own; the flags that all of them share have been told already.
+fn subcommand(command: &clap::Command, common: &[&str], page: &mut Vec<u8>) -> io::Result<()> {
+    let is_own = |arg: &&clap::Arg| {
+        !arg.is_hide_set() && (arg.is_positional() || !common.contains(&arg.get_id().as_str()))
+    };
+    let own: Vec<_> = command.get_arguments().filter(is_own).collect();
+    let name = command.get_name();
+    writeln!(page, ".SH {}", escaped(&format!("{NAME} {name}").to_uppercase()))?;
+    let usage = command.clone().render_usage().to_string();
+    // Each line of it is one way to write the command.
+    for line in usage.trim_start_matches("Usage:").lines().map(str::trim) {
+        writeln!(page, "\\fB{}\\fR\n.br", escaped(line))?;
+    }
+    for arg in own {
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        writeln!(page, ".TP\n\\fB{}\\fR", escaped(&arg.to_string()))?;
+        for line in help.lines().filter(|line| !line.trim().is_empty()) {
+            writeln!(page, "\\&{}\n.br", escaped(line))?;
+        }
+    }
+    if command
+        .get_arguments()
+        .any(|arg| !arg.is_positional() && common.contains(&arg.get_id().as_str()))
+    {
+        writeln!(page, ".PP\nTakes the options above as well.")?;
+    }
+    Ok(())
+}
+
+/// Part of the interface: programs go by them.
+fn exit_codes(page: &mut Vec<u8>) -> io::Result<()> {
+    writeln!(page, ".SH EXIT STATUS")?;
+    for (code, meaning) in EXIT_CODES {
+        writeln!(page, ".TP\n\\fB{code}\\fR\n{}", escaped(meaning))?;
+    }
+    Ok(())
+}
+
+/// Text as roff takes it literally; none of it begins with a point or a quote.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\e").replace('-', "\\-")
+}

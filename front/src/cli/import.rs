@@ -1,0 +1,184 @@
+//! `mcp-span login --import`: finds what mcp-remote has kept for a server, and takes it over.
+
+use std::cmp::Reverse;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+use super::settings::Settings;
+use super::{Failure, account, args, md5, report};
+use crate::auth::oauth::Foreign;
+use crate::error::{Error, Kind};
+use crate::secret::shown;
+
+/// What was found, and where.
+#[derive(Debug)]
+pub(super) struct Found {
+    tokens: PathBuf,
+    client: Option<PathBuf>,
+    foreign: Foreign,
+}
+
+/// Looks for it, or says in which folder there is none.
+pub(super) type Finding = Result<Option<Found>, Error>;
+
+/// Looks in the folders of mcp-remote, the newest first.
+pub(super) fn find(typed: &args::Connect) -> Finding {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let home = || variable(if cfg!(windows) { "USERPROFILE" } else { "HOME" });
+    let folder = variable("MCP_REMOTE_CONFIG_DIR").map(PathBuf::from);
+    let Some(folder) = folder.or_else(|| Some(PathBuf::from(home()?).join(".mcp-auth"))) else {
+        return Ok(None);
+    };
+    let names = names(typed);
+    for folder in versions(&folder) {
+        for name in &names {
+            let file = folder.join(format!("{name}_tokens.json"));
+            if let Some((tokens, written)) = read(&file)? {
+                let client_file = folder.join(format!("{name}_client_info.json"));
+                let client = read(&client_file)?.map(|(client, _)| client);
+                let found = client.is_some().then_some(client_file);
+                let foreign = Foreign { tokens, written, client };
+                return Ok(Some(Found { tokens: file, client: found, foreign }));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Takes it over, and says what was taken from where.
+pub(super) async fn take_over(settings: Settings, found: Finding) -> Result<ExitCode, Failure> {
+    let oauth = account::oauth(&settings)?;
+    let place = shown(&settings.http.url);
+    let found = match found {
+        Ok(Some(found)) => found,
+        Ok(None) => {
+            let message = format!("mcp-remote has kept nothing for {place}");
+            let hint = "Give the URL as mcp-remote had it, with the same headers, or log in without --import";
+            return Ok(report::failed(&Error::new(Kind::Login, message).hint(hint)));
+        }
+        Err(error) => return Ok(report::failed(&error)),
+    };
+    let taken = match oauth.take_over(&found.foreign).await {
+        Ok(taken) => taken,
+        Err(error) => {
+            let message = format!("{} cannot be used", found.tokens.display());
+            return Ok(report::failed(&Error::new(Kind::Login, message).because(error)));
+        }
+    };
+    let mut text =
+        format!("logged in to {place}\n  the tokens are from {}\n", found.tokens.display());
+    if let Some(client) = &found.client {
+        text += &format!("  the client is from {}\n", client.display());
+    }
+    if let Some(place) = &taken.account.place {
+        text += &format!("  they are kept in {place} now\n");
+    }
+    if let Some(why) = taken.no_renewal {
+        text += &format!("  they cannot be renewed: {why}\n");
+    }
+    report::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The folders of all versions: those with a number of the format, then those of older programs.
+fn versions(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut found: Vec<((bool, Vec<u64>), PathBuf)> = entries
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let version = path.file_name()?.to_str()?.strip_prefix("mcp-remote-")?.to_owned();
+            Some((age(&version), path))
+        })
+        .collect();
+    found.sort_by_key(|(age, _)| Reverse(age.clone()));
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// What sorts versions: `v1` is newer than `0.1.38`, and that than `0.1.9`.
+fn age(version: &str) -> (bool, Vec<u64>) {
+    let numbers = version.trim_start_matches('v').split(['.', '-']);
+    (version.starts_with('v'), numbers.map(|number| number.parse().unwrap_or(0)).collect())
+}
+
+/// The names that a server may have had, the most exact first: mcp-remote makes them of the URL as
+/// it was typed, and of what else tells accounts apart.
+fn names(typed: &args::Connect) -> Vec<String> {
+    let Some(url) = typed.url.as_deref() else { return Vec::new() };
+    let given = &typed.oauth.given;
+    let mut more: Vec<String> = given.oauth_resource.iter().cloned().collect();
+    more.extend(object(given.oauth_authorize_param.iter().filter_map(|p| p.split_once('='))));
+    more.extend(object(typed.headers.iter().filter_map(|header| {
+        header.split_once(':').map(|(name, value)| (name.trim(), value.trim()))
+    })));
+    more.extend(typed.oauth.oauth_client_metadata_url.iter().map(ToString::to_string));
+    let normal = url::Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.to_string());
+    let short = url.trim_end_matches('/').to_owned();
+    let mut urls = vec![url.to_owned(), normal, format!("{short}/"), short];
+    urls.dedup();
+    let mut texts: Vec<String> = Vec::new();
+    for more in [&more[..], &[]] {
+        for url in &urls {
+            let parts: Vec<&str> =
+                [url.as_str()].into_iter().chain(more.iter().map(String::as_str)).collect();
+            let text = parts.join("|");
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+    }
+    texts.iter().map(|text| md5::hex(text.as_bytes())).collect()
+}
+
+/// Pairs as JSON, sorted by their names; `None` if there are none.
+fn object<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Option<String> {
+    let pairs: std::collections::BTreeMap<&str, &str> = pairs.collect();
+    (!pairs.is_empty()).then(|| serde_json::to_string(&pairs).unwrap_or_default())
+}
+
+/// What is in the file, and when it was written; `None` if there is none.
+fn read(file: &Path) -> Result<Option<(Value, SystemTime)>, Error> {
+    let wrong = |why: String| {
+        let message = format!("{} cannot be read", file.display());
+        Error::new(Kind::Login, message).because(why).not_delivered()
+    };
+    let text = match std::fs::read(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(wrong(error.to_string())),
+    };
+    let written = std::fs::metadata(file).and_then(|meta| meta.modified());
+    // The message of the parser may quote what it met.
+    let value: Value = serde_json::from_slice(&text).map_err(|error| {
+        wrong(format!("it is not JSON (line {}, column {})", error.line(), error.column()))
+    })?;
+    if !value.is_object() {
+        return Err(wrong("it is not a JSON object".to_owned()));
+    }
+    Ok(Some((value, written.unwrap_or(SystemTime::UNIX_EPOCH))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_comes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in
+            ["mcp-remote-0.1.9", "mcp-remote-v1", "mcp-remote-0.1.38", "other", "mcp-remote-v2"]
+        {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let names: Vec<String> = versions(folder.path())
+            .iter()
+            .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+            .collect();
+        let expected = ["mcp-remote-v2", "mcp-remote-v1", "mcp-remote-0.1.38", "mcp-remote-0.1.9"];
+        assert_eq!(names, expected);
+        assert!(versions(&folder.path().join("none")).is_empty());
+    }
+}

@@ -1,0 +1,238 @@
+//! The command line: the only part that reads the environment and writes to a terminal.
+//!
+//! In three steps: what was typed (`args`, after `compat` has put it into our words), what it means
+//! (`settings`), and doing it, one file a subcommand.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+mod account;
+mod args;
+mod bare;
+mod call;
+mod check;
+mod commands;
+mod compat;
+mod compat_client;
+mod compat_flags;
+mod compat_proxy;
+mod compat_words;
+mod completions;
+mod config;
+mod config_file;
+mod config_place;
+mod connect;
+mod credentials;
+mod demo;
+mod headers;
+mod hub;
+mod import;
+mod install;
+mod link;
+mod log_writer;
+mod logging;
+mod look;
+mod md5;
+mod oauth;
+mod oauth_given;
+mod paste;
+mod prompt;
+mod proxy;
+mod raw;
+mod read;
+mod report;
+mod secrets;
+mod servers;
+mod settings;
+mod target;
+mod timeline;
+mod tls;
+mod trace;
+mod trace_file;
+mod trace_layer;
+mod trace_line;
+mod trace_summary;
+mod trace_words;
+mod values;
+mod visit;
+mod visit_args;
+
+use crate::secret::Scrubber;
+use crate::{client, runtime};
+use args::Parsed;
+use commands::{Command, Login};
+use compat::Translated;
+use config_file::ConfigFile;
+use report::Usage;
+use settings::Settings;
+use target::Line;
+use tokio::sync::oneshot;
+
+/// Runs the program and gives its exit code: 0 normal, 1 unexpected, 2 usage or configuration.
+#[must_use]
+pub fn main() -> ExitCode {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let is_json = typed.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+    match start(typed) {
+        Ok(code) => code,
+        Err(Failure::Arguments(error)) => report::bad_arguments(&error, is_json),
+        Err(Failure::Usage(usage)) => report::usage(&usage, is_json),
+        Err(Failure::Unexpected(error)) => report::unexpected(&error),
+    }
+}
+
+fn config_file(args: &[OsString], command: &clap::Command) -> Result<ConfigFile, Usage> {
+    let found = config_place::find(args, |name| std::env::var_os(name))?;
+    let lookup = |name: &str| std::env::var(name).ok();
+    found.map_or_else(
+        || Ok(ConfigFile::default()),
+        |found| ConfigFile::read(found, command, &lookup),
+    )
+}
+
+fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
+    if let Some(done) = completions::without_settings(&typed) {
+        return done;
+    }
+    let names = std::env::vars_os().map(|(name, _)| name);
+    if let Some(connect) = bare::read(&typed, names, |name| std::env::var_os(name)) {
+        return connect_to(&connect, &[]);
+    }
+    let lookup = |name: &str| std::env::var(name).ok();
+    // Made once: it takes a good part of the time until the first message is read.
+    let command = args::command(&typed);
+    let mut file = config_file(&typed, &command)?;
+    let is_name = |word: &str| file.servers.has(word);
+    let Translated { args, ignored, mut secrets } =
+        compat::translate(typed, &command, lookup, is_name)?;
+    if let Some(theirs) = compat_proxy::read(lookup)?
+        && args::is_about(&args, &command, &file, &theirs.url)
+    {
+        file = file.behind(&theirs);
+        secrets.extend(theirs.secrets);
+    }
+    let line = Line { args, file, secrets };
+    let (mut parsed, file) = line.parse(command)?;
+    if let Some(Command::Login(login)) = &mut parsed.cli.command {
+        login.connect.oauth.is_pasted = login.paste;
+    }
+    run(&parsed, &line, &file, &ignored)
+}
+
+/// Why a command could not do its work.
+enum Failure {
+    /// What was typed is not what the program takes.
+    Arguments(clap::Error),
+    /// The user can mend it.
+    Usage(Usage),
+    /// Nobody expected it.
+    Unexpected(std::io::Error),
+}
+
+impl From<clap::Error> for Failure {
+    fn from(error: clap::Error) -> Self {
+        Self::Arguments(error)
+    }
+}
+
+impl From<Usage> for Failure {
+    fn from(usage: Usage) -> Self {
+        Self::Usage(usage)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Unexpected(error)
+    }
+}
+
+fn run(
+    parsed: &Parsed,
+    line: &Line,
+    file: &ConfigFile,
+    ignored: &[String],
+) -> Result<ExitCode, Failure> {
+    match &parsed.cli.command {
+        Some(Command::Demo(demo)) => {
+            logging::start(&demo.log, &Scrubber::default())?;
+            on_runtime(demo::run(demo.link.clone()))
+        }
+        Some(Command::Connect(connect)) => connect_to(connect, ignored),
+        Some(Command::Check(typed)) => check::run(typed, line),
+        // What counts is where each value came from.
+        Some(Command::Config(_)) => config::run(parsed, line, file, ignored),
+        Some(Command::Login(login)) => log_in(login),
+        Some(Command::Logout(connect)) => on_account(connect, account::logout),
+        Some(Command::Status(connect)) => on_account(connect, account::status),
+        Some(Command::Trace(typed)) => trace::run(typed),
+        Some(Command::Install(typed)) => install::run(parsed, typed, ignored),
+        Some(Command::Uninstall(typed)) => install::uninstall(typed),
+        // Done before any setting is read, unless a flag stands before its name.
+        Some(Command::Completions(typed)) => completions::run(typed),
+        Some(Command::Man) => completions::man(),
+        Some(Command::Tools(typed)) => look::tools(typed),
+        Some(Command::Resources(typed)) => look::resources(typed),
+        Some(Command::Prompts(typed)) => look::prompts(typed),
+        Some(Command::Call(typed)) => call::run(typed),
+        Some(Command::Read(typed)) => read::run(typed),
+        Some(Command::Prompt(typed)) => prompt::run(typed),
+        Some(Command::Raw(typed)) => raw::run(typed),
+        None => connect_to(&parsed.cli.connect, ignored),
+    }
+}
+
+fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Failure> {
+    let spec = settings::spec(typed)?;
+    logging::start(&typed.log, settings::scrubber(&spec))?;
+    if let client::Server::Http(http) = &spec.server
+        && typed.tls.insecure
+        && http.url.scheme() == "https"
+    {
+        tls::warn();
+    }
+    if ignored.iter().any(|name| name == "--ignore-tool") {
+        // Not silently: somebody may rely on it for protection.
+        tracing::warn!("--ignore-tool has no effect here: all tools can be seen and called");
+    }
+    if !ignored.is_empty() {
+        tracing::debug!(arguments = ignored.join(" "), "accepted without any effect");
+    }
+    on_runtime(connect::run(spec))
+}
+
+/// Logs in, in one of three ways.
+fn log_in(login: &Login) -> Result<ExitCode, Failure> {
+    if login.import {
+        let found = import::find(&login.connect);
+        return on_account(&login.connect, |settings| import::take_over(settings, found));
+    }
+    on_account(&login.connect, account::login)
+}
+
+/// Does something about the account at a server.
+fn on_account<F>(
+    typed: &args::Connect,
+    command: impl FnOnce(Settings) -> F,
+) -> Result<ExitCode, Failure>
+where
+    F: Future<Output = Result<ExitCode, Failure>> + Send + 'static,
+{
+    let settings = settings::of(typed)?;
+    logging::start(&typed.log, &settings.http.scrubber)?;
+    on_runtime(command(settings))
+}
+
+/// Does a command's work, and gives back how it went.
+fn on_runtime(
+    command: impl Future<Output = Result<ExitCode, Failure>> + Send + 'static,
+) -> Result<ExitCode, Failure> {
+    let (tell, mut told) = oneshot::channel();
+    let done = runtime::run(Box::pin(async move {
+        let _ = tell.send(command.await);
+    }));
+    trace_layer::flush();
+    log_writer::flush();
+    done?;
+    told.try_recv().unwrap_or_else(|error| Err(Failure::Unexpected(std::io::Error::other(error))))
+}

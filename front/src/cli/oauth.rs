@@ -1,0 +1,312 @@
+//! The flags for logins, and the program that shows a person where to log in.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, ValueEnum};
+use url::Url;
+
+use super::oauth_given::{self, OAuthGiven};
+use super::paste;
+use super::report::Usage;
+use super::secrets::{Purpose, Secrets};
+use super::values::{seconds, some_seconds};
+use crate::auth::oauth::{Grant, PrivateKey, Prompt, Settings, TokenStore};
+use crate::secret::Scrubber;
+
+/// Logins.
+#[derive(Args)]
+#[cfg_attr(test, derive(Debug))]
+#[command(next_help_heading = "Login")]
+pub(super) struct OAuth {
+    /// Never log in: a server that wants it gets no token
+    #[arg(long, env = "MCP_SPAN_NO_OAUTH", value_parser = FalseyValueParser::new())]
+    pub(super) no_oauth: bool,
+
+    /// The id of a client that was registered by hand
+    #[arg(long, value_name = "ID", env = "MCP_SPAN_OAUTH_CLIENT_ID")]
+    pub(super) oauth_client_id: Option<String>,
+
+    /// The variable that holds the client's secret
+    #[arg(long, value_name = "VAR", env = "MCP_SPAN_OAUTH_CLIENT_SECRET_ENV")]
+    pub(super) oauth_client_secret_env: Option<String>,
+
+    /// A file with the client's private key (PEM), in place of a secret
+    #[arg(long, value_name = "FILE", env = "MCP_SPAN_OAUTH_PRIVATE_KEY")]
+    pub(super) oauth_private_key: Option<PathBuf>,
+
+    /// The address of a document that describes the client, as its id
+    #[arg(long, value_name = "URL", env = "MCP_SPAN_OAUTH_CLIENT_METADATA_URL")]
+    pub(super) oauth_client_metadata_url: Option<Url>,
+
+    /// Ask for these scopes, whatever the server names
+    #[arg(long, value_name = "SCOPES", env = "MCP_SPAN_OAUTH_SCOPE")]
+    pub(super) oauth_scope: Option<String>,
+
+    /// Do not tell the authorization server what the token is for
+    #[arg(
+        long,
+        visible_alias = "disable-resource-parameter",
+        env = "MCP_SPAN_OAUTH_NO_RESOURCE",
+        value_parser = FalseyValueParser::new()
+    )]
+    pub(super) oauth_no_resource: bool,
+
+    /// The port of this machine to which the browser comes back [default: any]
+    #[arg(long, value_name = "PORT", env = "MCP_SPAN_OAUTH_CALLBACK_PORT")]
+    pub(super) oauth_callback_port: Option<u16>,
+
+    /// Seconds that a request waits for a person to log in: then `initialize` is answered without
+    /// the server, and all others end with the page
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_OAUTH_WAIT",
+        default_value = "8",
+        value_parser = seconds
+    )]
+    pub(super) oauth_wait: Duration,
+
+    /// How a token is come by
+    #[arg(long, value_name = "GRANT", env = "MCP_SPAN_OAUTH_GRANT", default_value = "code")]
+    pub(super) oauth_grant: GrantName,
+
+    /// The name of one of several accounts at the same server
+    #[arg(long, value_name = "NAME", env = "MCP_SPAN_PROFILE", default_value = "")]
+    pub(super) profile: String,
+
+    /// Keep tokens below this folder, in place of the usual one for state
+    #[arg(long, value_name = "DIR", env = "MCP_SPAN_STATE_DIR")]
+    pub(super) state_dir: Option<PathBuf>,
+
+    /// What tokens are kept in
+    #[arg(long, value_name = "STORE", env = "MCP_SPAN_TOKEN_STORE", default_value = "file")]
+    pub(super) token_store: TokenStoreName,
+
+    /// Seconds that a person may take for a login
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_OAUTH_LOGIN_TIMEOUT",
+        default_value = "300",
+        value_parser = some_seconds
+    )]
+    pub(super) oauth_login_timeout: Duration,
+
+    /// Renew tokens so many seconds before they expire
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCP_SPAN_OAUTH_SKEW",
+        default_value = "30",
+        value_parser = seconds
+    )]
+    pub(super) oauth_skew: Duration,
+
+    #[command(flatten)]
+    pub(super) given: OAuthGiven,
+
+    /// What other programs' settings bring along.
+    #[arg(skip)]
+    pub(super) secrets: Secrets,
+
+    /// The way back is pasted: `mcp-span login --paste`.
+    #[arg(skip)]
+    pub(super) is_pasted: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum GrantName {
+    /// A person logs in with a browser
+    #[value(alias = "authorization-code")]
+    Code,
+    /// A person enters a code on any device
+    #[value(alias = "device")]
+    DeviceCode,
+    /// The client itself has a secret or a key
+    ClientCredentials,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum TokenStoreName {
+    /// Files that are for their owner alone
+    File,
+    /// The keychain of the operating system, in builds that have it
+    Keychain,
+}
+
+/// What was typed, checked; `None` if nobody is to log in.
+pub(super) fn of(
+    typed: &OAuth,
+    allow_http: bool,
+    scrubber: &Scrubber,
+    lookup: impl Fn(&str) -> Option<String> + Copy,
+) -> Result<Option<Settings>, Usage> {
+    if typed.no_oauth {
+        return Ok(None);
+    }
+    let variable = typed.oauth_client_secret_env.as_ref();
+    let (purpose, flag) = (Purpose::ClientSecret, "oauth-client-secret-env");
+    let client_secret = typed.secrets.find(purpose, flag, variable, scrubber, lookup)?;
+    let private_key = typed.oauth_private_key.as_deref().map(key).transpose()?;
+    let browser = lookup("BROWSER").filter(|text| !text.trim().is_empty());
+    Ok(Some(Settings {
+        client_id: typed.oauth_client_id.clone(),
+        client_secret,
+        client_metadata_url: typed.oauth_client_metadata_url.clone(),
+        private_key,
+        scope: typed.oauth_scope.clone(),
+        send_resource: !typed.oauth_no_resource
+            && typed.given.oauth_resource.as_deref() != Some(""),
+        callback_port: typed.oauth_callback_port.filter(|port| *port != 0),
+        callback: oauth_given::callback(&typed.given)?,
+        login_wait: typed.oauth_login_timeout,
+        skew: typed.oauth_skew,
+        given: oauth_given::of(&typed.given, allow_http, &typed.secrets, scrubber, lookup)?,
+        paste: typed.is_pasted.then(paste::from_terminal),
+        grant: match typed.oauth_grant {
+            GrantName::Code => Grant::Code,
+            GrantName::DeviceCode => Grant::DeviceCode,
+            GrantName::ClientCredentials => Grant::ClientCredentials,
+        },
+        folder: folder(typed, lookup),
+        usual_folder: usual_folder(typed, lookup),
+        token_store: token_store(typed.token_store)?,
+        profile: typed.profile.clone(),
+        show: match typed.is_pasted {
+            true => Arc::new(paste::show),
+            false => Arc::new(move |prompt| show(prompt, browser.as_deref())),
+        },
+    }))
+}
+
+#[cfg(feature = "keychain")]
+fn token_store(name: TokenStoreName) -> Result<TokenStore, Usage> {
+    Ok(match name {
+        TokenStoreName::File => TokenStore::File,
+        TokenStoreName::Keychain => TokenStore::Keychain,
+    })
+}
+
+#[cfg(not(feature = "keychain"))]
+fn token_store(name: TokenStoreName) -> Result<TokenStore, Usage> {
+    match name {
+        TokenStoreName::File => Ok(TokenStore::File),
+        TokenStoreName::Keychain => Err(Usage::new(
+            "this program was built without a keychain: build it with 'cargo install --path . \
+             --features keychain', or use --token-store file",
+        )),
+    }
+}
+
+fn key(path: &Path) -> Result<PrivateKey, Usage> {
+    let wrong = |why: String| Usage::new(format!("--oauth-private-key {}: {why}", path.display()));
+    let text = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    PrivateKey::from_pem(&text).map_err(wrong)
+}
+
+/// Where state is kept.
+pub(super) fn folder(typed: &OAuth, lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    typed.state_dir.clone().or_else(|| state_folder(lookup))
+}
+
+/// Where it is kept by a run whose environment says nothing about it: clients often pass little on.
+fn usual_folder(typed: &OAuth, lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let is_chosen = typed.state_dir.is_some();
+    state_folder(|name| lookup(name).filter(|_| name != "XDG_STATE_HOME" && !is_chosen))
+}
+
+/// Where programs keep what is neither configuration nor cache.
+fn state_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let path = |name: &str| lookup(name).filter(|text| !text.is_empty()).map(PathBuf::from);
+    let folder = path("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    let folder = folder
+        .or_else(|| path("LOCALAPPDATA").filter(|_| cfg!(windows)))
+        .or_else(|| path("HOME").map(|home| home.join(".local/state")))?;
+    Some(folder.join("mcp-span"))
+}
+
+/// Says where to log in, and opens a browser there: a program with an argument, never a shell.
+///
+/// Each on a thread of its own: a stderr that nobody reads must hold up neither the browser nor
+/// whoever asked.
+fn show(prompt: &Prompt, browser: Option<&str>) {
+    // Where somebody waits, a spinner may stand on the line.
+    let erase = if std::io::stderr().is_terminal() { "\r\u{1b}[2K" } else { "" };
+    let line = format!("{erase}mcp-span: to log in, open {prompt}\n");
+    aside(move || {
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    });
+    // A code is for another device: a browser here would be in the way.
+    let Prompt::Browser(page) = prompt else { return };
+    let Some((program, arguments)) = opener(page, browser) else { return };
+    aside(move || {
+        let started = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        // Somebody must see it end, or it stays as a zombie.
+        let _ = started.map(|mut child| child.wait());
+    });
+}
+
+fn aside(work: impl FnOnce() + Send + 'static) {
+    // Where there can be no thread, the error of the login has to do.
+    let _ = std::thread::Builder::new().name("login".to_owned()).spawn(work);
+}
+
+fn opener(page: &Url, browser: Option<&str>) -> Option<(String, Vec<String>)> {
+    let page = page.as_str().to_owned();
+    if let Some(browser) = browser {
+        let mut words = shlex::split(browser)?.into_iter();
+        let program = words.next()?;
+        let mut arguments: Vec<String> = words.map(|word| word.replace("%s", &page)).collect();
+        if !browser.contains("%s") {
+            arguments.push(page);
+        }
+        return Some((program, arguments));
+    }
+    if cfg!(target_os = "macos") {
+        return Some(("open".to_owned(), vec![page]));
+    }
+    if cfg!(windows) {
+        let handler = "url.dll,FileProtocolHandler".to_owned();
+        return Some(("rundll32".to_owned(), vec![handler, page]));
+    }
+    Some(("xdg-open".to_owned(), vec![page]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_is_a_program_with_arguments_and_no_shell() {
+        // CVE-2025-6514; peers c 1
+        let page = Url::parse("https://as/a?x=$(id)&y=`id`;z='\"").unwrap();
+        let (program, arguments) = opener(&page, Some("my 'odd browser' --new")).unwrap();
+        assert_eq!(program, "my");
+        assert_eq!(arguments, ["odd browser", "--new", page.as_str()]);
+        let (_, arguments) = opener(&page, Some("b --url=%s -x")).unwrap();
+        assert_eq!(arguments, [format!("--url={page}"), "-x".to_owned()]);
+        assert!(opener(&page, Some("'open")).is_none());
+    }
+
+    #[test]
+    fn tokens_are_kept_where_state_is_kept() {
+        let home = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
+        assert_eq!(state_folder(home).unwrap(), Path::new("/home/me/.local/state/mcp-span"));
+        let both = |name: &str| match name {
+            "XDG_STATE_HOME" => Some("/state".to_owned()),
+            _ => home(name),
+        };
+        assert_eq!(state_folder(both).unwrap(), Path::new("/state/mcp-span"));
+        assert_eq!(state_folder(|_| None), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! Errors for people, on stderr, and the exit code that goes with each.
+#![expect(clippy::print_stderr, reason = "this is where the program speaks to a person")]
+
+use std::process::ExitCode;
+
+/// Something in the arguments, the environment or a file that the user can mend.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Usage(pub(super) String);
+
+impl Usage {
+    pub(super) fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+}
+
+/// Arguments that the parser refused; it says itself what is wrong with them.
+pub(super) fn bad_arguments(error: &clap::Error, is_json: bool) -> ExitCode {
+    if let Some(sentence) = misplaced(error) {
+        return usage(&Usage::new(sentence), is_json);
+    }
+    if is_json && error.use_stderr() {
+        let text = error.render().to_string();
+        let sentence = text.lines().next().unwrap_or_default();
+        return usage(&Usage::new(sentence.trim_start_matches("error: ")), is_json);
+    }
+    // `--help` and `--version` come this way, too, and go to stdout.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+}
+
+/// A value without its flag is not repeated: it may be a header with a token in it.
+fn misplaced(error: &clap::Error) -> Option<&'static str> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let is_value = |kind| match error.get(kind) {
+        Some(ContextValue::String(argument)) => !argument.starts_with('-'),
+        _ => false,
+    };
+    let misplaced = match error.kind() {
+        ErrorKind::UnknownArgument => is_value(ContextKind::InvalidArg),
+        ErrorKind::ArgumentConflict => is_value(ContextKind::InvalidSubcommand),
+        ErrorKind::InvalidSubcommand => true,
+        _ => false,
+    };
+    misplaced.then_some("there is one argument too many: only the URL stands without a flag, and a header is written --header 'Name: value'")
+}
+
+/// Prints `text`, which is all that the command was for. Whoever closes the pipe has seen enough.
+pub(super) fn print(text: &str) -> Result<(), std::io::Error> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same with what may be no text.
+pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), std::io::Error> {
+    use std::io::{ErrorKind, Write};
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
+}
+
+/// Words of others, for a terminal, which acts on control characters, and shows what stands behind
+/// a change of direction in another order.
+pub(super) fn plain(text: &str) -> String {
+    text.chars().filter(|c| !is_acted_on(*c) || *c == '\n').collect()
+}
+
+/// What a terminal does not show but does.
+pub(super) fn is_acted_on(c: char) -> bool {
+    c.is_control() || turns(c)
+}
+
+/// Whether a character changes the direction in which others are written.
+fn turns(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A sentence, and exit code 2; an object for a program that has asked for JSON.
+pub(super) fn usage(usage: &Usage, is_json: bool) -> ExitCode {
+    if is_json {
+        let error = serde_json::json!({"error": {"kind": "usage", "message": usage.0}});
+        eprintln!("{error}");
+        return ExitCode::from(2);
+    }
+    eprintln!("mcp-span: {}", plain(&usage.0));
+    eprintln!("Try 'mcp-span --help'.");
+    ExitCode::from(2)
+}
+
+/// The program that the user has named cannot be started; exit code 2.
+pub(super) fn cannot_start(error: &crate::error::Error) -> ExitCode {
+    failed(error);
+    ExitCode::from(2)
+}
+
+/// What could not be done, why, and what to do next; exit code 1.
+pub(super) fn failed(error: &crate::error::Error) -> ExitCode {
+    eprintln!("mcp-span: {}", plain(&error.message));
+    if let Some(reason) = &error.reason {
+        eprintln!("  {}", plain(reason));
+    }
+    if let Some(hint) = &error.hint {
+        eprintln!("  {}", plain(hint));
+    }
+    ExitCode::FAILURE
+}
+
+/// Something that a person should know though the command has done its work.
+pub(super) fn warning(sentence: &str) {
+    eprintln!("mcp-span: {}", plain(sentence));
+}
+
+/// What nobody expected, and exit code 1.
+pub(super) fn unexpected(error: &std::io::Error) -> ExitCode {
+    eprintln!("mcp-span: unexpected failure: {error}");
+    ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_others_neither_act_nor_turn() {
+        assert_eq!(plain("a\u{1b}[2J\u{202e}b\u{2066}\nשלום"), "a[2Jb\nשלום");
+    }
+}

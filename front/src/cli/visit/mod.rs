@@ -1,0 +1,216 @@
+//! A visit at a server: connect, do one thing, leave; what `tools`, `call` and their like share.
+
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::visit_args::Visit;
+use super::{Failure, logging, on_runtime, settings, tls};
+use crate::client::{self, Client, Handler, Options, Spec};
+use crate::limits::Timeouts;
+use crate::secret::{Scrubber, Secret};
+use crate::{limits, os};
+
+mod json_text;
+mod login;
+mod page;
+mod status;
+mod trouble;
+
+pub(super) use json_text::pretty;
+pub(super) use page::{Page, count, one_line, safe};
+pub(super) use status::Status;
+pub(super) use trouble::Trouble;
+
+/// How a visit went: its exit code, or why there is nothing to show for it.
+pub(super) type Outcome = Result<ExitCode, Trouble>;
+
+/// What a command has at hand while it is there.
+pub(super) struct Guest {
+    pub(super) client: Client,
+    /// What was typed behind the target.
+    pub(super) words: Vec<String>,
+    /// For a program, as JSON.
+    pub(super) is_json: bool,
+    /// The server's log is wanted.
+    pub(super) is_verbose: bool,
+    pub(super) page: Page,
+    pub(super) status: Status,
+}
+
+impl Guest {
+    /// Prints what the command was for.
+    pub(super) fn print(&self, text: &str) -> Result<(), Trouble> {
+        self.status.clear();
+        Ok(super::report::print(text)?)
+    }
+
+    /// The same with a line for a program.
+    pub(super) fn print_json(&self, json: &str) -> Outcome {
+        self.print(&format!("{json}\n"))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What the server may ask of us, and who answers it.
+#[derive(Default)]
+pub(super) struct Offer {
+    pub(super) capabilities: Option<Value>,
+    pub(super) handler: Option<Arc<dyn Handler>>,
+}
+
+/// What a command does at a server. Behind a pointer, or the way there and back would be compiled
+/// for each command anew.
+type Work = Box<dyn FnOnce(Guest) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send>;
+
+/// Goes to the server that was typed, does `work` there, and leaves.
+pub(super) fn run<F>(
+    typed: &Visit,
+    offer: impl FnOnce(&Status) -> Offer,
+    work: impl FnOnce(Guest) -> F + Send + 'static,
+) -> Result<ExitCode, Failure>
+where
+    F: Future<Output = Outcome> + Send + 'static,
+{
+    visit(typed, Box::new(offer), Box::new(|guest| Box::pin(work(guest))))
+}
+
+fn visit(
+    typed: &Visit,
+    offer: Box<dyn FnOnce(&Status) -> Offer + '_>,
+    work: Work,
+) -> Result<ExitCode, Failure> {
+    let mut spec = settings::spec(&typed.connect)?;
+    let scrubber = settings::scrubber(&spec).clone();
+    hide(&spec);
+    let logins = login::of(&mut spec, &typed.connect.oauth);
+    logging::start(&typed.connect.log, &scrubber)?;
+    if let client::Server::Http(http) = &spec.server
+        && typed.connect.tls.insecure
+        && http.url.scheme() == "https"
+    {
+        tls::warn();
+    }
+    let status = Status::new("connecting");
+    let Offer { capabilities, handler } = offer(&status);
+    let options = Options {
+        capabilities: capabilities.unwrap_or_else(|| json!({})),
+        handler,
+        timeouts: typed.connect.link.timeout.map_or_else(Timeouts::default, Timeouts::all),
+        ..Options::default()
+    };
+    let (words, is_json) = (typed.words.clone(), typed.json);
+    let is_verbose = typed.connect.log.verbose;
+    on_runtime(async move {
+        let shown = status.clone();
+        let spinning = tokio::spawn(shown.clone().spin());
+        let stay = Stay { logins, is_json, status, scrubber };
+        let work = |client, status| {
+            let page = Page::of_stdout();
+            work(Guest { client, words, is_json, is_verbose, page, status })
+        };
+        let code = stay.go(spec, options, work).await;
+        spinning.abort();
+        shown.clear();
+        Ok(code)
+    })
+}
+
+/// No header of the user's is shown when a server repeats it, whatever its name, and no variable
+/// that a program was given.
+fn hide(spec: &Spec) {
+    match &spec.server {
+        client::Server::Http(http) => {
+            let values =
+                http.headers.values().map(|value| String::from_utf8_lossy(value.as_bytes()));
+            values.for_each(|value| http.scrubber.add(&Secret::new(value)));
+        }
+        client::Server::Child(child) => {
+            child.env.iter().for_each(|(_, value)| child.scrubber.add(value));
+        }
+    }
+}
+
+/// One visit, from the door to the door.
+struct Stay {
+    logins: login::Logins,
+    is_json: bool,
+    status: Status,
+    scrubber: Scrubber,
+}
+
+impl Stay {
+    async fn go<F>(
+        self,
+        spec: Spec,
+        options: Options,
+        work: impl FnOnce(Client, Status) -> F,
+    ) -> ExitCode
+    where
+        F: Future<Output = Outcome>,
+    {
+        let Self { logins, is_json, status, scrubber } = self;
+        let connecting = async {
+            tokio::select! {
+                connected = client::connect(spec, options) => connected,
+                failure = logins.watch(&status) => Err(failure),
+            }
+        };
+        let client = tokio::select! {
+            biased;
+            // First: before a process is started, Ctrl-C must be heard.
+            () = os::terminated() => return interrupted(&status, None).await,
+            connected = connecting => connected,
+        };
+        let client = match client {
+            Ok(client) => client,
+            Err(failure) => {
+                at_rest(OURS).await;
+                return Trouble::from(failure).tell(is_json, &status, &scrubber);
+            }
+        };
+        status.set("waiting for the server");
+        let outcome = tokio::select! {
+            outcome = work(client.clone(), status.clone()) => outcome,
+            () = os::terminated() => return interrupted(&status, Some(client)).await,
+        };
+        let code = outcome.unwrap_or_else(|trouble| trouble.tell(is_json, &status, &scrubber));
+        client.close().await;
+        code
+    }
+}
+
+/// Somebody has pressed Ctrl-C: what was asked is taken back, and the server is told goodbye.
+async fn interrupted(status: &Status, client: Option<Client>) -> ExitCode {
+    status.clear();
+    let leaving = async {
+        match client {
+            Some(client) => client.close().await,
+            None => at_rest(OURS).await,
+        }
+    };
+    tokio::select! {
+        () = leaving => {}
+        // Twice means now.
+        () = os::terminated() => {}
+    }
+    ExitCode::from(130)
+}
+
+/// Tasks that are always there: ourselves, and the spinner.
+const OURS: usize = 2;
+
+/// Waits until the tasks of a connection that came to nothing have ended, all but `ours`: a process
+/// that was started for it must not stay behind.
+pub(super) async fn at_rest(ours: usize) {
+    const LOOK: Duration = Duration::from_millis(5);
+    let until = Instant::now() + limits::CLIENT_CLOSES;
+    let tasks = tokio::runtime::Handle::current().metrics();
+    while tasks.num_alive_tasks() > ours && Instant::now() < until {
+        sleep(LOOK).await;
+    }
+}

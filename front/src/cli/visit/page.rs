@@ -1,0 +1,208 @@
+//! Text for people: wrapped to the width of the terminal, in columns, with colour where it helps.
+
+use std::io::IsTerminal;
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+
+use crate::cli::report::is_acted_on;
+use crate::limits;
+
+/// What text is laid out for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cli) struct Page {
+    pub(in crate::cli) width: usize,
+    pub(in crate::cli) has_colour: bool,
+    pub(in crate::cli) is_terminal: bool,
+}
+
+const NAME: Style = AnsiColor::Cyan.on_default().bold();
+const STRONG: Style = Style::new().bold();
+const FAINT: Style = Style::new().dimmed();
+
+impl Page {
+    pub(super) fn of_stdout() -> Self {
+        let stdout = std::io::stdout();
+        let is_terminal = stdout.is_terminal();
+        let has_colour = AutoStream::choice(&stdout) != ColorChoice::Never;
+        Self { width: width(&stdout), has_colour, is_terminal }
+    }
+
+    /// The name of a thing.
+    pub(in crate::cli) fn name(&self, text: &str) -> String {
+        self.styled(NAME, text)
+    }
+
+    /// A heading.
+    pub(in crate::cli) fn strong(&self, text: &str) -> String {
+        self.styled(STRONG, text)
+    }
+
+    /// What can be passed over.
+    pub(in crate::cli) fn faint(&self, text: &str) -> String {
+        self.styled(FAINT, text)
+    }
+
+    fn styled(&self, style: Style, text: &str) -> String {
+        if self.has_colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    /// Words of others as they may reach what is behind stdout: a terminal acts on control
+    /// characters, a file or a program gets what there is.
+    pub(in crate::cli) fn foreign(&self, text: &str) -> String {
+        if self.is_terminal { safe(text) } else { text.to_owned() }
+    }
+
+    /// Text in lines behind an indent; its own line breaks stay.
+    pub(in crate::cli) fn wrapped(&self, indent: usize, text: &str) -> String {
+        let blank = " ".repeat(indent);
+        let lines = wrap(&safe(text), self.width.saturating_sub(indent));
+        lines.iter().map(|line| format!("{blank}{line}").trim_end().to_owned() + "\n").collect()
+    }
+
+    /// Rows in columns that stand below each other; the first are names, the last is wrapped.
+    pub(in crate::cli) fn columns(&self, indent: usize, rows: &[Vec<String>]) -> String {
+        let count = rows.iter().map(Vec::len).max().unwrap_or_default();
+        let longest = |column: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            let lengths = cells.map(|cell| cell.chars().count());
+            lengths.max().unwrap_or_default().min(limits::COLUMN)
+        };
+        let widths: Vec<usize> = (0..count.saturating_sub(1)).map(longest).collect();
+        let start = indent + widths.iter().map(|width| width + 2).sum::<usize>();
+        // Where little is left for it, the last one goes below the others.
+        let is_below = self.width.saturating_sub(start) < limits::LAST_COLUMN;
+        let start = if is_below { indent + 4 } else { start };
+        let mut text = String::new();
+        for row in rows {
+            let mut line = " ".repeat(indent);
+            let mut length = indent;
+            for (column, width) in widths.iter().enumerate() {
+                let cell = one_line(row.get(column).map_or("", String::as_str));
+                let cell_length = cell.chars().count();
+                let blank = width.saturating_sub(cell_length) + 2;
+                line += &if column == 0 { self.name(&cell) } else { self.faint(&cell) };
+                line += &" ".repeat(blank);
+                length += cell_length + blank;
+            }
+            let last = one_line(row.get(widths.len()).map_or("", String::as_str));
+            if length > start && !last.is_empty() {
+                text += &format!("{}\n", line.trim_end());
+                line = " ".repeat(start);
+            }
+            for (number, part) in wrap(&last, self.width.saturating_sub(start)).iter().enumerate() {
+                if number > 0 {
+                    line = " ".repeat(start);
+                }
+                line += part;
+                text += line.trim_end();
+                text.push('\n');
+            }
+        }
+        text
+    }
+}
+
+/// How many of something there are, in words.
+pub(in crate::cli) fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// Without what a terminal would act on; lines and tabs stay.
+pub(in crate::cli) fn safe(text: &str) -> String {
+    text.chars().filter(|c| !is_acted_on(*c) || matches!(c, '\n' | '\t')).collect()
+}
+
+/// The same as one line.
+pub(in crate::cli) fn one_line(text: &str) -> String {
+    safe(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// How wide lines may be.
+pub(super) fn width(stream: &impl AnyStream) -> usize {
+    let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let width = asked.or_else(|| stream.columns()).unwrap_or(limits::PAGE_WIDTH);
+    width.clamp(limits::NARROWEST, limits::WIDEST)
+}
+
+/// A standard stream.
+pub(super) trait AnyStream {
+    fn columns(&self) -> Option<usize>;
+}
+
+#[cfg(unix)]
+impl<T: std::os::fd::AsFd> AnyStream for T {
+    fn columns(&self) -> Option<usize> {
+        terminal_size::terminal_size_of(self).map(|(width, _)| width.0.into())
+    }
+}
+
+#[cfg(not(unix))]
+impl<T> AnyStream for T {
+    fn columns(&self) -> Option<usize> {
+        terminal_size::terminal_size().map(|(width, _)| width.0.into())
+    }
+}
+
+/// Lines of at most so many characters, broken at blanks where there are any.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = Vec::new();
+    for paragraph in text.trim_end().split('\n') {
+        let mut line = String::new();
+        let mut length = 0;
+        for word in paragraph.split_whitespace() {
+            let word_length = word.chars().count();
+            if length > 0 && length + 1 + word_length > width {
+                lines.push(std::mem::take(&mut line));
+                length = 0;
+            }
+            if length > 0 {
+                line.push(' ');
+                length += 1;
+            }
+            line.push_str(word);
+            length += word_length;
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Page = Page { width: 40, has_colour: false, is_terminal: true };
+
+    #[test]
+    fn text_is_wrapped_and_columns_stand_below_each_other() {
+        let text = PLAIN.wrapped(4, "one two three four five six seven eight nine\n\nten");
+        assert_eq!(text, "    one two three four five six seven\n    eight nine\n\n    ten\n");
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let rows = [row(["a*", "number", "the first\nnumber of the two"]), row(["long", "x", ""])];
+        let wide = Page { width: 50, ..PLAIN };
+        let shown = "  a*    number  the first number of the two\n  long  x\n";
+        assert_eq!(wide.columns(2, &rows), shown);
+        // Where there is no room beside them, it goes below.
+        let shown = "  a*    number\n      the first number of the two\n  long  x\n";
+        assert_eq!(PLAIN.columns(2, &rows), shown);
+        let long = row([&"x".repeat(45), "", "about"]);
+        let shown = format!("{}\n{}about\n", "x".repeat(45), " ".repeat(44));
+        assert_eq!(Page { width: 90, ..PLAIN }.columns(0, &[long]), shown);
+    }
+
+    #[test]
+    fn what_a_terminal_would_act_on_does_not_reach_it() {
+        let text = "a\u{1b}[31mb\u{9b}c\rd\te\n";
+        assert_eq!(PLAIN.foreign(text), "a[31mbcd\te\n");
+        assert_eq!(Page { is_terminal: false, ..PLAIN }.foreign(text), text);
+        assert_eq!(one_line(" a\u{7}\n b\tc "), "a b c");
+    }
+
+    #[test]
+    fn colour_is_for_those_who_want_it() {
+        assert_eq!(PLAIN.name("x"), "x");
+        assert!(Page { has_colour: true, ..PLAIN }.name("x").contains('\u{1b}'));
+    }
+}
