@@ -15,7 +15,7 @@ format: ## formatting as rustfmt.toml has it
 lint: ## clippy, every warning an error; also without the command line, and with the keychain
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --test real -- -D warnings
-	$(CARGO) clippy --lib --no-default-features -- -D warnings
+	$(CARGO) clippy -p mcp-span -p mcp-span-front --lib --no-default-features -- -D warnings
 	$(CARGO) clippy --all-targets --features keychain -- -D warnings
 
 docs: ## rustdoc, every warning an error: for who uses the library, and for who works on it
@@ -34,19 +34,22 @@ deny: ## licences, sources and duplicate versions of the dependencies
 	$(CARGO) deny check bans licenses sources
 
 bench: ## mcp-span beside a raw pass-through and the bridges of others, which it installs into target/bench
-	$(CARGO) bench --bench bridges -- all $(BENCH_FLAGS)
+	$(CARGO) build --release
+	$(CARGO) bench -p mcp-span-bench --bench bridges -- all $(BENCH_FLAGS)
 
 bench-self: ## mcp-span beside a raw pass-through, with its limits, under two minutes
-	$(CARGO) bench --bench bridges -- self $(BENCH_FLAGS)
+	$(CARGO) build --release
+	$(CARGO) bench -p mcp-span-bench --bench bridges -- self $(BENCH_FLAGS)
 
 bench-readme: ## the same as bench; its table and picture go into README.md and docs/bench.svg
-	$(CARGO) bench --bench bridges -- all --readme $(BENCH_FLAGS)
+	$(CARGO) build --release
+	$(CARGO) bench -p mcp-span-bench --bench bridges -- all --readme $(BENCH_FLAGS)
 
 guard: ## instructions that a message costs, as valgrind counts them, against benches/guard/counts.txt
-	@if command -v valgrind >/dev/null; then $(CARGO) bench --no-default-features --bench guard --profile guard; \
+	@if command -v valgrind >/dev/null; then $(CARGO) bench -p mcp-span-bench --bench guard --profile guard; \
 	else echo "valgrind is not installed: the instructions of the message path are not counted"; fi
 
 guard-renew: ## write down the instructions that a message costs now
-	$(CARGO) bench --no-default-features --bench guard --profile guard -- --renew
+	$(CARGO) bench -p mcp-span-bench --bench guard --profile guard -- --renew
 
 include tests/real/Makefile.inc

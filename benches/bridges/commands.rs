@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use crate::exchange::Fault;
 use crate::figures::failure::Failure;
 use crate::figures::who::Who;
 use crate::install::Folder;
@@ -13,6 +14,8 @@ use crate::way::Way;
 pub(crate) struct Stage {
     pub(crate) server: Server,
     pub(crate) folder: Folder,
+    /// The program that it is all about.
+    pub(crate) span: PathBuf,
     /// Whoever could not be installed, and why.
     pub(crate) absent: Vec<(Who, Failure)>,
 }
@@ -43,7 +46,7 @@ impl Stage {
         Ok(match who {
             Who::Direct => return Err(Failure::error("nothing is to be started")),
             Who::Floor => Command::new(std::env::current_exe().map_err(Failure::error)?),
-            Who::Span => Command::new(span()),
+            Who::Span => Command::new(self.span.clone()),
             Who::McpRemote => node("npm/node_modules/mcp-remote/dist/proxy.js"),
             Who::Supergateway => node("npm/node_modules/supergateway/dist/index.js"),
             Who::McpStdio => Command::new(self.folder.path("venv/bin/mcp-stdio")),
@@ -55,7 +58,7 @@ impl Stage {
     /// The one file that is all of a program, if it is one file.
     pub(crate) fn binary(&self, who: Who) -> Option<PathBuf> {
         match who {
-            Who::Span => Some(span()),
+            Who::Span => Some(self.span.clone()),
             Who::McpStdioProxy => Some(self.rust_peer()),
             _ => None,
         }
@@ -66,8 +69,12 @@ impl Stage {
     }
 }
 
-fn span() -> PathBuf {
-    PathBuf::from(env!("CARGO_BIN_EXE_mcp-span"))
+/// The release of mcp-span, which lies beside the folder that the benchmark was built into.
+pub(crate) fn span() -> Result<PathBuf, Fault> {
+    let here = std::env::current_exe()?;
+    let program = here.ancestors().nth(2).map(|folder| folder.join("mcp-span"));
+    let program = program.filter(|program| program.is_file());
+    program.ok_or_else(|| "there is no mcp-span to be measured: cargo build --release".into())
 }
 
 /// Everything behind the program's name.

@@ -29,7 +29,7 @@ pub(crate) struct Folder(PathBuf);
 impl Folder {
     /// Below `target`, which git ignores.
     pub(crate) fn open() -> std::io::Result<Self> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
         std::fs::create_dir_all(folder.join("home"))?;
         Ok(Self(folder))
     }
@@ -141,7 +141,7 @@ pub(crate) fn versions() -> Vec<(Who, String)> {
 }
 
 fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers")
 }
 
 /// Whether `folder` holds what these pins lead to.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use crate::commands::Stage;
+use crate::commands::{self, Stage};
 use crate::exchange::Fault;
 use crate::figures::markdown::{self, Setting};
 use crate::figures::who::Who;
@@ -68,10 +68,10 @@ fn wanted<'a>(arguments: &[&'a str]) -> Result<Wanted<'a>, Fault> {
 
 fn bench(wanted: Wanted<'_>) -> Result<ExitCode, Fault> {
     machine::allow_many_connections();
-    let folder = Folder::open()?;
+    let (folder, span) = (Folder::open()?, commands::span()?);
     let absent = if wanted.all { folder.install() } else { Vec::new() };
     let began = Instant::now();
-    let stage = Stage { server: Server::start(&folder.path(""))?, folder, absent };
+    let stage = Stage { server: Server::start(&folder.path(""))?, folder, span, absent };
     let mut all = Who::OURS.to_vec();
     if wanted.all {
         all.extend(Who::PEERS);
@@ -120,7 +120,7 @@ fn tell(measured: &Measured, machine: &str) {
 
 /// The table into the README, the picture beside it.
 fn write_down(measured: &Measured, machine: String, amounts: &Amounts) -> Result<(), Fault> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let day = machine::today();
     let caption = format!("{day}, {machine}. Shorter is better, but for calls a second.");
     std::fs::write(root.join(PICTURE), picture::picture(&measured.results, &caption))?;

@@ -8,7 +8,7 @@ use super::Fault;
 use super::count;
 use super::paths::Path;
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/guard/counts.txt");
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/guard/counts.txt");
 
 /// More than this is a failure, in percent.
 const GROWTH: u64 = 5;
