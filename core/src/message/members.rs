@@ -6,7 +6,11 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::scan::Scanner;
 use super::{Head, Id, Message};
+
+/// Most objects have no more members.
+const USUAL: usize = 6;
 
 /// The members of one object, in their order.
 ///
@@ -16,27 +20,41 @@ use super::{Head, Id, Message};
 #[derive(Clone, Debug, Default)]
 pub struct Members<'a>(Vec<(Name<'a>, Value<'a>)>);
 
-/// A member's name as it is written, with its quotes.
+/// A member's name.
 #[derive(Clone, Debug)]
-struct Name<'a>(Cow<'a, str>);
+struct Name<'a> {
+    /// As it is written between its quotes.
+    raw: Cow<'a, str>,
+    /// It is written as the text that it stands for.
+    is_plain: bool,
+}
 
 impl<'a> Name<'a> {
+    /// As it is written between its quotes.
+    fn written(raw: &'a str) -> Self {
+        Self { raw: Cow::Borrowed(raw), is_plain: !raw.contains('\\') }
+    }
+
     fn new(text: impl Into<Cow<'a, str>>) -> Self {
-        let mut json = String::new();
-        push_string(&mut json, &text.into());
-        Self(Cow::Owned(json))
+        let text = text.into();
+        if is_plain(&text) {
+            return Self { raw: text, is_plain: true };
+        }
+        let json = serde_json::Value::from(text).to_string();
+        let raw = json.get(1..json.len() - 1).unwrap_or_default().to_owned();
+        Self { raw: Cow::Owned(raw), is_plain: false }
     }
 
     /// The text that it stands for; `None` if there is no such text.
     fn text(&self) -> Option<Cow<'_, str>> {
-        if self.0.contains('\\') {
-            return serde_json::from_str(&self.0).ok().map(Cow::Owned);
+        if self.is_plain {
+            return Some(Cow::Borrowed(&self.raw));
         }
-        self.0.get(1..self.0.len() - 1).map(Cow::Borrowed)
+        serde_json::from_str(&format!("\"{}\"", self.raw)).ok().map(Cow::Owned)
     }
 
     fn is(&self, name: &str) -> bool {
-        self.text().is_some_and(|text| text == name)
+        if self.is_plain { self.raw == name } else { self.text().is_some_and(|text| text == name) }
     }
 }
 
@@ -222,7 +240,8 @@ impl<'a> Members<'a> {
         let owned = self.0.into_iter().map(|(name, value)| {
             let raw = Cow::Owned(value.raw.into_owned());
             let parts = value.parts.map(Members::into_owned);
-            (Name(Cow::Owned(name.0.into_owned())), Value { raw, parts })
+            let name = Name { raw: Cow::Owned(name.raw.into_owned()), ..name };
+            (name, Value { raw, parts })
         });
         Members(owned.collect())
     }
@@ -230,7 +249,7 @@ impl<'a> Members<'a> {
     fn size(&self) -> usize {
         let member = |(name, value): &(Name<'_>, Value<'_>)| {
             let value = value.parts.as_ref().map_or(value.raw.len(), Members::size);
-            name.0.len() + value + 2
+            name.raw.len() + value + 4
         };
         self.0.iter().map(member).sum::<usize>() + 2
     }
@@ -241,8 +260,9 @@ impl<'a> Members<'a> {
             if at > 0 {
                 json.push(',');
             }
-            json.push_str(&name.0);
-            json.push(':');
+            json.push('"');
+            json.push_str(&name.raw);
+            json.push_str("\":");
             match &value.parts {
                 Some(members) => members.write(json),
                 None => json.push_str(&value.raw),
@@ -254,8 +274,7 @@ impl<'a> Members<'a> {
 
 /// Writes a text as a JSON string.
 fn push_string(json: &mut String, text: &str) {
-    let is_plain = text.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\');
-    if is_plain {
+    if is_plain(text) {
         json.push('"');
         json.push_str(text);
         json.push('"');
@@ -264,11 +283,29 @@ fn push_string(json: &mut String, text: &str) {
     }
 }
 
+/// Whether a text is written as it is.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\')
+}
+
 /// Cuts an object into its members; `None` if it is none.
+fn cut(json: &str) -> Option<Vec<(Name<'_>, Value<'_>)>> {
+    cut_quickly(json).or_else(|| cut_anything(json))
+}
+
+/// The same for an object that is not odd.
+fn cut_quickly(json: &str) -> Option<Vec<(Name<'_>, Value<'_>)>> {
+    let mut members = Vec::with_capacity(USUAL);
+    let mut scanner = Scanner::new(json);
+    scanner.object(|name, raw| members.push((Name::written(name), Cow::Borrowed(raw).into())))?;
+    scanner.is_at_end().then_some(members)
+}
+
+/// The same for any object.
 ///
 /// By hand, since names must stay as they are written: some cannot be decoded (a lone surrogate),
 /// and would take the whole object with them.
-fn cut(json: &str) -> Option<Vec<(Name<'_>, Value<'_>)>> {
+fn cut_anything(json: &str) -> Option<Vec<(Name<'_>, Value<'_>)>> {
     let mut rest = json.trim_start().strip_prefix('{')?.trim_start();
     let mut members = Vec::new();
     if let Some(end) = rest.strip_prefix('}') {
@@ -279,7 +316,7 @@ fn cut(json: &str) -> Option<Vec<(Name<'_>, Value<'_>)>> {
         let value = behind.trim_start().strip_prefix(':')?;
         let mut values = serde_json::Deserializer::from_str(value).into_iter::<&RawValue>();
         let raw = values.next()?.ok()?.get();
-        members.push((Name(Cow::Borrowed(name)), Cow::Borrowed(raw).into()));
+        members.push((Name::written(name), Cow::Borrowed(raw).into()));
         rest = value[values.byte_offset()..].trim_start();
         if let Some(more) = rest.strip_prefix(',') {
             rest = more.trim_start();
@@ -290,7 +327,7 @@ fn cut(json: &str) -> Option<Vec<(Name<'_>, Value<'_>)>> {
     }
 }
 
-/// The string at the beginning of `json`, with its quotes, and what stands behind it.
+/// What is between the quotes of the string at the beginning of `json`, and what stands behind it.
 fn string(json: &str) -> Option<(&str, &str)> {
     let bytes = json.as_bytes();
     if bytes.first() != Some(&b'"') {
@@ -300,7 +337,7 @@ fn string(json: &str) -> Option<(&str, &str)> {
     loop {
         at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
         if bytes[at] == b'"' {
-            return Some(json.split_at(at + 1));
+            return Some((json.get(1..at)?, json.get(at + 1..)?));
         }
         at += 2;
     }

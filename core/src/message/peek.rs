@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::scan::Scanner;
-use super::{Id, Members, Message};
+use super::{Head, Id, Members, Message};
 
 /// The request that a `notifications/cancelled` is about.
 #[must_use]
@@ -100,6 +100,9 @@ pub fn error_code(answer: &Message) -> Option<(i64, Vec<String>)> {
         code: i64,
         #[serde(default)]
         data: serde_json::Value,
+    }
+    if !matches!(answer.head(), Head::Response { is_error: true, .. }) {
+        return None;
     }
     let failure = serde_json::from_slice::<Answer>(answer.bytes()).ok()?.error;
     let supported = failure.data.get("supported").and_then(serde_json::Value::as_array);

@@ -42,11 +42,20 @@ impl Envelope {
 
     /// The message in its envelope, under another id if it is a request.
     pub(super) fn put_around(&self, message: &Message, id: Option<&Id>) -> Message {
-        let mut members = Members::of_message(message).unwrap_or_default();
+        let members = Members::of_message(message).unwrap_or_default();
+        self.put_around_members(members, message.head(), id)
+    }
+
+    fn put_around_members<'a>(
+        &'a self,
+        mut members: Members<'a>,
+        head: &Head,
+        id: Option<&Id>,
+    ) -> Message {
         self.fill(members.object("params").object("_meta"));
         match id {
-            Some(id) => members.into_message_with_id(message.head(), id),
-            None => members.into_message(message.head().clone()),
+            Some(id) => members.into_message_with_id(head, id),
+            None => members.into_message(head.clone()),
         }
     }
 
@@ -103,12 +112,16 @@ impl Translation {
     }
 
     fn ask(&mut self, request: Message, ids: &mut Ids, out: &mut Steps) {
-        if let (Some(id), false) = (request.id(), has_room_for_envelope(&request)) {
+        let members = Members::of_message(&request).unwrap_or_default();
+        // Parameters by position have no place for the envelope.
+        let has_room = members.get("params").is_none_or(|params| params.starts_with('{'));
+        if let (Some(id), false) = (request.id(), has_room) {
             let refusal = reply::refusal(id, -32602, "The parameters must be an object");
             return out.push_back(Step::ToClient(refusal));
         }
         let id = ids.number();
-        out.push_back(Step::ToServer(self.envelope.put_around(&request, Some(&id))));
+        let enveloped = self.envelope.put_around_members(members, request.head(), Some(&id));
+        out.push_back(Step::ToServer(enveloped));
         self.asked.insert(id, Asked { request, rounds: 0 });
     }
 
@@ -211,12 +224,6 @@ pub(super) fn legacy_error(request: &Message, answer: &Message, id: &Id) -> Mess
         }
     }
     members.into_message_with_id(answer.head(), id)
-}
-
-/// Whether there is a place for the envelope: parameters by position have none.
-fn has_room_for_envelope(request: &Message) -> bool {
-    let members = Members::of_message(request).unwrap_or_default();
-    members.get("params").is_none_or(|params| params.starts_with('{'))
 }
 
 /// A member of the parameters that is a string.
