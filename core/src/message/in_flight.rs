@@ -1,23 +1,22 @@
 //! The requests in flight in one direction: which they are, and that each is closed once.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::hash_map::Entry;
 
 use super::Id;
+use super::table::{self, Table};
 
 /// Requests that wait for their answer, each with a note.
 #[derive(Debug)]
 pub struct InFlight<T> {
-    /// By canonical id; the value has the id as it was written. A tree, because there are few at a
-    /// time: to compare ids takes a tenth of what it takes to hash them.
-    requests: BTreeMap<Id, (Id, T)>,
+    /// By canonical id; the value has the id as it was written.
+    requests: Table<Id, (Id, T)>,
     /// What they take, about.
     bytes: usize,
 }
 
 impl<T> Default for InFlight<T> {
     fn default() -> Self {
-        Self { requests: BTreeMap::new(), bytes: 0 }
+        Self { requests: Table::default(), bytes: 0 }
     }
 }
 
@@ -57,12 +56,12 @@ impl<T> InFlight<T> {
         if let Some(found) = self.take(&id.canonical()) {
             return Some(found);
         }
-        let key = self.requests.keys().find(|key| key.resembles(id))?.clone();
+        let key = self.requests.keys().filter(|key| key.resembles(id)).min()?.clone();
         self.take(&key)
     }
 
     fn take(&mut self, key: &Id) -> Option<(Id, T)> {
-        let found = self.requests.remove(key)?;
+        let found = table::take(&mut self.requests, key)?;
         self.bytes -= weight(key);
         Some(found)
     }
@@ -92,10 +91,13 @@ impl<T> InFlight<T> {
         self.requests.into_values().map(|(_, note)| note)
     }
 
-    /// Closes all of them.
+    /// Closes all of them, in an order that does not depend on chance.
     pub fn close_all(&mut self) -> Vec<Id> {
         self.bytes = 0;
-        std::mem::take(&mut self.requests).into_values().map(|(id, _)| id).collect()
+        let all = std::mem::take(&mut self.requests).into_values();
+        let mut ids: Vec<Id> = all.map(|(id, _)| id).collect();
+        ids.sort_unstable();
+        ids
     }
 }
 

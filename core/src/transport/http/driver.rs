@@ -1,6 +1,5 @@
 //! The one task that owns the session: it lets messages leave, and hears how they fared.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +15,13 @@ use super::heeding::Report;
 use super::legacy_sse::Takeover;
 use super::line::Line;
 use super::modern::Written;
-use super::post::{self, Post};
+use super::post::Post;
+use super::posters::{Errand, Posters};
 use super::session::Session;
 use super::tasks::Tasks;
 use super::{Context, Manner, legacy_sse, stream};
 use crate::limits;
+use crate::message::table::Table;
 use crate::message::{Head, Id, Message, peek};
 use crate::net::{Call, Flag, Progress};
 use crate::revision::{Cancel, Envelope};
@@ -32,10 +33,12 @@ pub(super) struct Driver {
     /// Shared with the POSTs that were sent in it; replaced, not changed, when another begins.
     pub(super) session: Arc<Session>,
     /// Messages that are out and not settled.
-    pub(super) flights: BTreeMap<u64, Flight>,
+    pub(super) flights: Table<u64, Flight>,
     next_ticket: u64,
     /// Every task of the link: dropped with the driver.
     pub(super) tasks: Tasks,
+    /// Those of them that send messages.
+    posters: Posters,
     server_stream: Option<AbortHandle>,
     /// For the tasks.
     reports: mpsc::Sender<Report>,
@@ -47,7 +50,7 @@ pub(super) struct Flight {
     cancel: Cancel,
     progress: Progress,
     pub(super) unwanted: Flag,
-    task: AbortHandle,
+    errand: Errand,
 }
 
 impl Flight {
@@ -87,9 +90,10 @@ impl Driver {
         let driver = Self {
             line: Line::new(Arc::clone(&context)),
             session: Arc::new(Session::new(&context.settings)),
-            flights: BTreeMap::new(),
+            flights: Table::default(),
             next_ticket: 0,
             tasks: Tasks::default(),
+            posters: Posters::default(),
             server_stream: None,
             reports,
             context,
@@ -206,10 +210,8 @@ impl Driver {
             session: Arc::clone(&self.session),
             reports: self.reports.clone(),
         };
-        // Boxed: the runtime moves a task's state several times, and this one is large.
-        let posting = Box::pin(post::run(Arc::clone(&self.context), post, call));
-        let task = self.tasks.spawn(posting);
-        let flight = Flight { outgoing, lane, cancel: rules.cancel, progress, unwanted, task };
+        let errand = self.posters.send(&self.context, post, call, &mut self.tasks);
+        let flight = Flight { outgoing, lane, cancel: rules.cancel, progress, unwanted, errand };
         self.flights.insert(ticket, flight);
     }
 
@@ -252,7 +254,7 @@ impl Driver {
         };
         if silently {
             debug!(%id, unsent, "cancelled by dropping it");
-            flight.task.abort();
+            flight.errand.give_up();
             if flight.is_request("initialize") {
                 self.line.opened(flight.outgoing.order, None).await;
             }
@@ -262,7 +264,7 @@ impl Driver {
         // Its stream may bring the rest of what the server had to say; some never end it.
         self.tasks.spawn(async move {
             tokio::time::sleep(limits::CANCEL_GRACE).await;
-            flight.task.abort();
+            flight.errand.give_up();
         });
     }
 

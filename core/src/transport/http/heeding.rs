@@ -14,7 +14,7 @@ use super::legacy_sse;
 use super::line::Line;
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Id, Message};
+use crate::message::{Id, Message, table};
 use crate::transport::Incoming;
 
 /// What a POST tells the driver.
@@ -122,7 +122,7 @@ impl Driver {
 
     /// A message is no longer out: others may take its place.
     pub(super) fn settle(&mut self, ticket: u64) -> Option<Flight> {
-        let flight = self.flights.remove(&ticket)?;
+        let flight = table::take(&mut self.flights, &ticket)?;
         if flight.lane == Lane::Line {
             self.line.gate.settled();
         }

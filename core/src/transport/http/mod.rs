@@ -37,6 +37,7 @@ mod log;
 mod logins;
 mod modern;
 mod post;
+mod posters;
 mod reading;
 mod remedy;
 mod session;

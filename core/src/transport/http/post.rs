@@ -252,9 +252,8 @@ impl Exchange {
         // The receiver is gone only when the link is being closed at once.
         let _ = self.context.incoming.send(Incoming::Message(message)).await;
         if answers {
-            // The client first: the bridge has a turn, and whoever writes has one, before anything is
-            // tidied up. They would wait for that otherwise.
-            turn().await;
+            // The client first: the bridge has its turn before the driver is told, which tidies up
+            // only when the answer was written.
             turn().await;
             self.settle(true).await;
         }
