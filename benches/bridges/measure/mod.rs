@@ -47,7 +47,7 @@ pub(crate) const SELF: Amounts = Amounts {
     rounds: 3,
     sequential: Load { calls: 1000, time: Duration::from_secs(2) },
     in_flight: Load { calls: 5000, time: Duration::from_secs(2) },
-    larges: 7,
+    larges: 11,
     growing: 5,
 };
 
