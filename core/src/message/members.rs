@@ -463,5 +463,20 @@ mod tests {
             let read: Vec<String> = again.iter().map(|(_, v)| v.to_owned()).collect();
             prop_assert_eq!(written, read);
         }
+
+        #[test]
+        fn the_quick_way_sees_what_the_other_does(
+            parts in proptest::collection::vec(
+                "(\"[a-c]{0,2}\"|\"\\\\u00e4\"|\"\\\\ud800\"|[{}\\[\\],: ]|null|-1e3|\\{\"a\":1\\}|x)",
+                0..12,
+            ),
+        ) {
+            for text in [parts.concat(), format!("{{{}}}", parts.concat())] {
+                if let Some(quick) = cut_quickly(&text) {
+                    let show = |all: &[(Name<'_>, Value<'_>)]| format!("{all:?}");
+                    prop_assert_eq!(Some(show(&quick)), cut_anything(&text).as_deref().map(show));
+                }
+            }
+        }
     }
 }
