@@ -33,10 +33,16 @@ fn main() {
     if is_for_here && var(PORTABLE).is_err() {
         wanted.push(PACKED.to_owned());
     }
+    // Each beside those before it, as they will be linked.
+    let mut taken = Vec::new();
     for argument in wanted {
-        if can_link(&argument, is_for_here).unwrap_or(false) {
-            println!("cargo::rustc-link-arg-bins={argument}");
+        taken.push(argument);
+        if !can_link(&taken, is_for_here).unwrap_or(false) {
+            taken.pop();
         }
+    }
+    for argument in taken {
+        println!("cargo::rustc-link-arg-bins={argument}");
     }
 }
 
@@ -45,14 +51,14 @@ fn of(name: &str) -> String {
     var(name).unwrap_or_default()
 }
 
-/// Whether a program can be linked with this argument, and runs if it is for this system.
-fn can_link(argument: &str, is_for_here: bool) -> io::Result<bool> {
+/// Whether a program can be linked with these arguments, and runs if it is for this system.
+fn can_link(arguments: &[String], is_for_here: bool) -> io::Result<bool> {
     let folder = of("OUT_DIR");
     let (source, program) = (Path::new(&folder).join("empty.rs"), Path::new(&folder).join("empty"));
     std::fs::write(&source, "fn main() {}")?;
     let mut rustc = Command::new(of("RUSTC"));
     rustc.arg(&source).arg("-o").arg(&program).args(["--target", &of("TARGET"), "-Cpanic=abort"]);
-    rustc.arg(format!("-Clink-arg={argument}"));
+    rustc.args(arguments.iter().map(|argument| format!("-Clink-arg={argument}")));
     if let Ok(linker) = var("RUSTC_LINKER") {
         rustc.arg(format!("-Clinker={linker}"));
     }

@@ -25,7 +25,7 @@
 //! - [`message`]: one JSON-RPC message as bytes, of which only the head is read. [`wire`]: bytes to
 //!   frames: lines, events, headers.
 //! - [`error`]: what went wrong. [`limits`]: every number, with its reason. [`secret`]: what must
-//!   not be printed.
+//!   not be printed. [`runtime`]: the one thread of the program.
 //!
 //! # The way of one request
 //!

@@ -63,6 +63,9 @@ fn wanted<'a>(arguments: &[&'a str]) -> Result<Wanted<'a>, Fault> {
             _ => return Err(USAGE.into()),
         }
     }
+    if wanted.readme && !wanted.only.is_empty() {
+        return Err("--readme wants the whole table, and --only has a part of it".into());
+    }
     Ok(wanted)
 }
 

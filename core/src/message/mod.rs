@@ -15,7 +15,7 @@ mod outline;
 pub mod peek;
 pub mod reply;
 mod scan;
-pub mod table;
+pub(crate) mod table;
 
 pub use head::{Malformed, parse_each};
 pub use id::Id;

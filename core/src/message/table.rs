@@ -10,12 +10,12 @@ use fnv::FnvHasher;
 const ROOMY: usize = 1024;
 
 /// A table whose keys are short.
-pub type Table<K, V> = HashMap<K, V, Quick>;
+pub(crate) type Table<K, V> = HashMap<K, V, Quick>;
 
 /// Hashes short keys quickly. Each table begins elsewhere, so that nobody can think of keys that get
 /// in each other's way.
 #[derive(Clone, Copy, Debug)]
-pub struct Quick(u64);
+pub(crate) struct Quick(u64);
 
 impl Default for Quick {
     fn default() -> Self {
@@ -32,7 +32,7 @@ impl BuildHasher for Quick {
 }
 
 /// Takes an entry out. What was needed for thousands of them is not kept for none.
-pub fn take<K: Eq + Hash, V>(table: &mut Table<K, V>, key: &K) -> Option<V> {
+pub(crate) fn take<K: Eq + Hash, V>(table: &mut Table<K, V>, key: &K) -> Option<V> {
     let taken = table.remove(key)?;
     if table.is_empty() && table.capacity() > ROOMY {
         table.shrink_to_fit();

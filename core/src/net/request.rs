@@ -91,3 +91,68 @@ fn headers(call: &Call, forwarder: Option<&Arc<Proxy>>) -> HeaderMap {
     }
     headers
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::Method;
+
+    use super::super::Progress;
+    use super::*;
+
+    fn call(headers: &Arc<HeaderMap>, endpoint: &Arc<Endpoint>, body: &'static str) -> Call {
+        Call {
+            method: Method::POST,
+            endpoint: Arc::clone(endpoint),
+            headers: Arc::clone(headers),
+            body: Bytes::from_static(body.as_bytes()),
+            urgent: false,
+            progress: Progress::default(),
+        }
+    }
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> Arc<HeaderMap> {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            (http::HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        Arc::new(pairs.iter().map(pair).collect())
+    }
+
+    fn endpoint(url: &str) -> Arc<Endpoint> {
+        Arc::new(Endpoint::new(&url.parse().unwrap()).unwrap())
+    }
+
+    /// What goes on the wire: host, length, and a header of the call's own.
+    fn sent(habit: &mut Habit, call: &Call) -> [String; 3] {
+        let request = habit.request(call, None);
+        ["host", "content-length", "x-own"].map(|name| {
+            let value = request.headers().get(name);
+            value.map_or("-".to_owned(), |value| value.to_str().unwrap().to_owned())
+        })
+    }
+
+    #[test]
+    fn each_request_has_its_own_length_host_and_headers_whatever_was_kept() {
+        let mut habit = Habit::default();
+        let (one, other) = (headers(&[("x-own", "1")]), headers(&[("x-own", "2")]));
+        let (here, there) = (endpoint("http://here:1/mcp"), endpoint("http://there:2/mcp"));
+        assert_eq!(sent(&mut habit, &call(&one, &here, "{}")), ["here:1", "2", "1"]);
+        assert_eq!(sent(&mut habit, &call(&one, &here, "{   }")), ["here:1", "5", "1"]);
+        assert_eq!(sent(&mut habit, &call(&other, &here, "[]")), ["here:1", "2", "2"]);
+        // A redirect leads elsewhere with the same headers.
+        assert_eq!(sent(&mut habit, &call(&other, &there, "[]")), ["there:2", "2", "2"]);
+        assert_eq!(sent(&mut habit, &call(&one, &here, "")), ["here:1", "-", "1"]);
+        let named = headers(&[("host", "of the user's")]);
+        assert_eq!(sent(&mut habit, &call(&named, &here, "{}")), ["of the user's", "2", "-"]);
+    }
+
+    #[test]
+    fn headers_that_nobody_shares_are_not_kept() {
+        let (mut habit, here) = (Habit::default(), endpoint("http://here:1/mcp"));
+        let mut call = call(&headers(&[]), &here, "{}");
+        call.headers = headers(&[("authorization", "Bearer secret")]);
+        habit.request(&call, None);
+        assert!(habit.0.is_none());
+        assert_eq!(format!("{habit:?}"), "Habit");
+    }
+}

@@ -10,7 +10,7 @@ use super::entry::Shape;
 
 /// A client by the name that is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Client {
+pub(in crate::cli) enum Client {
     ClaudeCode,
     ClaudeDesktop,
     Cursor,
@@ -28,7 +28,7 @@ pub(crate) enum Client {
 
 /// For whom an entry is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Scope {
+pub(in crate::cli) enum Scope {
     /// For you, everywhere
     #[default]
     User,

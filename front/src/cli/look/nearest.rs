@@ -4,7 +4,10 @@
 const LIKENESS: f64 = 0.75;
 
 /// The name that is most like `typed`, if any is.
-pub(crate) fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(in crate::cli) fn nearest<'a>(
+    typed: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let likeness = |name: &str| strsim::jaro_winkler(&name.to_lowercase(), &typed);
     known
