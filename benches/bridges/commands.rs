@@ -16,6 +16,8 @@ pub(crate) struct Stage {
     pub(crate) folder: Folder,
     /// The program that it is all about.
     pub(crate) span: PathBuf,
+    /// The floor's program.
+    pub(crate) floor: PathBuf,
     /// Whoever could not be installed, and why.
     pub(crate) absent: Vec<(Who, Failure)>,
 }
@@ -45,7 +47,7 @@ impl Stage {
         };
         Ok(match who {
             Who::Direct => return Err(Failure::error("nothing is to be started")),
-            Who::Floor => Command::new(std::env::current_exe().map_err(Failure::error)?),
+            Who::Floor => Command::new(self.floor.clone()),
             Who::Span => Command::new(self.span.clone()),
             Who::McpRemote => node("npm/node_modules/mcp-remote/dist/proxy.js"),
             Who::Supergateway => node("npm/node_modules/supergateway/dist/index.js"),
@@ -75,6 +77,15 @@ pub(crate) fn span() -> Result<PathBuf, Fault> {
     let program = here.ancestors().nth(2).map(|folder| folder.join("mcp-span"));
     let program = program.filter(|program| program.is_file());
     program.ok_or_else(|| "there is no mcp-span to be measured: cargo build --release".into())
+}
+
+/// This program under a name of its own. The floor is in it, and so is the server: if both ran from
+/// one file, the floor would find in the caches what the server has just run, and nobody else would.
+pub(crate) fn floor(folder: &Folder) -> std::io::Result<PathBuf> {
+    let (fresh, program) = (folder.path("floor.new"), folder.path("floor"));
+    std::fs::copy(std::env::current_exe()?, &fresh)?;
+    std::fs::rename(&fresh, &program)?;
+    Ok(program)
 }
 
 /// Everything behind the program's name.

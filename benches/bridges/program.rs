@@ -74,7 +74,8 @@ fn bench(wanted: Wanted<'_>) -> Result<ExitCode, Fault> {
     let (folder, span) = (Folder::open()?, commands::span()?);
     let absent = if wanted.all { folder.install() } else { Vec::new() };
     let began = Instant::now();
-    let stage = Stage { server: Server::start(&folder.path(""))?, folder, span, absent };
+    let (server, floor) = (Server::start(&folder.path(""))?, commands::floor(&folder)?);
+    let stage = Stage { server, folder, span, floor, absent };
     let mut all = Who::OURS.to_vec();
     if wanted.all {
         all.extend(Who::PEERS);
