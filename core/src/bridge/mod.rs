@@ -4,7 +4,9 @@
 //! messages between it and the links. One task owns all of it.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::OnceLock;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -210,8 +212,15 @@ impl Bridge {
                 self.crossing.end_all(&late());
                 return Ended::ClientClosed;
             }
-            let Some(to_server) = &self.to_server else { return Ended::ServerClosed };
             let wake = self.crossing.wake_at();
+            if wake.is_none() && self.only_listens() {
+                let heard = self.hear().await;
+                if let Some(ended) = self.heed(heard) {
+                    return ended;
+                }
+                continue;
+            }
+            let Some(to_server) = &self.to_server else { return Ended::ServerClosed };
             // A side that takes nothing is not read for: it would only pile up.
             let client_takes = self.crossing.for_client.is_empty();
             let server_takes = self.crossing.has_room();
@@ -245,13 +254,38 @@ impl Bridge {
                     Heard::Client(incoming)
                 }
             };
-            match heard {
-                Heard::Server(Some(incoming)) => self.server_says(incoming),
-                Heard::Server(None) => return Ended::ServerClosed,
-                Heard::Client(Some(incoming)) => self.client_says(incoming),
-                Heard::Client(None) => self.client_leaves(),
+            if let Some(ended) = self.heed(heard) {
+                return ended;
             }
         }
+    }
+
+    /// Whether all there is to do is to wait for what either side says, and to take it: so it is
+    /// between any two messages as a rule.
+    fn only_listens(&self) -> bool {
+        let crossing = &self.crossing;
+        let is_idle = crossing.for_client.is_empty() && crossing.for_server.is_empty();
+        is_idle && crossing.has_room() && self.left_at.is_none() && self.to_server.is_some()
+    }
+
+    /// What either side says next; what a server has to say comes first.
+    async fn hear(&mut self) -> Heard {
+        poll_fn(|context| match self.from_server.poll_recv(context) {
+            Poll::Ready(incoming) => Poll::Ready(Heard::Server(incoming)),
+            Poll::Pending => self.from_client.poll_recv(context).map(Heard::Client),
+        })
+        .await
+    }
+
+    /// What it leads to; `Some` if there is nothing left to carry.
+    fn heed(&mut self, heard: Heard) -> Option<Ended> {
+        match heard {
+            Heard::Server(Some(incoming)) => self.server_says(incoming),
+            Heard::Server(None) => return Some(Ended::ServerClosed),
+            Heard::Client(Some(incoming)) => self.client_says(incoming),
+            Heard::Client(None) => self.client_leaves(),
+        }
+        None
     }
 
     /// The client has nothing more to say.

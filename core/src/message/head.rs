@@ -96,8 +96,9 @@ impl<'a> Members<'a> {
         let (mut members, mut is_odd) = (Self::default(), false);
         let mut scanner = Scanner::new(text);
         scanner.object(|name, raw| {
-            is_odd |= name.contains('\\');
-            members.note(Member::named(name), raw);
+            let member = Member::named(name);
+            is_odd |= member == Member::Other && name.contains('\\');
+            members.note(member, raw);
         })?;
         (scanner.is_at_end() && !is_odd).then_some(members)
     }
@@ -174,6 +175,7 @@ fn method(raw: &str) -> Option<Arc<str>> {
     Some(inner.into())
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Member {
     Version,
     Id,

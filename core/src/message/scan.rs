@@ -75,6 +75,16 @@ impl<'a> Scanner<'a> {
         Some(name)
     }
 
+    /// The same for a name that nobody wants to know.
+    #[inline(always)]
+    fn pass_name(&mut self) -> Option<()> {
+        self.token(b'"')?;
+        self.string()?;
+        self.token(b':')?;
+        self.skip_space();
+        Some(())
+    }
+
     fn value(&mut self, depth: usize) -> Option<()> {
         if depth > DEEPEST {
             return None;
@@ -100,7 +110,7 @@ impl<'a> Scanner<'a> {
             return Some(());
         }
         loop {
-            self.name()?;
+            self.pass_name()?;
             self.value(depth + 1)?;
             match self.next_token()? {
                 b',' => {}
@@ -127,12 +137,22 @@ impl<'a> Scanner<'a> {
 
     /// Passes what is left of a string, with its last quote.
     fn string(&mut self) -> Option<()> {
-        loop {
-            // Most strings are short.
-            match self.rest().first_chunk().map(|word| special(u64::from_le_bytes(*word))) {
-                None | Some(0) => self.at += plain(self.rest()),
-                Some(special) => self.at += first(special),
+        // Most strings are short, and have nothing odd in them.
+        if let Some(word) = self.rest().first_chunk() {
+            let word = u64::from_le_bytes(*word);
+            let end = first(special(word));
+            if end < 8 && (word >> (8 * end)) as u8 == b'"' {
+                self.at += end + 1;
+                return Some(());
             }
+        }
+        self.rest_of_string()
+    }
+
+    #[inline(never)]
+    fn rest_of_string(&mut self) -> Option<()> {
+        loop {
+            self.at += plain(self.rest());
             match self.next()? {
                 b'"' => return Some(()),
                 b'\\' => self.escape()?,
@@ -189,6 +209,14 @@ impl<'a> Scanner<'a> {
 
     #[inline(always)]
     fn skip_space(&mut self) {
+        // As a rule there is none.
+        if self.peek().is_some_and(|byte| byte <= b' ') {
+            self.pass_space();
+        }
+    }
+
+    #[inline(never)]
+    fn pass_space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
             self.at += 1;
         }
@@ -197,8 +225,14 @@ impl<'a> Scanner<'a> {
     /// Passes white space and then `wanted`, if that is what follows.
     #[inline(always)]
     fn token(&mut self, wanted: u8) -> Option<()> {
-        self.skip_space();
-        (self.peek()? == wanted).then(|| self.at += 1)
+        if self.peek()? != wanted {
+            self.skip_space();
+            if self.peek()? != wanted {
+                return None;
+            }
+        }
+        self.at += 1;
+        Some(())
     }
 
     #[inline(always)]
@@ -225,9 +259,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes at the beginning are neither quotes, backslashes nor control characters. For long
-/// strings; short ones need not pay for it.
-#[inline(never)]
+/// How many bytes at the beginning are neither quotes, backslashes nor control characters.
 fn plain(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
@@ -250,6 +282,7 @@ fn special(word: u64) -> u64 {
     (below(word, b' ') | is(b'"') | is(b'\\')) & (ONES << 7)
 }
 
+/// Which of the eight bytes is the first of them; 8 if none is.
 #[inline(always)]
 fn first(special: u64) -> usize {
     special.trailing_zeros() as usize / 8

@@ -14,6 +14,7 @@ use super::body::Inbound;
 use super::fault;
 use crate::error::{Error, Kind};
 use crate::secret::shown;
+use crate::wire::header;
 
 /// A body that is read piece by piece.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ impl Content {
     ///
     /// When it is packed in a way that is not known here.
     pub fn of(response: Response<Inbound>, url: &Url) -> Result<Response<Self>, Error> {
-        let Some(encoding) = response.headers().get(CONTENT_ENCODING) else {
+        let Some(encoding) = header::find(response.headers(), &CONTENT_ENCODING) else {
             return Ok(response.map(|body| Self { body, packed: None }));
         };
         let packed = match encoding.to_str().unwrap_or_default().trim().to_ascii_lowercase() {

@@ -3,6 +3,7 @@
 //! A bound on the number alone would let a slow reader pile up gigabytes of large messages.
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -175,6 +176,11 @@ impl<T> Receiver<T> {
     /// The next item; `None` when nobody can send any more.
     pub async fn recv(&mut self) -> Option<T> {
         self.slots.recv().await.map(|(item, _)| item)
+    }
+
+    /// The same for whoever listens to several at once, and for each message.
+    pub(crate) fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<T>> {
+        self.slots.poll_recv(context).map(|next| next.map(|(item, _)| item))
     }
 
     /// The next item, if it is there already.

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{CONNECTION, CONTENT_LENGTH, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The session of a legacy server.
 pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -47,6 +47,13 @@ pub fn encode(text: &str) -> HeaderValue {
 
 fn sentinel(text: &str) -> String {
     format!("=?base64?{}?=", STANDARD.encode(text))
+}
+
+/// The value of `name`. Answers have few headers, which are sooner looked through than a name is
+/// hashed, and every answer is asked for three.
+#[must_use]
+pub fn find<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
+    headers.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
 }
 
 /// A session id is visible ASCII; anything else is treated as if the server had sent none.

@@ -3,6 +3,8 @@
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
+use super::header;
+
 /// What a `Content-Type` means to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
@@ -19,7 +21,7 @@ pub enum Media {
 /// The media type of an answer: parameters dropped, case ignored.
 #[must_use]
 pub fn of(headers: &HeaderMap) -> Media {
-    let Some(value) = headers.get(CONTENT_TYPE) else {
+    let Some(value) = header::find(headers, &CONTENT_TYPE) else {
         return Media::Missing;
     };
     // As nearly everybody writes them.

@@ -84,6 +84,9 @@ fn content_type(headers: &HeaderMap) -> String {
 
 /// An acknowledgement's body is read so that its connection can be used again.
 pub(super) async fn drain(body: Content) {
+    if body.is_at_end() {
+        return;
+    }
     let _ = tokio::time::timeout(limits::ERROR_BODY_WAIT, body.drain()).await;
 }
 

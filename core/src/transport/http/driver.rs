@@ -1,13 +1,15 @@
 //! The one task that owns the session: it lets messages leave, and hears how they fared.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 use tracing::debug;
 
 use super::gate::{INITIALIZED, Lane, Outgoing};
@@ -18,14 +20,14 @@ use super::modern::Written;
 use super::post::Post;
 use super::posters::{Errand, Posters};
 use super::session::Session;
-use super::tasks::Tasks;
+use super::tasks::{Tasks, deserted};
 use super::{Context, Manner, legacy_sse, stream};
 use crate::limits;
 use crate::message::table::Table;
 use crate::message::{Head, Id, Message, peek};
 use crate::net::{Call, Flag, Progress};
 use crate::revision::{Cancel, Envelope};
-use crate::transport::{channel, until};
+use crate::transport::channel;
 
 pub(super) struct Driver {
     pub(super) context: Arc<Context>,
@@ -84,6 +86,28 @@ pub(super) enum End {
     LegacySse(Outgoing, Box<legacy_sse::Stream>),
 }
 
+/// What the driver wakes up for.
+enum Event {
+    Report(Report),
+    Said(Option<Message>),
+    /// Those who wait in line have waited long enough.
+    Time,
+}
+
+/// Reports first: what the client says next may depend on them.
+async fn next_event(
+    reports: &mut mpsc::Receiver<Report>,
+    outgoing: &mut channel::Receiver<Message>,
+    is_open: bool,
+) -> Event {
+    poll_fn(|context| match reports.poll_recv(context) {
+        Poll::Ready(Some(report)) => Poll::Ready(Event::Report(report)),
+        _ if is_open => outgoing.poll_recv(context).map(Event::Said),
+        _ => Poll::Pending,
+    })
+    .await
+}
+
 impl Driver {
     pub(super) fn new(context: Arc<Context>) -> (Self, mpsc::Receiver<Report>) {
         let (reports, inbound) = mpsc::channel(limits::CHANNEL);
@@ -129,9 +153,7 @@ impl Driver {
         mut reports: mpsc::Receiver<Report>,
     ) -> End {
         let context = Arc::clone(&self.context);
-        // Made once: to begin to wait for it costs more than to look whether it has come.
-        let closed = context.incoming.closed();
-        tokio::pin!(closed);
+        self.tasks.spawn(deserted(Arc::clone(&context), self.reports.clone(), Report::Deserted));
         loop {
             while let Some(next) = self.line.gate.pop() {
                 self.launch(next, Lane::Line);
@@ -140,23 +162,22 @@ impl Driver {
             if is_over && !self.flights.values().any(Flight::matters) {
                 return End::Finished;
             }
-            let give_up = self.line.give_up_at();
-            tokio::select! {
-                // Reports first: what the client says next may depend on them.
-                biased;
-                Some(report) = reports.recv() => {
+            let next = next_event(&mut reports, outgoing, self.line.is_open);
+            let event = match self.line.give_up_at() {
+                None => next.await,
+                Some(time) => timeout_at(time, next).await.unwrap_or(Event::Time),
+            };
+            match event {
+                Event::Report(report) => {
                     if let Some(end) = self.heed(report).await {
                         return end;
                     }
                 }
-                message = outgoing.recv(), if self.line.is_open => match message {
-                    Some(message) => self.accept(message).await,
-                    // Who listens no more wants no more.
-                    None if context.incoming.is_closed() => return End::AtOnce,
-                    None => self.line.close(),
-                },
-                () = &mut closed => return End::AtOnce,
-                () = until(give_up) => self.line.abandon().await,
+                Event::Said(Some(message)) => self.accept(message).await,
+                // Who listens no more wants no more.
+                Event::Said(None) if context.incoming.is_closed() => return End::AtOnce,
+                Event::Said(None) => self.line.close(),
+                Event::Time => self.line.abandon().await,
             }
         }
     }

@@ -44,6 +44,8 @@ pub(super) enum Report {
     Answered { id: Id },
     /// The same, found out without any message of the client's.
     SessionGone { session: HeaderValue },
+    /// Nobody listens to the link any more.
+    Deserted,
     /// The server refused `initialize`, but opened a stream of the older transport.
     IsLegacySse { ticket: u64, stream: Box<legacy_sse::Stream> },
 }
@@ -72,6 +74,7 @@ impl Driver {
                 let error = Error::new(Kind::SessionLost, "The server no longer knows the session");
                 self.lose_session(&session, &error.not_delivered()).await;
             }
+            Report::Deserted => return Some(End::AtOnce),
             Report::IsLegacySse { ticket, stream } => {
                 debug!("the server speaks HTTP+SSE");
                 // Unless it was cancelled in the meantime: then the next will find out.

@@ -40,11 +40,7 @@ impl Drop for Waits<'_> {
 }
 
 /// Whoever holds the link may have something better to do than to wait for a person.
-pub(super) async fn tell(context: Arc<Context>, pages: Option<watch::Receiver<Option<String>>>) {
-    let Some(mut pages) = pages else {
-        // The link ends with its driver.
-        return std::future::pending().await;
-    };
+pub(super) async fn tell(context: Arc<Context>, mut pages: watch::Receiver<Option<String>>) {
     let mut waiting = context.logins.waiting.subscribe();
     let mut told = None;
     loop {
@@ -69,8 +65,7 @@ pub(super) async fn tell(context: Arc<Context>, pages: Option<watch::Receiver<Op
             changed = waiting.changed() => changed.is_err(),
         };
         if is_over {
-            // The link ends with its driver, not with the logins.
-            return std::future::pending().await;
+            return;
         }
     }
 }

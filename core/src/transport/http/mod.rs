@@ -21,6 +21,7 @@ use crate::message::{Head, Message};
 use crate::net::{self, Call, Content, Endpoint, HttpClient, Jar, Progress};
 use crate::secret::{Scrubber, Secret, shown};
 use crate::traffic::{self, Recovery};
+use crate::wire::header;
 
 mod answer;
 #[cfg(test)]
@@ -52,6 +53,7 @@ use events::timeout;
 use logins::Logins;
 use modern::Learnt;
 pub use session::basic_authorization;
+use tasks::Tasks;
 
 /// All that a link to a server needs to know.
 #[derive(Clone)]
@@ -133,11 +135,13 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
             let Some(credentials) = context.settings.credentials.clone() else {
                 return drive(context, outgoing).await;
             };
-            let telling = logins::tell(Arc::clone(&context), credentials.pending());
-            tokio::select! {
-                () = drive(context, outgoing) => {}
-                () = telling => {}
+            let mut tasks = Tasks::default();
+            // A task of its own: it would be looked at for every message otherwise.
+            if let Some(pages) = credentials.pending() {
+                tasks.spawn(logins::tell(Arc::clone(&context), pages));
             }
+            drive(context, outgoing).await;
+            drop(tasks);
             credentials.settle().await;
         }
     }))
@@ -345,7 +349,7 @@ impl Context {
             told.end(&answer);
         }
         let response = answer?;
-        if response.headers().contains_key(SET_COOKIE)
+        if header::find(response.headers(), &SET_COOKIE).is_some()
             && let Some(mut jar) = self.jar()
         {
             jar.note(url, response.headers());

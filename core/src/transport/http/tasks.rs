@@ -1,6 +1,11 @@
 //! The tasks of a link, which end with it.
 
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+
+use super::Context;
 
 /// So many that have ended are kept before it is looked for them.
 const SOME: usize = 64;
@@ -34,6 +39,13 @@ impl Tasks {
     }
 }
 
+/// Reports `what` when nobody listens to the link any more. A task for that alone: a driver that
+/// waited for it itself would look whether it has come with every message.
+pub(super) async fn deserted<R>(context: Arc<Context>, reports: mpsc::Sender<R>, what: R) {
+    context.incoming.closed().await;
+    let _ = reports.send(what).await;
+}
+
 impl Drop for Tasks {
     fn drop(&mut self) {
         self.abort_all();
@@ -42,8 +54,6 @@ impl Drop for Tasks {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     #[tokio::test]

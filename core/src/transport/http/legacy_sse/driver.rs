@@ -19,15 +19,17 @@ use crate::transport::http::gate::{INITIALIZED, Lane, Outgoing};
 use crate::transport::http::line::Line;
 use crate::transport::http::log::Direction;
 use crate::transport::http::session::Session;
-use crate::transport::http::tasks::Tasks;
+use crate::transport::http::tasks::{Tasks, deserted};
 use crate::transport::http::{Context, Manner};
-use crate::transport::{Incoming, channel, until};
+use crate::transport::{Alarm, Incoming, channel};
 
 /// What the tasks tell the driver.
 #[derive(Debug)]
 pub(super) enum Report {
     /// The stream stands, or there is none.
     Opened(Result<Box<Stream>, Error>),
+    /// Nobody listens to the link any more.
+    Deserted,
     /// What became of a POST.
     Posted { ticket: u64, posted: Posted },
 }
@@ -104,8 +106,8 @@ impl Driver {
     /// Works until the link is closed. Dropping the stream is the goodbye.
     pub(in super::super) async fn run(mut self, mut outgoing: channel::Receiver<Message>) {
         let context = Arc::clone(&self.context);
-        let closed = context.incoming.closed();
-        tokio::pin!(closed);
+        self.tasks.spawn(deserted(Arc::clone(&context), self.reports.clone(), Report::Deserted));
+        let mut alarm = Alarm::default();
         loop {
             self.send_what_may();
             if self.is_finished() {
@@ -117,14 +119,14 @@ impl Driver {
                 Some(report) = self.inbound.recv() => Event::Report(report),
                 heard = self.phase.next() => Event::Heard(heard),
                 message = outgoing.recv(), if self.line.is_open => Event::Said(message),
-                () = &mut closed => return,
-                () = until(wake) => Event::Time,
+                () = alarm.rings(wake) => Event::Time,
             };
             if !matches!(event, Event::Heard(_)) {
                 self.give_up_what_slept().await;
             }
             match event {
                 Event::Report(Report::Opened(opened)) => self.opened(opened).await,
+                Event::Report(Report::Deserted) => return,
                 Event::Report(Report::Posted { ticket, posted }) => {
                     self.posted(ticket, posted).await;
                 }
