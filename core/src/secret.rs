@@ -66,7 +66,7 @@ impl Scrubber {
             }
         }
         // The longest first: a part must not leave the rest of its whole behind.
-        known.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.reveal().len()));
+        known.secrets.sort_unstable_by_key(|secret| std::cmp::Reverse(secret.reveal().len()));
     }
 
     /// The same for a value that others will replace: only the last of them are remembered.

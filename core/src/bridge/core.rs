@@ -98,6 +98,8 @@ pub(super) struct Core {
     pub(super) stands_in: bool,
     /// A person was asked to log in since a session was last asked for.
     pub(super) was_shown: bool,
+    /// Some request has been sent again. As long as none has, nobody looks which.
+    pub(super) has_repeated: bool,
 }
 
 /// A request of the client's.
@@ -186,6 +188,7 @@ impl Core {
             login: None,
             stands_in: false,
             was_shown: false,
+            has_repeated: false,
         }
     }
 

@@ -42,6 +42,9 @@ impl Core {
     /// Whether `message` has been at the server before, as far as anybody knows.
     pub(super) fn is_repeated(&mut self, message: &Message) -> bool {
         let Head::Request { id, .. } = message.head() else { return false };
+        if !self.has_repeated {
+            return false;
+        }
         self.from_client.get_mut(id).is_some_and(|asked| asked.was_repeated)
     }
 
@@ -62,6 +65,7 @@ impl Core {
         match verdict {
             Again::Now => {
                 asked.was_repeated = true;
+                self.has_repeated = true;
                 traffic::recovery(Recovery::SentAgain, Some(&error));
                 self.send_or_hold(message, now, out);
             }

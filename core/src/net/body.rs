@@ -15,28 +15,29 @@ use super::http1::Lease;
 
 /// A switch that is thrown once.
 #[derive(Clone, Debug, Default)]
-pub struct Flag(Arc<AtomicBool>);
+pub(super) struct Flag(Arc<AtomicBool>);
 
 impl Flag {
     /// Throws it.
-    pub fn raise(&self) {
+    pub(super) fn raise(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
     /// Whether it was thrown.
-    #[must_use]
-    pub fn is_raised(&self) -> bool {
+    pub(super) fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Whether a request has begun to leave: until then it cannot have reached the server.
+/// What becomes of a request: whether it has begun to leave, since until then it cannot have reached
+/// the server, and whether anybody wants its answer.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Arc<Course>);
 
 #[derive(Debug, Default)]
 struct Course {
     stage: AtomicU8,
+    is_unwanted: AtomicBool,
     begun: Notify,
     peer: Mutex<Option<IpAddr>>,
 }
@@ -61,6 +62,17 @@ impl Progress {
             }
             begun.await;
         }
+    }
+
+    /// Nobody wants the answer any more.
+    pub fn disown(&self) {
+        self.0.is_unwanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nobody wants the answer any more.
+    #[must_use]
+    pub fn is_unwanted(&self) -> bool {
+        self.0.is_unwanted.load(Ordering::Relaxed)
     }
 
     fn raise(&self) {

@@ -5,7 +5,6 @@
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
 
 use http::uri::PathAndQuery;
 use http::{Extensions, Response, Uri};
@@ -89,12 +88,23 @@ struct Host {
 
 #[derive(Debug, Default)]
 struct Resting {
-    /// Since when each of them rests; the last to come is the first to go, as it is the freshest.
-    connections: Vec<(Connection, Instant)>,
+    /// Each with how many times it was found at rest; the last to come is the first to go, as it is
+    /// the freshest.
+    connections: Vec<(Connection, u32)>,
     /// Somebody looks after those that rest for too long.
     is_watched: bool,
     /// What most requests have in common.
     habit: Habit,
+}
+
+impl Resting {
+    /// Looks who rests, and for the how manieth time; `false` if nobody is left to look after.
+    fn look(&mut self) -> bool {
+        self.connections.iter_mut().for_each(|(_, looks)| *looks += 1);
+        self.connections.retain(|(_, looks)| *looks < LOOKS);
+        self.is_watched = !self.connections.is_empty();
+        self.is_watched
+    }
 }
 
 /// An open connection.
@@ -151,12 +161,9 @@ impl Host {
 
     fn rested(&self) -> Option<Connection> {
         let mut resting = self.lock();
-        while let Some((connection, since)) = resting.connections.pop() {
-            if connection.sender.is_ready() && since.elapsed() < limits::POOL_IDLE {
-                return Some(connection);
-            }
-        }
-        None
+        let mut freshest_first = std::iter::from_fn(|| resting.connections.pop());
+        let ready = freshest_first.find(|(connection, _)| connection.sender.is_ready());
+        ready.map(|(connection, _)| connection)
     }
 
     /// Its request is answered. It rests if all of the answer has come; else whoever reads the rest
@@ -172,7 +179,7 @@ impl Host {
 
     fn rest(self: &Arc<Self>, connection: Connection) {
         let mut resting = self.lock();
-        resting.connections.push((connection, Instant::now()));
+        resting.connections.push((connection, 0));
         if !std::mem::replace(&mut resting.is_watched, true) {
             tokio::spawn(watch(Arc::downgrade(self)));
         }
@@ -213,15 +220,18 @@ fn authority(uri: &Uri) -> &str {
     uri.authority().map_or("", |authority| authority.as_str())
 }
 
+/// How many times it is looked at a connection that rests.
+const LOOKS: u32 = 4;
+
 /// Closes connections that have rested for too long, as long as there are any.
+///
+/// It looks now and then, and counts. A time for each would have to be read off the clock twice for
+/// each request.
 async fn watch(host: Weak<Host>) {
     loop {
-        tokio::time::sleep(limits::POOL_IDLE).await;
+        tokio::time::sleep(limits::POOL_IDLE / LOOKS).await;
         let Some(host) = host.upgrade() else { return };
-        let mut resting = host.lock();
-        resting.connections.retain(|(_, since)| since.elapsed() < limits::POOL_IDLE);
-        if resting.connections.is_empty() {
-            resting.is_watched = false;
+        if !host.lock().look() {
             return;
         }
     }
@@ -369,7 +379,8 @@ mod tests {
         while host.lock().connections.is_empty() {
             tokio::task::yield_now().await;
         }
-        host.lock().connections[0].1 -= limits::POOL_IDLE;
+        let looks = std::iter::from_fn(|| host.lock().look().then_some(()));
+        assert_eq!(looks.count(), 3, "the fourth closes it");
         send(&http1, &call).await;
         server.await.unwrap();
     }

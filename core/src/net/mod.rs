@@ -37,7 +37,7 @@ mod trust;
 mod tunnel;
 
 pub use addresses::Addresses;
-pub use body::{Flag, Inbound, Progress};
+pub use body::{Inbound, Progress};
 pub use certificate::Certificate;
 pub use client::{Call, HttpClient, final_endpoint};
 pub use content::Content;

@@ -9,13 +9,24 @@ use crate::limits;
 #[derive(Debug)]
 pub(super) struct Sleeps(Mutex<Looked>);
 
-/// What the clocks said when they were last looked at.
+/// What the clocks said when both were last looked at.
 #[derive(Debug)]
 struct Looked {
     /// Stops while the machine sleeps.
     running: Instant,
     wall: SystemTime,
     count: u64,
+}
+
+impl Looked {
+    /// Looks at the other clock as well; `passed` on the wall since that was last done.
+    fn look(&mut self, wall: SystemTime, passed: Duration) {
+        let running = Instant::now();
+        if slept(running - self.running, passed) {
+            self.count += 1;
+        }
+        (self.running, self.wall) = (running, wall);
+    }
 }
 
 impl Default for Sleeps {
@@ -29,12 +40,12 @@ impl Sleeps {
     /// How many there were so far.
     pub(super) fn count(&self) -> u64 {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (running, wall) = (Instant::now(), SystemTime::now());
-        let passed = wall.duration_since(last.wall).unwrap_or_default();
-        if slept(running - last.running, passed) {
-            last.count += 1;
+        let wall = SystemTime::now();
+        match wall.duration_since(last.wall) {
+            // One clock will do where so little has passed: every request comes by here.
+            Ok(passed) if !slept(Duration::ZERO, passed) => {}
+            passed => last.look(wall, passed.unwrap_or_default()),
         }
-        (last.running, last.wall) = (running, wall);
         last.count
     }
 

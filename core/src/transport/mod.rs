@@ -1,15 +1,15 @@
 //! A [`Link`] is a two-way channel of messages to one peer, whatever lies behind it.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use crate::error::Error;
 use crate::message::{Id, Message};
 
+mod alarm;
 pub mod channel;
 pub mod child;
 mod held;
@@ -17,6 +17,7 @@ pub mod http;
 pub mod memory;
 pub mod stdio;
 
+pub(crate) use alarm::Alarm;
 pub use held::Held;
 pub(crate) use held::{Share, weight};
 
@@ -116,29 +117,6 @@ where
     let ends = Ends { outgoing, incoming, written: written.clone(), held: held.clone() };
     let done = tokio::spawn(run(ends));
     Link { outbox, inbox, done, written, held }
-}
-
-/// A timer that is kept from one wait to the next: the time to wake up for moves with every message,
-/// and to set a timer anew takes more than to wake up in vain now and then.
-#[derive(Debug, Default)]
-pub(crate) struct Alarm(Option<Pin<Box<Sleep>>>);
-
-impl Alarm {
-    /// Completes at `time`; never, if there is none.
-    pub(crate) async fn rings(&mut self, time: Option<Instant>) {
-        let Some(time) = time else { return std::future::pending().await };
-        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(time)));
-        if sleep.deadline() > time {
-            sleep.as_mut().reset(time);
-        }
-        loop {
-            sleep.as_mut().await;
-            if Instant::now() >= time {
-                return;
-            }
-            sleep.as_mut().reset(time);
-        }
-    }
 }
 
 /// Completes at `time`; never, if there is none. No timer is made before it is waited for, and none

@@ -1,6 +1,5 @@
 //! `mcp-span login --import`: finds what mcp-remote has kept for a server, and takes it over.
 
-use std::cmp::Reverse;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -94,7 +93,7 @@ fn versions(folder: &Path) -> Vec<PathBuf> {
             Some((age(&version), path))
         })
         .collect();
-    found.sort_by_key(|(age, _)| Reverse(age.clone()));
+    found.sort_unstable_by(|(age, _), (other, _)| other.cmp(age));
     found.into_iter().map(|(_, path)| path).collect()
 }
 

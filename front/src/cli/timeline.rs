@@ -222,7 +222,7 @@ impl Timeline {
     fn end_run(&mut self) {
         self.by_server.clear();
         let mut open: Vec<(String, Asked)> = self.by_client.drain().collect();
-        open.sort_by_key(|(_, asked)| asked.at);
+        open.sort_unstable_by_key(|(_, asked)| asked.at);
         for (id, asked) in open.into_iter().filter(|(_, asked)| asked.is_wanted) {
             let at = seconds(asked.at - self.start.unwrap_or_default());
             let note = if asked.is_cancelled { ", cancelled by the client" } else { "" };

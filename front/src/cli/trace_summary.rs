@@ -26,9 +26,9 @@ impl Summary {
             true => self.errors += 1,
             false => self.answered += 1,
         }
-        self.slowest.push((took, label));
-        // A stable order: the first of two that took as long stays first.
-        self.slowest.sort_by_key(|(took, _)| std::cmp::Reverse(*took));
+        // The first of two that took as long stays first.
+        let place = self.slowest.partition_point(|(other, _)| *other >= took);
+        self.slowest.insert(place, (took, label));
         self.slowest.truncate(SLOWEST);
     }
 

@@ -39,7 +39,9 @@ pub(super) async fn find(
     resource.check(server)?;
     let mut issuers: Vec<&String> = resource.authorization_servers.iter().collect();
     // The one that was used before first; the others in their order.
-    issuers.sort_by_key(|issuer| Some(issuer.as_str()) != known);
+    if let Some(at) = issuers.iter().position(|issuer| Some(issuer.as_str()) == known) {
+        issuers[..=at].rotate_right(1);
+    }
     let mut silent = None;
     for issuer in issuers.into_iter().take(limits::ISSUERS) {
         let place = address::checked(issuer, "its authorization server", server)?;

@@ -25,7 +25,7 @@ use super::{Context, Manner, legacy_sse, stream};
 use crate::limits;
 use crate::message::table::Table;
 use crate::message::{Head, Id, Message, peek};
-use crate::net::{Call, Flag, Progress};
+use crate::net::{Call, Progress};
 use crate::revision::{Cancel, Envelope};
 use crate::transport::channel;
 
@@ -50,8 +50,7 @@ pub(super) struct Flight {
     pub(super) outgoing: Outgoing,
     pub(super) lane: Lane,
     cancel: Cancel,
-    progress: Progress,
-    pub(super) unwanted: Flag,
+    pub(super) progress: Progress,
     errand: Errand,
 }
 
@@ -220,19 +219,17 @@ impl Driver {
         let mut call = self.context.call(Method::POST, headers, body);
         call.urgent = self.is_urgent(&outgoing, lane);
         let progress = call.progress.clone();
-        let unwanted = Flag::default();
         let post = Post {
             ticket,
             outgoing: outgoing.clone(),
             mirrored,
             progress: progress.clone(),
-            unwanted: unwanted.clone(),
             rules,
             session: Arc::clone(&self.session),
             reports: self.reports.clone(),
         };
         let errand = self.posters.send(&self.context, post, call, &mut self.tasks);
-        let flight = Flight { outgoing, lane, cancel: rules.cancel, progress, unwanted, errand };
+        let flight = Flight { outgoing, lane, cancel: rules.cancel, progress, errand };
         self.flights.insert(ticket, flight);
     }
 
@@ -269,7 +266,7 @@ impl Driver {
         let unsent = flight.progress.withdraw();
         let silently =
             unsent || flight.cancel == Cancel::ClosingTheStream || flight.is_request("initialize");
-        flight.unwanted.raise();
+        flight.progress.disown();
         let Some(flight) = self.settle(ticket) else {
             return;
         };

@@ -83,7 +83,7 @@ impl Driver {
             }
             Report::Answered { id } => {
                 if let Some((ticket, flight)) = self.find(&id) {
-                    flight.unwanted.raise();
+                    flight.progress.disown();
                     self.settle(ticket);
                 }
             }

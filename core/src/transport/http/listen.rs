@@ -58,7 +58,7 @@ impl Exchange {
             if let Some(body) = stream.take() {
                 let since = Instant::now();
                 self.hear(body, &mut position).await;
-                if self.is_settled || self.post.unwanted.is_raised() {
+                if self.is_settled || self.post.progress.is_unwanted() {
                     return Ok(());
                 }
                 if since.elapsed() > limits::STREAM_STEADY {

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, watch};
 use tracing::debug;
 use url::Url;
 
-use super::{Ends, Held, Incoming, Link, channel, spawn};
+use super::{Alarm, Ends, Held, Incoming, Link, channel, spawn};
 use crate::auth::{Credentials, Login};
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
@@ -276,15 +276,25 @@ impl Context {
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
     /// if there are others: it has carried out nothing. More scope (403) may be wanted after that,
     /// or others than a renewal brings.
-    async fn send(&self, mut call: Call, manner: Manner) -> Result<Response<Content>, Error> {
+    async fn send(&self, call: Call, manner: Manner) -> Result<Response<Content>, Error> {
+        self.send_by(call, manner, &mut Alarm::default()).await
+    }
+
+    /// The same by an alarm that was used before.
+    async fn send_by(
+        &self,
+        mut call: Call,
+        manner: Manner,
+        alarm: &mut Alarm,
+    ) -> Result<Response<Content>, Error> {
         let Some(credentials) = &self.settings.credentials else {
-            return self.exchange(&call, manner).await;
+            return self.exchange(&call, manner, alarm).await;
         };
         let mut granted = credentials.get(manner.login).await?;
         let mut refusals = Vec::new();
         loop {
             granted.apply(&mut call.headers);
-            let response = self.exchange(&call, manner).await?;
+            let response = self.exchange(&call, manner, alarm).await?;
             let status = response.status();
             let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
             let times = refusals.iter().filter(|known| **known == status).count();
@@ -328,7 +338,12 @@ impl Context {
     }
 
     /// One request and its answer, with the cookies that the server wants to see again.
-    async fn exchange(&self, call: &Call, manner: Manner) -> Result<Response<Content>, Error> {
+    async fn exchange(
+        &self,
+        call: &Call,
+        manner: Manner,
+        alarm: &mut Alarm,
+    ) -> Result<Response<Content>, Error> {
         let url = call.endpoint.url();
         let with_cookies = self.jar().filter(|jar| !jar.is_empty()).map(|jar| {
             let mut call = call.clone();
@@ -338,13 +353,10 @@ impl Context {
         let call = with_cookies.as_ref().unwrap_or(call);
         let told = traffic::Exchange::begin(&call.method, url, &call.headers, &call.body);
         let sending = self.client.send(call);
-        let answer = match manner.limit {
-            None => sending.await,
-            Some(limit) => tokio::time::timeout(limit, sending).await.unwrap_or_else(|_| {
-                let error = timeout(&format!("{} timeout", manner.what), limit);
-                Err(if call.progress.is_raised() { error } else { error.not_delivered() })
-            }),
-        };
+        let answer = alarm.within(manner.limit, sending).await.unwrap_or_else(|limit| {
+            let error = timeout(&format!("{} timeout", manner.what), limit);
+            Err(if call.progress.is_raised() { error } else { error.not_delivered() })
+        });
         if let Some(told) = told {
             told.end(&answer);
         }

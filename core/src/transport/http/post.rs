@@ -22,11 +22,11 @@ use super::{Context, Manner};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, edit, parse_each, peek, reply};
-use crate::net::{Call, Content, Flag, Progress};
+use crate::net::{Call, Content, Progress};
 use crate::revision::subscription::Promise;
 use crate::revision::{Cancel, Revision};
 use crate::traffic;
-use crate::transport::Incoming;
+use crate::transport::{Alarm, Incoming};
 use crate::wire::header;
 
 /// One message on its way, with all that its task needs.
@@ -36,10 +36,9 @@ pub(super) struct Post {
     pub(super) outgoing: Outgoing,
     /// The headers that repeat its arguments.
     pub(super) mirrored: Params,
-    /// Tells whether it has begun to leave.
+    /// Tells whether it has begun to leave, and whether nobody wants its answer any more: then the id
+    /// may be in use again.
     pub(super) progress: Progress,
-    /// Raised when nobody wants its answer any more: the id may be in use again.
-    pub(super) unwanted: Flag,
     pub(super) rules: &'static Revision,
     /// The session that it goes to.
     pub(super) session: Arc<Session>,
@@ -54,8 +53,8 @@ impl Post {
     }
 }
 
-/// Sends the message and delivers what comes back.
-pub(super) async fn run(context: Arc<Context>, post: Post, call: Call) {
+/// Sends the message and delivers what comes back. Gives back the alarm, for the next one.
+pub(super) async fn run(context: Arc<Context>, post: Post, call: Call, alarm: Alarm) -> Alarm {
     let limit = context.settings.timeouts.of(post.outgoing.message.method());
     let mut exchange = Exchange {
         context,
@@ -68,15 +67,20 @@ pub(super) async fn run(context: Arc<Context>, post: Post, call: Call) {
         tried: Tried::default(),
         promise: None,
         alias: None,
+        alarm,
     };
     let (message, session) = (&exchange.post.outgoing.message, exchange.post.session_id());
     exchange.context.crossing(Direction::ToServer, message, session);
     match exchange.perform(call).await {
         Ok(()) => {}
-        Err(error) if error.kind == Kind::SessionLost => return exchange.lose_session(error).await,
+        Err(error) if error.kind == Kind::SessionLost => {
+            exchange.lose_session(error).await;
+            return exchange.alarm;
+        }
         Err(error) => exchange.fail(error).await,
     }
     exchange.settle(false).await;
+    exchange.alarm
 }
 
 pub(super) struct Exchange {
@@ -98,6 +102,8 @@ pub(super) struct Exchange {
     pub(super) promise: Option<Promise>,
     /// The id under which the server knows it, if its stream was opened again.
     pub(super) alias: Option<Id>,
+    /// For the limit.
+    alarm: Alarm,
 }
 
 impl Exchange {
@@ -151,8 +157,10 @@ impl Exchange {
         }
     }
 
-    async fn send(&self, call: Call) -> Result<Response<Content>, Error> {
-        let answer = self.attempt(call).await;
+    async fn send(&mut self, call: Call) -> Result<Response<Content>, Error> {
+        let mut alarm = std::mem::take(&mut self.alarm);
+        let answer = self.attempt(call, &mut alarm).await;
+        self.alarm = alarm;
         if let Err(error) = &answer {
             self.context.note_absence(error);
         }
@@ -160,13 +168,13 @@ impl Exchange {
     }
 
     /// Sends it; the first that gets through to a server that was away tells so.
-    async fn attempt(&self, call: Call) -> Result<Response<Content>, Error> {
+    async fn attempt(&self, call: Call, alarm: &mut Alarm) -> Result<Response<Content>, Error> {
         let what = if self.request_id().is_some() { "Request" } else { "Notify" };
         let manner = Manner::within(self.limit, what).with_login_for(&self.post.outgoing.message);
         if !self.context.is_away.load(Ordering::Relaxed) {
-            return self.context.send(call, manner).await;
+            return self.context.send_by(call, manner, alarm).await;
         }
-        let mut sending = Box::pin(self.context.send(call, manner));
+        let mut sending = Box::pin(self.context.send_by(call, manner, alarm));
         // A connection that is not broken again at once is a sign of life.
         let lasting = async {
             self.post.progress.begun().await;
@@ -240,7 +248,7 @@ impl Exchange {
         if answers && self.post.outgoing.envelope.is_some() && self.is("tools/list") {
             message = self.context.heed_tools(&self.post.outgoing.message, message);
         }
-        if answers && self.post.unwanted.is_raised() {
+        if answers && self.post.progress.is_unwanted() {
             return debug!(?message, "an answer that nobody wants was dropped");
         }
         self.report_stray(&message, answers).await;
@@ -304,7 +312,7 @@ impl Exchange {
     /// The message comes back with its error; the server gets word that nobody waits any more.
     async fn fail(&mut self, error: Error) {
         let error = self.context.scrubbed(error);
-        if self.is_settled || self.post.unwanted.is_raised() {
+        if self.is_settled || self.post.progress.is_unwanted() {
             return debug!(kind = %error.kind, "the rest of an answer was lost: {error}");
         }
         self.failure = Some(error.clone());

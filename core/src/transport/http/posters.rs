@@ -11,6 +11,7 @@ use super::post::{self, Post};
 use super::tasks::Tasks;
 use crate::limits;
 use crate::net::Call;
+use crate::transport::Alarm;
 
 /// Those that have nothing to do.
 #[derive(Debug, Default)]
@@ -82,8 +83,9 @@ impl Posters {
         let poster = Arc::new(Poster { errands, state, task });
         let (own, resting) = (Arc::clone(&poster), Arc::clone(&self.resting));
         let handle = tasks.spawn(async move {
+            let mut alarm = Alarm::default();
             while let Some((post, call)) = given.recv().await {
-                post::run(Arc::clone(&context), post, call).await;
+                alarm = post::run(Arc::clone(&context), post, call, alarm).await;
                 if !own.rests_among(&resting) {
                     return;
                 }

@@ -98,7 +98,7 @@ pub(super) fn words(
             flags.extend(places.zip(values).map(|(place, value)| (place, arg, value)));
         }
     }
-    flags.sort_by_key(|(place, ..)| *place);
+    flags.sort_unstable_by_key(|(place, ..)| *place);
     for (_, arg, value) in flags {
         let long = arg.get_long().unwrap_or_default();
         let value = value.to_str().ok_or_else(|| {

@@ -237,7 +237,7 @@ fn is_date_or_time(text: &str) -> bool {
 fn has_twice(members: &[(Vec<String>, Value)]) -> bool {
     let mut names: Vec<_> = members.iter().map(|(name, _)| name).collect();
     // What begins with a name comes right behind it.
-    names.sort();
+    names.sort_unstable();
     names.windows(2).any(|pair| pair[1].starts_with(pair[0]))
 }
 

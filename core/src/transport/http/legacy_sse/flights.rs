@@ -196,7 +196,7 @@ impl Flights {
         let meant = self.flights.iter().filter(|(_, flight)| is_meant(flight));
         let tickets: Vec<u64> = meant.map(|(ticket, _)| *ticket).collect();
         let mut taken: Vec<Flight> = tickets.into_iter().filter_map(|t| self.remove(t)).collect();
-        taken.sort_by_key(|flight| flight.outgoing.order);
+        taken.sort_unstable_by_key(|flight| flight.outgoing.order);
         taken
     }
 

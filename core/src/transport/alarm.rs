@@ -1,0 +1,100 @@
+//! A timer that is kept from one wait to the next.
+//!
+//! The time to wake up for moves with every message, and hardly ever comes. To set a timer, and to
+//! take it back, takes more than to wake up in vain now and then.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Rings at the time that was last asked for. It is set when somebody has to wait for the first time.
+#[derive(Debug, Default)]
+pub(crate) struct Alarm(Option<Pin<Box<Sleep>>>);
+
+impl Alarm {
+    /// Completes at `time`; never, if there is none.
+    pub(crate) async fn rings(&mut self, time: Option<Instant>) {
+        poll_fn(|context| self.poll(time, context)).await;
+    }
+
+    /// What `work` comes to.
+    ///
+    /// # Errors
+    ///
+    /// The limit, if there is one and it takes longer.
+    pub(crate) async fn within<F: Future>(
+        &mut self,
+        limit: Option<Duration>,
+        work: F,
+    ) -> Result<F::Output, Duration> {
+        let mut work = pin!(work);
+        let mut time = None;
+        poll_fn(|context| {
+            if let Poll::Ready(output) = work.as_mut().poll(context) {
+                return Poll::Ready(Ok(output));
+            }
+            let Some(limit) = limit else { return Poll::Pending };
+            // A limit that no clock can show is none.
+            let time = *time.get_or_insert_with(|| Instant::now().checked_add(limit));
+            self.poll(time, context).map(|()| Err(limit))
+        })
+        .await
+    }
+
+    fn poll(&mut self, time: Option<Instant>, context: &mut Context<'_>) -> Poll<()> {
+        let Some(time) = time else { return Poll::Pending };
+        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(time)));
+        if sleep.deadline() > time {
+            sleep.as_mut().reset(time);
+        }
+        loop {
+            ready!(sleep.as_mut().poll(context));
+            // It may have been set for an earlier wait.
+            if Instant::now() >= time {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().reset(time);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(20);
+    const LONG: Duration = Duration::from_secs(3600);
+
+    /// How long it takes to ring.
+    async fn waited(alarm: &mut Alarm, limit: Duration) -> Duration {
+        let since = Instant::now();
+        assert_eq!(alarm.within(Some(limit), pending::<()>()).await, Err(limit));
+        since.elapsed()
+    }
+
+    #[tokio::test]
+    async fn it_rings_in_time_whatever_it_was_set_for_before() {
+        let mut alarm = Alarm::default();
+        assert_eq!(alarm.within(Some(LONG), async { 5 }).await, Ok(5));
+        assert!(alarm.0.is_none(), "nobody had to wait");
+        let turn = tokio::task::yield_now();
+        assert_eq!(alarm.within(Some(LONG), turn).await, Ok(()));
+        assert!(alarm.0.is_some());
+        assert!(waited(&mut alarm, SHORT).await >= SHORT, "sooner than it was set for");
+        assert!(waited(&mut alarm, 2 * SHORT).await >= 2 * SHORT, "it has rung before");
+        let turn = tokio::task::yield_now();
+        assert_eq!(alarm.within(Some(SHORT), turn).await, Ok(()));
+        assert!(waited(&mut alarm, 3 * SHORT).await >= 3 * SHORT, "later than it was set for");
+        let (since, time) = (Instant::now(), Instant::now() + SHORT);
+        alarm.rings(Some(time)).await;
+        assert!(since.elapsed() >= SHORT);
+        for limit in [None, Some(Duration::MAX)] {
+            assert_eq!(alarm.within(limit, tokio::task::yield_now()).await, Ok(()));
+        }
+    }
+}
