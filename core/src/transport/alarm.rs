@@ -15,11 +15,6 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub(crate) struct Alarm(Option<Pin<Box<Sleep>>>);
 
 impl Alarm {
-    /// Completes at `time`; never, if there is none.
-    pub(crate) async fn rings(&mut self, time: Option<Instant>) {
-        poll_fn(|context| self.poll(time, context)).await;
-    }
-
     /// What `work` comes to.
     ///
     /// # Errors
@@ -44,7 +39,8 @@ impl Alarm {
         .await
     }
 
-    fn poll(&mut self, time: Option<Instant>, context: &mut Context<'_>) -> Poll<()> {
+    /// Completes at `time`; never, if there is none.
+    pub(crate) fn poll(&mut self, time: Option<Instant>, context: &mut Context<'_>) -> Poll<()> {
         let Some(time) = time else { return Poll::Pending };
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(time)));
         if sleep.deadline() > time {
@@ -91,7 +87,7 @@ mod tests {
         assert_eq!(alarm.within(Some(SHORT), turn).await, Ok(()));
         assert!(waited(&mut alarm, 3 * SHORT).await >= 3 * SHORT, "later than it was set for");
         let (since, time) = (Instant::now(), Instant::now() + SHORT);
-        alarm.rings(Some(time)).await;
+        poll_fn(|context| alarm.poll(Some(time), context)).await;
         assert!(since.elapsed() >= SHORT);
         for limit in [None, Some(Duration::MAX)] {
             assert_eq!(alarm.within(limit, tokio::task::yield_now()).await, Ok(()));

@@ -17,8 +17,8 @@ use super::heeding::Report;
 use super::legacy_sse::Takeover;
 use super::line::Line;
 use super::modern::Written;
-use super::post::Post;
-use super::posters::{Errand, Posters};
+use super::post::{Errand, Post};
+use super::posters::{Posters, Sent};
 use super::session::Session;
 use super::tasks::{Tasks, deserted};
 use super::{Context, Manner, legacy_sse, stream};
@@ -40,7 +40,7 @@ pub(super) struct Driver {
     /// Every task of the link: dropped with the driver.
     pub(super) tasks: Tasks,
     /// Those of them that send messages.
-    posters: Posters,
+    posters: Posters<Errand>,
     server_stream: Option<AbortHandle>,
     /// For the tasks.
     reports: mpsc::Sender<Report>,
@@ -51,7 +51,7 @@ pub(super) struct Flight {
     pub(super) lane: Lane,
     cancel: Cancel,
     pub(super) progress: Progress,
-    errand: Errand,
+    sent: Sent,
 }
 
 impl Flight {
@@ -228,8 +228,8 @@ impl Driver {
             session: Arc::clone(&self.session),
             reports: self.reports.clone(),
         };
-        let errand = self.posters.send(&self.context, post, call, &mut self.tasks);
-        let flight = Flight { outgoing, lane, cancel: rules.cancel, progress, errand };
+        let sent = self.posters.send(&self.context, Errand { post, call }, &mut self.tasks);
+        let flight = Flight { outgoing, lane, cancel: rules.cancel, progress, sent };
         self.flights.insert(ticket, flight);
     }
 
@@ -272,7 +272,7 @@ impl Driver {
         };
         if silently {
             debug!(%id, unsent, "cancelled by dropping it");
-            flight.errand.give_up();
+            flight.sent.give_up();
             if flight.is_request("initialize") {
                 self.line.opened(flight.outgoing.order, None).await;
             }
@@ -282,7 +282,7 @@ impl Driver {
         // Its stream may bring the rest of what the server had to say; some never end it.
         self.tasks.spawn(async move {
             tokio::time::sleep(limits::CANCEL_GRACE).await;
-            flight.errand.give_up();
+            flight.sent.give_up();
         });
     }
 

@@ -15,6 +15,7 @@ use super::gate::Outgoing;
 use super::heeding::Report;
 use super::log::Direction;
 use super::modern::Params;
+use super::posters;
 use super::remedy::{Tried, is_modern_refusal};
 use super::session::Session;
 use super::soon::turn;
@@ -53,34 +54,47 @@ impl Post {
     }
 }
 
-/// Sends the message and delivers what comes back. Gives back the alarm, for the next one.
-pub(super) async fn run(context: Arc<Context>, post: Post, call: Call, alarm: Alarm) -> Alarm {
-    let limit = context.settings.timeouts.of(post.outgoing.message.method());
-    let mut exchange = Exchange {
-        context,
-        post,
-        limit,
-        is_settled: false,
-        session_id: None,
-        failure: None,
-        last_word: None,
-        tried: Tried::default(),
-        promise: None,
-        alias: None,
-        alarm,
-    };
-    let (message, session) = (&exchange.post.outgoing.message, exchange.post.session_id());
-    exchange.context.crossing(Direction::ToServer, message, session);
-    match exchange.perform(call).await {
-        Ok(()) => {}
-        Err(error) if error.kind == Kind::SessionLost => {
-            exchange.lose_session(error).await;
-            return exchange.alarm;
-        }
-        Err(error) => exchange.fail(error).await,
+/// A message, and the request that carries it.
+pub(super) struct Errand {
+    pub(super) post: Post,
+    pub(super) call: Call,
+}
+
+impl posters::Errand for Errand {
+    fn ticket(&self) -> u64 {
+        self.post.ticket
     }
-    exchange.settle(false).await;
-    exchange.alarm
+
+    /// Delivers what comes back.
+    async fn run(self, context: Arc<Context>, alarm: Alarm) -> Alarm {
+        let Self { post, call } = self;
+        let limit = context.settings.timeouts.of(post.outgoing.message.method());
+        let mut exchange = Exchange {
+            context,
+            post,
+            limit,
+            is_settled: false,
+            session_id: None,
+            failure: None,
+            last_word: None,
+            tried: Tried::default(),
+            promise: None,
+            alias: None,
+            alarm,
+        };
+        let (message, session) = (&exchange.post.outgoing.message, exchange.post.session_id());
+        exchange.context.crossing(Direction::ToServer, message, session);
+        match exchange.perform(call).await {
+            Ok(()) => {}
+            Err(error) if error.kind == Kind::SessionLost => {
+                exchange.lose_session(error).await;
+                return exchange.alarm;
+            }
+            Err(error) => exchange.fail(error).await,
+        }
+        exchange.settle(false).await;
+        exchange.alarm
+    }
 }
 
 pub(super) struct Exchange {

@@ -1,6 +1,9 @@
 //! The one task that owns the stream: it opens it, lets messages leave, and matches the answers.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use http::Method;
 use tokio::sync::mpsc;
@@ -8,7 +11,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::flights::{Flight, Flights};
-use super::post::{self, Posted};
+use super::post::{Errand, Posted};
 use super::stream::{self, First, Stream};
 use crate::error::Error;
 use crate::limits;
@@ -18,6 +21,7 @@ use crate::transport::http::events::{Payload, Position};
 use crate::transport::http::gate::{INITIALIZED, Lane, Outgoing};
 use crate::transport::http::line::Line;
 use crate::transport::http::log::Direction;
+use crate::transport::http::posters::Posters;
 use crate::transport::http::session::Session;
 use crate::transport::http::tasks::{Tasks, deserted};
 use crate::transport::http::{Context, Manner};
@@ -56,6 +60,8 @@ pub(in super::super) struct Driver {
     pub(super) flights: Flights,
     next_ticket: u64,
     tasks: Tasks,
+    /// Those of them that send messages.
+    posters: Posters<Errand>,
     reports: mpsc::Sender<Report>,
     inbound: mpsc::Receiver<Report>,
 }
@@ -88,6 +94,7 @@ impl Driver {
             flights: Flights::default(),
             next_ticket: 0,
             tasks: Tasks::default(),
+            posters: Posters::default(),
             reports,
             inbound,
             context,
@@ -115,12 +122,7 @@ impl Driver {
             }
             let wake =
                 [self.line.give_up_at(), self.flights.next_due()].into_iter().flatten().min();
-            let event = tokio::select! {
-                Some(report) = self.inbound.recv() => Event::Report(report),
-                heard = self.phase.next() => Event::Heard(heard),
-                message = outgoing.recv(), if self.line.is_open => Event::Said(message),
-                () = alarm.rings(wake) => Event::Time,
-            };
+            let event = self.next_event(&mut outgoing, &mut alarm, wake).await;
             if !matches!(event, Event::Heard(_)) {
                 self.give_up_what_slept().await;
             }
@@ -138,6 +140,33 @@ impl Driver {
                 Event::Time => self.tick(Instant::now()).await,
             }
         }
+    }
+
+    /// Time first: a flood from either side must not hold it up. The stream last: the others yield
+    /// after so many, and what is left of a piece of the stream does not.
+    async fn next_event(
+        &mut self,
+        outgoing: &mut channel::Receiver<Message>,
+        alarm: &mut Alarm,
+        wake: Option<Instant>,
+    ) -> Event {
+        let Self { inbound, phase, line, .. } = self;
+        let mut hearing = pin!(phase.next());
+        poll_fn(|context| {
+            if alarm.poll(wake, context).is_ready() {
+                return Poll::Ready(Event::Time);
+            }
+            if let Poll::Ready(Some(report)) = inbound.poll_recv(context) {
+                return Poll::Ready(Event::Report(report));
+            }
+            if line.is_open
+                && let Poll::Ready(message) = outgoing.poll_recv(context)
+            {
+                return Poll::Ready(Event::Said(message));
+            }
+            hearing.as_mut().poll(context).map(Event::Heard)
+        })
+        .await
     }
 
     /// Nothing more will be sent, and all that nobody waits for has been.
@@ -247,10 +276,9 @@ impl Driver {
         };
         let limit = self.context.settings.timeouts.of(message.method());
         let manner = Manner::within(None, "Request").with_login_for(message);
-        let (context, reports) = (Arc::clone(&self.context), self.reports.clone());
-        let posting = post::run(context, call, manner, ticket, reports);
-        let post = self.tasks.spawn(posting);
-        let flight = Flight::new(outgoing, holds_place, progress, post, limit);
+        let errand = Errand { ticket, call, manner, reports: self.reports.clone() };
+        let sent = self.posters.send(&self.context, errand, &mut self.tasks);
+        let flight = Flight::new(outgoing, holds_place, progress, sent, limit);
         self.flights.insert(ticket, flight, Instant::now());
     }
 
@@ -275,7 +303,7 @@ impl Driver {
         self.land(&flight);
         let is_handshake = flight.outgoing.is_request("initialize");
         if flight.progress.withdraw() || is_handshake || flight.is_left {
-            flight.post.abort();
+            flight.sent.give_up();
             return self.ended(&flight.outgoing, None).await;
         }
         self.let_go(&flight);
@@ -288,10 +316,10 @@ impl Driver {
         if flight.is_acknowledged {
             return;
         }
-        let post = flight.post.clone();
+        let sent = flight.sent.clone();
         self.tasks.spawn(async move {
             tokio::time::sleep(limits::LINGER).await;
-            post.abort();
+            sent.give_up();
         });
     }
 

@@ -1,16 +1,18 @@
 //! The messages that are out: which of them wait for an answer, and how long each may. Pure.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use memchr::memmem;
-use tokio::task::AbortHandle;
+use memchr::memmem::Finder;
 use tokio::time::Instant;
 
 use crate::error::Error;
+use crate::message::table::{self, Table};
 use crate::message::{Head, Id, InFlight, Message, peek};
 use crate::net::Progress;
 use crate::transport::http::gate::Outgoing;
+use crate::transport::http::posters::Sent;
 
 /// One message that is out.
 #[derive(Debug)]
@@ -20,7 +22,7 @@ pub(super) struct Flight {
     pub(super) holds_place: bool,
     /// Whether any of it may have left.
     pub(super) progress: Progress,
-    pub(super) post: AbortHandle,
+    pub(super) sent: Sent,
     /// The server has taken it.
     pub(super) is_acknowledged: bool,
     /// Its session was lost since: only what becomes of its POST is of interest.
@@ -38,7 +40,7 @@ impl Flight {
         outgoing: Outgoing,
         holds_place: bool,
         progress: Progress,
-        post: AbortHandle,
+        sent: Sent,
         limit: Option<Duration>,
     ) -> Self {
         let token = token(&outgoing.message);
@@ -46,7 +48,7 @@ impl Flight {
             outgoing,
             holds_place,
             progress,
-            post,
+            sent,
             is_acknowledged: false,
             is_left: false,
             failure: None,
@@ -82,7 +84,7 @@ impl Flight {
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
-    flights: HashMap<u64, Flight>,
+    flights: Table<u64, Flight>,
     by_id: InFlight<u64>,
     due: BTreeSet<(Instant, u64)>,
     by_token: HashMap<String, u64>,
@@ -106,7 +108,7 @@ impl Flights {
     }
 
     pub(super) fn remove(&mut self, ticket: u64) -> Option<Flight> {
-        let flight = self.flights.remove(&ticket)?;
+        let flight = table::take(&mut self.flights, &ticket)?;
         if let Some(due) = flight.due {
             self.due.remove(&(due, ticket));
         }
@@ -222,9 +224,12 @@ impl Flights {
     }
 }
 
+/// Made once: that takes longer than to find out that it is not there.
+static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("progressToken"));
+
 /// Looked for before it is parsed: few requests want to hear of their progress.
 fn token(message: &Message) -> Option<String> {
-    memmem::find(message.bytes(), b"progressToken")?;
+    FINDER.find(message.bytes())?;
     peek::requested_progress(message)
 }
 
@@ -250,8 +255,7 @@ mod tests {
 
     fn flight(message: Message, order: u64) -> Flight {
         let outgoing = Outgoing { message, envelope: None, order, losses: 0, _share: None };
-        let post = tokio::spawn(async {}).abort_handle();
-        Flight::new(outgoing, true, Progress::default(), post, Some(LIMIT))
+        Flight::new(outgoing, true, Progress::default(), Sent::default(), Some(LIMIT))
     }
 
     fn id(raw: &str) -> Id {

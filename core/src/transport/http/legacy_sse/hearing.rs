@@ -202,7 +202,7 @@ impl Driver {
     /// Nothing was heard of a message for too long.
     async fn expired(&mut self, mut flight: Flight) {
         self.land(&flight);
-        flight.post.abort();
+        flight.sent.give_up();
         let has_begun = !flight.progress.withdraw();
         let what = if flight.request_id().is_some() { "Request" } else { "Notify" };
         let limit = flight.limit().unwrap_or_default();
@@ -240,7 +240,7 @@ impl Driver {
         let is_refusal = cause.kind == Kind::SessionLost;
         for flight in self.flights.take(|flight| !is_refusal || !flight.may_be_refused()) {
             self.land(&flight);
-            flight.post.abort();
+            flight.sent.give_up();
             self.left_behind(flight, cause).await;
         }
         self.flights
