@@ -28,6 +28,8 @@ pub(crate) struct Amounts {
     in_flight: Load,
     /// Rounds of large things.
     larges: usize,
+    /// Rounds of many notifications, which are soon over.
+    floods: usize,
     /// Rounds for each size of those that grow.
     growing: usize,
 }
@@ -35,7 +37,7 @@ pub(crate) struct Amounts {
 impl Amounts {
     /// The fewest and the most rounds that anything is measured in.
     pub(crate) fn rounds(&self) -> [usize; 2] {
-        let all = [self.starts, self.sittings * self.rounds, self.larges];
+        let all = [self.starts, self.sittings * self.rounds, self.larges, self.floods];
         [all.into_iter().min().unwrap_or(0), all.into_iter().max().unwrap_or(0)]
     }
 }
@@ -48,6 +50,7 @@ pub(crate) const SELF: Amounts = Amounts {
     sequential: Load { calls: 1000, time: Duration::from_secs(2) },
     in_flight: Load { calls: 5000, time: Duration::from_secs(2) },
     larges: 11,
+    floods: 41,
     growing: 5,
 };
 
@@ -60,6 +63,7 @@ pub(crate) const ALL: Amounts = Amounts {
     sequential: Load { calls: 1000, time: Duration::from_millis(1000) },
     in_flight: Load { calls: 5000, time: Duration::from_millis(1000) },
     larges: 3,
+    floods: 5,
     growing: 3,
 };
 
@@ -71,6 +75,7 @@ pub(crate) const QUICK: Amounts = Amounts {
     sequential: Load { calls: 300, time: Duration::from_millis(300) },
     in_flight: Load { calls: 1000, time: Duration::from_millis(300) },
     larges: 1,
+    floods: 1,
     growing: 1,
 };
 

@@ -6,6 +6,9 @@
 /// Deeper nesting is rare enough to be left to others.
 const DEEPEST: usize = 64;
 
+/// Strings of fewer words of eight bytes than this are short.
+const SHORT: usize = 4;
+
 /// A place in a JSON text.
 pub(super) struct Scanner<'a> {
     text: &'a str,
@@ -138,13 +141,18 @@ impl<'a> Scanner<'a> {
     /// Passes what is left of a string, with its last quote.
     fn string(&mut self) -> Option<()> {
         // Most strings are short, and have nothing odd in them.
-        if let Some(word) = self.rest().first_chunk() {
+        for _ in 0..SHORT {
+            let Some(word) = self.rest().first_chunk() else { break };
             let word = u64::from_le_bytes(*word);
             let end = first(special(word));
-            if end < 8 && (word >> (8 * end)) as u8 == b'"' {
+            if end < 8 {
+                if (word >> (8 * end)) as u8 != b'"' {
+                    break;
+                }
                 self.at += end + 1;
                 return Some(());
             }
+            self.at += 8;
         }
         self.rest_of_string()
     }

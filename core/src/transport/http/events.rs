@@ -103,11 +103,12 @@ impl Events {
             return end.map(|()| None);
         }
         let Some(payload) = self.wait(position, idle).await? else { return Ok(None) };
-        self.gathered.push_back(payload);
         let now = Instant::now();
-        if self.last.replace(now).is_some_and(|last| now - last < limits::BURST_GAP) {
-            self.gather(position).await;
+        if self.last.replace(now).is_none_or(|last| now - last >= limits::BURST_GAP) {
+            return Ok(Some(payload));
         }
+        self.gathered.push_back(payload);
+        self.gather(position).await;
         Ok(self.gathered.pop_front())
     }
 
