@@ -8,6 +8,9 @@ use super::delivery;
 use crate::limits;
 use crate::message::{Head, Message, peek};
 
+/// The most that is kept of a notification, to know the next one by.
+const BEGINNING: usize = 512;
+
 /// What the client said and the server answered, as far as it must be remembered.
 #[derive(Debug, Default)]
 pub(super) struct Record {
@@ -19,6 +22,8 @@ pub(super) struct Record {
     level: Option<Message>,
     /// Tokens of requests whose progress the client has seen, the newest last.
     progressed: VecDeque<String>,
+    /// What told of the newest, up to its token and the sign behind that.
+    last_progress: Vec<u8>,
     /// Tools that say of themselves that calling them twice does no harm.
     safe_tools: HashSet<String>,
 }
@@ -87,7 +92,15 @@ impl Record {
         if message.method() != Some("notifications/progress") {
             return;
         }
+        // There may be thousands about one request, which begin alike.
+        let bytes = message.bytes();
+        if !self.last_progress.is_empty() && bytes.starts_with(&self.last_progress) {
+            return;
+        }
         let Some(token) = peek::progress_token(message) else { return };
+        let end = token.as_bytes().as_ptr_range().end as usize - bytes.as_ptr() as usize;
+        let beginning = bytes.get(..=end).filter(|beginning| beginning.len() <= BEGINNING);
+        self.last_progress = beginning.unwrap_or_default().to_vec();
         if self.progressed.back().is_none_or(|last| last != token) {
             self.progressed.retain(|known| known != token);
             self.progressed.push_back(token.to_owned());
@@ -258,6 +271,23 @@ mod tests {
         assert!(restored[0].contains("debug") && restored[1].contains("\"b\""), "{restored:?}");
         record.client_says(&request("initialize", "{}"));
         assert!(self::restored(&record).is_empty(), "a new session starts from nothing");
+    }
+
+    #[test]
+    fn every_token_is_noted_whose_progress_was_told() {
+        let mut record = Record::default();
+        let long = "x".repeat(2 * BEGINNING);
+        let told = |token: &str| format!(r#"{{"progressToken":{token},"progress":1}}"#);
+        let told = [&told("1"), &told("1"), &told("12"), &told("1"), r#"{"progressToken":"1"}"#]
+            .map(str::to_owned);
+        let behind = format!(r#"{{"message":"{long}","progressToken":7}}"#);
+        for params in told.iter().chain([&behind, &behind]) {
+            record.server_notifies(&message(&format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#
+            )));
+        }
+        assert_eq!(record.progressed, ["12", "1", "\"1\"", "7"]);
+        assert!(record.last_progress.is_empty(), "too much to be kept");
     }
 
     #[test]

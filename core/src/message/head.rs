@@ -97,7 +97,7 @@ impl<'a> Members<'a> {
         let mut scanner = Scanner::new(text);
         scanner.object(|name, raw| {
             let member = Member::named(name);
-            is_odd |= member == Member::Other && name.contains('\\');
+            is_odd |= member == Member::Other && name.bytes().any(|b| b == b'\\');
             members.note(member, raw);
         })?;
         (scanner.is_at_end() && !is_odd).then_some(members)
