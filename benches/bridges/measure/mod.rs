@@ -45,8 +45,8 @@ impl Amounts {
 /// A bit more than a minute, for us and the floor.
 pub(crate) const SELF: Amounts = Amounts {
     starts: 101,
-    sittings: 9,
-    rounds: 3,
+    sittings: 14,
+    rounds: 2,
     sequential: Load { calls: 1000, time: Duration::from_secs(2) },
     in_flight: Load { calls: 5000, time: Duration::from_secs(2) },
     larges: 11,

@@ -385,7 +385,7 @@ fn too_many() -> Error {
 /// The same answer, under the id that its request really had.
 pub(super) fn addressed(answer: Message, id: &Id) -> Message {
     match answer.id() {
-        Some(own) if own.canonical() == id.canonical() => answer,
+        Some(own) if own == id || own.canonical() == id.canonical() => answer,
         _ => edit::with_id(&answer, id),
     }
 }

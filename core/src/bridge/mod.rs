@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::OnceLock;
 use std::task::Poll;
 use std::time::Duration;
@@ -134,18 +135,12 @@ pub async fn run_telling(
         left_at: None,
         has_heard: false,
     };
-    tokio::pin!(shutdown);
-    let mut ended = tokio::select! {
-        biased;
-        () = &mut shutdown => Ended::Told,
-        ended = bridge.work() => ended,
-    };
-    if ended == Ended::ServerClosed {
-        tokio::select! {
-            biased;
-            () = &mut shutdown => ended = Ended::Told,
-            () = bridge.server_is_gone(why) => {}
-        }
+    let mut shutdown = pin!(shutdown);
+    let mut ended = unless(shutdown.as_mut(), bridge.work()).await.unwrap_or(Ended::Told);
+    if ended == Ended::ServerClosed
+        && unless(shutdown.as_mut(), bridge.server_is_gone(why)).await.is_none()
+    {
+        ended = Ended::Told;
     }
     if ended == Ended::ClientClosed && !bridge.last_words(policy).await {
         ended = Ended::ClientDeaf;
@@ -164,6 +159,19 @@ pub async fn run_telling(
     let server = timeout(farewell, server.done);
     let _ = tokio::join!(server, client, remembering);
     ended
+}
+
+/// What `work` comes to; `None` if `end` completes first.
+async fn unless<T>(
+    mut end: Pin<&mut impl Future<Output = ()>>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(|context| match end.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => work.as_mut().poll(context).map(Some),
+    })
+    .await
 }
 
 /// Waits until the client has taken everything, as long as it takes anything.

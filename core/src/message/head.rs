@@ -1,7 +1,7 @@
 //! Reads the head of a message (kind, id, method) without building a tree of the rest.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use serde::Deserializer as _;
@@ -166,9 +166,16 @@ impl<'a> Members<'a> {
     }
 }
 
+/// The names of which there may be thousands a second: no memory is asked for each.
+static USUAL: LazyLock<[Arc<str>; 2]> =
+    LazyLock::new(|| ["tools/call".into(), "notifications/progress".into()]);
+
 /// The method's text; escapes in it are legal, if odd.
 fn method(raw: &str) -> Option<Arc<str>> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
+    if let Some(usual) = USUAL.iter().find(|usual| ***usual == *inner) {
+        return Some(Arc::clone(usual));
+    }
     if inner.contains('\\') {
         return Some(serde_json::from_str::<String>(raw).map_or_else(|_| inner.into(), Into::into));
     }

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use tokio::sync::oneshot;
+
 use super::report::Usage;
 use super::{Failure, report};
 use crate::client::{Server, Spec};
@@ -27,8 +29,12 @@ pub(super) async fn run(spec: Spec) -> Result<ExitCode, Failure> {
     let os::Stdio { input, output, restore } = os::stdio();
     let client = stdio::open(input, output, max_message);
     // A task of its own: it would be looked at for every message otherwise.
-    let shutdown = tokio::spawn(told_to_leave());
-    let ended = bridge::run(client, server, policy, eras, async { drop(shutdown.await) }).await;
+    let (tell, told) = oneshot::channel();
+    tokio::spawn(async {
+        told_to_leave().await;
+        let _ = tell.send(());
+    });
+    let ended = bridge::run(client, server, policy, eras, async { drop(told.await) }).await;
     drop(restore);
     // A server over HTTP never does that: it is waited for.
     let is_gone = ended == bridge::Ended::ServerClosed;

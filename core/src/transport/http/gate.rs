@@ -129,6 +129,10 @@ impl Gate {
 
     /// The next message that may leave, if any may.
     pub(super) fn pop(&mut self) -> Option<Outgoing> {
+        // So it is as a rule, and it is looked for each message and for each answer.
+        if self.waiting.is_empty() {
+            return None;
+        }
         let at = match (self.handshake, self.is_reopening) {
             (Handshake::Open, _) | (Handshake::Answered, false) => 0,
             (Handshake::Asked(_) | Handshake::Confirming, _) => self.find(|_| false)?,

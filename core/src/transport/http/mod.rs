@@ -2,6 +2,7 @@
 //! or an event stream, or the older transport with two endpoints (`legacy_sse`).
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -352,7 +353,8 @@ impl Context {
         });
         let call = with_cookies.as_ref().unwrap_or(call);
         let told = traffic::Exchange::begin(&call.method, url, &call.headers, &call.body);
-        let sending = self.client.send(call);
+        // It stays where it is: it is large, and there would be a second place for it otherwise.
+        let sending = pin!(self.client.send(call));
         let answer = alarm.within(manner.limit, sending).await.unwrap_or_else(|limit| {
             let error = timeout(&format!("{} timeout", manner.what), limit);
             Err(if call.progress.is_raised() { error } else { error.not_delivered() })
