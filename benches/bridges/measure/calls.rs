@@ -16,7 +16,7 @@ use crate::usage;
 use crate::way::Way;
 
 /// Calls at the beginning of a block that are not counted: connections and caches get warm.
-const WARM_UP: usize = 100;
+const WARM_UP: usize = 50;
 
 /// Streamable HTTP with answers as JSON; also what a process holds before it has done anything.
 pub(crate) fn json(stage: &Stage, all: &[Who], amounts: &Amounts, results: &mut Results) {
@@ -65,7 +65,7 @@ fn sequential(
     amounts: &Amounts,
     count: &mut Count,
 ) {
-    contest.rounds(results, figures, amounts.rounds, |who, contestant| {
+    contest.rounds(results, figures, amounts.short_rounds, |who, contestant| {
         let (calls, values) = one_after_the_other(contestant, amounts.sequential)?;
         *count.entry(who).or_default() += calls;
         Ok(values)

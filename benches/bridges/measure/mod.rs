@@ -22,7 +22,11 @@ pub(crate) struct Amounts {
     /// How many times the contestants are started anew for calls: where a process lies in memory, and
     /// on which core it has come to rest, makes a difference of a tenth for as long as it lives.
     sittings: usize,
-    /// Rounds of each sitting.
+    /// Rounds of each sitting, of calls one after the other. Short ones, and many: how long a call
+    /// takes moves by a half within seconds, with the cores that all concerned have come to rest on.
+    short_rounds: usize,
+    /// The same of many at once. As many as there are contestants, or several times as many: each has
+    /// every place in the order as often as the others.
     rounds: usize,
     sequential: Load,
     in_flight: Load,
@@ -45,10 +49,11 @@ impl Amounts {
 /// A bit more than a minute, for us and the floor.
 pub(crate) const SELF: Amounts = Amounts {
     starts: 101,
-    sittings: 14,
-    rounds: 2,
-    sequential: Load { calls: 1000, time: Duration::from_secs(2) },
-    in_flight: Load { calls: 5000, time: Duration::from_secs(2) },
+    sittings: 9,
+    short_rounds: 12,
+    rounds: 6,
+    sequential: Load { calls: 250, time: Duration::from_secs(2) },
+    in_flight: Load { calls: 2500, time: Duration::from_secs(2) },
     larges: 11,
     floods: 41,
     growing: 5,
@@ -59,6 +64,7 @@ pub(crate) const ALL: Amounts = Amounts {
     starts: 15,
     // One: who hangs would do so in each of them.
     sittings: 1,
+    short_rounds: 7,
     rounds: 7,
     sequential: Load { calls: 1000, time: Duration::from_millis(1000) },
     in_flight: Load { calls: 5000, time: Duration::from_millis(1000) },
@@ -71,6 +77,7 @@ pub(crate) const ALL: Amounts = Amounts {
 pub(crate) const QUICK: Amounts = Amounts {
     starts: 5,
     sittings: 1,
+    short_rounds: 3,
     rounds: 3,
     sequential: Load { calls: 300, time: Duration::from_millis(300) },
     in_flight: Load { calls: 1000, time: Duration::from_millis(300) },

@@ -30,7 +30,7 @@ fn more_time(stage: &Stage, amounts: &Amounts) -> Result<Option<f64>, Failure> {
     let mut samples = [Samples::default(), Samples::default()];
     for _ in 0..amounts.sittings {
         let mut both = start_both(stage)?;
-        for at in (0..amounts.rounds).flat_map(|round| turns(round, 2)) {
+        for at in (0..amounts.short_rounds).flat_map(|round| turns(round, 2)) {
             let (_, [p50, _]) = calls::one_after_the_other(&mut both[at], amounts.sequential)?;
             samples[at].push(Some(p50));
         }
