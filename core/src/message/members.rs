@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::scan::Scanner;
+use super::scan::{Scanner, plain};
 use super::{Head, Id, Message};
 
 /// Most objects have no more members.
@@ -285,7 +285,7 @@ fn push_string(json: &mut String, text: &str) {
 
 /// Whether a text is written as it is.
 fn is_plain(text: &str) -> bool {
-    text.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\')
+    plain(text.as_bytes()) == text.len()
 }
 
 /// Cuts an object into its members; `None` if it is none.

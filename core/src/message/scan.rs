@@ -268,7 +268,7 @@ impl<'a> Scanner<'a> {
 }
 
 /// How many bytes at the beginning are neither quotes, backslashes nor control characters.
-fn plain(bytes: &[u8]) -> usize {
+pub(super) fn plain(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
         let special = special(u64::from_le_bytes(*word));

@@ -40,9 +40,9 @@ pub fn encode(text: &str) -> HeaderValue {
         && text.bytes().all(|b| matches!(b, b' '..=b'~'))
         && text.trim_matches(' ') == text
         && !(text.starts_with("=?base64?") && text.ends_with("?="));
-    let coded = if plain { text.to_owned() } else { sentinel(text) };
+    let coded = if plain { HeaderValue::from_str(text) } else { sentinel(text).try_into() };
     // Visible ASCII and inner blanks only, by construction.
-    HeaderValue::from_str(&coded).unwrap_or(HeaderValue::from_static(""))
+    coded.unwrap_or(HeaderValue::from_static(""))
 }
 
 fn sentinel(text: &str) -> String {

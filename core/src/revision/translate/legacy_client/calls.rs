@@ -179,8 +179,10 @@ impl Translation {
                 shapes::legacy_tools(result, is_first_page(&asked.request), &mut self.wrapped);
             }
             Some("tools/call") => {
-                let name = parameter(&asked.request, "name").unwrap_or_default();
-                shapes::legacy_content(result, self.wrapped.has(&name));
+                // Its name is looked for only where it matters.
+                let is_wrapped = !self.wrapped.is_empty()
+                    && parameter(&asked.request, "name").is_some_and(|n| self.wrapped.has(&n));
+                shapes::legacy_content(result, is_wrapped);
             }
             _ => {}
         }

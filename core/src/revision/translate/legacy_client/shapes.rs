@@ -20,6 +20,11 @@ pub(super) struct Wrapped {
 }
 
 impl Wrapped {
+    /// Whether there are none: most servers have no such tool.
+    pub(super) fn is_empty(&self) -> bool {
+        self.now.is_empty() && self.before.is_empty()
+    }
+
     pub(super) fn has(&self, name: &str) -> bool {
         self.now.contains(name) || self.before.contains(name)
     }
