@@ -30,7 +30,10 @@ pub(crate) fn others(stage: &Stage, all: &[Who], amounts: &Amounts, results: &mu
     contest.rounds(results, [Figure::Request], amounts.larges, |_, contestant| {
         Ok([contestant.request(LARGE_REQUEST)?.as_secs_f64()])
     });
-    contest.rounds(results, [Figure::Notifications], amounts.floods, |_, contestant| {
-        Ok([contestant.notifications(NOTIFICATIONS)?.as_secs_f64()])
-    });
+    for _ in 0..amounts.sittings {
+        let mut contest = Contest::open(stage, Way::Json, all);
+        contest.rounds(results, [Figure::Notifications], amounts.floods, |_, contestant| {
+            Ok([contestant.notifications(NOTIFICATIONS)?.as_secs_f64()])
+        });
+    }
 }

@@ -19,8 +19,9 @@ use crate::figures::who::Who;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Amounts {
     starts: usize,
-    /// How many times the contestants are started anew for calls: where a process lies in memory, and
-    /// on which core it has come to rest, makes a difference of a tenth for as long as it lives.
+    /// How many times the contestants are started anew for calls and notifications: where a process
+    /// lies in memory, and on which core it has come to rest, makes a difference of a tenth for as
+    /// long as it lives.
     sittings: usize,
     /// Rounds of each sitting, of calls one after the other. Short ones, and many: how long a call
     /// takes moves by a half within seconds, with the cores that all concerned have come to rest on.
@@ -32,7 +33,7 @@ pub(crate) struct Amounts {
     in_flight: Load,
     /// Rounds of large things.
     larges: usize,
-    /// Rounds of many notifications, which are soon over.
+    /// Rounds of each sitting, of many notifications.
     floods: usize,
     /// Rounds for each size of those that grow.
     growing: usize,
@@ -41,7 +42,8 @@ pub(crate) struct Amounts {
 impl Amounts {
     /// The fewest and the most rounds that anything is measured in.
     pub(crate) fn rounds(&self) -> [usize; 2] {
-        let all = [self.starts, self.sittings * self.rounds, self.larges, self.floods];
+        let all =
+            [self.starts, self.sittings * self.rounds, self.larges, self.sittings * self.floods];
         [all.into_iter().min().unwrap_or(0), all.into_iter().max().unwrap_or(0)]
     }
 }
@@ -55,7 +57,7 @@ pub(crate) const SELF: Amounts = Amounts {
     sequential: Load { calls: 250, time: Duration::from_secs(2) },
     in_flight: Load { calls: 2500, time: Duration::from_secs(2) },
     larges: 11,
-    floods: 41,
+    floods: 6,
     growing: 5,
 };
 
