@@ -26,6 +26,12 @@ pub fn cancelled_request(message: &Message) -> Option<Id> {
     Id::from_json(cancelled.params.request_id.get())
 }
 
+/// The JSON text of the value to which `path` leads, by names as they are written; what is oddly
+/// written may not be found.
+pub(crate) fn find<'a>(message: &'a Message, path: &[&str]) -> Option<&'a str> {
+    Scanner::new(str::from_utf8(message.bytes()).ok()?).find(path)
+}
+
 /// The token, as its JSON text, that a `notifications/progress` is about.
 #[must_use]
 pub fn progress_token(message: &Message) -> Option<&str> {
@@ -35,8 +41,7 @@ pub fn progress_token(message: &Message) -> Option<&str> {
         params: Token<'a>,
     }
     // There may be thousands of them; names that are oddly written are left to serde_json.
-    let text = str::from_utf8(message.bytes()).ok()?;
-    Scanner::new(text).find(&["params", "progressToken"]).or_else(|| {
+    find(message, &["params", "progressToken"]).or_else(|| {
         let progress: Progress<'_> = serde_json::from_slice(message.bytes()).ok()?;
         Some(progress.params.token.get())
     })

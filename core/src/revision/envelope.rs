@@ -7,7 +7,7 @@ use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::message::Message;
+use crate::message::{Message, peek};
 
 /// What the HTTP headers of a modern request repeat from its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,18 +30,46 @@ impl Envelope {
     pub fn of(message: &Message) -> Option<Self> {
         let method = message.method()?;
         FINDER.find(message.bytes())?;
-        let params = serde_json::from_slice::<Body<'_>>(message.bytes()).ok()?.params;
-        let name = match method {
-            "tools/call" | "prompts/get" => params.name,
-            "resources/read" => params.uri,
-            "tasks/get" | "tasks/update" | "tasks/cancel" => params.task_id,
+        let subject = match method {
+            "tools/call" | "prompts/get" => Some("name"),
+            "resources/read" => Some("uri"),
+            "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
             _ => None,
         };
-        // What is not a string is for the server to complain about.
-        let name = name.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        Self::quickly(message, subject).or_else(|| Self::thoroughly(message, subject))
+    }
+
+    /// As it is written as a rule.
+    fn quickly(message: &Message, subject: Option<&str>) -> Option<Self> {
+        let version = peek::find(message, &["params", "_meta", VERSION])?;
+        let version = version.strip_prefix('"')?.strip_suffix('"').filter(|v| !v.contains('\\'))?;
+        let name = match subject {
+            Some(subject) => string(peek::find(message, &["params", subject])?),
+            None => None,
+        };
+        Some(Self { version: version.to_owned(), name })
+    }
+
+    /// However it is written.
+    fn thoroughly(message: &Message, subject: Option<&str>) -> Option<Self> {
+        let params = serde_json::from_slice::<Body<'_>>(message.bytes()).ok()?.params;
+        let name = match subject {
+            Some("name") => params.name,
+            Some("uri") => params.uri,
+            Some(_) => params.task_id,
+            None => None,
+        };
+        let name = name.and_then(|raw| string(raw.get()));
         Some(Self { version: params.meta.version.into_owned(), name })
     }
 }
+
+/// What is not a string is for the server to complain about.
+fn string(raw: &str) -> Option<String> {
+    serde_json::from_str(raw).ok()
+}
+
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 #[derive(Deserialize)]
 struct Body<'a> {
@@ -96,6 +124,9 @@ mod tests {
     fn odd_forms_are_envelopes_all_the_same() {
         let escaped = META.replace("modelcontextprotocol/", "modelcontextprotocol\\/");
         assert!(envelope("tools/call", &format!(r#"{{"name":"a",{escaped}}}"#)).is_some());
+        let escaped = META.replace("2026", "2\\u003026");
+        let found = envelope("tools/call", &format!(r#"{{"n\u0061me":"a",{escaped}}}"#)).unwrap();
+        assert_eq!((found.version.as_str(), found.name.as_deref()), ("2026-07-28", Some("a")));
         for name in ["5", "null", "{}", r#""\ud800""#] {
             let found = envelope("tools/call", &format!(r#"{{"name":{name},{META}}}"#)).unwrap();
             assert_eq!(found.name, None, "{name}");
