@@ -10,20 +10,20 @@ use std::sync::OnceLock;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::message::Message;
 use crate::transport::channel::{Receiver, Sender, Weighed};
-use crate::transport::{Incoming, Link, Written, until};
+use crate::transport::{Incoming, Link, until};
 
 mod client_says;
 mod core;
 mod delivery;
 mod eras;
+mod farewell;
 mod leaving;
 mod overdue;
 mod record;
@@ -36,6 +36,7 @@ mod waiting;
 
 pub use eras::Eras;
 use eras::{Crossing, Translators};
+use farewell::all_read;
 use leaving::late;
 
 /// Why the bridge has ended.
@@ -172,17 +173,6 @@ async fn unless<T>(
         Poll::Pending => work.as_mut().poll(context).map(Some),
     })
     .await
-}
-
-/// Waits until the client has taken everything, as long as it takes anything.
-async fn all_read(mut done: JoinHandle<()>, written: &Written) {
-    loop {
-        let before = written.count();
-        let waited = timeout(limits::LAST_READ, &mut done).await;
-        if waited.is_ok() || written.count() == before {
-            return;
-        }
-    }
 }
 
 struct Bridge {
@@ -350,83 +340,5 @@ impl Bridge {
                 break;
             }
         }
-    }
-
-    /// The server's link has ended by itself: nobody will answer what is in flight.
-    async fn server_is_gone(&mut self, told: &OnceLock<Error>) {
-        // It may have said more before it went, and why it goes; the link has its own limits.
-        while let Ok(Some(incoming)) =
-            timeout(limits::SERVER_LAST_WORDS, self.from_server.recv()).await
-        {
-            self.crossing.server_says(incoming, Instant::now());
-            self.crossing.translate(Instant::now());
-            if !self.deliver().await {
-                return;
-            }
-        }
-        let why = self.crossing.why_it_ended();
-        if let Some(why) = &why {
-            let _ = told.set(why.clone());
-        }
-        let error = why.unwrap_or_else(|| Error::new(Kind::Closed, "Transport closed"));
-        self.crossing.end_all(&error);
-        // What the client has asked meanwhile, or is about to ask, ends as well: that is how it
-        // learns why.
-        let patience = if self.has_heard { Duration::ZERO } else { limits::FIRST_QUESTION };
-        let until = Instant::now() + patience;
-        while Instant::now() < until + limits::FLUSH
-            && let Ok(Some(incoming)) = timeout_at(until, self.from_client.recv()).await
-        {
-            self.crossing.client_says(incoming, Instant::now());
-            self.crossing.end_all(&error.clone().not_delivered());
-        }
-        self.deliver().await;
-    }
-
-    /// Waits until the client has taken everything, as long as it takes anything; `false` if it
-    /// does not.
-    async fn deliver(&mut self) -> bool {
-        while let Some(message) = self.crossing.for_client.pop_front() {
-            if !matches!(timeout(limits::LAST_READ, self.to_client.send(message)).await, Ok(Ok(())))
-            {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// The client has left and has its answers: the server's link finishes what needs none and says
-    /// goodbye; what it still brings goes to the client. `false`: the client does not listen.
-    async fn last_words(&mut self, policy: Policy) -> bool {
-        // One bound for all of it, counted from when the client left (C27).
-        let quick = policy.timeouts.quick.unwrap_or(limits::DRAIN_WITHOUT_TIMEOUT);
-        let left = self.left_at.unwrap_or_else(Instant::now);
-        // Nothing of what waits for a person comes in time.
-        let rest = if self.crossing.waits_for_person() { Duration::ZERO } else { quick };
-        let deadline = (left + rest).max(Instant::now()) + limits::GOODBYE;
-        let finishing = async {
-            if let Some(to_server) = self.to_server.take() {
-                while let Some(message) = self.crossing.next_for_server() {
-                    if to_server.send(message).await.is_err() {
-                        break;
-                    }
-                }
-            }
-            loop {
-                while let Some(message) = self.crossing.for_client.pop_front() {
-                    if self.to_client.send(message).await.is_err() {
-                        return false;
-                    }
-                }
-                match self.from_server.recv().await {
-                    Some(incoming) => {
-                        self.crossing.server_says(incoming, Instant::now());
-                        self.crossing.translate(Instant::now());
-                    }
-                    None => return true,
-                }
-            }
-        };
-        timeout_at(deadline, finishing).await.unwrap_or(true)
     }
 }

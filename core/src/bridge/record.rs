@@ -98,6 +98,7 @@ impl Record {
             return;
         }
         let Some(token) = peek::progress_token(message) else { return };
+        // It lies in the message, however it was found.
         let end = token.as_bytes().as_ptr_range().end as usize - bytes.as_ptr() as usize;
         let beginning = bytes.get(..=end).filter(|beginning| beginning.len() <= BEGINNING);
         self.last_progress = beginning.unwrap_or_default().to_vec();
@@ -280,13 +281,14 @@ mod tests {
         let told = |token: &str| format!(r#"{{"progressToken":{token},"progress":1}}"#);
         let told = [&told("1"), &told("1"), &told("12"), &told("1"), r#"{"progressToken":"1"}"#]
             .map(str::to_owned);
+        let odd = r#"{"progress\u0054oken":3}"#.to_owned();
         let behind = format!(r#"{{"message":"{long}","progressToken":7}}"#);
-        for params in told.iter().chain([&behind, &behind]) {
+        for params in told.iter().chain([&odd, &odd, &behind, &behind]) {
             record.server_notifies(&message(&format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#
             )));
         }
-        assert_eq!(record.progressed, ["12", "1", "\"1\"", "7"]);
+        assert_eq!(record.progressed, ["12", "1", "\"1\"", "3", "7"]);
         assert!(record.last_progress.is_empty(), "too much to be kept");
     }
 

@@ -13,22 +13,6 @@ use tokio::sync::Notify;
 
 use super::http1::Lease;
 
-/// A switch that is thrown once.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Flag(Arc<AtomicBool>);
-
-impl Flag {
-    /// Throws it.
-    pub(super) fn raise(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it was thrown.
-    pub(super) fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// What becomes of a request: whether it has begun to leave, since until then it cannot have reached
 /// the server, and whether anybody wants its answer.
 #[derive(Clone, Debug, Default)]

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -16,12 +17,27 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::body::Flag;
 use super::protocol::Protocol;
 use super::tls_fault::{Introduction, TlsFault};
 use super::tls_options::{Identity, TlsOptions};
 use super::trust::{Refused, with_trust};
 use crate::limits;
+
+/// A switch that is thrown once.
+#[derive(Clone, Debug, Default)]
+struct Flag(Arc<AtomicBool>);
+
+impl Flag {
+    /// Throws it.
+    fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was thrown.
+    fn is_raised(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// Reading the system's certificates takes milliseconds, so nobody does it before the first need.
 #[derive(Debug, Default)]
