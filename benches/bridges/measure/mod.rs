@@ -42,9 +42,10 @@ pub(crate) struct Amounts {
 impl Amounts {
     /// The fewest and the most rounds that anything is measured in.
     pub(crate) fn rounds(&self) -> [usize; 2] {
-        let all =
-            [self.starts, self.sittings * self.rounds, self.larges, self.sittings * self.floods];
-        [all.into_iter().min().unwrap_or(0), all.into_iter().max().unwrap_or(0)]
+        let sat =
+            [self.short_rounds, self.rounds, self.floods].map(|rounds| self.sittings * rounds);
+        let all = [self.starts, self.larges].into_iter().chain(sat);
+        [all.clone().min().unwrap_or(0), all.max().unwrap_or(0)]
     }
 }
 
@@ -66,8 +67,8 @@ pub(crate) const ALL: Amounts = Amounts {
     starts: 15,
     // One: who hangs would do so in each of them.
     sittings: 1,
-    short_rounds: 7,
-    rounds: 7,
+    short_rounds: 8,
+    rounds: 8,
     sequential: Load { calls: 1000, time: Duration::from_millis(1000) },
     in_flight: Load { calls: 5000, time: Duration::from_millis(1000) },
     larges: 3,

@@ -98,7 +98,8 @@ struct Resting {
 }
 
 impl Resting {
-    /// Looks who rests, and for the how manieth time; `false` if nobody is left to look after.
+    /// Looks who rests, and lets go of those that were found at rest too often; `false` if nobody is
+    /// left to look after.
     fn look(&mut self) -> bool {
         self.connections.iter_mut().for_each(|(_, looks)| *looks += 1);
         self.connections.retain(|(_, looks)| *looks < LOOKS);

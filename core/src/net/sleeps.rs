@@ -75,6 +75,15 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_was_set_back_hides_no_sleep() {
+        let sleeps = Sleeps::default();
+        sleeps.0.lock().unwrap().wall += Duration::from_secs(3600);
+        assert_eq!(sleeps.count(), 0);
+        sleeps.pretend();
+        assert_eq!(sleeps.count(), 1);
+    }
+
+    #[test]
     fn each_sleep_counts_once() {
         let sleeps = Sleeps::default();
         assert_eq!((sleeps.count(), sleeps.count()), (0, 0));
