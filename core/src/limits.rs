@@ -117,6 +117,9 @@ pub const HTTP1_BUFFER: usize = 256 * 1024;
 /// An idle connection is dropped before the usual server (Node: 5 s) closes it under a request.
 pub const POOL_IDLE: Duration = Duration::from_secs(4);
 
+/// How often it is looked for such connections: by so much sooner they may be dropped.
+pub const POOL_LOOK: Duration = Duration::from_secs(1);
+
 /// The same over HTTP/2, where a server that closes says which requests it has not looked at. Load
 /// balancers do so after a minute, whatever pings there were.
 pub const HTTP2_IDLE: Duration = Duration::from_secs(50);

@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use http::uri::PathAndQuery;
 use http::{Extensions, Response, Uri};
@@ -12,6 +13,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::client::legacy::connect::{Connection as _, HttpInfo};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 use tower_service::Service;
 use tracing::debug;
 
@@ -88,9 +90,9 @@ struct Host {
 
 #[derive(Debug, Default)]
 struct Resting {
-    /// Each with how many times it was found at rest; the last to come is the first to go, as it is
-    /// the freshest.
-    connections: Vec<(Connection, u32)>,
+    /// Each with how long it had rested at most when it was last looked at; the last to come is the
+    /// first to go, as it is the freshest.
+    connections: Vec<(Connection, Duration)>,
     /// Somebody looks after those that rest for too long.
     is_watched: bool,
     /// What most requests have in common.
@@ -98,11 +100,13 @@ struct Resting {
 }
 
 impl Resting {
-    /// Looks who rests, and lets go of those that were found at rest too often; `false` if nobody is
-    /// left to look after.
-    fn look(&mut self) -> bool {
-        self.connections.iter_mut().for_each(|(_, looks)| *looks += 1);
-        self.connections.retain(|(_, looks)| *looks < LOOKS);
+    /// Looks who rests when `passed` has gone by since the last look, and lets go of those that may
+    /// have rested for too long; `false` if nobody is left to look after.
+    fn look(&mut self, passed: Duration) -> bool {
+        self.connections.retain_mut(|(_, rested)| {
+            *rested += passed;
+            *rested < limits::POOL_IDLE
+        });
         self.is_watched = !self.connections.is_empty();
         self.is_watched
     }
@@ -180,7 +184,7 @@ impl Host {
 
     fn rest(self: &Arc<Self>, connection: Connection) {
         let mut resting = self.lock();
-        resting.connections.push((connection, 0));
+        resting.connections.push((connection, Duration::ZERO));
         if !std::mem::replace(&mut resting.is_watched, true) {
             tokio::spawn(watch(Arc::downgrade(self)));
         }
@@ -221,18 +225,19 @@ fn authority(uri: &Uri) -> &str {
     uri.authority().map_or("", |authority| authority.as_str())
 }
 
-/// How many times it is looked at a connection that rests.
-const LOOKS: u32 = 4;
-
 /// Closes connections that have rested for too long, as long as there are any.
 ///
-/// It looks now and then, and counts. A time for each would have to be read off the clock twice for
-/// each request.
+/// It looks now and then, and adds up what has passed: a time for each would have to be read off
+/// the clock twice for each request. Looks cannot be counted instead, as a program that was stopped
+/// for an hour looks once in it.
 async fn watch(host: Weak<Host>) {
+    let mut last = Instant::now();
     loop {
-        tokio::time::sleep(limits::POOL_IDLE / LOOKS).await;
+        tokio::time::sleep(limits::POOL_LOOK).await;
+        let now = Instant::now();
+        let passed = now - std::mem::replace(&mut last, now);
         let Some(host) = host.upgrade() else { return };
-        if !host.lock().look() {
+        if !host.lock().look(passed) {
             return;
         }
     }
@@ -268,7 +273,6 @@ fn peer(stream: &Stream) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use bytes::Bytes;
     use http::Method;
@@ -380,8 +384,8 @@ mod tests {
         while host.lock().connections.is_empty() {
             tokio::task::yield_now().await;
         }
-        let looks = std::iter::from_fn(|| host.lock().look().then_some(()));
-        assert_eq!(looks.count(), 3, "the fourth closes it");
+        assert!(host.lock().look(limits::POOL_IDLE / 2), "it may rest for longer");
+        assert!(!host.lock().look(limits::POOL_IDLE / 2), "nobody is left");
         send(&http1, &call).await;
         server.await.unwrap();
     }
