@@ -273,7 +273,6 @@ fn peer(stream: &Stream) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-
     use bytes::Bytes;
     use http::Method;
     use http_body_util::BodyExt;
