@@ -3,6 +3,10 @@
 use std::io;
 use std::pin::Pin;
 
+use tokio::runtime::Builder;
+
+use crate::limits;
+
 /// Something to be done.
 pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -16,7 +20,8 @@ pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 ///
 /// When the system has no means for it, or the work panics.
 pub fn run(work: Work) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut builder = Builder::new_current_thread();
+    let runtime = builder.enable_all().event_interval(limits::TURNS).build()?;
     // As a task: waking the future that the runtime blocks on costs a system call each time.
     let ended = runtime.block_on(runtime.spawn(work));
     // A thread that still waits for a terminal must not hold up the end.
