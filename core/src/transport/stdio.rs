@@ -159,7 +159,8 @@ pub(super) struct Counted<O> {
 impl<O: AsyncWrite + Unpin> Counted<O> {
     async fn write_all(&mut self, mut bytes: &[u8]) -> std::io::Result<()> {
         while !bytes.is_empty() {
-            let taken = self.output.write(bytes).await?;
+            let piece = &bytes[..bytes.len().min(limits::WRITE_PIECE)];
+            let taken = self.output.write(piece).await?;
             if taken == 0 {
                 return Err(std::io::ErrorKind::WriteZero.into());
             }
