@@ -58,7 +58,7 @@ pub(crate) const SELF: Amounts = Amounts {
     sequential: Load { calls: 250, time: Duration::from_secs(2) },
     in_flight: Load { calls: 2500, time: Duration::from_secs(2) },
     larges: 11,
-    floods: 6,
+    floods: 12,
     growing: 5,
 };
 
