@@ -111,7 +111,8 @@ async fn a_server_that_stops_reading_stops_the_client() {
         assert!(sent < 100, "400 MB are not taken in");
     }
     let held = bridge.resident();
-    assert!(held < 250, "{held} MiB");
+    // Twice what is taken in: the buffers that messages are slices of grow by doubling.
+    assert!(held < 300, "{held} MiB");
 }
 
 #[cfg(target_os = "linux")]
