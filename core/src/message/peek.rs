@@ -32,6 +32,23 @@ pub(crate) fn find<'a>(message: &'a Message, path: &[&str]) -> Option<&'a str> {
     Scanner::new(str::from_utf8(message.bytes()).ok()?).find(path)
 }
 
+/// The JSON texts of those members of `object` that have these names. Nothing if one is there twice,
+/// or if any name is oddly written: then it takes a judge to say which of them counts.
+pub(crate) fn sole<'a, const N: usize>(
+    object: &'a str,
+    names: [&str; N],
+) -> Option<[Option<&'a str>; N]> {
+    let mut found = [None; N];
+    let mut is_odd = false;
+    Scanner::new(object).object(|name, value| {
+        is_odd |= name.contains('\\');
+        if let Some(at) = names.iter().position(|wanted| *wanted == name) {
+            is_odd |= found[at].replace(value).is_some();
+        }
+    })?;
+    (!is_odd).then_some(found)
+}
+
 /// The token, as its JSON text, that a `notifications/progress` is about.
 #[must_use]
 pub fn progress_token(message: &Message) -> Option<&str> {

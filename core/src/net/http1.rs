@@ -95,14 +95,17 @@ struct Resting {
     connections: Vec<(Connection, Duration)>,
     /// Somebody looks after those that rest for too long.
     is_watched: bool,
+    /// When it was last looked at them.
+    looked: Option<Instant>,
     /// What most requests have in common.
     habit: Habit,
 }
 
 impl Resting {
-    /// Looks who rests when `passed` has gone by since the last look, and lets go of those that may
-    /// have rested for too long; `false` if nobody is left to look after.
-    fn look(&mut self, passed: Duration) -> bool {
+    /// Looks who rests, and lets go of those that may have rested for too long; `false` if nobody is
+    /// left to look after.
+    fn look(&mut self, now: Instant) -> bool {
+        let passed = self.looked.replace(now).map_or(Duration::ZERO, |looked| now - looked);
         self.connections.retain_mut(|(_, rested)| {
             *rested += passed;
             *rested < limits::POOL_IDLE
@@ -165,7 +168,13 @@ impl Host {
     }
 
     fn rested(&self) -> Option<Connection> {
+        let now = Instant::now();
         let mut resting = self.lock();
+        // Whoever looks after them has no turn while the runtime stands still, and goes with it.
+        if resting.looked.is_some_and(|looked| now - looked >= 2 * limits::POOL_LOOK) {
+            resting.look(now);
+            resting.is_watched = false;
+        }
         let mut freshest_first = std::iter::from_fn(|| resting.connections.pop());
         let ready = freshest_first.find(|(connection, _)| connection.sender.is_ready());
         ready.map(|(connection, _)| connection)
@@ -186,6 +195,7 @@ impl Host {
         let mut resting = self.lock();
         resting.connections.push((connection, Duration::ZERO));
         if !std::mem::replace(&mut resting.is_watched, true) {
+            resting.looked = Some(Instant::now());
             tokio::spawn(watch(Arc::downgrade(self)));
         }
         drop(resting);
@@ -227,17 +237,14 @@ fn authority(uri: &Uri) -> &str {
 
 /// Closes connections that have rested for too long, as long as there are any.
 ///
-/// It looks now and then, and adds up what has passed: a time for each would have to be read off
-/// the clock twice for each request. Looks cannot be counted instead, as a program that was stopped
-/// for an hour looks once in it.
+/// It looks now and then, and adds up what has passed: nobody has to look at a clock when a
+/// connection comes back. Looks cannot be counted instead, as a program that was stopped for an hour
+/// looks once in it.
 async fn watch(host: Weak<Host>) {
-    let mut last = Instant::now();
     loop {
         tokio::time::sleep(limits::POOL_LOOK).await;
-        let now = Instant::now();
-        let passed = now - std::mem::replace(&mut last, now);
         let Some(host) = host.upgrade() else { return };
-        if !host.lock().look(passed) {
+        if !host.lock().look(Instant::now()) {
             return;
         }
     }
@@ -277,7 +284,8 @@ mod tests {
     use http::Method;
     use http_body_util::BodyExt;
     use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::task::JoinHandle;
     use tokio_rustls::TlsAcceptor;
 
     use super::super::authority::Authority;
@@ -367,26 +375,55 @@ mod tests {
         assert_eq!(server.await.unwrap(), 20);
     }
 
-    #[tokio::test]
-    async fn one_that_has_rested_for_too_long_is_not_used() {
+    /// A server that answers once on each of two connections, and leaves both open.
+    async fn two_connections() -> (Call, JoinHandle<[TcpStream; 2]>) {
         let (listener, call) = listener("http").await;
         let server = tokio::spawn(async move {
             let (mut first, _) = listener.accept().await.unwrap();
             answer(&mut first).await;
             let (mut second, _) = listener.accept().await.unwrap();
             answer(&mut second).await;
-            drop(first);
+            [first, second]
         });
-        let http1 = plain();
-        send(&http1, &call).await;
+        (call, server)
+    }
+
+    /// The host, as soon as a connection to it rests.
+    async fn at_rest(http1: &Http1, call: &Call) -> Arc<Host> {
         let host = http1.host(call.endpoint.uri());
         while host.lock().connections.is_empty() {
             tokio::task::yield_now().await;
         }
-        assert!(host.lock().look(limits::POOL_IDLE / 2), "it may rest for longer");
-        assert!(!host.lock().look(limits::POOL_IDLE / 2), "nobody is left");
+        host
+    }
+
+    #[tokio::test]
+    async fn one_that_has_rested_for_too_long_is_not_used() {
+        let (call, server) = two_connections().await;
+        let http1 = plain();
+        send(&http1, &call).await;
+        let host = at_rest(&http1, &call).await;
+        let now = Instant::now();
+        assert!(host.lock().look(now + limits::POOL_IDLE / 2), "it may rest for longer");
+        assert!(!host.lock().look(now + limits::POOL_IDLE * 2), "nobody is left");
         send(&http1, &call).await;
         server.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn nor_where_nobody_looked_after_it() {
+        let (call, server) = two_connections().await;
+        let http1 = plain();
+        send(&http1, &call).await;
+        let host = at_rest(&http1, &call).await;
+        // As if the runtime had stood still, or had been another.
+        let long_ago = Instant::now().checked_sub(limits::POOL_IDLE).unwrap();
+        host.lock().looked = Some(long_ago);
+        send(&http1, &call).await;
+        let _open = server.await.unwrap();
+        at_rest(&http1, &call).await;
+        assert!(host.lock().is_watched);
+        assert!(host.lock().looked.unwrap() > long_ago);
     }
 
     #[tokio::test]

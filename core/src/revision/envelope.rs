@@ -41,13 +41,12 @@ impl Envelope {
 
     /// As it is written as a rule.
     fn quickly(message: &Message, subject: Option<&str>) -> Option<Self> {
-        let version = peek::find(message, &["params", "_meta", VERSION])?;
-        let version = version.strip_prefix('"')?.strip_suffix('"').filter(|v| !v.contains('\\'))?;
-        let name = match subject {
-            Some(subject) => string(peek::find(message, &["params", subject])?),
-            None => None,
-        };
-        Some(Self { version: version.to_owned(), name })
+        let [params] = peek::sole(str::from_utf8(message.bytes()).ok()?, ["params"])?;
+        let [meta, name] = peek::sole(params?, ["_meta", subject.unwrap_or_default()])?;
+        let [version] = peek::sole(meta?, [VERSION])?;
+        let version = version?.strip_prefix('"')?.strip_suffix('"')?;
+        let name = subject.and(name).and_then(string);
+        (!version.contains('\\')).then(|| Self { version: version.to_owned(), name })
     }
 
     /// However it is written.
@@ -131,6 +130,22 @@ mod tests {
             let found = envelope("tools/call", &format!(r#"{{"name":{name},{META}}}"#)).unwrap();
             assert_eq!(found.name, None, "{name}");
         }
+    }
+
+    #[test]
+    fn nobody_is_told_of_one_tool_while_another_may_be_meant() {
+        for names in [r#""name":"a","name":"b""#, r#""name":"a","n\u0061me":"b""#] {
+            assert_eq!(envelope("tools/call", &format!("{{{names},{META}}}")), None, "{names}");
+        }
+        let params = format!(r#"{{"name":"a",{META}}}"#);
+        for second in ["{}", r#"{"name":"b"}"#] {
+            assert_eq!(envelope("tools/call", &format!(r#"{params},"params":{second}"#)), None);
+            let twice = format!(r#"{{"name":"a",{META},"_meta":{second}}}"#);
+            assert_eq!(envelope("tools/call", &twice), None);
+        }
+        let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+        let twice = format!(r#"{{"name":"a","_meta":{{{version},{version}}}}}"#);
+        assert_eq!(envelope("tools/call", &twice), None);
     }
 
     #[test]
