@@ -254,6 +254,10 @@ pub const BURST: usize = CHANNEL;
 /// is waited for and written by itself: 4 % of their time. So many take about half a millisecond.
 pub const TURNS: u32 = 256;
 
+/// An alarm that rings so much too late tells that the program was stopped. For so long it looks at
+/// what has come meanwhile before it gives anything up; a busy machine is seldom as late.
+pub const STOPPED: Duration = Duration::from_millis(500);
+
 /// Bytes of messages that may wait between two tasks; a single larger message still fits.
 pub const CHANNEL_BYTES: usize = 2 * 1024 * 1024;
 

@@ -271,6 +271,34 @@ async fn a_client_that_reads_slowly_gets_everything_after_the_end_of_stdin() {
 }
 
 #[tokio::test]
+async fn no_request_ends_in_silence_because_the_client_reads_late() {
+    // C27 bounds the wait for the server; whoever reads learns what has become of each request.
+    let text = format!("\"{}\"", "x".repeat(100_000));
+    let server = Server::start(move |r| match &*r.what() {
+        "tools/call" => Reply::json(result(r.id(), &text)),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--timeout", "1"]).await;
+    for id in 1..=100 {
+        bridge.send(request(id, "tools/call")).await;
+    }
+    bridge.close_stdin();
+    // Until all limits have passed: of the requests, and of the goodbye.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let (rest, status, stderr) = bridge.finish().await;
+    assert_eq!((status.code(), stderr.as_str()), (Some(0), ""));
+    let mut ended: Vec<u64> = rest
+        .iter()
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].as_u64().unwrap()
+        })
+        .collect();
+    ended.sort_unstable();
+    assert_eq!(ended, (1..=100).collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn what_waits_in_line_is_not_sent_once_the_client_has_been_told_that_it_is_over() {
     // C27
     let server = Server::start(|r| match &*r.what() {

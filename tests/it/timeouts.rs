@@ -1,6 +1,8 @@
 //! Silence has an end; activity restarts the clock.
 
-use crate::support::{Bridge, Gate, Reply, Server, polite, request, result};
+use std::time::Duration;
+
+use crate::support::{Bridge, Gate, Hub, Reply, Server, polite, request, result};
 
 #[tokio::test]
 async fn a_silent_server_times_out_and_is_told_so() {
@@ -69,6 +71,50 @@ async fn comments_and_progress_restart_the_clock() {
     assert!(bridge.receive().await["result"].is_object(), "two seconds, never one of silence");
 }
 
+/// What the client gets for a call whose answer comes, by `answer`, while the bridge is stopped for
+/// longer than it may take.
+#[cfg(unix)]
+async fn stopped_during(mut bridge: Bridge, server: &Server, answer: impl FnOnce()) -> String {
+    bridge.send(request(1, "tools/call")).await;
+    server.saw("tools/call").await;
+    bridge.signal("STOP");
+    answer();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    bridge.signal("CONT");
+    bridge.line().await
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_came_while_the_bridge_was_stopped_came_in_time() {
+    // C2: the server was not silent.
+    let limit = ["--timeout", "1", "--no-server-stream"];
+    let body = result(1, "{}");
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ";
+    let whole = format!("{head}{}\r\n\r\n{body}", body.len());
+    let replies = |gate: &Gate| {
+        [
+            Reply::nothing().wait(gate).raw(&whole),
+            Reply::json(&body).held(gate),
+            Reply::sse().chunk(": soon\n\n").wait(gate).event(&body).end(),
+        ]
+    };
+    for form in 0..3 {
+        let gate = Gate::new();
+        let reply = replies(&gate)[form].clone();
+        let server = Server::start(move |r| match &*r.what() {
+            "tools/call" => reply.clone(),
+            _ => polite(r),
+        })
+        .await;
+        let bridge = Bridge::ready(&[&[&*server.url], &limit[..]].concat()).await;
+        assert_eq!(stopped_during(bridge, &server, || gate.open()).await, body, "{form}");
+    }
+    let hub = Hub::start(|r, _| (r.what() == "tools/call").then(Reply::accepted)).await;
+    let bridge = hub.ready(&limit[..2]).await;
+    assert_eq!(stopped_during(bridge, &hub, || hub.streams.say(&body)).await, body);
+}
+
 #[tokio::test]
 async fn zero_switches_the_clock_off() {
     let gate = Gate::new();
@@ -78,7 +124,7 @@ async fn zero_switches_the_clock_off() {
     let mut bridge = Bridge::start_with(&[&server.url], &[("MCP_SPAN_TIMEOUT", "0")]);
     bridge.send(request(1, "a")).await;
     server.saw("a").await;
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
     gate.open();
     assert!(bridge.receive().await["result"].is_object());
 }

@@ -16,7 +16,10 @@ impl Core {
     }
 
     pub(super) fn end_overdue(&mut self, now: Instant, out: &mut Out) {
-        if self.look_at().is_none_or(|at| at > now) {
+        let Some(at) = self.look_at().filter(|at| *at <= now) else { return };
+        if now - at >= limits::STOPPED {
+            // Who was stopped looks first at what has come meanwhile.
+            self.next_look = now + limits::STOPPED;
             return;
         }
         self.next_look = now + limits::OVERDUE_LOOK;
@@ -96,6 +99,26 @@ mod tests {
         queue.iter().map(|m| String::from_utf8_lossy(m.bytes()).into_owned()).collect()
     }
 
+    /// As it is looked all the time.
+    fn look(core: &mut Core, now: Instant, out: &mut Out) {
+        core.next_look = now;
+        core.tick(now, out);
+    }
+
+    #[test]
+    fn an_answer_that_came_while_the_program_was_stopped_is_not_late() {
+        let (mut core, mut out, now) = watching();
+        core.client_says(message(r#"{"jsonrpc":"2.0","id":7,"method":"a"}"#), now, &mut out);
+        look(&mut core, now, &mut out);
+        let later = now + Duration::from_secs(60);
+        core.tick(later, &mut out);
+        assert!(out.to_client.is_empty(), "what has come is looked at first");
+        assert_eq!(core.look_at(), Some(later + limits::STOPPED));
+        core.server_says(message(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#), later, &mut out);
+        core.tick(later + limits::STOPPED, &mut out);
+        assert_eq!(texts(&out.to_client), [r#"{"jsonrpc":"2.0","id":7,"result":{}}"#]);
+    }
+
     #[test]
     fn silence_ends_a_request_and_the_server_is_told() {
         // S1-23, S1-24
@@ -107,9 +130,9 @@ mod tests {
         let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1}}"#;
         core.server_says(message(progress), later, &mut out);
         out.to_client.clear();
-        core.tick(now + Duration::from_secs(12), &mut out);
+        look(&mut core, now + Duration::from_secs(12), &mut out);
         assert!(out.to_client.is_empty(), "progress is a sign of life");
-        core.tick(later + Duration::from_secs(11), &mut out);
+        look(&mut core, later + Duration::from_secs(11), &mut out);
         let said = texts(&out.to_client).join("");
         assert!(said.contains(r#""id":7"#) && said.contains("timeout after 10000ms"), "{said}");
         assert!(texts(&out.to_server).join("").contains(r#""requestId":7"#));

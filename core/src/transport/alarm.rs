@@ -1,7 +1,11 @@
-//! A timer that is kept from one wait to the next.
+//! A timer that is kept from one wait to the next, and knows when the program was stopped.
 //!
 //! The time to wake up for moves with every message, and hardly ever comes. To set a timer, and to
 //! take it back, takes more than to wake up in vain now and then.
+//!
+//! A program that was stopped (by Ctrl-Z, with its container, by a machine without time for it)
+//! finds all its timers run out, and what has come meanwhile not yet read. So an alarm that comes
+//! much too late is put off for a moment.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -10,9 +14,16 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Rings at the time that was last asked for. It is set when somebody has to wait for the first time.
+use crate::limits;
+
+/// Rings at the time that was last asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Alarm(Option<Pin<Box<Sleep>>>);
+pub(crate) struct Alarm {
+    /// Set when somebody has to wait for the first time.
+    sleep: Option<Pin<Box<Sleep>>>,
+    /// It does not ring before this.
+    put_off: Option<Instant>,
+}
 
 impl Alarm {
     /// What `work` comes to.
@@ -41,16 +52,24 @@ impl Alarm {
 
     /// Completes at `time`; never, if there is none.
     pub(crate) fn poll(&mut self, time: Option<Instant>, context: &mut Context<'_>) -> Poll<()> {
-        let Some(time) = time else { return Poll::Pending };
-        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(time)));
+        let Some(mut time) = time.max(self.put_off.filter(|_| time.is_some())) else {
+            return Poll::Pending;
+        };
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(time)));
         if sleep.deadline() > time {
             sleep.as_mut().reset(time);
         }
         loop {
             ready!(sleep.as_mut().poll(context));
-            // It may have been set for an earlier wait.
-            if Instant::now() >= time {
-                return Poll::Ready(());
+            let now = Instant::now();
+            match now.checked_duration_since(time) {
+                Some(late) if late < limits::STOPPED => return Poll::Ready(()),
+                Some(_) => {
+                    time = now + limits::STOPPED;
+                    self.put_off = Some(time);
+                }
+                // It was set for an earlier wait.
+                None => {}
             }
             sleep.as_mut().reset(time);
         }
@@ -77,10 +96,10 @@ mod tests {
     async fn it_rings_in_time_whatever_it_was_set_for_before() {
         let mut alarm = Alarm::default();
         assert_eq!(alarm.within(Some(LONG), async { 5 }).await, Ok(5));
-        assert!(alarm.0.is_none(), "nobody had to wait");
+        assert!(alarm.sleep.is_none(), "nobody had to wait");
         let turn = tokio::task::yield_now();
         assert_eq!(alarm.within(Some(LONG), turn).await, Ok(()));
-        assert!(alarm.0.is_some());
+        assert!(alarm.sleep.is_some());
         assert!(waited(&mut alarm, SHORT).await >= SHORT, "sooner than it was set for");
         assert!(waited(&mut alarm, 2 * SHORT).await >= 2 * SHORT, "it has rung before");
         let turn = tokio::task::yield_now();
@@ -92,5 +111,26 @@ mod tests {
         for limit in [None, Some(Duration::MAX)] {
             assert_eq!(alarm.within(limit, tokio::task::yield_now()).await, Ok(()));
         }
+    }
+
+    #[tokio::test]
+    async fn what_has_come_while_the_program_was_stopped_has_come_in_time() {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let mut alarm = Alarm::default();
+        let waiting = alarm.within(Some(SHORT), receiver);
+        let stopped = async {
+            tokio::task::yield_now().await;
+            std::thread::sleep(limits::STOPPED + 2 * SHORT);
+            // The timer has its turn first, and whoever reads a few turns later.
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            sender.send(5).unwrap();
+        };
+        let (answer, ()) = tokio::join!(waiting, stopped);
+        assert_eq!(answer, Ok(Ok(5)));
+        let since = Instant::now();
+        assert!(waited(&mut alarm, SHORT).await >= SHORT, "it is not put off for ever");
+        assert!(since.elapsed() < 10 * limits::STOPPED);
     }
 }

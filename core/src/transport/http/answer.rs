@@ -9,7 +9,6 @@ use url::Url;
 
 use super::Context;
 use super::events::{timeout, too_large};
-use super::soon::ready;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Message, edit, peek};
@@ -17,6 +16,7 @@ use crate::net::Content;
 use crate::revision::signs;
 use crate::secret::{Scrubber, shown};
 use crate::traffic;
+use crate::transport::Alarm;
 use crate::wire::pile::Pile;
 use crate::wire::{header, media};
 
@@ -138,13 +138,8 @@ pub(super) async fn whole(
     let mut collected = Collected::new(expected, max);
     loop {
         let url = context.endpoint.url();
-        let piece = match (ready(body.next(url)).await, limit) {
-            (Some(piece), _) => piece?,
-            (None, None) => body.next(url).await?,
-            (None, Some(limit)) => tokio::time::timeout(limit, body.next(url))
-                .await
-                .map_err(|_| timeout("Request timeout", limit))??,
-        };
+        let piece = Alarm::default().within(limit, body.next(url)).await;
+        let piece = piece.map_err(|limit| timeout("Request timeout", limit))??;
         let Some(piece) = piece else { return Ok(collected.finish()) };
         if collected.len() + piece.len() > max {
             return Err(too_large(max));

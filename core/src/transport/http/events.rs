@@ -15,6 +15,7 @@ use crate::limits;
 use crate::message::{Malformed, Message, Outline, Outliner, parse_each};
 use crate::net::{Content, Endpoint};
 use crate::traffic;
+use crate::transport::Alarm;
 use crate::wire::sse::{Decoder, TooLarge};
 
 /// How far a stream has been read, across the connections that carry it.
@@ -155,13 +156,8 @@ impl Events {
                 return Ok(Some(payload));
             }
             let piece = self.body.next(self.endpoint.url());
-            let piece = match idle {
-                None => piece.await?,
-                Some(limit) => tokio::time::timeout(limit, piece)
-                    .await
-                    .map_err(|_| timeout("SSE response timeout", limit))??,
-            };
-            match piece {
+            let piece = Alarm::default().within(idle, piece).await;
+            match piece.map_err(|limit| timeout("SSE response timeout", limit))?? {
                 Some(piece) => self.decoder.push(piece),
                 None => return Ok(None),
             }

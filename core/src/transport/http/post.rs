@@ -74,6 +74,7 @@ impl posters::Errand for Errand {
             post,
             limit,
             is_settled: false,
+            is_overdue: false,
             session_id: None,
             failure: None,
             last_word: None,
@@ -104,6 +105,8 @@ pub(super) struct Exchange {
     pub(super) limit: Option<Duration>,
     /// Whether the request has its answer, or its error.
     pub(super) is_settled: bool,
+    /// Its stream was cut, and the time to go on with it is up.
+    pub(super) is_overdue: bool,
     /// The session id that came with the answer.
     session_id: Option<HeaderValue>,
     /// Why it failed, for those who wait for it.
@@ -349,7 +352,7 @@ impl Exchange {
 
     /// C19: a request that timed out here may still run there.
     fn must_tell(&self, error: &Error) -> bool {
-        error.kind == Kind::Timeout
+        (error.kind == Kind::Timeout || self.is_overdue)
             && self.post.progress.is_raised()
             && self.post.rules.cancel == Cancel::Notification
             && !self.is("initialize")

@@ -51,6 +51,7 @@ impl Exchange {
                 pause = pause.min(limits::AWAY_CAP);
             }
             if self.limit.is_some_and(|limit| active.elapsed() + pause > limit) {
+                self.is_overdue = true;
                 return Err(lost);
             }
             tokio::time::sleep(pause).await;
@@ -67,7 +68,10 @@ impl Exchange {
                         return Err(lost);
                     }
                 }
-                Err(error) => return Err(lost.because(error)),
+                Err(error) => {
+                    self.is_overdue = error.kind == Kind::Timeout;
+                    return Err(lost.because(error));
+                }
             }
             if body.is_some() {
                 away = None;
