@@ -74,7 +74,16 @@ async fn in_a_process_of_its_own() {
     let start = Instant::now();
     soon("goodbye", manager.close()).await;
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
-    assert_eq!(left_in(nursery.path()), Vec::<String>::new(), "no zombie, no orphan");
+    // No zombie, no orphan. Who was killed is there until it has its next turn.
+    let mut left = left_in(nursery.path());
+    for _ in 0..100 {
+        if left.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        left = left_in(nursery.path());
+    }
+    assert_eq!(left, Vec::<String>::new());
 }
 
 async fn until_all_is_as_expected(manager: &Manager) {
