@@ -276,10 +276,36 @@ async fn an_answer_to_a_question_of_the_old_session_is_not_said_in_the_new_one()
     hub.streams.say(request(7, "sampling/createMessage"));
     assert_eq!(bridge.receive().await["method"], "sampling/createMessage");
     hub.streams.forget().cut();
+    let taken_back = bridge.receive().await;
+    assert_eq!(taken_back["method"], "notifications/cancelled");
+    assert_eq!(taken_back["params"]["requestId"], 7);
     assert_eq!(bridge.receive().await["method"], CHANGED);
     bridge.send(result(7, "{}")).await;
     assert_eq!(bridge.ask(request(1, "a")).await["result"]["session"], 2);
     assert!(hub.all("POST").is_empty());
+}
+
+#[tokio::test]
+async fn a_hub_that_asks_before_it_answers_initialize_has_its_answer() {
+    // C1: answers of the client's never wait; a ping may come at any time.
+    let hub = Hub::start(|r, streams| match &*r.what() {
+        "initialize" => {
+            streams.say(request(99, "ping"));
+            Some(Reply::accepted())
+        }
+        "POST" => {
+            streams
+                .say(result("\"init\"", r#"{"protocolVersion":"2025-06-18","capabilities":{}}"#));
+            Some(Reply::accepted())
+        }
+        _ => None,
+    })
+    .await;
+    let mut bridge = hub.bridge(&["--timeout", "10"]);
+    bridge.send(INITIALIZE).await;
+    assert_eq!(bridge.receive().await["id"], 99);
+    bridge.send(result(99, "{}")).await;
+    assert_eq!(bridge.receive().await["id"], "init");
 }
 
 #[tokio::test]

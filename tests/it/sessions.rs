@@ -3,7 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::{Bridge, Gate, INITIALIZE, Reply, Request, Server, polite, request, result};
+use serde_json::json;
+
+use crate::support::{
+    Bridge, Gate, INITIALIZE, INITIALIZED, Reply, Request, Server, polite, request, result,
+};
 
 /// A server whose sessions are `s1`, `s2`, …; `generation` says which one it knows.
 fn session_server(
@@ -375,6 +379,87 @@ async fn an_answer_to_a_question_of_the_old_session_is_not_sent_in_the_new_one()
     bridge.send(request(3, "ping")).await;
     until_answer(&mut bridge, "3").await;
     assert!(server.all("POST").is_empty(), "nobody asked in this session");
+}
+
+#[tokio::test]
+async fn nor_as_the_answer_to_a_new_question_with_the_same_id() {
+    // A server that has started anew counts from the beginning.
+    let generation = Arc::new(AtomicUsize::new(1));
+    let (inner, known) = (session_server(&generation, not_found), Arc::clone(&generation));
+    let server = Server::start(move |r| match (&*r.what(), known.load(Ordering::SeqCst)) {
+        ("tools/call", 1) => Reply::sse().event(request(1, "elicitation/create")).hang(),
+        ("tools/call", 2) if r.header("mcp-session-id") == Some("s2") => {
+            Reply::sse().event(request(1, "roots/list")).event(result(2, "{}")).end()
+        }
+        _ => inner(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.send(request(1, "tools/call")).await;
+    assert_eq!(bridge.receive().await["method"], "elicitation/create");
+    generation.store(2, Ordering::SeqCst);
+    bridge.send(request(2, "tools/call")).await;
+    let taken_back = bridge.receive().await;
+    assert_eq!(taken_back["method"], "notifications/cancelled");
+    assert_eq!(taken_back["params"]["requestId"], 1);
+    let question = loop {
+        let message = bridge.receive().await;
+        if message["method"] == "roots/list" {
+            break message;
+        }
+    };
+    assert_ne!(question["id"], 1, "the client may still answer the old one");
+    until_answer(&mut bridge, "2").await;
+    bridge.send(result(1, r#"{"action":"accept"}"#)).await;
+    bridge.send(result(&question["id"], r#"{"roots":[]}"#)).await;
+    assert_eq!(
+        server.saw("POST").await.json(),
+        json!({"jsonrpc":"2.0","id":1,"result":{"roots":[]}})
+    );
+    bridge.ask(request(3, "ping")).await;
+    assert_eq!(server.all("POST").len(), 1);
+}
+
+/// A server that asks before it answers an `initialize`, in a session of this number or a later one.
+fn asks_first(generation: &Arc<AtomicUsize>) -> impl Fn(&Request) -> Reply + Send + Sync + 'static {
+    let inner = session_server(generation, not_found);
+    let (known, gate) = (Arc::clone(generation), Gate::new());
+    move |r| match &*r.what() {
+        "initialize" => {
+            let answer = r#"{"protocolVersion":"2025-06-18","capabilities":{}}"#;
+            let session = format!("s{}", known.load(Ordering::SeqCst));
+            let asking = Reply::sse().header("Mcp-Session-Id", &session);
+            asking.event(request(99, "ping")).wait(&gate).event(result(r.id(), answer)).end()
+        }
+        "POST" => {
+            gate.open_once();
+            inner(r)
+        }
+        _ => inner(r),
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_asks_before_it_answers_initialize_has_its_answer() {
+    // C1: answers of the client's never wait; a ping may come at any time.
+    let generation = Arc::new(AtomicUsize::new(1));
+    let server = Server::start(asks_first(&generation)).await;
+    let mut bridge = Bridge::start(&[&server.url, "--no-server-stream", "--timeout", "10"]);
+    bridge.send(INITIALIZE).await;
+    assert_eq!(bridge.receive().await["id"], 99);
+    bridge.send(result(99, "{}")).await;
+    assert_eq!(bridge.receive().await["id"], "init");
+    assert_eq!(server.saw("POST").await.header("mcp-session-id"), Some("s1"));
+    bridge.send(INITIALIZED).await;
+    // The same where the bridge itself opens a session.
+    generation.store(2, Ordering::SeqCst);
+    bridge.send(request(2, "a")).await;
+    assert_eq!(bridge.receive().await["method"], "ping");
+    bridge.send(result(99, "{}")).await;
+    until_answer(&mut bridge, "2").await;
+    let answers = server.all("POST");
+    assert_eq!(answers.len(), 2);
+    assert_eq!(answers[1].header("mcp-session-id"), Some("s2"));
 }
 
 #[tokio::test]

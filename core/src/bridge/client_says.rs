@@ -40,8 +40,12 @@ impl Core {
             }
             Head::Notification { .. } => self.client_tells(message, now, out),
             Head::Response { id, .. } => {
-                let asked = id.as_ref().and_then(|id| self.answered_by_client(id));
+                let asked = id.as_ref().and_then(|id| self.from_server.answered(id));
                 match asked {
+                    // Asked during the handshake, by a server that may wait for it.
+                    Some(asked) if self.recovery.is_reopening() => {
+                        out.server(addressed(message, &asked));
+                    }
                     Some(asked) => self.send_or_hold(addressed(message, &asked), now, out),
                     None => debug!(?message, "an answer that nobody waits for was dropped"),
                 }

@@ -8,6 +8,7 @@ use tracing::debug;
 
 use super::Policy;
 
+use super::questions::Questions;
 use super::record::Record;
 use super::recover::Recovery;
 use super::stand_in::Login;
@@ -59,8 +60,7 @@ impl Out {
 pub(super) struct Core {
     pub(super) policy: Policy,
     pub(super) from_client: InFlight<Asked>,
-    /// Requests of the server's, and how many of them have the same id.
-    pub(super) from_server: InFlight<usize>,
+    pub(super) from_server: Questions,
     /// Requests of the bridge's own; their answers never leave it.
     pub(super) own: BTreeMap<Id, Own>,
     pub(super) own_prefix: u64,
@@ -166,7 +166,7 @@ impl Core {
         Self {
             policy,
             from_client: InFlight::default(),
-            from_server: InFlight::default(),
+            from_server: Questions::default(),
             own: BTreeMap::new(),
             own_prefix: entropy(),
             own_count: 0,
@@ -213,15 +213,6 @@ impl Core {
         self.unanswered + self.waiting.bytes() + out.told() < limits::UNANSWERED_BYTES
     }
 
-    /// A request of the server's is answered; each of several with the same id once.
-    pub(super) fn answered_by_client(&mut self, id: &Id) -> Option<Id> {
-        let (asked, count) = self.from_server.close(id)?;
-        if count > 1 {
-            self.from_server.open(&asked, count - 1);
-        }
-        Some(asked)
-    }
-
     pub(super) fn server_says(&mut self, incoming: Incoming, now: Instant, out: &mut Out) {
         match incoming {
             Incoming::Message(message) => {
@@ -247,18 +238,20 @@ impl Core {
                 return;
             }
             Head::Request { id, .. } => {
-                if !self.from_server.open(id, 1)
-                    && let Some(count) = self.from_server.get_mut(id)
-                {
-                    *count += 1;
-                }
                 if self.is_left() {
-                    return self.answer_for_client(id, &gone(), now, out);
+                    return self.send_or_hold(reply::error(Some(id), &gone()), now, out);
+                }
+                if !self.from_server.ask(id) {
+                    let own = self.unguessable_id();
+                    self.from_server.rename(own.clone(), id.clone());
+                    return out.client(edit::with_id(&message, &own));
                 }
             }
             Head::Notification { .. } => {
-                if let Some(id) = peek::cancelled_request(&message) {
-                    self.from_server.close(&id);
+                if let Some(id) = peek::cancelled_request(&message)
+                    && let Some(own) = self.from_server.taken_back(&id)
+                {
+                    return out.client(reply::cancelled(&own, "the server takes it back"));
                 }
                 self.note_progress(&message, now);
                 self.record.server_notifies(&message);

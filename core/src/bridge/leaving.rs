@@ -147,7 +147,7 @@ impl Core {
         now: Instant,
         out: &mut Out,
     ) {
-        if let Some(id) = self.answered_by_client(id) {
+        if let Some(id) = self.from_server.answered(id) {
             self.send_or_hold(reply::error(Some(&id), error), now, out);
         }
     }

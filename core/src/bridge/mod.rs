@@ -26,6 +26,7 @@ mod eras;
 mod farewell;
 mod leaving;
 mod overdue;
+mod questions;
 mod record;
 mod recover;
 mod reopen;

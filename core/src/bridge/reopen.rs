@@ -14,6 +14,10 @@ impl Core {
         if self.record.initialize().is_none() {
             return;
         }
+        // Questions of the old session have nobody who waits for their answers.
+        for id in self.from_server.lose() {
+            out.client(reply::cancelled(&id, "the session in which it was asked is no more"));
+        }
         let lost = "The server has lost the session, and no new one was opened in time";
         self.trouble.get_or_insert(Error::new(Kind::SessionLost, lost).not_delivered());
         if self.recovery.session_lost(now) {
@@ -82,8 +86,6 @@ impl Core {
         self.recovery.reopened(now);
         (self.stands_in, self.in_session) = (false, true);
         traffic::recovery(Recovery::SessionOpened, None);
-        // Questions of the old session have nobody who waits for their answers.
-        self.from_server.close_all();
         let (before, offered) = self.record.reopened(answer);
         if before.version != offered.version || offered.has_lost(&before) {
             warn!(
@@ -118,10 +120,14 @@ impl Core {
     }
 
     pub(super) fn own_id(&mut self, own: Own) -> Id {
-        self.own_count += 1;
-        // A prefix that nobody guesses: it collides with no id of the client's (C13).
-        let id = Id::string(&format!("mcp-span-{:016x}-{}", self.own_prefix, self.own_count));
+        let id = self.unguessable_id();
         self.own.insert(id.clone(), own);
         id
+    }
+
+    /// An id that nobody guesses: it collides with none of the client's, nor of the server's (C13).
+    pub(super) fn unguessable_id(&mut self) -> Id {
+        self.own_count += 1;
+        Id::string(&format!("mcp-span-{:016x}-{}", self.own_prefix, self.own_count))
     }
 }

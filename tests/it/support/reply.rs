@@ -23,6 +23,11 @@ impl Gate {
         self.0.add_permits(10_000);
     }
 
+    /// For one, now or later.
+    pub(crate) fn open_once(&self) {
+        self.0.add_permits(1);
+    }
+
     pub(super) async fn pass(&self) {
         self.0.acquire().await.expect("a gate is never closed").forget();
     }

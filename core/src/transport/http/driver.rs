@@ -188,9 +188,11 @@ impl Driver {
         let envelope = Envelope::of(&message);
         let lane = match self.line.gate.lane(&message) {
             // There is no session to say it in.
-            Lane::Express if self.line.gate.is_held() && message.method().is_none() => {
+            Lane::Express if self.line.gate.is_lost() && message.method().is_none() => {
                 return debug!("an answer to a question of a lost session was dropped");
             }
+            // To a question that was asked during the handshake.
+            Lane::Express if message.method().is_none() => Lane::Express,
             Lane::Express if self.line.gate.is_held() && envelope.is_none() => Lane::Line,
             Lane::Express if message.method() == Some("ping") && self.has_many_pings() => {
                 Lane::Line

@@ -22,6 +22,8 @@ use crate::transport::Incoming;
 pub(super) enum Report {
     /// The answer to `initialize` is in; the client has not seen it yet.
     Initialized { ticket: u64, session_id: Option<HeaderValue>, version: Option<String> },
+    /// The answer to `initialize` has begun, and names a session; what it says is still to come.
+    Named { session_id: HeaderValue },
     /// A request was given up here; `notice` tells the server so.
     GivenUp { notice: Message },
     /// The message was answered or accepted (`well`), or has failed.
@@ -57,6 +59,7 @@ impl Driver {
             Report::Initialized { ticket, session_id, version } => {
                 self.session_begins(ticket, session_id, version.as_deref());
             }
+            Report::Named { session_id } => Arc::make_mut(&mut self.session).foresee(session_id),
             Report::GivenUp { notice } => self.tell(notice),
             Report::Settled { ticket, well, session_id, failure } => {
                 // Most answers name the session that is known: nothing is copied for these.

@@ -164,7 +164,14 @@ impl Exchange {
             Answer::Events(body) if self.is_subscription() => {
                 Box::pin(self.listen(Some(body))).await
             }
-            Answer::Events(body) => self.read_events(body).await,
+            Answer::Events(body) => {
+                // The server may ask something before it answers, and know only who names it.
+                if let Some(session_id) = self.session_id.clone().filter(|_| self.is("initialize"))
+                {
+                    let _ = self.post.reports.send(Report::Named { session_id }).await;
+                }
+                self.read_events(body).await
+            }
             Answer::Accepted(body) => {
                 drain(body).await;
                 Ok(())

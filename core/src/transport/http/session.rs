@@ -84,6 +84,15 @@ impl Session {
         old.filter(|old| Some(old) != self.id.as_ref())
     }
 
+    /// The answer to `initialize` that has begun to come names this one. One that stands is not
+    /// replaced before it is known that another does.
+    pub(super) fn foresee(&mut self, id: HeaderValue) {
+        if self.id.is_none() {
+            self.id = Some(id);
+            self.refresh();
+        }
+    }
+
     /// The server no longer knows it.
     pub(super) fn forget(&mut self) {
         self.id = None;

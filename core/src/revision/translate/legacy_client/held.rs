@@ -26,8 +26,9 @@ impl Held {
             }
             return;
         }
-        let is_probe = matches!(message.method(), Some("ping" | "server/discover"));
-        if is_probe || Envelope::of(&message).is_some() {
+        // Nor does an answer wait: the server may have asked before it goes on.
+        let is_free = matches!(message.method(), None | Some("ping" | "server/discover"));
+        if is_free || Envelope::of(&message).is_some() {
             return out.push_back(Step::ToServer(message));
         }
         if message.id().is_none() {

@@ -200,10 +200,15 @@ impl Driver {
             let answer = reply::method_not_found(id, "server/discover");
             return self.pass_on(Incoming::Message(answer)).await;
         }
-        let can_leave = matches!(self.phase, Phase::Open(_)) && !self.line.gate.is_held();
+        let is_open = matches!(self.phase, Phase::Open(_));
+        let can_leave = is_open && !self.line.gate.is_held();
         let lane = match self.line.gate.lane(&message) {
-            Lane::Express if !can_leave && message.method().is_none() => {
-                return debug!("an answer to a question of a lost session was dropped");
+            Lane::Express if message.method().is_none() => {
+                if !is_open || self.line.gate.is_lost() {
+                    return debug!("an answer to a question of a lost session was dropped");
+                }
+                // To a question that may have been asked during the handshake.
+                Lane::Express
             }
             Lane::Express if !can_leave => Lane::Line,
             Lane::Express if message.method() == Some("ping") && self.has_many_pings() => {
