@@ -92,6 +92,10 @@ pub const RESTING_POSTERS: usize = 64;
 /// Pings overtake what waits, but a flood of them does not: more than this go in line.
 pub const PINGS_AT_ONCE: usize = 128;
 
+/// Answers and cancellations that are out at once. They wait behind no call; a server that asks more
+/// than this at a time hears the rest as it takes these.
+pub const OVERTAKING: usize = 64;
+
 /// How many bytes of the client's messages may be unanswered, or not taken by the server, before
 /// stdin is no longer read.
 ///

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Bridge, Gate, Reply, Server, polite, request, result, soon};
+use crate::support::{Bridge, Gate, Hub, Reply, Request, Server, polite, request, result, soon};
 
 #[tokio::test]
 async fn ten_thousand_requests_in_flight_are_held() {
@@ -113,6 +113,44 @@ async fn a_server_that_stops_reading_stops_the_client() {
     let held = bridge.resident();
     // Twice what is taken in: the buffers that messages are slices of grow by doubling.
     assert!(held < 300, "{held} MiB");
+}
+
+#[tokio::test]
+async fn a_server_that_asks_much_and_takes_no_answers_gets_only_so_many_connections() {
+    for is_legacy in [false, true] {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let accepting = move |r: &Request| {
+            let accepted = "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n";
+            (r.what() == "POST").then(|| Reply::nothing().wait(&held).raw(accepted))
+        };
+        let asking = (0..300).map(|n| request(n, "ping"));
+        let (server, mut bridge) = if is_legacy {
+            let hub = Hub::start(move |r, _| accepting(r)).await;
+            let bridge = hub.ready(&[]).await;
+            asking.for_each(|question| hub.streams.say(question));
+            (hub.server, bridge)
+        } else {
+            let stream = asking.fold(Reply::sse(), Reply::event).hang();
+            let server = Server::start(move |r| match &*r.what() {
+                "GET" => stream.clone(),
+                _ => accepting(r).unwrap_or_else(|| polite(r)),
+            })
+            .await;
+            let bridge = Bridge::ready(&[&server.url]).await;
+            (server, bridge)
+        };
+        for _ in 0..300 {
+            let question = bridge.receive().await;
+            bridge.send(result(&question["id"], "{}")).await;
+        }
+        // A call beside it waits for none of them.
+        bridge.ask(request("\"x\"", "a")).await;
+        let out = server.all("POST").len();
+        assert!((32..=64).contains(&out), "{out} at once");
+        gate.open();
+        server.saw_count("POST", 300).await;
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -157,7 +157,8 @@ impl Driver {
             while let Some(next) = self.line.gate.pop() {
                 self.launch(next, Lane::Line);
             }
-            let is_over = !self.line.is_open && self.line.gate.is_empty();
+            let has_sent_all = self.line.gate.is_empty() && self.line.express.is_empty();
+            let is_over = !self.line.is_open && has_sent_all;
             if is_over && !self.flights.values().any(Flight::matters) {
                 return End::Finished;
             }
@@ -201,7 +202,7 @@ impl Driver {
         };
         let outgoing = self.line.outgoing(message, envelope);
         match lane {
-            Lane::Express => self.launch(outgoing, lane),
+            Lane::Express => self.overtake(outgoing),
             Lane::Line => self.line.gate.push(outgoing),
         }
     }
@@ -212,7 +213,7 @@ impl Driver {
     }
 
     /// Starts the POST of one message.
-    fn launch(&mut self, outgoing: Outgoing, lane: Lane) {
+    pub(super) fn launch(&mut self, outgoing: Outgoing, lane: Lane) {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.context.stir();
@@ -291,7 +292,14 @@ impl Driver {
     /// Sends a legacy notification past the line.
     pub(super) fn tell(&mut self, notice: Message) {
         let outgoing = self.line.outgoing(notice, None);
-        self.launch(outgoing, Lane::Express);
+        self.overtake(outgoing);
+    }
+
+    /// Past the line; but not any number at once.
+    fn overtake(&mut self, outgoing: Outgoing) {
+        if let Some(outgoing) = self.line.express.offer(outgoing) {
+            self.launch(outgoing, Lane::Express);
+        }
     }
 
     pub(super) fn open_server_stream(&mut self) {

@@ -129,8 +129,13 @@ impl Driver {
     /// A message is no longer out: others may take its place.
     pub(super) fn settle(&mut self, ticket: u64) -> Option<Flight> {
         let flight = table::take(&mut self.flights, &ticket)?;
-        if flight.lane == Lane::Line {
-            self.line.gate.settled();
+        match flight.lane {
+            Lane::Line => self.line.gate.settled(),
+            Lane::Express => {
+                if let Some(next) = self.line.express.arrived(&flight.outgoing) {
+                    self.launch(next, Lane::Express);
+                }
+            }
         }
         if flight.is_notification(INITIALIZED) {
             self.line.gate.confirmed();

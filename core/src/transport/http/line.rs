@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::Context;
+use super::express::Express;
 use super::gate::{Gate, INITIALIZED, Outgoing};
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -18,6 +19,8 @@ use crate::transport::Incoming;
 pub(super) struct Line {
     context: Arc<Context>,
     pub(super) gate: Gate,
+    /// What goes past the gate.
+    pub(super) express: Express,
     /// More may come to be sent.
     pub(super) is_open: bool,
     next_order: u64,
@@ -28,7 +31,8 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new(context: Arc<Context>) -> Self {
         let gate = Gate::new(context.settings.parallel, context.settings.serial);
-        Self { context, gate, is_open: true, next_order: 0, lost: None }
+        let express = Express::default();
+        Self { context, gate, express, is_open: true, next_order: 0, lost: None }
     }
 
     /// A message with its place in the order in which they came.
@@ -99,6 +103,7 @@ impl Line {
 
     /// The session is no more; whoever holds the link can open another.
     pub(super) async fn lose(&mut self, error: &Error) {
+        self.express.clear();
         self.lost.get_or_insert_with(|| (Instant::now(), error.clone()));
         if self.gate.lost() {
             traffic::recovery(Recovery::SessionLost, Some(error));

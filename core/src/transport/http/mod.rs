@@ -30,6 +30,7 @@ mod asleep;
 mod detect;
 mod driver;
 mod events;
+mod express;
 mod gate;
 mod heeding;
 mod legacy_sse;

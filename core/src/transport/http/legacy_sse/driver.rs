@@ -175,7 +175,8 @@ impl Driver {
             Phase::Opening(Some(first)) => !matches!(first.message.head(), Head::Request { .. }),
             _ => false,
         };
-        let is_idle = self.line.gate.is_empty() && !self.flights.has_told() && !opens_for_notice;
+        let has_sent_all = self.line.gate.is_empty() && self.line.express.is_empty();
+        let is_idle = has_sent_all && !self.flights.has_told() && !opens_for_notice;
         !self.line.is_open && is_idle
     }
 
@@ -219,7 +220,7 @@ impl Driver {
         // Modern requests have no way of their own here: all go in line.
         let outgoing = self.line.outgoing(message, None);
         match lane {
-            Lane::Express => self.launch(outgoing, false),
+            Lane::Express => self.overtake(outgoing),
             Lane::Line => self.line.gate.push(outgoing),
         }
     }
@@ -331,13 +332,24 @@ impl Driver {
     /// Sends a message past the line, if there is a stream to say it on.
     pub(super) fn tell(&mut self, notice: Message) {
         let outgoing = self.line.outgoing(notice, None);
-        self.launch(outgoing, false);
+        self.overtake(outgoing);
+    }
+
+    /// The same, but not any number at once.
+    fn overtake(&mut self, outgoing: Outgoing) {
+        if matches!(self.phase, Phase::Open(_))
+            && let Some(outgoing) = self.line.express.offer(outgoing)
+        {
+            self.launch(outgoing, false);
+        }
     }
 
     /// A message is no longer out: others may take its place.
     pub(super) fn land(&mut self, flight: &Flight) {
         if flight.holds_place {
             self.line.gate.settled();
+        } else if let Some(next) = self.line.express.arrived(&flight.outgoing) {
+            self.launch(next, false);
         }
         if flight.outgoing.is_notification(INITIALIZED) {
             self.line.gate.confirmed();

@@ -235,6 +235,8 @@ impl Driver {
     async fn lose(&mut self, cause: &Error) {
         debug!("the stream is lost: {cause}");
         self.phase = Phase::Closed;
+        // None of them may be sent on its way while others land.
+        self.line.express.clear();
         self.session = Session::new(&self.context.settings);
         let was_begun = std::mem::take(&mut self.is_begun);
         let is_refusal = cause.kind == Kind::SessionLost;
