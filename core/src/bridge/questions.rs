@@ -4,8 +4,6 @@
 //! A server that has started anew counts its requests from the beginning. What the client then says
 //! to an old question must not reach the server as the answer to a new one with the same id.
 
-use std::collections::BTreeMap;
-
 use crate::limits;
 use crate::message::{Id, InFlight};
 
@@ -16,8 +14,9 @@ pub(super) struct Questions {
     open: InFlight<usize>,
     /// Of sessions that are no more: the client was told so, and may answer all the same.
     void: InFlight<usize>,
-    /// Those that the client knows under an id of the bridge's own, as theirs was not free.
-    renamed: BTreeMap<Id, Id>,
+    /// Those that the client knows under an id of the bridge's own, as theirs was not free: that one
+    /// first. There are hardly ever any.
+    renamed: Vec<(Id, Id)>,
 }
 
 impl Questions {
@@ -30,14 +29,15 @@ impl Questions {
 
     /// The client gets to know the question `id` as `own`.
     pub(super) fn rename(&mut self, own: Id, id: Id) {
-        self.renamed.insert(own, id);
+        self.renamed.push((own, id));
     }
 
     /// The client has answered under `id`: the question that it means, if anybody waits for that.
     /// Each of several with the same id is answered once.
     pub(super) fn answered(&mut self, id: &Id) -> Option<Id> {
-        if let Some(id) = self.renamed.remove(id) {
-            return close_one(&mut self.open, &id);
+        if let Some(at) = self.renamed.iter().position(|(own, _)| own == id) {
+            let (_, asked) = self.renamed.swap_remove(at);
+            return close_one(&mut self.open, &asked);
         }
         if self.void.has(id) {
             close_one(&mut self.void, id);
@@ -50,9 +50,8 @@ impl Questions {
     /// another.
     pub(super) fn taken_back(&mut self, id: &Id) -> Option<Id> {
         self.open.close(id);
-        let own = self.renamed.iter().find(|(_, asked)| *asked == id)?.0.clone();
-        self.renamed.remove(&own);
-        Some(own)
+        let at = self.renamed.iter().position(|(_, asked)| asked == id)?;
+        Some(self.renamed.swap_remove(at).0)
     }
 
     /// The session is no more, and nobody waits for these: the ids under which the client knows them.
@@ -64,14 +63,14 @@ impl Questions {
         }
         let mut known = Vec::new();
         for (id, count) in std::mem::take(&mut self.open).into_entries() {
-            let others = renamed.values().filter(|asked| **asked == id).count();
+            let others = renamed.iter().filter(|(_, asked)| *asked == id).count();
             if let Some(count) = count.checked_sub(others).filter(|count| *count > 0) {
                 add(&mut self.void, &id, count);
                 known.push(id);
             }
         }
         known.sort_unstable();
-        known.extend(renamed.into_keys());
+        known.extend(renamed.into_iter().map(|(own, _)| own));
         known
     }
 
