@@ -50,7 +50,8 @@ async fn resuming_ends_with_the_requests_own_time() {
     .await;
     let mut bridge = Bridge::ready(&[&server.url, "--timeout", "0.5"]).await;
     let error = bridge.ask(request(5, "tools/call")).await["error"].clone();
-    assert_eq!(error["data"]["kind"], "no-response", "{error}");
+    assert_eq!(error["message"], "No response received for request ID 5");
+    assert_eq!(error["data"]["kind"], "timeout", "{error}");
     // C19: it may still run there.
     assert_eq!(server.saw("notifications/cancelled").await.json()["params"]["requestId"], 5);
 }

@@ -42,11 +42,7 @@ impl Core {
             Head::Response { id, .. } => {
                 let asked = id.as_ref().and_then(|id| self.from_server.answered(id));
                 match asked {
-                    // Asked during the handshake, by a server that may wait for it.
-                    Some(asked) if self.recovery.is_reopening() => {
-                        out.server(addressed(message, &asked));
-                    }
-                    Some(asked) => self.send_or_hold(addressed(message, &asked), now, out),
+                    Some(asked) => self.answer_server(addressed(message, &asked), now, out),
                     None => debug!(?message, "an answer that nobody waits for was dropped"),
                 }
             }
@@ -74,6 +70,7 @@ impl Core {
         }
         self.unanswered += message.bytes().len();
         if &**method == "initialize" {
+            self.take_back_questions(out);
             self.record.client_says(&message);
             self.opening = Some(message.clone());
             self.own.retain(|_, own| *own == Own::KeepAlive);

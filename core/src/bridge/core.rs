@@ -239,7 +239,7 @@ impl Core {
             }
             Head::Request { id, .. } => {
                 if self.is_left() {
-                    return self.send_or_hold(reply::error(Some(id), &gone()), now, out);
+                    return self.answer_server(reply::error(Some(id), &gone()), now, out);
                 }
                 if !self.from_server.ask(id) {
                     let own = self.unguessable_id();

@@ -60,8 +60,11 @@ impl Bridge {
     /// does not.
     async fn deliver(&mut self) -> bool {
         while !self.crossing.for_client.is_empty() {
-            if !timeout(limits::LAST_READ, self.deliver_one()).await.unwrap_or(false) {
-                return false;
+            let before = self.written.count();
+            match timeout(limits::LAST_READ, self.deliver_one()).await {
+                Ok(true) => {}
+                Err(_) if self.written.count() != before => {}
+                Ok(false) | Err(_) => return false,
             }
         }
         true

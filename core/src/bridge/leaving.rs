@@ -104,7 +104,7 @@ impl Core {
     pub(super) fn client_leaves(&mut self, now: Instant, out: &mut Out) {
         self.leaving = Some(now + self.farewell());
         for id in self.from_server.close_all() {
-            self.send_or_hold(reply::error(Some(&id), &gone()), now, out);
+            self.answer_server(reply::error(Some(&id), &gone()), now, out);
         }
     }
 
@@ -148,7 +148,7 @@ impl Core {
         out: &mut Out,
     ) {
         if let Some(id) = self.from_server.answered(id) {
-            self.send_or_hold(reply::error(Some(&id), error), now, out);
+            self.answer_server(reply::error(Some(&id), error), now, out);
         }
     }
 }

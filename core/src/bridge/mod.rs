@@ -17,7 +17,7 @@ use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::message::Message;
 use crate::transport::channel::{Receiver, Sender, Weighed};
-use crate::transport::{Incoming, Link, until};
+use crate::transport::{Incoming, Link, Written, until};
 
 mod client_says;
 mod core;
@@ -136,6 +136,7 @@ pub async fn run_telling(
         to_server: Some(server.outbox),
         left_at: None,
         has_heard: false,
+        written: client.written.clone(),
     };
     let mut shutdown = pin!(shutdown);
     let mut ended = unless(shutdown.as_mut(), bridge.work()).await.unwrap_or(Ended::Told);
@@ -187,6 +188,8 @@ struct Bridge {
     left_at: Option<Instant>,
     /// The client has said something.
     has_heard: bool,
+    /// What the client has taken.
+    written: Written,
 }
 
 /// What a side has said; `None`: it says nothing more.

@@ -7,6 +7,9 @@
 use crate::limits;
 use crate::message::{Id, InFlight};
 
+/// What a second name takes, about.
+const RENAMED: usize = 256;
+
 /// Which of them are open, and under which ids the client knows them.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
@@ -50,7 +53,8 @@ impl Questions {
     /// another.
     pub(super) fn taken_back(&mut self, id: &Id) -> Option<Id> {
         self.open.close(id);
-        let at = self.renamed.iter().position(|(_, asked)| asked == id)?;
+        let id = id.canonical();
+        let at = self.renamed.iter().position(|(_, asked)| asked.canonical() == id)?;
         Some(self.renamed.swap_remove(at).0)
     }
 
@@ -63,7 +67,8 @@ impl Questions {
         }
         let mut known = Vec::new();
         for (id, count) in std::mem::take(&mut self.open).into_entries() {
-            let others = renamed.iter().filter(|(_, asked)| *asked == id).count();
+            let is_it = |asked: &Id| asked.canonical() == id.canonical();
+            let others = renamed.iter().filter(|(_, asked)| is_it(asked)).count();
             if let Some(count) = count.checked_sub(others).filter(|count| *count > 0) {
                 add(&mut self.void, &id, count);
                 known.push(id);
@@ -85,8 +90,10 @@ impl Questions {
     }
 
     /// How much memory those that are open take, about.
+    ///
+    /// Those of old sessions are not among them: they have a bound of their own.
     pub(super) fn bytes(&self) -> usize {
-        self.open.bytes()
+        self.open.bytes() + self.renamed.len() * RENAMED
     }
 }
 

@@ -14,10 +14,7 @@ impl Core {
         if self.record.initialize().is_none() {
             return;
         }
-        // Questions of the old session have nobody who waits for their answers.
-        for id in self.from_server.lose() {
-            out.client(reply::cancelled(&id, "the session in which it was asked is no more"));
-        }
+        self.take_back_questions(out);
         let lost = "The server has lost the session, and no new one was opened in time";
         self.trouble.get_or_insert(Error::new(Kind::SessionLost, lost).not_delivered());
         if self.recovery.session_lost(now) {
@@ -25,8 +22,27 @@ impl Core {
         }
     }
 
+    /// Questions of an old session have nobody who waits for their answers.
+    pub(super) fn take_back_questions(&mut self, out: &mut Out) {
+        self.waiting.drop_answers();
+        for id in self.from_server.lose() {
+            out.client(reply::cancelled(&id, "the session in which it was asked is no more"));
+        }
+    }
+
+    /// An answer to a question of the server's. One that was asked during the handshake does not wait
+    /// for the end of it: the server may wait for the answer.
+    pub(super) fn answer_server(&mut self, answer: Message, now: Instant, out: &mut Out) {
+        if self.recovery.is_reopening() {
+            return out.server(answer);
+        }
+        self.send_or_hold(answer, now, out);
+    }
+
     /// The client's own words, under an id of ours.
     pub(super) fn ask_for_session(&mut self, out: &mut Out) {
+        // Of a session that was not opened after all.
+        self.take_back_questions(out);
         debug!("the session was lost: a new one is opened");
         let id = self.own_id(Own::Session);
         if let Some(initialize) = self.record.initialize() {
@@ -129,5 +145,77 @@ impl Core {
     pub(super) fn unguessable_id(&mut self) -> Id {
         self.own_count += 1;
         Id::string(&format!("mcp-span-{:016x}-{}", self.own_prefix, self.own_count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::super::Policy;
+    use super::*;
+    use crate::transport::Incoming;
+
+    fn said(text: &str) -> Incoming {
+        Incoming::Message(Message::parse(Bytes::copy_from_slice(text.as_bytes())).unwrap())
+    }
+
+    const QUESTION: &str = r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#;
+    const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+
+    /// A core in a session, with a question to the client.
+    fn asked(now: Instant) -> (Core, Out) {
+        let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
+        let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#;
+        core.client_says(said(initialize), now, &mut out);
+        core.server_says(said(r#"{"jsonrpc":"2.0","id":0,"result":{}}"#), now, &mut out);
+        core.server_says(said(QUESTION), now, &mut out);
+        (core, Out::default())
+    }
+
+    fn answers(out: &Out) -> usize {
+        out.to_server.iter().filter(|m| matches!(m.head(), Head::Response { .. })).count()
+    }
+
+    #[test]
+    fn an_answer_that_waits_for_the_server_is_forgotten_with_its_session() {
+        let now = Instant::now();
+        let (mut core, mut out) = asked(now);
+        let call = r#"{"jsonrpc":"2.0","id":2,"method":"a"}"#;
+        core.client_says(said(call), now, &mut out);
+        let Incoming::Message(message) = said(call) else { unreachable!() };
+        let error = Error::new(Kind::Connect, "refused").not_delivered().into();
+        core.server_says(Incoming::Failed { message, error }, now, &mut out);
+        core.client_says(said(ANSWER), now, &mut out);
+        assert_eq!(answers(&out), 0, "the server is away");
+        core.server_says(Incoming::SessionLost, now, &mut out);
+        core.server_says(Incoming::Reached, now, &mut out);
+        let id = out.to_server.iter().find(|m| m.method() == Some("initialize")).unwrap().id();
+        let opened = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.unwrap().as_json());
+        core.server_says(said(&opened), now, &mut out);
+        assert!(out.to_server.iter().any(|m| m.method() == Some("a")), "what waited went out");
+        assert_eq!(answers(&out), 0, "but for the answer");
+    }
+
+    #[test]
+    fn what_is_asked_during_the_handshake_is_answered_during_the_handshake() {
+        let now = Instant::now();
+        let (mut core, mut out) = asked(now);
+        core.server_says(Incoming::SessionLost, now, &mut out);
+        core.client_says(said(ANSWER), now, &mut out);
+        assert_eq!(answers(&out), 0, "that was a question of the old session");
+        core.server_says(said(QUESTION), now, &mut out);
+        core.client_says(said(ANSWER), now, &mut out);
+        assert_eq!(answers(&out), 1);
+    }
+
+    #[test]
+    fn a_client_that_begins_anew_has_no_old_questions() {
+        let now = Instant::now();
+        let (mut core, mut out) = asked(now);
+        core.client_says(said(r#"{"jsonrpc":"2.0","id":5,"method":"initialize"}"#), now, &mut out);
+        assert_eq!(out.to_client[0].method(), Some("notifications/cancelled"));
+        core.client_says(said(ANSWER), now, &mut out);
+        assert_eq!(answers(&out), 0);
     }
 }

@@ -132,7 +132,8 @@ impl Core {
                 }
             }
             Head::Notification { .. } => self.record.client_says(message),
-            Head::Response { .. } => {}
+            // The server itself has asked, while it is being opened.
+            Head::Response { .. } => return false,
         }
         true
     }

@@ -61,6 +61,12 @@ impl Queue {
         self.take(at)
     }
 
+    /// Forgets the answers among them.
+    pub(super) fn drop_answers(&mut self) {
+        self.waiting.retain(|waiting| !matches!(waiting.message.head(), Head::Response { .. }));
+        self.bytes = self.waiting.iter().map(Waiting::own_bytes).sum();
+    }
+
     /// The next that nothing but its place in line holds back, at `now`.
     pub(super) fn pop_ready(&mut self, now: Instant) -> Option<Waiting> {
         let ready = |w: &Waiting| w.not_before.is_none_or(|at| at <= now);

@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{timeout, timeout_at};
 use tracing::debug;
 
+use super::express::Express;
 use super::gate::{INITIALIZED, Lane, Outgoing};
 use super::heeding::Report;
 use super::legacy_sse::Takeover;
@@ -136,6 +137,7 @@ impl Driver {
             End::LegacySse(initialize, stream) => {
                 let (mut line, tasks) = (self.line, self.tasks);
                 line.gate.keep_one_place();
+                line.express = Express::default();
                 return Some(Takeover { line, stream, initialize, tasks });
             }
         };

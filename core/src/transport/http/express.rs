@@ -5,9 +5,11 @@
 
 use std::collections::VecDeque;
 
+use std::time::Duration;
+
 use super::gate::Outgoing;
-use crate::limits;
-use crate::message::Head;
+use crate::limits::{self, Timeouts};
+use crate::message::{Head, Message};
 
 /// Counts those that are out, and keeps those that may not leave yet.
 #[derive(Debug, Default)]
@@ -49,6 +51,15 @@ impl Express {
     /// Whether none waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
+    }
+}
+
+/// How long `message` may take. Those that overtake are never waited for without end, or they would
+/// hold up all others of their kind.
+pub(super) fn limit(message: &Message, timeouts: &Timeouts) -> Option<Duration> {
+    match (message.method(), timeouts.of(message.method())) {
+        (None | Some("notifications/cancelled"), None) => Some(limits::QUICK_TIMEOUT),
+        (_, limit) => limit,
     }
 }
 

@@ -19,7 +19,7 @@ use super::posters;
 use super::remedy::{Tried, is_modern_refusal};
 use super::session::Session;
 use super::soon::turn;
-use super::{Context, Manner};
+use super::{Context, Manner, express};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, edit, parse_each, peek, reply};
@@ -68,13 +68,12 @@ impl posters::Errand for Errand {
     /// Delivers what comes back.
     async fn run(self, context: Arc<Context>, alarm: Alarm) -> Alarm {
         let Self { post, call } = self;
-        let limit = context.settings.timeouts.of(post.outgoing.message.method());
+        let limit = express::limit(&post.outgoing.message, &context.settings.timeouts);
         let mut exchange = Exchange {
             context,
             post,
             limit,
             is_settled: false,
-            is_overdue: false,
             session_id: None,
             failure: None,
             last_word: None,
@@ -105,8 +104,6 @@ pub(super) struct Exchange {
     pub(super) limit: Option<Duration>,
     /// Whether the request has its answer, or its error.
     pub(super) is_settled: bool,
-    /// Its stream was cut, and the time to go on with it is up.
-    pub(super) is_overdue: bool,
     /// The session id that came with the answer.
     session_id: Option<HeaderValue>,
     /// Why it failed, for those who wait for it.
@@ -359,7 +356,7 @@ impl Exchange {
 
     /// C19: a request that timed out here may still run there.
     fn must_tell(&self, error: &Error) -> bool {
-        (error.kind == Kind::Timeout || self.is_overdue)
+        error.kind == Kind::Timeout
             && self.post.progress.is_raised()
             && self.post.rules.cancel == Cancel::Notification
             && !self.is("initialize")

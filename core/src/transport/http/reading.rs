@@ -51,8 +51,7 @@ impl Exchange {
                 pause = pause.min(limits::AWAY_CAP);
             }
             if self.limit.is_some_and(|limit| active.elapsed() + pause > limit) {
-                self.is_overdue = true;
-                return Err(lost);
+                return Err(Error { kind: Kind::Timeout, ..lost });
             }
             tokio::time::sleep(pause).await;
             match Box::pin(self.resume(last_id)).await {
@@ -68,10 +67,10 @@ impl Exchange {
                         return Err(lost);
                     }
                 }
-                Err(error) => {
-                    self.is_overdue = error.kind == Kind::Timeout;
-                    return Err(lost.because(error));
+                Err(error) if error.kind == Kind::Timeout => {
+                    return Err(Error { kind: Kind::Timeout, ..lost.because(error) });
                 }
+                Err(error) => return Err(lost.because(error)),
             }
             if body.is_some() {
                 away = None;

@@ -22,6 +22,8 @@ pub(super) struct Session {
     /// What the user wants to be sent as the revision, whatever was negotiated (C21).
     configured_version: Option<HeaderValue>,
     id: Option<HeaderValue>,
+    /// It was named, but `initialize` is not answered yet.
+    is_foreseen: bool,
     has_begun: bool,
     version: Option<HeaderValue>,
     rules: &'static Revision,
@@ -51,6 +53,7 @@ impl Session {
             base,
             configured_version,
             id: None,
+            is_foreseen: false,
             has_begun: false,
             version: None,
             rules,
@@ -79,6 +82,7 @@ impl Session {
         self.version = version.and_then(|version| HeaderValue::from_str(version).ok());
         self.rules = Revision::of(version.unwrap_or_default(), Era::Legacy);
         self.has_begun = true;
+        self.is_foreseen = false;
         let old = std::mem::replace(&mut self.id, id);
         self.refresh();
         old.filter(|old| Some(old) != self.id.as_ref())
@@ -87,8 +91,9 @@ impl Session {
     /// The answer to `initialize` that has begun to come names this one. One that stands is not
     /// replaced before it is known that another does.
     pub(super) fn foresee(&mut self, id: HeaderValue) {
-        if self.id.is_none() {
+        if self.id.is_none() || self.is_foreseen {
             self.id = Some(id);
+            self.is_foreseen = true;
             self.refresh();
         }
     }

@@ -24,7 +24,7 @@ use crate::transport::http::log::Direction;
 use crate::transport::http::posters::Posters;
 use crate::transport::http::session::Session;
 use crate::transport::http::tasks::{Tasks, deserted};
-use crate::transport::http::{Context, Manner};
+use crate::transport::http::{Context, Manner, express};
 use crate::transport::{Alarm, Incoming, channel};
 
 /// What the tasks tell the driver.
@@ -280,7 +280,7 @@ impl Driver {
             urgent: !holds_place,
             progress: progress.clone(),
         };
-        let limit = self.context.settings.timeouts.of(message.method());
+        let limit = express::limit(message, &self.context.settings.timeouts);
         let manner = Manner::within(None, "Request").with_login_for(message);
         let errand = Errand { ticket, call, manner, reports: self.reports.clone() };
         let sent = self.posters.send(&self.context, errand, &mut self.tasks);
