@@ -65,16 +65,16 @@ impl Questions {
             // It does not answer what was taken back.
             self.void = InFlight::default();
         }
+        let open = std::mem::take(&mut self.open);
         let mut known = Vec::new();
-        for (id, count) in std::mem::take(&mut self.open).into_entries() {
+        for (id, count) in open.entries() {
             let is_it = |asked: &Id| asked.canonical() == id.canonical();
             let others = renamed.iter().filter(|(_, asked)| is_it(asked)).count();
             if let Some(count) = count.checked_sub(others).filter(|count| *count > 0) {
-                add(&mut self.void, &id, count);
-                known.push(id);
+                add(&mut self.void, id, count);
+                known.push(id.clone());
             }
         }
-        known.sort_unstable();
         known.extend(renamed.into_iter().map(|(own, _)| own));
         known
     }

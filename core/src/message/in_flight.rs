@@ -86,11 +86,6 @@ impl<T> InFlight<T> {
         self.requests.values().map(|(_, note)| note)
     }
 
-    /// All of them, which are closed by that.
-    pub fn into_entries(self) -> impl Iterator<Item = (Id, T)> {
-        self.requests.into_values()
-    }
-
     /// The notes of all, which are closed by that.
     pub fn into_notes(self) -> impl Iterator<Item = T> {
         self.requests.into_values().map(|(_, note)| note)

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+pub(crate) use super::scan::Choice;
 use super::scan::Scanner;
 use super::{Head, Id, Members, Message};
 
@@ -32,21 +33,17 @@ pub(crate) fn find<'a>(message: &'a Message, path: &[&str]) -> Option<&'a str> {
     Scanner::new(str::from_utf8(message.bytes()).ok()?).find(path)
 }
 
-/// The JSON texts of those members of `object` that have these names. Nothing if one is there twice,
-/// or if any name is oddly written: then it takes a judge to say which of them counts.
-pub(crate) fn sole<'a, const N: usize>(
-    object: &'a str,
-    names: [&str; N],
+/// Goes through the objects of a message and takes what is wanted, each of which is there once.
+/// Nothing if something is there twice, or any name on the way is oddly written: then it takes a
+/// judge to say which of them counts.
+pub(crate) fn gather<'a, const N: usize>(
+    message: &'a Message,
+    choose: &impl Fn(usize, &str) -> Choice,
 ) -> Option<[Option<&'a str>; N]> {
     let mut found = [None; N];
-    let mut is_odd = false;
-    Scanner::new(object).object(|name, value| {
-        is_odd |= name.contains('\\');
-        if let Some(at) = names.iter().position(|wanted| *wanted == name) {
-            is_odd |= found[at].replace(value).is_some();
-        }
-    })?;
-    (!is_odd).then_some(found)
+    let text = str::from_utf8(message.bytes()).ok()?;
+    Scanner::new(text).gather(0, choose, &mut found)?;
+    Some(found)
 }
 
 /// The token, as its JSON text, that a `notifications/progress` is about.

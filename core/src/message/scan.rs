@@ -9,6 +9,15 @@ const DEEPEST: usize = 64;
 /// Strings of fewer words of eight bytes than this are short.
 const SHORT: usize = 4;
 
+/// What is done with a member. At most one of an object is entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    Pass,
+    Enter,
+    /// Its text goes to this place.
+    Take(usize),
+}
+
 /// A place in a JSON text.
 pub(super) struct Scanner<'a> {
     text: &'a str,
@@ -57,6 +66,46 @@ impl<'a> Scanner<'a> {
                 return self.text.get(from..self.at);
             }
             self.token(b',')?;
+        }
+    }
+
+    /// Passes the object that follows, at the depth `level` below where it all began, and does with
+    /// each member what is chosen by its name. `None` as well if a name is oddly written, or if what
+    /// is entered or taken comes twice.
+    pub(super) fn gather(
+        &mut self,
+        level: usize,
+        choose: &impl Fn(usize, &str) -> Choice,
+        found: &mut [Option<&'a str>],
+    ) -> Option<()> {
+        self.token(b'{')?;
+        if self.token(b'}').is_some() {
+            return Some(());
+        }
+        let mut has_entered = false;
+        loop {
+            let name = self.name()?;
+            if name.contains('\\') {
+                return None;
+            }
+            match choose(level, name) {
+                Choice::Pass => self.value(0)?,
+                Choice::Enter if std::mem::replace(&mut has_entered, true) => return None,
+                Choice::Enter => self.gather(level + 1, choose, found)?,
+                Choice::Take(place) => {
+                    let from = self.at;
+                    self.value(0)?;
+                    let text = self.text.get(from..self.at)?;
+                    if found.get_mut(place)?.replace(text).is_some() {
+                        return None;
+                    }
+                }
+            }
+            match self.next_token()? {
+                b',' => {}
+                b'}' => return Some(()),
+                _ => return None,
+            }
         }
     }
 

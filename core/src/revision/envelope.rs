@@ -7,6 +7,7 @@ use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::message::peek::Choice;
 use crate::message::{Message, peek};
 
 /// What the HTTP headers of a modern request repeat from its body.
@@ -41,11 +42,15 @@ impl Envelope {
 
     /// As it is written as a rule.
     fn quickly(message: &Message, subject: Option<&str>) -> Option<Self> {
-        let [params] = peek::sole(str::from_utf8(message.bytes()).ok()?, ["params"])?;
-        let [meta, name] = peek::sole(params?, ["_meta", subject.unwrap_or_default()])?;
-        let [version] = peek::sole(meta?, [VERSION])?;
+        let choose = |level: usize, name: &str| match (level, name) {
+            (0, "params") | (1, "_meta") => Choice::Enter,
+            (1, name) if Some(name) == subject => Choice::Take(1),
+            (2, VERSION) => Choice::Take(0),
+            _ => Choice::Pass,
+        };
+        let [version, name] = peek::gather(message, &choose)?;
         let version = version?.strip_prefix('"')?.strip_suffix('"')?;
-        let name = subject.and(name).and_then(string);
+        let name = name.and_then(string);
         (!version.contains('\\')).then(|| Self { version: version.to_owned(), name })
     }
 

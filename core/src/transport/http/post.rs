@@ -162,10 +162,8 @@ impl Exchange {
                 Box::pin(self.listen(Some(body))).await
             }
             Answer::Events(body) => {
-                // The server may ask something before it answers, and know only who names it.
-                if let Some(session_id) = self.session_id.clone().filter(|_| self.is("initialize"))
-                {
-                    let _ = self.post.reports.send(Report::Named { session_id }).await;
+                if self.session_id.is_some() {
+                    Box::pin(self.name_session()).await;
                 }
                 self.read_events(body).await
             }
@@ -175,6 +173,13 @@ impl Exchange {
             }
             Answer::Unreadable(error) => Err(error),
             Answer::Refused(response) => Box::pin(self.refused(response)).await,
+        }
+    }
+
+    /// The server may ask something before it answers `initialize`, and know only who names it.
+    async fn name_session(&self) {
+        if let Some(session_id) = self.session_id.clone().filter(|_| self.is("initialize")) {
+            let _ = self.post.reports.send(Report::Named { session_id }).await;
         }
     }
 
