@@ -19,6 +19,16 @@ pub(super) struct Learnt {
     tools: Tools,
     /// The revision that the client's requests speak, and the one that the server wants instead.
     instead: Option<(String, &'static str)>,
+    last: Option<Last>,
+}
+
+/// The last request, and its headers. The next is often of the same sort; and whoever writes headers
+/// keeps what it has made of them.
+#[derive(Debug)]
+struct Last {
+    envelope: Envelope,
+    method: Box<str>,
+    headers: Arc<HeaderMap>,
 }
 
 /// A message as it goes over the wire.
@@ -39,7 +49,7 @@ impl Context {
         let body = outgoing.message.bytes().clone();
         let mirrored = self.mirrored(outgoing);
         let (mut headers, body) = match self.spoken_instead(outgoing.envelope.as_ref()) {
-            None => (session.post_headers(outgoing), body),
+            None => (self.headers(session, outgoing), body),
             Some(envelope) => {
                 let message = with_version(&outgoing.message, &envelope.version);
                 let body = message.bytes().clone();
@@ -52,6 +62,23 @@ impl Context {
             Arc::make_mut(&mut headers).insert(name, value.clone());
         }
         Written { headers, body, mirrored }
+    }
+
+    fn headers(&self, session: &Session, outgoing: &Outgoing) -> Arc<HeaderMap> {
+        let (Some(envelope), Some(method)) = (&outgoing.envelope, outgoing.message.method()) else {
+            return session.post_headers(outgoing);
+        };
+        let mut learnt = self.learnt();
+        if let Some(last) = &learnt.last
+            && last.envelope == *envelope
+            && *last.method == *method
+        {
+            return Arc::clone(&last.headers);
+        }
+        let headers = session.post_headers(outgoing);
+        let (envelope, method) = (envelope.clone(), method.into());
+        learnt.last = Some(Last { envelope, method, headers: Arc::clone(&headers) });
+        headers
     }
 
     /// The arguments of a call that are repeated in headers, as far as its tool is known.
