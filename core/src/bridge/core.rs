@@ -7,7 +7,6 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::Policy;
-
 use super::questions::Questions;
 use super::record::Record;
 use super::recover::Recovery;
@@ -60,6 +59,7 @@ impl Out {
 pub(super) struct Core {
     pub(super) policy: Policy,
     pub(super) from_client: InFlight<Asked>,
+    /// Requests of the server's.
     pub(super) from_server: Questions,
     /// Requests of the bridge's own; their answers never leave it.
     pub(super) own: BTreeMap<Id, Own>,

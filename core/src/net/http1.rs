@@ -388,12 +388,16 @@ mod tests {
         (call, server)
     }
 
-    /// The host, as soon as a connection to it rests.
-    async fn at_rest(http1: &Http1, call: &Call) -> Arc<Host> {
+    /// The host of `call`, which is sent, as soon as its connection rests.
+    async fn rests_after(http1: &Http1, call: &Call) -> Arc<Host> {
+        send(http1, call).await;
         let host = http1.host(call.endpoint.uri());
-        while host.lock().connections.is_empty() {
-            tokio::task::yield_now().await;
-        }
+        let resting = async {
+            while host.lock().connections.is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), resting).await.expect("it rests");
         host
     }
 
@@ -401,8 +405,7 @@ mod tests {
     async fn one_that_has_rested_for_too_long_is_not_used() {
         let (call, server) = two_connections().await;
         let http1 = plain();
-        send(&http1, &call).await;
-        let host = at_rest(&http1, &call).await;
+        let host = rests_after(&http1, &call).await;
         let now = Instant::now();
         assert!(host.lock().look(now + limits::POOL_IDLE / 2), "it may rest for longer");
         assert!(!host.lock().look(now + limits::POOL_IDLE * 2), "nobody is left");
@@ -414,14 +417,12 @@ mod tests {
     async fn nor_where_nobody_looked_after_it() {
         let (call, server) = two_connections().await;
         let http1 = plain();
-        send(&http1, &call).await;
-        let host = at_rest(&http1, &call).await;
+        let host = rests_after(&http1, &call).await;
         // As if the runtime had stood still, or had been another.
         let long_ago = Instant::now().checked_sub(limits::POOL_IDLE).unwrap();
         host.lock().looked = Some(long_ago);
-        send(&http1, &call).await;
+        rests_after(&http1, &call).await;
         let _open = server.await.unwrap();
-        at_rest(&http1, &call).await;
         assert!(host.lock().is_watched);
         assert!(host.lock().looked.unwrap() > long_ago);
     }

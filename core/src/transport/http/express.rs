@@ -4,7 +4,6 @@
 //! Each takes a connection of its own over HTTP/1.1, and a server decides how many there are.
 
 use std::collections::VecDeque;
-
 use std::time::Duration;
 
 use super::gate::Outgoing;

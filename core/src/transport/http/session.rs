@@ -101,6 +101,7 @@ impl Session {
     /// The server no longer knows it.
     pub(super) fn forget(&mut self) {
         self.id = None;
+        self.is_foreseen = false;
         self.refresh();
     }
 
@@ -207,6 +208,21 @@ mod tests {
         let message = Message::parse(Bytes::from_static(text.as_bytes())).expect("a message");
         let envelope = Envelope::of(&message);
         Outgoing { message, envelope, order: 0, losses: 0, _share: None }
+    }
+
+    #[test]
+    fn a_session_is_foreseen_only_where_none_stands() {
+        let id = |id: &'static str| HeaderValue::from_static(id);
+        let mut session = session();
+        session.foresee(id("a"));
+        session.foresee(id("b"));
+        assert_eq!(session.id(), Some(&id("b")), "that of the newest handshake");
+        assert_eq!(session.begin(Some(id("b")), None), None, "there is no other to say goodbye to");
+        session.foresee(id("c"));
+        assert_eq!(session.id(), Some(&id("b")), "it stands");
+        session.forget();
+        session.foresee(id("d"));
+        assert_eq!(session.begin(None, None), Some(id("d")));
     }
 
     fn session() -> Session {
