@@ -2,16 +2,37 @@
 
 use std::time::Duration;
 
-/// How long nobody is asked again after a process that has opened a page ended before the login
-/// did. Shorter than after a refusal: a person who restarts a program wants to go on.
-pub const ABANDONED_PAUSE: Duration = Duration::from_secs(15);
-
 /// How long requests wait while no page is there to be named: a provider that takes its time, or
 /// another process that holds the login and shows nothing.
 pub const LOGIN_UNSHOWN: Duration = Duration::from_secs(60);
 
-/// How many visitors the listener of a login has at once; a browser is one or two.
+/// How many connections the server of a login has at once; a browser has one or two.
 pub const LOGIN_VISITORS: usize = 32;
+
+/// How long a connection to it may be silent before its request has come.
+pub const LOGIN_HEAD: Duration = Duration::from_secs(2);
+
+/// The largest head of a request to it: codes and states of some providers take kilobytes.
+pub const LOGIN_REQUEST: usize = 64 * 1024;
+
+/// How long the last page of a login is kept for the browser to fetch it.
+pub const LOGIN_PAGE_WAIT: Duration = Duration::from_secs(3);
+
+/// How many times a login opens a browser, and how long after one another: a person who restarts a
+/// client wants to see the page again, a client that restarts by itself must not fill the screen.
+pub const LOGIN_OPENINGS: usize = 3;
+
+/// See [`LOGIN_OPENINGS`].
+pub const LOGIN_REOPEN: Duration = Duration::from_secs(10);
+
+/// How long a process that was started for a login may take to say that it is there.
+pub const LOGIN_PROCESS_START: Duration = Duration::from_secs(5);
+
+/// What a process for a login is told, at most: settings and certificates.
+pub const LOGIN_JOB: usize = 8 * 1024 * 1024;
+
+/// How often a login looks whether it was called off, by a logout.
+pub const LOGIN_RECALL_CHECK: Duration = Duration::from_secs(1);
 
 /// How long a credential command may run, or a token file be read: a person waits for the call.
 pub const CREDENTIAL_WAIT: Duration = Duration::from_secs(10);
@@ -94,7 +115,7 @@ pub const STEP_UP_WINDOW: Duration = Duration::from_secs(300);
 pub const LOCK_WAIT: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether another process has finished its login, or shows its page.
-pub const PAGE_CHECK: Duration = Duration::from_millis(250);
+pub const PAGE_CHECK: Duration = Duration::from_millis(100);
 
 /// After a renewal that failed, the next is not tried before this: those who waited for it would ask
 /// one after the other, and hear the same.

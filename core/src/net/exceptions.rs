@@ -2,17 +2,19 @@
 
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 /// A list of hosts, networks and domains, each with a port if only that is meant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Exceptions(Vec<Entry>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 struct Entry {
     hosts: Hosts,
     port: Option<u16>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 enum Hosts {
     All,
     /// The address, and how many of its bits count.

@@ -39,6 +39,10 @@ impl Proxies {
         Self(some.then(|| Arc::new(rules)))
     }
 
+    pub(super) fn rules(&self) -> Option<&Rules> {
+        self.0.as_deref()
+    }
+
     /// The proxy for `uri`; `None` if it is asked directly.
     #[must_use]
     pub fn of(&self, uri: &Uri) -> Option<&Arc<Proxy>> {
@@ -82,6 +86,8 @@ pub struct Proxy {
     shown: String,
     /// As it stands in the URL.
     password: Option<Secret>,
+    /// The text that it was read from.
+    text: Secret,
 }
 
 /// How a proxy is spoken to.
@@ -149,7 +155,8 @@ impl Proxy {
         let login = Login::of(&url, speaks)?;
         let password = url.password().map(Secret::new);
         let shown = format!("{}://{place}", url.scheme());
-        Ok(Self { speaks, address, login, origin: origin.to_owned(), shown, password })
+        let (origin, text) = (origin.to_owned(), Secret::new(text));
+        Ok(Self { speaks, address, login, origin, shown, password, text })
     }
 
     /// What must not be shown of it, in all forms in which it is sent.
@@ -160,6 +167,11 @@ impl Proxy {
             [text(&login.user), text(&login.password), basic]
         });
         sent.chain(self.password.clone())
+    }
+
+    /// The text that it was read from, for another process.
+    pub(super) fn text(&self) -> &Secret {
+        &self.text
     }
 
     /// The flag or variable that it came from.

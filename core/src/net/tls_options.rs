@@ -10,6 +10,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::sign::CertifiedKey;
 
 use super::pem::{self, PemFault};
+use crate::secret::Secret;
 
 /// How https connections are secured. By default the platform decides whom to trust.
 #[derive(Clone, Debug, Default)]
@@ -77,6 +78,11 @@ impl Roots {
     pub(super) fn certificates(&self) -> &[CertificateDer<'static>] {
         &self.0
     }
+
+    /// Those that another process has checked.
+    pub(super) fn from_checked(certificates: Vec<CertificateDer<'static>>) -> Self {
+        Self(certificates)
+    }
 }
 
 /// Their number: their bytes tell nobody anything.
@@ -88,7 +94,11 @@ impl fmt::Debug for Roots {
 
 /// A certificate and its key, by which a server knows us.
 #[derive(Clone)]
-pub struct Identity(Arc<CertifiedKey>);
+pub struct Identity {
+    certified: Arc<CertifiedKey>,
+    /// The texts that it was read from: certificates and key.
+    pem: Arc<(Vec<u8>, Secret)>,
+}
 
 impl Identity {
     /// Takes the certificate (with those between it and its authority behind it) and the key out of
@@ -100,24 +110,30 @@ impl Identity {
     pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, PemFault> {
         let chain = pem::certificates(certificates)?;
         let provider = ring::default_provider();
-        let key = provider.key_provider.load_private_key(pem::key(key)?);
-        let certified = CertifiedKey::new(chain, key.map_err(|_| PemFault::UnusableKey)?);
+        let loaded = provider.key_provider.load_private_key(pem::key(key)?);
+        let certified = CertifiedKey::new(chain, loaded.map_err(|_| PemFault::UnusableKey)?);
+        let texts = (certificates.to_vec(), Secret::new(String::from_utf8_lossy(key)));
         match certified.keys_match() {
-            Ok(()) => Ok(Self(Arc::new(certified))),
+            Ok(()) => Ok(Self { certified: Arc::new(certified), pem: Arc::new(texts) }),
             Err(rustls::Error::InconsistentKeys(_)) => Err(PemFault::OtherKey),
             Err(_) => Err(PemFault::UnusableCertificate),
         }
     }
 
     pub(super) fn certified_key(&self) -> &Arc<CertifiedKey> {
-        &self.0
+        &self.certified
+    }
+
+    /// The texts that it was read from, for another process: certificates and key.
+    pub(super) fn pem(&self) -> (&[u8], &Secret) {
+        (&self.pem.0, &self.pem.1)
     }
 }
 
 /// The key must not be printed, by nobody.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Identity({} certificates, [secret])", self.0.cert.len())
+        write!(f, "Identity({} certificates, [secret])", self.certified.cert.len())
     }
 }
 

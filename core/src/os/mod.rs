@@ -27,9 +27,9 @@ pub struct Stdio {
 #[cfg(unix)]
 pub use group::Group;
 #[cfg(not(unix))]
-pub use other::{Group, Restore, is_nobodys_stdin, stdio, terminated};
+pub use other::{Group, Restore, is_nobodys_stdin, spawn_detached, stdio, terminated};
 #[cfg(unix)]
-pub use unix::{Restore, is_nobodys_stdin, stdio, terminated};
+pub use unix::{Restore, is_nobodys_stdin, spawn_detached, stdio, terminated};
 
 /// Completes when the process that started this one has ended. Where that cannot be known, never.
 pub async fn parent_gone() {

@@ -1,5 +1,9 @@
 //! Windows and others: the runtime's threads read and write the standard streams.
 
+use std::io;
+
+use tokio::process::{Child, Command};
+
 use super::Stdio;
 
 /// Nothing was changed, so nothing is put back.
@@ -27,6 +31,28 @@ pub async fn terminated() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
+}
+
+/// Starts a process that lives on when this one is ended, alone or with its console.
+///
+/// # Errors
+///
+/// When it cannot be started.
+pub fn spawn_detached(command: &mut Command) -> io::Result<Child> {
+    #[cfg(windows)]
+    {
+        const DETACHED_PROCESS: u32 = 0x8;
+        const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
+        const CREATE_BREAKAWAY_FROM_JOB: u32 = 0x0100_0000;
+        let detached = DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP;
+        // Some clients end all processes of a job with it; not every job lets go of its processes.
+        command.creation_flags(detached | CREATE_BREAKAWAY_FROM_JOB);
+        if let Ok(child) = command.spawn() {
+            return Ok(child);
+        }
+        command.creation_flags(detached);
+    }
+    command.spawn()
 }
 
 /// A child process. What it has started is not known here; the process itself is killed by its

@@ -8,6 +8,7 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
+use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Stdio;
@@ -87,6 +88,15 @@ impl Drop for Restore {
             let _ = fcntl_setfl(&stream.fd, stream.flags);
         }
     }
+}
+
+/// Starts a process that lives on when this one is ended, alone or with its group.
+///
+/// # Errors
+///
+/// When it cannot be started.
+pub fn spawn_detached(command: &mut Command) -> io::Result<Child> {
+    command.process_group(0).spawn()
 }
 
 /// Completes when somebody wants this process to end.

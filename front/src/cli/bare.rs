@@ -102,6 +102,7 @@ fn oauth() -> OAuth {
         given: oauth_given(),
         secrets: Secrets::default(),
         is_pasted: false,
+        is_attended: false,
     }
 }
 

@@ -1,9 +1,10 @@
 //! Where log lines go, in which form, and from which level on.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
 
-use clap::builder::FalseyValueParser;
+use clap::builder::{FalseyValueParser, PossibleValue};
 use clap::{Args, ValueEnum};
 use tracing::level_filters::LevelFilter;
 use tracing::warn;
@@ -123,6 +124,18 @@ fn log(typed: &Log) -> Result<Box<dyn Layer<Registry> + Send + Sync>, Usage> {
         Format::Text => lines.boxed(),
         Format::Json => lines.json().flatten_event(true).boxed(),
     })
+}
+
+/// The flags by which another process of this program logs in the same form and as much.
+pub(super) fn level_arguments(typed: &Log) -> Vec<OsString> {
+    let name = |value: Option<PossibleValue>| value.map(|value| value.get_name().to_owned());
+    let level = typed.log_level.and_then(|level| name(level.to_possible_value()));
+    let mut arguments: Vec<OsString> = Vec::new();
+    arguments.extend(typed.verbose.then(|| "--verbose".into()));
+    arguments.extend(level.map(|level| format!("--log-level={level}").into()));
+    let format = name(typed.log_format.to_possible_value());
+    arguments.extend(format.map(|format| format!("--log-format={format}").into()));
+    arguments
 }
 
 /// What is logged: never the traffic, which has bodies, whatever the environment asks for.

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 mod account;
 mod args;
 mod bare;
+mod browser;
 mod call;
 mod check;
 mod commands;
@@ -31,6 +32,7 @@ mod install;
 mod link;
 mod log_writer;
 mod logging;
+mod login_process;
 mod look;
 mod md5;
 mod oauth;
@@ -94,6 +96,9 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     if let Some(done) = completions::without_settings(&typed) {
         return done;
     }
+    if let Some(done) = login_process::run(&typed) {
+        return done;
+    }
     let names = std::env::vars_os().map(|(name, _)| name);
     if let Some(connect) = bare::read(&typed, names, |name| std::env::var_os(name)) {
         return connect_to(&connect, &[]);
@@ -115,6 +120,7 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     let (mut parsed, file) = line.parse(command)?;
     if let Some(Command::Login(login)) = &mut parsed.cli.command {
         login.connect.oauth.is_pasted = login.paste;
+        login.connect.oauth.is_attended = true;
     }
     run(&parsed, &line, &file, &ignored)
 }

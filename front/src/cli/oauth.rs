@@ -1,8 +1,7 @@
-//! The flags for logins, and the program that shows a person where to log in.
+//! The flags for logins, and what a person is told about one.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use url::Url;
 
+use super::browser;
 use super::oauth_given::{self, OAuthGiven};
 use super::paste;
 use super::report::Usage;
@@ -117,6 +117,10 @@ pub(super) struct OAuth {
     /// The way back is pasted: `mcp-span login --paste`.
     #[arg(skip)]
     pub(super) is_pasted: bool,
+
+    /// A person waits for the login, and can end it: `mcp-span login`.
+    #[arg(skip)]
+    pub(super) is_attended: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -153,7 +157,6 @@ pub(super) fn of(
     let (purpose, flag) = (Purpose::ClientSecret, "oauth-client-secret-env");
     let client_secret = typed.secrets.find(purpose, flag, variable, scrubber, lookup)?;
     let private_key = typed.oauth_private_key.as_deref().map(key).transpose()?;
-    let browser = lookup("BROWSER").filter(|text| !text.trim().is_empty());
     Ok(Some(Settings {
         client_id: typed.oauth_client_id.clone(),
         client_secret,
@@ -177,10 +180,9 @@ pub(super) fn of(
         usual_folder: usual_folder(typed, lookup),
         token_store: token_store(typed.token_store)?,
         profile: typed.profile.clone(),
-        show: match typed.is_pasted {
-            true => Arc::new(paste::show),
-            false => Arc::new(move |prompt| show(prompt, browser.as_deref())),
-        },
+        show: if typed.is_pasted { Arc::new(paste::show) } else { Arc::new(show) },
+        open: (!typed.is_pasted).then(|| browser::opener(lookup)),
+        process: None,
     }))
 }
 
@@ -230,73 +232,21 @@ fn state_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     Some(folder.join("mcp-span"))
 }
 
-/// Says where to log in, and opens a browser there: a program with an argument, never a shell.
-///
-/// Each on a thread of its own: a stderr that nobody reads must hold up neither the browser nor
-/// whoever asked.
-fn show(prompt: &Prompt, browser: Option<&str>) {
+/// Says where to log in. On a thread of its own: a stderr that nobody reads must not hold up whoever
+/// asked.
+fn show(prompt: &Prompt) {
     // Where somebody waits, a spinner may stand on the line.
     let erase = if std::io::stderr().is_terminal() { "\r\u{1b}[2K" } else { "" };
     let line = format!("{erase}mcp-span: to log in, open {prompt}\n");
-    aside(move || {
+    // Where there can be no thread, the error of the login has to do.
+    let _ = std::thread::Builder::new().name("login".to_owned()).spawn(move || {
         let _ = std::io::stderr().write_all(line.as_bytes());
     });
-    // A code is for another device: a browser here would be in the way.
-    let Prompt::Browser(page) = prompt else { return };
-    let Some((program, arguments)) = opener(page, browser) else { return };
-    aside(move || {
-        let started = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        // Somebody must see it end, or it stays as a zombie.
-        let _ = started.map(|mut child| child.wait());
-    });
-}
-
-fn aside(work: impl FnOnce() + Send + 'static) {
-    // Where there can be no thread, the error of the login has to do.
-    let _ = std::thread::Builder::new().name("login".to_owned()).spawn(work);
-}
-
-fn opener(page: &Url, browser: Option<&str>) -> Option<(String, Vec<String>)> {
-    let page = page.as_str().to_owned();
-    if let Some(browser) = browser {
-        let mut words = shlex::split(browser)?.into_iter();
-        let program = words.next()?;
-        let mut arguments: Vec<String> = words.map(|word| word.replace("%s", &page)).collect();
-        if !browser.contains("%s") {
-            arguments.push(page);
-        }
-        return Some((program, arguments));
-    }
-    if cfg!(target_os = "macos") {
-        return Some(("open".to_owned(), vec![page]));
-    }
-    if cfg!(windows) {
-        let handler = "url.dll,FileProtocolHandler".to_owned();
-        return Some(("rundll32".to_owned(), vec![handler, page]));
-    }
-    Some(("xdg-open".to_owned(), vec![page]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_browser_is_a_program_with_arguments_and_no_shell() {
-        // CVE-2025-6514; peers c 1
-        let page = Url::parse("https://as/a?x=$(id)&y=`id`;z='\"").unwrap();
-        let (program, arguments) = opener(&page, Some("my 'odd browser' --new")).unwrap();
-        assert_eq!(program, "my");
-        assert_eq!(arguments, ["odd browser", "--new", page.as_str()]);
-        let (_, arguments) = opener(&page, Some("b --url=%s -x")).unwrap();
-        assert_eq!(arguments, [format!("--url={page}"), "-x".to_owned()]);
-        assert!(opener(&page, Some("'open")).is_none());
-    }
 
     #[test]
     fn tokens_are_kept_where_state_is_kept() {

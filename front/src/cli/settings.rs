@@ -9,7 +9,7 @@ use url::Url;
 
 use super::link::{Link, ProtocolName};
 use super::report::Usage;
-use super::{args, credentials, headers, hub, oauth, proxy, tls};
+use super::{args, credentials, headers, hub, login_process, oauth, proxy, tls};
 use crate::auth::oauth::OAuth;
 use crate::auth::{self, Credentials, Source};
 use crate::bridge::{Eras, Policy};
@@ -67,6 +67,11 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let folder = oauth::folder(&typed.oauth, lookup);
     settings.eras.memory = folder.map(|folder| Memory::new(&folder, &settings.http.url));
     let login = oauth::of(&typed.oauth, typed.allow_http, &settings.http.scrubber, lookup)?;
+    let login = login.map(|login| auth::oauth::Settings {
+        // Whoever runs `mcp-span login` waits for it at a terminal; clients do not.
+        process: (!typed.oauth.is_attended).then(|| login_process::command(&typed.log)),
+        ..login
+    });
     settings.http.credentials = sources.or_else(|| logins(login?, &settings.http)).map(Arc::new);
     Ok(settings)
 }

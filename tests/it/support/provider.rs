@@ -149,11 +149,14 @@ impl Provider {
         self.servers.last().unwrap()
     }
 
-    /// What the browser does with the page in `$1`, as lines of a shell; `$2` is a folder, `$count`
-    /// how many arguments there were.
+    /// What the browser does with the provider's page in `$1`, as lines of a shell; `$2` is a folder,
+    /// `$count` how many arguments there were. The link that it was started with leads to the page,
+    /// and is noted in the file `opened`.
     pub(crate) fn browse(&self, lines: &str) {
         let text = format!(
-            "count=$#\nprintf '%s\\n' \"$1\" >> '{0}/pages'\nset -- \"$1\" '{0}'\n{lines}\n",
+            "count=$#\nprintf '%s\\n' \"$1\" >> '{0}/opened'\n\
+             page=$(curl -s -o /dev/null -w '%{{redirect_url}}' \"$1\")\n\
+             printf '%s\\n' \"$page\" >> '{0}/pages'\nset -- \"$page\" '{0}'\n{lines}\n",
             self.folder.path().display()
         );
         std::fs::write(self.path("browser"), text).unwrap();
@@ -161,6 +164,12 @@ impl Provider {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// The links with which the browser was started.
+    pub(crate) fn opened(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path("opened")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
     }
 
     /// The pages that were opened in the browser.

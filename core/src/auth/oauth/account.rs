@@ -57,11 +57,11 @@ impl OAuth {
             return Err(Error::new(Kind::Login, message).not_delivered());
         }
         let before = self.kept();
-        let _lock = match self.store.lock_logins(limits::LOCK_WAIT).await {
+        let lock = match self.store.lock_logins(limits::LOCK_WAIT).await {
             Ok(lock) => lock,
             Err(_) => {
-                waits(self.store.page().as_deref());
-                let lock = self.lock_for_login().await?;
+                waits(self.store.page().map(|note| note.prompt.to_string()).as_deref());
+                let (lock, _) = self.lock_for_login().await?;
                 if self.reread(&before) {
                     return Ok(());
                 }
@@ -71,7 +71,7 @@ impl OAuth {
         // Whoever asks for it means it.
         self.store.forget_failure();
         self.check_place()?;
-        if self.login(Challenge::of(&said).as_ref()).await? {
+        if self.login(Challenge::of(&said).as_ref(), lock).await? {
             let access = |kept: Kept| kept.token.map(|token| token.access);
             let is_kept = access(self.store.read()) == access(self.kept());
             return if is_kept { Ok(()) } else { Err(self.unkept("They are gone")) };
@@ -83,7 +83,7 @@ impl OAuth {
 
     /// Finds out before anybody logs in whether what that brings can be kept: it is all that this
     /// is for.
-    fn check_place(&self) -> Result<(), Error> {
+    pub(super) fn check_place(&self) -> Result<(), Error> {
         let Some(place) = self.store.place() else {
             return Err(self.unkept("There is no folder for them"));
         };
@@ -131,6 +131,8 @@ impl OAuth {
     ///
     /// When the file cannot be removed.
     pub async fn log_out(&self) -> Result<LoggedOut, Error> {
+        // A login that is under way would bring back what is forgotten here.
+        self.store.withdraw_page();
         // Whoever holds it is about to replace what is forgotten here; it goes all the same.
         let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
         let (mut revoked, mut was_there) = (Ok(()), false);

@@ -7,43 +7,48 @@ use tokio::time::timeout;
 use tracing::debug;
 use url::Url;
 
+use super::callback::Callback;
+use super::callback_server::{Arrival, CallbackPort, CallbackServer, Expected};
 use super::discovery::Authority;
+use super::flow::{Plan, Unsuccessful};
 use super::grant::Refusal;
 use super::identity::{self, Identity, Purpose};
 use super::kept::Kept;
-use super::loopback::{Callback, Loopback};
-use super::store::PageNote;
+use super::store::{Noted, PageNote};
 use super::token::Token;
 use super::{OAuth, Over, Prompt, pkce, said};
 use crate::error::{Error, Kind};
-use crate::limits;
 use crate::secret::shown;
 
 impl OAuth {
-    /// Sends a person to a page, and takes what the browser brings back.
+    /// Sends a person to a page, and takes what the browser brings back. The server that it comes
+    /// back to is left in `browser`: it has a last page to show.
     pub(super) async fn by_code(
         &self,
-        authority: &Authority,
+        plan: &Plan,
         kept: &Kept,
-        endpoint: &Url,
-        scope: Option<&str>,
-    ) -> Result<(Identity, Token), Error> {
+        browser: &mut Option<CallbackServer>,
+    ) -> Result<(Identity, Token), Unsuccessful> {
+        let Plan { authority, token_endpoint, .. } = plan;
+        let scope = plan.scope.as_deref();
         authority.metadata.check_pkce()?;
-        let (loopback, identity) = self.introduce(authority, kept).await?;
-        let redirect = loopback.redirect();
+        let (port, identity) = self.introduce(authority, kept).await?;
+        let redirect = port.redirect_uri();
+        let server = port.serve(self.about(authority), self.settings.open.clone())?;
+        let server = browser.insert(server);
         // Read by one alone: a second would miss a line that the first takes away.
         let mut lines = self.settings.paste.as_ref().map(|paste| (paste.lines)());
-        let way = (&loopback, &mut lines);
-        let mut consent = self.consent(authority, &identity, way, scope).await?;
+        let way = (&mut *server, &mut lines, &*redirect);
+        let mut consent = self.consent(plan, &identity, way).await?;
         if self.resource(authority).is_some() && consent.callback.rejects_resource() {
             debug!("the provider does not want to know what the token is for: asked without it");
             self.refuses_resource.store(true, Ordering::Relaxed);
-            let way = (&loopback, &mut lines);
-            consent = self.consent(authority, &identity, way, scope).await?;
+            let way = (&mut *server, &mut lines, &*redirect);
+            consent = self.consent(plan, &identity, way).await?;
         }
         let (code, verifier) = (self.code(consent.callback)?, consent.verifier);
-        let request =
-            self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
+        let resource = self.resource(authority);
+        let request = self.request(token_endpoint, &identity, &authority.issuer, resource, scope);
         let form = vec![
             ("grant_type", "authorization_code".to_owned()),
             ("code", code),
@@ -54,46 +59,69 @@ impl OAuth {
             Ok(token) => Ok((identity, token)),
             Err(Refusal::Client(error)) => {
                 self.forget_client_alone(&identity.id).await;
-                Err(error)
+                Err(Unsuccessful::refused(error))
             }
-            Err(refusal) => Err(refusal.into_error()),
+            Err(refusal) => Err(refusal.into()),
         }
     }
 
-    /// Asks a person, and tells other processes of it, until the result is dropped.
-    pub(super) fn show(&self, prompt: &Prompt) -> Shown<'_> {
-        // Before anybody sees it, and until it has ended in some way: this process may not live to
-        // see that, and whoever starts it anew must not open one page after the other.
-        self.store.note_failure(&self.given_up(), limits::ABANDONED_PAUSE);
+    /// Asks a person, and tells other processes of it, until the result is dropped. `again` is where
+    /// those can ask for the page to be opened once more.
+    pub(super) fn show(&self, id: &str, prompt: &Prompt, again: Option<String>) -> Shown<'_> {
+        let (id, process) = (id.to_owned(), std::process::id());
+        // The note first: whoever sees the page may look for it.
+        let note = PageNote { id, process, prompt: prompt.clone(), again };
+        let note = self.store.note_page(&note);
         (self.settings.show)(prompt);
         self.state(|state| state.was_shown = true);
-        let text = prompt.to_string();
-        Shown { _note: self.store.note_page(&text), _over: self.pending_at(&text) }
+        Shown { note, _over: self.pending_at(&prompt.to_string()) }
     }
 
     /// Asks a person, and waits for the answer that the browser brings back.
     async fn consent(
         &self,
-        authority: &Authority,
+        plan: &Plan,
         identity: &Identity,
-        (loopback, lines): (&Loopback, &mut Option<mpsc::Receiver<String>>),
-        scope: Option<&str>,
+        (browser, lines, redirect): (
+            &mut CallbackServer,
+            &mut Option<mpsc::Receiver<String>>,
+            &str,
+        ),
     ) -> Result<Consent, Error> {
+        let authority = &plan.authority;
         let (state, verifier) = (pkce::random()?, pkce::random()?);
         let proof = (&*state, &*pkce::challenge(&verifier));
-        let page = self.page(authority, identity, &loopback.redirect(), scope, proof)?;
-        let _shown = self.show(&Prompt::Browser(page));
+        let page = self.page(authority, identity, redirect, plan.scope.as_deref(), proof)?;
+        let expected = browser.expect(&state, &page);
+        let shown_page = self.show(&plan.id, &Prompt::Browser(page), Some(browser.again_url()));
+        if expected == Expected::New {
+            browser.open();
+        }
         let coming_back = async {
             match (&self.settings.paste, lines) {
-                (Some(paste), Some(lines)) => paste.wait(lines, loopback, &state).await,
-                _ => Ok(loopback.wait(&state).await),
+                (Some(paste), Some(lines)) => paste.wait(lines, browser, &state).await,
+                _ => Ok(browser.arrival().await),
             }
         };
-        let Ok(callback) = timeout(self.settings.login_wait, coming_back).await else {
+        let arrival = tokio::select! {
+            arrival = timeout(self.settings.login_wait, coming_back) => arrival,
+            () = shown_page.note.withdrawn() => {
+                let message = format!("The login to {} was called off", shown(&self.server));
+                return Err(Error::new(Kind::Login, message).not_delivered());
+            }
+        };
+        let Ok(arrival) = arrival else {
             let message = format!("Nobody has logged in to {} in time", shown(&self.server));
             return Err(Error::new(Kind::Login, message).not_delivered());
         };
-        let callback = callback?;
+        let Arrival::Callback(callback) = arrival? else {
+            let message = format!(
+                "The login to {} was ended: the link that was given to the browser was opened \
+                 twice, which another user of this machine may have done",
+                shown(&self.server)
+            );
+            return Err(Error::new(Kind::Login, message).hint("Log in again").not_delivered());
+        };
         check_origin(authority, &callback)?;
         Ok(Consent { callback, verifier })
     }
@@ -104,7 +132,7 @@ impl OAuth {
         &self,
         authority: &Authority,
         kept: &Kept,
-    ) -> Result<(Loopback, Identity), Error> {
+    ) -> Result<(CallbackPort, Identity), Error> {
         let (settings, metadata) = (&self.settings, &authority.metadata);
         let wanted = settings.callback_port;
         if let Some(identity) = identity::configured(settings, metadata) {
@@ -117,21 +145,21 @@ impl OAuth {
         let registered = registered.filter(|identity| identity.only.is_none());
         if let Some(identity) = registered.filter(fits) {
             match self.listen(wanted.or(identity.port)).await {
-                Ok(loopback) => return Ok((loopback, identity.clone())),
+                Ok(port) => return Ok((port, identity.clone())),
                 Err(error) if wanted.is_some() => return Err(error),
                 Err(error) => debug!("the client has to be registered anew: {error}"),
             }
         }
-        let loopback = self.listen(wanted).await?;
-        let redirect = loopback.redirect();
+        let port = self.listen(wanted).await?;
+        let redirect = port.redirect_uri();
         let purpose = Purpose::Redirect(&redirect);
         let identity =
             identity::choose(settings, metadata, &self.web, &self.server, purpose).await?;
-        Ok((loopback, identity))
+        Ok((port, identity))
     }
 
-    async fn listen(&self, port: Option<u16>) -> Result<Loopback, Error> {
-        Ok(Loopback::open(port).await?.known_as(&self.settings.callback))
+    async fn listen(&self, port: Option<u16>) -> Result<CallbackPort, Error> {
+        CallbackPort::bind(port, &self.settings.callback).await
     }
 
     /// The page for the person.
@@ -172,21 +200,21 @@ impl OAuth {
         Ok(page)
     }
 
-    fn code(&self, callback: Callback) -> Result<String, Error> {
+    fn code(&self, callback: Callback) -> Result<String, Unsuccessful> {
         if let Some(error) = callback.error {
             let said = said(&callback.description.unwrap_or(error));
             let message = format!("The login to {} was refused: {said}", shown(&self.server));
-            return Err(Error::new(Kind::Login, message).not_delivered());
+            let error = Error::new(Kind::Login, message).not_delivered();
+            return Err(Unsuccessful::refused(error));
         }
-        callback.code.ok_or_else(|| {
-            Error::new(Kind::Login, "The login brought no code back").not_delivered()
-        })
+        let none = || Error::new(Kind::Login, "The login brought no code back").not_delivered();
+        Ok(callback.code.ok_or_else(none)?)
     }
 }
 
 /// A person is being asked.
 pub(super) struct Shown<'a> {
-    _note: PageNote,
+    pub(super) note: Noted,
     _over: Over<'a>,
 }
 

@@ -9,6 +9,7 @@ use tracing::debug;
 use url::Url;
 
 use super::discovery::Authority;
+use super::flow::{Plan, Unsuccessful};
 use super::grant::TokenRequest;
 use super::identity::{self, Identity, Only, Purpose};
 use super::kept::Kept;
@@ -46,11 +47,11 @@ impl OAuth {
     /// Has a person enter a code somewhere.
     pub(super) async fn by_device(
         &self,
-        authority: &Authority,
+        plan: &Plan,
         kept: &Kept,
-        endpoint: &Url,
-        scope: Option<&str>,
-    ) -> Result<(Identity, Token), Error> {
+    ) -> Result<(Identity, Token), Unsuccessful> {
+        let (authority, endpoint) = (&plan.authority, &plan.token_endpoint);
+        let scope = plan.scope.as_deref();
         let place = self.device_place(authority)?;
         let identity = self.introduce_device(authority, kept).await?;
         let resource = self.resource(authority);
@@ -60,13 +61,19 @@ impl OAuth {
         let ticket = match self.ticket(status, &answer) {
             Err(error) if is_unknown_client(&answer) => {
                 self.forget_client_alone(&identity.id).await;
-                return Err(error);
+                return Err(Unsuccessful::refused(error));
             }
             ticket => ticket?,
         };
-        let _shown = self.show(&ticket.prompt);
+        let shown_page = self.show(&plan.id, &ticket.prompt, None);
         let request = TokenRequest { endpoint, ..request };
-        let token = self.poll(&request, &ticket).await?;
+        let token = tokio::select! {
+            token = self.poll(&request, &ticket) => token?,
+            () = shown_page.note.withdrawn() => {
+                let message = format!("The login to {} was called off", shown(&self.server));
+                return Err(Error::new(Kind::Login, message).not_delivered().into());
+            }
+        };
         Ok((identity, token))
     }
 
@@ -154,7 +161,11 @@ impl OAuth {
         Error::new(Kind::Login, message).because(error).not_delivered()
     }
 
-    async fn poll(&self, request: &TokenRequest<'_>, ticket: &Ticket) -> Result<Token, Error> {
+    async fn poll(
+        &self,
+        request: &TokenRequest<'_>,
+        ticket: &Ticket,
+    ) -> Result<Token, Unsuccessful> {
         let form: Form = vec![
             ("grant_type", GRANT_TYPE.to_owned()),
             ("device_code", ticket.device_code.reveal().to_owned()),
@@ -168,7 +179,7 @@ impl OAuth {
             if next >= end {
                 let message = format!("Nobody has logged in to {} in time", shown(&self.server));
                 let error = Error::new(Kind::Login, message).not_delivered();
-                return Err(trouble.into_iter().fold(error, Error::because));
+                return Err(trouble.into_iter().fold(error, Error::because).into());
             }
             // A server that is away for a while is asked again; the person cannot know.
             let (status, answer) = match request.ask(&form).await {
@@ -187,12 +198,15 @@ impl OAuth {
                 Step::Settled => {
                     let refusal = match request.read(status, &answer) {
                         Ok(token) => return Ok(token),
-                        Err(refusal) => self.explained(&answer, refusal.into_error()),
+                        Err(refusal) => Unsuccessful::from(refusal),
                     };
                     if is_unknown_client(&answer) {
                         self.forget_client_alone(&request.identity.id).await;
                     }
-                    return Err(refusal);
+                    // The person did not come: that is no refusal.
+                    let is_refusal = refusal.is_refusal && answer["error"] != "expired_token";
+                    let error = self.explained(&answer, refusal.error);
+                    return Err(Unsuccessful { error, is_refusal });
                 }
             }
         }

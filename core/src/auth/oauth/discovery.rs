@@ -1,5 +1,6 @@
 //! Finds the authorization server of a resource, and believes only what fits together.
 
+use serde::{Deserialize, Serialize};
 use tracing::debug;
 use url::Url;
 
@@ -12,7 +13,7 @@ use crate::limits;
 use crate::secret::shown;
 
 /// Who gives out tokens for a server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Authority {
     pub(super) metadata: Issuer,
     /// Its name, as it was asked for.

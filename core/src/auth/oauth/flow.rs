@@ -2,34 +2,81 @@
 
 use std::sync::atomic::Ordering;
 
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{debug, info};
 use url::Url;
 
+use super::callback_server::CallbackServer;
 use super::challenge::Challenge;
 use super::discovery::Authority;
 use super::grant::{Refusal, TokenRequest};
 use super::identity::{self, Identity};
 use super::kept::{Holder, Kept};
+use super::pages::About;
+use super::pause::Failed;
+use super::process::LoginError;
 use super::scope::Scopes;
+use super::store::Lock;
 use super::token::Token;
 use super::web::Form;
-use super::{Grant, OAuth};
+use super::{Grant, OAuth, pkce};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::shown;
 
+/// What is known before a person is asked.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Plan {
+    /// The name of this login.
+    pub(super) id: String,
+    pub(super) authority: Authority,
+    pub(super) token_endpoint: Url,
+    pub(super) scope: Option<String>,
+}
+
+/// Why there is no token.
+#[derive(Debug)]
+pub(super) struct Unsuccessful {
+    pub(super) error: Error,
+    /// The person or the provider said no.
+    pub(super) is_refusal: bool,
+}
+
+impl Unsuccessful {
+    pub(super) fn refused(error: Error) -> Self {
+        Self { error, is_refusal: true }
+    }
+}
+
+impl From<Error> for Unsuccessful {
+    fn from(error: Error) -> Self {
+        Self { error, is_refusal: false }
+    }
+}
+
+impl From<Refusal> for Unsuccessful {
+    fn from(refusal: Refusal) -> Self {
+        let is_refusal = !matches!(refusal, Refusal::Unanswered(_));
+        Self { error: refusal.into_error(), is_refusal }
+    }
+}
+
 impl OAuth {
     /// Gets a token from the beginning. After one that came to nothing there is a pause. `false`: the
     /// server knows of no logins.
-    pub(super) async fn login(&self, challenge: Option<&Challenge>) -> Result<bool, Error> {
+    pub(super) async fn login(
+        &self,
+        challenge: Option<&Challenge>,
+        lock: Lock,
+    ) -> Result<bool, Error> {
         let fruitless = self.state(|state| state.fruitless.clone());
         if let Some((at, outcome)) = fruitless
             && at.elapsed() < limits::LOGIN_PAUSE
         {
             return outcome;
         }
-        if let Some(error) = self.store.failure().filter(|_| self.asks_a_person()) {
+        if let Some(error) = self.store.refusal().filter(|_| self.asks_a_person()) {
             return Err(error);
         }
         // Noted before anybody is asked: whoever waits for it may be gone before it ends.
@@ -39,16 +86,16 @@ impl OAuth {
             }
             state.fruitless = Some((Instant::now(), Err(self.given_up())));
         });
-        let outcome = self.try_login(challenge).await;
+        let outcome = self.try_login(challenge, lock).await;
         let is_done = matches!(outcome, Ok(true));
-        let fruitless = (!is_done).then(|| (Instant::now(), outcome.clone()));
+        // One that was broken off may be begun again at once.
+        let is_final = !is_done && !matches!(&outcome, Err(failure) if failure.is_broken_off());
+        let outcome = outcome.map_err(LoginError::into_error);
+        let fruitless = is_final.then(|| (Instant::now(), outcome.clone()));
         self.state(|state| state.fruitless = fruitless);
-        match &outcome {
-            Err(error) if self.state(|state| state.was_shown) => {
-                self.store.note_failure(error, limits::LOGIN_PAUSE);
-            }
-            Err(_) | Ok(false) => {}
-            Ok(true) => self.store.forget_failure(),
+        if is_done {
+            info!("logged in to {}", shown(&self.server));
+            self.store.forget_failure();
         }
         outcome
     }
@@ -59,42 +106,134 @@ impl OAuth {
         Error::new(Kind::Login, message).hint("Try again in a minute").not_delivered()
     }
 
-    async fn try_login(&self, challenge: Option<&Challenge>) -> Result<bool, Error> {
+    async fn try_login(
+        &self,
+        challenge: Option<&Challenge>,
+        lock: Lock,
+    ) -> Result<bool, LoginError> {
         self.state(|state| state.was_shown = false);
         if self.store.probe().await? && self.reread(&self.kept()) {
             return Ok(true);
         }
+        let Some(plan) = self.plan(challenge).await? else { return Ok(false) };
+        let failed = match self.without_person(&plan).await {
+            Ok(Some((identity, token))) => {
+                self.keep_login(&plan, identity, token).await;
+                return Ok(true);
+            }
+            Ok(None) => {
+                self.check_person()?;
+                match self.ask_person(&plan, lock).await? {
+                    Ok(()) => return Ok(true),
+                    Err(failed) => failed,
+                }
+            }
+            Err(Unsuccessful { error, is_refusal }) => {
+                Failed { error, is_refusal, was_shown: false }
+            }
+        };
+        if plan.authority.is_guess && !failed.was_shown {
+            debug!("the server knows of no logins, after all: {}", failed.error);
+            return Ok(false);
+        }
+        Err(failed.error.into())
+    }
+
+    /// Finds out all that a login needs but a person. `None`: the server knows of no logins.
+    async fn plan(&self, challenge: Option<&Challenge>) -> Result<Option<Plan>, Error> {
         let (kept, given) = (self.kept(), &self.settings.given);
         let known = kept.issuer.as_deref();
-        let Some(authority) = self.authority(challenge, known).await? else { return Ok(false) };
+        let Some(authority) = self.authority(challenge, known).await? else { return Ok(None) };
         let challenge = challenge.cloned().unwrap_or_default();
-        // What another authorization server gave us is nobody else's business.
-        let kept = match &kept.issuer {
+        let kept = self.kept_of(&authority);
+        let before = kept.token.as_ref().and_then(|token| token.scope.as_deref());
+        let scopes = Scopes::choose(self.settings.scope.as_deref(), before, &challenge, &authority);
+        let token_endpoint =
+            self.endpoint(&authority.metadata.token_endpoint, &given.token_url, "tokens")?;
+        let (id, scope) = (pkce::random()?, scopes.text());
+        Ok(Some(Plan { id, authority, token_endpoint, scope }))
+    }
+
+    /// What is kept, as far as this authority has given it: that of another one is nobody else's
+    /// business.
+    fn kept_of(&self, authority: &Authority) -> Kept {
+        let kept = self.kept();
+        match &kept.issuer {
             Some(issuer) if *issuer != authority.issuer => {
                 self.refuses_resource.store(false, Ordering::Relaxed);
                 Kept::default()
             }
             _ => kept,
-        };
-        let before = kept.token.as_ref().and_then(|token| token.scope.as_deref());
-        let scopes = Scopes::choose(self.settings.scope.as_deref(), before, &challenge, &authority);
-        let scope = scopes.text();
-        let endpoint =
-            self.endpoint(&authority.metadata.token_endpoint, &given.token_url, "tokens")?;
-        let obtained = self.obtain(&authority, &kept, &endpoint, scope.as_deref()).await;
-        let (identity, token) = match obtained {
-            Ok(obtained) => obtained,
-            Err(error) if authority.is_guess && !self.state(|state| state.was_shown) => {
-                debug!("the server knows of no logins, after all: {error}");
-                return Ok(false);
+        }
+    }
+
+    /// A token for which nobody need be asked.
+    async fn without_person(&self, plan: &Plan) -> Result<Option<(Identity, Token)>, Unsuccessful> {
+        let (authority, endpoint) = (&plan.authority, &plan.token_endpoint);
+        let scope = plan.scope.as_deref();
+        if self.settings.grant == Grant::ClientCredentials {
+            return Ok(Some(self.as_client(authority, endpoint, scope).await?));
+        }
+        let kept = self.kept_of(authority);
+        Ok(self.by_what_was_given(authority, &kept, endpoint, scope).await?)
+    }
+
+    /// Asks a person, in this process, and keeps what comes of it. Only for whoever has the lock of
+    /// logins.
+    pub(super) async fn log_in_here(&self, plan: &Plan) -> Result<(), Failed> {
+        let mut browser = None;
+        let obtained = self.by_person(plan, &mut browser).await;
+        let about = self.about(&plan.authority);
+        let (outcome, page) = match obtained {
+            Ok((identity, token)) => {
+                let page = about.done(token.scope.as_deref(), token.refresh.is_some());
+                self.keep_login(plan, identity, token).await;
+                (Ok(()), page)
             }
-            Err(error) => return Err(error),
+            Err(Unsuccessful { error, is_refusal }) => {
+                let reason = match &error.reason {
+                    Some(reason) => format!("{}: {reason}", error.message),
+                    None => error.message.clone(),
+                };
+                let page = if is_refusal { about.refused(&reason) } else { about.failed(&reason) };
+                let was_shown = self.state(|state| state.was_shown);
+                // Where nobody was asked, nobody is bothered by the next try.
+                let failed = Failed { error, is_refusal: is_refusal && was_shown, was_shown };
+                self.store.note_failure(&plan.id, &failed);
+                (Err(failed), page)
+            }
         };
+        if let Some(browser) = browser {
+            browser.finish(page).await;
+        }
+        outcome
+    }
+
+    async fn by_person(
+        &self,
+        plan: &Plan,
+        browser: &mut Option<CallbackServer>,
+    ) -> Result<(Identity, Token), Unsuccessful> {
+        let kept = self.kept_of(&plan.authority);
+        match self.settings.grant {
+            Grant::DeviceCode => self.by_device(plan, &kept).await,
+            _ => self.by_code(plan, &kept, browser).await,
+        }
+    }
+
+    pub(super) fn about(&self, authority: &Authority) -> About {
+        About { server: shown(&self.server), issuer: authority.issuer.clone() }
+    }
+
+    /// Keeps what a login has brought.
+    async fn keep_login(&self, plan: &Plan, identity: Identity, token: Token) {
         self.state(|state| {
             state.unrenewed = None;
             state.anew = Some(Instant::now());
             state.looked = None;
         });
+        let Plan { authority, token_endpoint, .. } = plan;
+        let kept = self.kept_of(authority);
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
         let is_configured = identity::is_configured(&self.settings, &identity.id);
         self.keep_alone(Kept {
@@ -102,35 +241,13 @@ impl OAuth {
             identity: if is_configured { kept.identity } else { Some(identity) },
             holder,
             token: Some(token),
-            token_endpoint: Some(endpoint.to_string()),
+            token_endpoint: Some(token_endpoint.to_string()),
             revocation_endpoint: authority.metadata.revocation_endpoint.clone(),
-            resource: self.resource(&authority).map(str::to_owned),
+            resource: self.resource(authority).map(str::to_owned),
             without_resource: self.refuses_resource(),
             near: Some(self.web.near()),
         })
         .await;
-        Ok(true)
-    }
-
-    async fn obtain(
-        &self,
-        authority: &Authority,
-        kept: &Kept,
-        endpoint: &Url,
-        scope: Option<&str>,
-    ) -> Result<(Identity, Token), Error> {
-        if self.settings.grant == Grant::ClientCredentials {
-            return self.as_client(authority, endpoint, scope).await;
-        }
-        let given = self.by_what_was_given(authority, kept, endpoint, scope).await?;
-        if let Some(obtained) = given {
-            return Ok(obtained);
-        }
-        self.check_person()?;
-        match self.settings.grant {
-            Grant::DeviceCode => self.by_device(authority, kept, endpoint, scope).await,
-            _ => self.by_code(authority, kept, endpoint, scope).await,
-        }
     }
 
     async fn as_client(
@@ -138,15 +255,15 @@ impl OAuth {
         authority: &Authority,
         endpoint: &Url,
         scope: Option<&str>,
-    ) -> Result<(Identity, Token), Error> {
+    ) -> Result<(Identity, Token), Unsuccessful> {
         let Some(identity) = identity::configured(&self.settings, &authority.metadata) else {
             let message = "A login as a client needs the client's id";
             let hint = "Give it with --oauth-client-id, and its secret or key";
-            return Err(Error::new(Kind::Login, message).hint(hint).not_delivered());
+            return Err(Error::new(Kind::Login, message).hint(hint).not_delivered().into());
         };
         let request =
             self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
-        let token = request.send(self.client_form(scope)).await.map_err(Refusal::into_error)?;
+        let token = request.send(self.client_form(scope)).await?;
         Ok((identity, token))
     }
 

@@ -1,5 +1,6 @@
 //! What the user has given in place of what is otherwise found out or asked for.
 
+use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 use url::Url;
@@ -55,7 +56,7 @@ pub struct OneShot {
 }
 
 /// Where a client's secret stands in a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub enum Style {
     /// In the header.
     Basic,

@@ -1,6 +1,7 @@
 //! A private key of ours, and what we sign with it (RFC 7523).
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -14,13 +15,18 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::json;
 
 use crate::error::{Error, Kind};
+use crate::secret::Secret;
 
 /// How long what was signed can be used.
 const LIFETIME: Duration = Duration::from_secs(60);
 
 /// A key for ES256, RS256 or EdDSA.
 #[derive(Clone)]
-pub struct PrivateKey(std::sync::Arc<Pair>);
+pub struct PrivateKey {
+    pair: Arc<Pair>,
+    /// The text that it was read from.
+    pem: Secret,
+}
 
 enum Pair {
     Ecdsa(EcdsaKeyPair),
@@ -57,7 +63,13 @@ impl PrivateKey {
                 }
                 _ => "the key in it is neither P-256, RSA nor Ed25519",
             })?;
-        Ok(Self(std::sync::Arc::new(pair)))
+        let pem = Secret::new(String::from_utf8_lossy(text));
+        Ok(Self { pair: Arc::new(pair), pem })
+    }
+
+    /// The text that it was read from, for another process.
+    pub(super) fn pem(&self) -> &Secret {
+        &self.pem
     }
 
     /// A signed statement that we are `client`, for `audience`, at `now` (since 1970).
@@ -83,7 +95,7 @@ impl PrivateKey {
     }
 
     fn algorithm(&self) -> &'static str {
-        match &*self.0 {
+        match &*self.pair {
             Pair::Ecdsa(_) => "ES256",
             Pair::Rsa(_) => "RS256",
             Pair::Ed25519(_) => "EdDSA",
@@ -92,7 +104,7 @@ impl PrivateKey {
 
     fn signature(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let random = SystemRandom::new();
-        match &*self.0 {
+        match &*self.pair {
             Pair::Ecdsa(pair) => pair.sign(&random, bytes).ok().map(|s| s.as_ref().to_vec()),
             Pair::Ed25519(pair) => Some(pair.sign(bytes).as_ref().to_vec()),
             Pair::Rsa(pair) => {
@@ -123,7 +135,7 @@ mod tests {
         let key = PrivateKey::from_pem(pem.as_bytes()).unwrap();
         let token = key.sign("me", "https://as", "1", Duration::from_secs(1000)).unwrap();
         let (signed, signature) = token.rsplit_once('.').unwrap();
-        let Pair::Ecdsa(pair) = &*key.0 else { panic!("P-256 is the default") };
+        let Pair::Ecdsa(pair) = &*key.pair else { panic!("P-256 is the default") };
         let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, pair.public_key().as_ref());
         let signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
         assert!(public.verify(signed.as_bytes(), &signature).is_ok());

@@ -1,6 +1,6 @@
 //! What servers say of themselves: where it stands, and what in it counts. Pure.
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use url::Url;
 
 use super::address;
@@ -28,7 +28,7 @@ pub(super) struct Resource {
 }
 
 /// An authorization server about itself (RFC 8414, OpenID Connect).
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(default)]
 pub(super) struct Issuer {
     pub(super) issuer: Option<String>,

@@ -21,6 +21,8 @@ use crate::secret::shown;
 
 mod account;
 mod address;
+mod callback;
+mod callback_server;
 pub mod challenge;
 mod consent;
 mod device;
@@ -30,16 +32,18 @@ mod given;
 mod grant;
 mod identity;
 mod import;
+mod job;
 mod kept;
 mod key;
 #[cfg(feature = "keychain")]
 mod keychain;
-mod loopback;
 mod metadata;
+mod pages;
 mod paste;
 mod pause;
 mod pkce;
 mod places;
+mod process;
 mod prompt;
 mod recent;
 mod renewal;
@@ -52,18 +56,19 @@ mod web;
 mod words;
 
 pub use account::{Account, LoggedOut};
+pub use callback_server::CallbackPlace;
 use challenge::Challenge;
 pub use given::{Given, OneShot, Style};
 pub use import::{Foreign, TakenOver};
 use kept::Kept;
 pub use key::PrivateKey;
-pub use loopback::CallbackPlace;
 pub use paste::Paste;
+pub use process::login_process;
 pub use prompt::Prompt;
 use recent::Recent;
 use renewal::{Cause, Renewal};
 use scope::Scopes;
-pub use settings::{Grant, Settings, Show, TokenStore};
+pub use settings::{Grant, LoginCommand, Open, Settings, Show, TokenStore};
 use store::{Lock, Store};
 pub use survey::{Found, Provider, Survey, Tried};
 use token::{Age, Token};
@@ -242,11 +247,14 @@ impl OAuth {
             (false, true) => Cause::Scope,
             (false, false) => Cause::Refusal,
         };
-        let _lock = self.lock_for_login().await?;
+        let (lock, failed) = self.lock_for_login().await?;
         match self.renew_alone(&before, cause, limits::LOGIN_QUESTION).await? {
             Renewal::Done => return Ok(()),
             Renewal::Impossible => {}
             Renewal::Held => return Err(self.not_in_time("renewed the token of")),
+        }
+        if let Some(error) = failed {
+            return Err(error);
         }
         let is_enough =
             if is_step_up { self.has_stepped_up_enough() } else { self.has_tried_enough() };
@@ -254,24 +262,24 @@ impl OAuth {
             debug!("the server refuses what logins bring: no other is begun");
             return Ok(());
         }
-        self.login(challenge).await.map(|_| ())
+        self.login(challenge, lock).await.map(|_| ())
     }
 
-    /// Waits until no other process logs in; meanwhile its page is ours to show.
-    async fn lock_for_login(&self) -> Result<Lock, Error> {
+    /// Waits until no other process logs in; meanwhile its page is ours to show. Also returns why
+    /// the login that was waited for came to nothing, if it did.
+    async fn lock_for_login(&self) -> Result<(Lock, Option<Error>), Error> {
         let until = Instant::now() + self.settings.login_wait;
-        let mut shown_page = None;
+        let mut seen = None;
         loop {
             if let Ok(lock) = self.store.lock_logins(limits::PAGE_CHECK).await {
-                return Ok(lock);
+                let failed = seen.and_then(|watched: Watched<'_>| self.store.failure_of(&watched.id));
+                return Ok((lock, failed.map(|failed| failed.error)));
             }
             if Instant::now() >= until {
                 return Err(self.not_in_time("logged in to"));
             }
-            if shown_page.is_none()
-                && let Some(page) = self.store.page()
-            {
-                shown_page = Some(self.pending_at(&page));
+            if seen.is_none() {
+                seen = self.watch_page(Reopen::Yes);
             }
         }
     }
@@ -279,6 +287,17 @@ impl OAuth {
     fn not_in_time(&self, done: &str) -> Error {
         let message = format!("Another process has not {done} {} in time", shown(&self.server));
         Error::new(Kind::Login, message).not_delivered()
+    }
+
+    /// Shows the page of another process, if it has one yet.
+    fn watch_page(&self, reopen: Reopen) -> Option<Watched<'_>> {
+        let note = self.store.page()?;
+        if let (Reopen::Yes, Some(again)) = (reopen, note.again) {
+            // A person who has restarted a client may have closed the page.
+            tokio::spawn(async move { callback_server::open_again(&again).await });
+        }
+        (self.settings.show)(&note.prompt);
+        Some(Watched { id: note.id, _over: self.pending_at(&note.prompt.to_string()) })
     }
 
     /// Tells whoever listens that a login waits for a person, until the result is dropped.
@@ -368,6 +387,19 @@ impl OAuth {
     }
 }
 
+/// Whether the process that logs in is asked to open its page once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reopen {
+    Yes,
+    No,
+}
+
+/// The login of another process, which is waited for.
+struct Watched<'a> {
+    id: String,
+    _over: Over<'a>,
+}
+
 /// However a login ends, it is no longer waited for.
 struct Over<'a>(&'a watch::Sender<Option<String>>);
 
@@ -415,18 +447,24 @@ mod tests {
             token_store: TokenStore::File,
             profile: String::new(),
             show: Arc::new(|_| ()),
+            open: None,
+            process: None,
         }
     }
 
     #[tokio::test]
     async fn a_login_that_was_dropped_counts_as_one_that_was_given_up() {
         let (oauth, _listener) = of_silent_server().await;
-        assert!(timeout(Duration::from_millis(50), oauth.login(None)).await.is_err());
-        let again = timeout(Duration::from_secs(1), oauth.login(None)).await.expect("at once");
+        let lock = async || oauth.store.lock_logins(limits::LOCK_WAIT).await.unwrap();
+        let begun = timeout(Duration::from_millis(50), oauth.login(None, lock().await)).await;
+        assert!(begun.is_err());
+        let again = oauth.login(None, lock().await);
+        let again = timeout(Duration::from_secs(1), again).await.expect("at once");
         assert!(again.unwrap_err().message.contains("given up"));
         assert!(!oauth.has_tried_enough(), "one was begun");
         oauth.state(|state| state.fruitless = None);
-        assert!(timeout(Duration::from_millis(50), oauth.login(None)).await.is_err());
+        let begun = timeout(Duration::from_millis(50), oauth.login(None, lock().await)).await;
+        assert!(begun.is_err());
         assert!(oauth.has_tried_enough(), "and another");
     }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use url::Url;
 
-use super::loopback::{self, Callback, Loopback};
+use super::callback::Callback;
+use super::callback_server::{Arrival, CallbackServer};
 use crate::error::{Error, Kind};
 use crate::limits;
 
@@ -30,15 +31,15 @@ impl Paste {
     pub(super) async fn wait(
         &self,
         lines: &mut mpsc::Receiver<String>,
-        loopback: &Loopback,
+        browser: &mut CallbackServer,
         state: &str,
-    ) -> Result<Callback, Error> {
+    ) -> Result<Arrival, Error> {
         let pasted = async {
             let mut wrong = None;
             for _ in 0..limits::PASTES {
                 let Some(line) = lines.recv().await else { break };
                 match read(&line, state) {
-                    Ok(callback) => return Ok(callback),
+                    Ok(callback) => return Ok(Arrival::Callback(callback)),
                     Err(why) => {
                         (self.say)(why);
                         wrong = Some(why);
@@ -52,8 +53,8 @@ impl Paste {
             Err(Error::new(Kind::Login, message).not_delivered())
         };
         tokio::select! {
-            callback = loopback.wait(state) => Ok(callback),
-            callback = pasted => callback,
+            arrival = browser.arrival() => Ok(arrival),
+            arrival = pasted => arrival,
         }
     }
 }
@@ -68,7 +69,7 @@ fn read(line: &str, state: &str) -> Result<Callback, &'static str> {
         Ok(url) => url.query().unwrap_or_default().to_owned(),
         Err(_) => line.split_once('?').map_or(line, |(_, query)| query).to_owned(),
     };
-    let callback = loopback::read(&query);
+    let callback = Callback::parse(&query);
     if callback.code.is_none() && callback.error.is_none() {
         return Err(match callback.state {
             Some(_) => {

@@ -1,13 +1,12 @@
-//! The pause after a login that came to nothing, as a note beside the tokens: it holds for other
-//! processes and for those that are started anew, or each of them would open another page.
+//! The note of a login that came to nothing, beside the tokens: who waited for it learns why, and
+//! after a refusal nobody is asked again for a while.
 
-use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use tracing::debug;
 
-use super::store::{Store, open};
+use super::store::{Store, replace};
 use crate::error::{Error, Kind};
 use crate::limits;
 
@@ -16,41 +15,70 @@ use crate::limits;
 struct Note {
     /// Seconds since 1970.
     at: u64,
-    /// How long the pause is, in seconds.
+    /// How long nobody is asked again, in seconds.
     pause: u64,
+    /// The name of the login.
+    #[serde(default)]
+    id: String,
+    /// Whether a person was asked.
+    #[serde(default)]
+    was_shown: bool,
     message: String,
     reason: Option<String>,
     hint: Option<String>,
 }
 
+impl Note {
+    fn error(self) -> Error {
+        let error = Error::new(Kind::Login, self.message).not_delivered();
+        Error { reason: self.reason.map(Into::into), hint: self.hint, ..error }
+    }
+}
+
+/// How a login came to nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Failed {
+    pub(super) error: Error,
+    /// The person or the provider said no: nobody is asked again for a while.
+    pub(super) is_refusal: bool,
+    /// Whether a person was asked.
+    pub(super) was_shown: bool,
+}
+
 impl Store {
-    /// A person was asked, and it came to nothing; nobody is asked again for so long.
-    pub(super) fn note_failure(&self, error: &Error, pause: Duration) {
+    /// Notes how the login of this name came to nothing.
+    pub(super) fn note_failure(&self, id: &str, failed: &Failed) {
         let Some(file) = self.beside("pause") else { return };
+        let pause = if failed.is_refusal { limits::LOGIN_PAUSE } else { Duration::ZERO };
         let note = Note {
             at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
             pause: pause.as_secs(),
-            message: error.message.clone(),
-            reason: error.reason.as_deref().map(str::to_owned),
-            hint: error.hint.clone(),
+            id: id.to_owned(),
+            was_shown: failed.was_shown,
+            message: failed.error.message.clone(),
+            reason: failed.error.reason.as_deref().map(str::to_owned),
+            hint: failed.error.hint.clone(),
         };
-        self.forget_failure();
-        let written = serde_json::to_vec(&note)
-            .map_err(std::io::Error::from)
-            .and_then(|text| open(&file, true)?.write_all(&text));
-        if let Err(error) = written {
+        let text = serde_json::to_vec(&note).map_err(std::io::Error::from);
+        if let Err(error) = text.and_then(|text| replace(&file, &text)) {
             debug!("other processes will not know that a login came to nothing: {error}");
         }
     }
 
-    /// Why the last login came to nothing, if that was a moment ago.
-    pub(super) fn failure(&self) -> Option<Error> {
-        self.failure_at(SystemTime::now())
+    /// Why the login of this name came to nothing, if it did.
+    pub(super) fn failure_of(&self, id: &str) -> Option<Failed> {
+        let note = self.failure_note().filter(|note| note.id == id && !id.is_empty())?;
+        let (is_refusal, was_shown) = (note.pause > 0, note.was_shown);
+        Some(Failed { error: note.error(), is_refusal, was_shown })
     }
 
-    fn failure_at(&self, now: SystemTime) -> Option<Error> {
-        let text = std::fs::read(self.beside("pause")?).ok()?;
-        let note: Note = serde_json::from_slice(&text).ok()?;
+    /// Why the last login was refused, if that was a moment ago.
+    pub(super) fn refusal(&self) -> Option<Error> {
+        self.refusal_at(SystemTime::now())
+    }
+
+    fn refusal_at(&self, now: SystemTime) -> Option<Error> {
+        let note = self.failure_note().filter(|note| note.pause > 0)?;
         let at = UNIX_EPOCH.checked_add(Duration::from_secs(note.at))?;
         // One of the future is of a clock that was set back; nobody waits for that.
         let age = (now + Duration::from_secs(1)).duration_since(at).ok()?;
@@ -58,10 +86,13 @@ impl Store {
         {
             return None;
         }
-        let error = Error::new(Kind::Login, note.message).not_delivered();
-        let at_once = "Run 'mcp-span login' to try again at once";
-        let hint = note.hint.unwrap_or_else(|| at_once.to_owned());
-        Some(Error { reason: note.reason.map(Into::into), hint: Some(hint), ..error })
+        let error = note.error();
+        let at_once = || "Run 'mcp-span login' to try again at once".to_owned();
+        Some(Error { hint: Some(error.hint.clone().unwrap_or_else(at_once)), ..error })
+    }
+
+    fn failure_note(&self) -> Option<Note> {
+        serde_json::from_slice(&std::fs::read(self.beside("pause")?).ok()?).ok()
     }
 
     /// The next login need not wait.
@@ -78,25 +109,43 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_failure_is_known_to_others_for_a_while() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("tokens")).unwrap();
+    fn store(folder: &tempfile::TempDir) -> Store {
         let server = Url::parse("https://h/mcp").unwrap();
-        let store = || Store::new((Some(folder.path()), None), &server, "");
-        assert!(store().failure().is_none());
+        Store::new((Some(folder.path()), None), &server, "")
+    }
+
+    fn failed(is_refusal: bool) -> Failed {
         let error = Error::new(Kind::Login, "no").because("of this").hint("try that");
-        store().note_failure(&error, limits::LOGIN_PAUSE);
-        let found = store().failure().unwrap();
+        Failed { error, is_refusal, was_shown: true }
+    }
+
+    #[test]
+    fn a_refusal_is_known_to_others_for_a_while() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = || store(&folder);
+        assert!(store().refusal().is_none());
+        store().note_failure("a", &failed(true));
+        let found = store().refusal().unwrap();
         assert_eq!((found.message.as_str(), found.hint.as_deref()), ("no", Some("try that")));
         assert!(found.reason.unwrap().contains("of this"));
         let now = SystemTime::now();
-        assert!(store().failure_at(now + Duration::from_secs(50)).is_some());
-        assert!(store().failure_at(now + Duration::from_secs(62)).is_none(), "long ago");
-        assert!(store().failure_at(now - Duration::from_secs(10)).is_none(), "another clock");
+        assert!(store().refusal_at(now + Duration::from_secs(50)).is_some());
+        assert!(store().refusal_at(now + Duration::from_secs(62)).is_none(), "long ago");
+        assert!(store().refusal_at(now - Duration::from_secs(10)).is_none(), "another clock");
         store().forget_failure();
-        assert!(store().failure().is_none());
+        assert!(store().refusal().is_none());
         std::fs::write(store().beside("pause").unwrap(), "{").unwrap();
-        assert!(store().failure().is_none());
+        assert!(store().refusal().is_none());
+    }
+
+    #[test]
+    fn only_a_refusal_leads_to_a_pause_and_who_waited_learns_of_any_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        store(&folder).note_failure("a", &failed(false));
+        assert!(store(&folder).refusal().is_none());
+        let found = store(&folder).failure_of("a").unwrap();
+        assert_eq!((&*found.error.message, found.is_refusal, found.was_shown), ("no", false, true));
+        assert!(store(&folder).failure_of("b").is_none(), "another login");
+        assert!(store(&folder).failure_of("").is_none());
     }
 }

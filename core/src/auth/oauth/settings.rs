@@ -5,17 +5,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::given::Given;
 use super::key::PrivateKey;
-use super::loopback::CallbackPlace;
+use super::callback_server::CallbackPlace;
 use super::paste::Paste;
 use super::prompt::Prompt;
 use crate::secret::Secret;
 
 /// How a token is come by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub enum Grant {
     /// A person logs in with a browser.
     #[default]
@@ -27,7 +28,7 @@ pub enum Grant {
 }
 
 /// What tokens are kept in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub enum TokenStore {
     /// Files that are for the owner alone.
     #[default]
@@ -37,8 +38,15 @@ pub enum TokenStore {
     Keychain,
 }
 
-/// Shows a person where to log in.
+/// Tells a person where to log in.
 pub type Show = Arc<dyn Fn(&Prompt) + Send + Sync>;
+
+/// Opens a browser at an address of this machine, which leads on to the provider's page.
+pub type Open = Arc<dyn Fn(&Url) + Send + Sync>;
+
+/// Makes the command of a process that does a login and ends: it must pass its stdin to
+/// [`super::login_process`].
+pub type LoginCommand = Arc<dyn Fn() -> std::io::Result<std::process::Command> + Send + Sync>;
 
 /// All that a login needs to know.
 #[derive(Clone)]
@@ -77,8 +85,13 @@ pub struct Settings {
     pub token_store: TokenStore,
     /// One of several accounts at the same server.
     pub profile: String,
-    /// Shows a person where to log in.
+    /// Tells a person where to log in.
     pub show: Show,
+    /// Opens a browser; where there is none, the person does it.
+    pub open: Option<Open>,
+    /// Starts a process for a login that a person takes part in, so that it outlives this one.
+    /// Without it, logins are done here.
+    pub process: Option<LoginCommand>,
 }
 
 impl fmt::Debug for Settings {

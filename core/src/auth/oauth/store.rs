@@ -4,18 +4,20 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ring::digest;
+use serde::{Deserialize, Serialize};
 use tracing::{debug, warn};
 use url::Url;
 
-use super::TokenStore;
+use super::{Prompt, TokenStore};
 use super::kept::{Kept, OnDisk};
 #[cfg(feature = "keychain")]
 use super::keychain;
 use super::places::Places;
 use crate::error::Error;
+use crate::limits;
 
 /// The files of one server and profile.
 #[derive(Clone, Debug)]
@@ -31,7 +33,7 @@ pub(super) struct Store {
 #[derive(Debug)]
 pub(super) struct Lock {
     /// Closing it is what unlocks it. `None`: there is nothing that could be shared.
-    _file: Option<File>,
+    file: Option<File>,
 }
 
 /// Another process still has the lock.
@@ -47,11 +49,24 @@ enum Try {
     Impossible(io::Error),
 }
 
-/// The page of a login, for other processes to see; gone when this is dropped.
-#[derive(Debug)]
-pub(super) struct PageNote(Option<PathBuf>);
+/// A login that is under way, as other processes see it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(super) struct PageNote {
+    /// The name of the login.
+    pub(super) id: String,
+    /// The process that does it.
+    pub(super) process: u32,
+    /// What a person has to do.
+    pub(super) prompt: Prompt,
+    /// Where that process can be asked to open its page again.
+    pub(super) again: Option<String>,
+}
 
-impl Drop for PageNote {
+/// Withdraws the note of a login when it is dropped.
+#[derive(Debug)]
+pub(super) struct Noted(Option<PathBuf>);
+
+impl Drop for Noted {
     fn drop(&mut self) {
         if let Some(file) = &self.0 {
             let _ = std::fs::remove_file(file);
@@ -59,8 +74,25 @@ impl Drop for PageNote {
     }
 }
 
+impl Noted {
+    /// Ends when somebody else has withdrawn the note: the login is not wanted any more.
+    pub(super) async fn withdrawn(&self) {
+        let Some(file) = &self.0 else { return std::future::pending().await };
+        while std::fs::symlink_metadata(file).is_ok() {
+            tokio::time::sleep(limits::LOGIN_RECALL_CHECK).await;
+        }
+    }
+}
+
 /// How often a lock that another process holds is tried for.
 const TRIES: Duration = Duration::from_millis(50);
+
+impl Lock {
+    /// Whether other processes are kept out.
+    pub(super) fn is_shared(&self) -> bool {
+        self.file.is_some()
+    }
+}
 
 impl Store {
     /// In how many places there may be tokens.
@@ -147,17 +179,15 @@ impl Store {
     /// there is may be renewed meanwhile.
     pub(super) async fn lock_logins(&self, patience: Duration) -> Result<Lock, Held> {
         let lock = self.lock_at("login", patience).await?;
-        if let Some(page) = self.page_file() {
-            // Of a process that did not come to its end.
-            let _ = std::fs::remove_file(page);
-        }
+        // Of a process that did not come to its end.
+        self.withdraw_page();
         Ok(lock)
     }
 
     /// Where there can be no lock, there is one for the asking: a home without them is no reason to
     /// be without tokens.
     async fn lock_at(&self, extension: &str, patience: Duration) -> Result<Lock, Held> {
-        let Some(file) = self.file() else { return Ok(Lock { _file: None }) };
+        let Some(file) = self.file() else { return Ok(Lock { file: None }) };
         let locking = async {
             loop {
                 let opened =
@@ -173,25 +203,49 @@ impl Store {
             }
         };
         let locked = tokio::time::timeout(patience, locking).await;
-        locked.map(|file| Lock { _file: file }).map_err(|_| Held)
+        locked.map(|file| Lock { file: file }).map_err(|_| Held)
     }
 
     /// Shows other processes where a person has to log in. Only for whoever has the lock of logins.
-    pub(super) fn note_page(&self, page: &str) -> PageNote {
-        let Some(file) = self.page_file() else { return PageNote(None) };
-        let _ = std::fs::remove_file(&file);
-        let written = open(&file, true).and_then(|mut f| f.write_all(page.as_bytes()));
-        if let Err(error) = written {
-            debug!("the page cannot be shown to other processes: {error}");
+    pub(super) fn note_page(&self, note: &PageNote) -> Noted {
+        let Some(file) = self.page_file() else { return Noted(None) };
+        let text = serde_json::to_vec(note).map_err(io::Error::from);
+        match text.and_then(|text| replace(&file, &text)) {
+            Ok(()) => Noted(Some(file)),
+            Err(error) => {
+                debug!("the page cannot be shown to other processes: {error}");
+                Noted(None)
+            }
         }
-        PageNote(Some(file))
     }
 
     /// Where a person has to log in, if the process that has the lock says so.
-    pub(super) fn page(&self) -> Option<String> {
-        let text = std::fs::read_to_string(self.page_file()?).ok()?;
-        // It may be in the middle of being written.
-        (!text.is_empty() && !text.contains(char::is_control)).then_some(text)
+    pub(super) fn page(&self) -> Option<PageNote> {
+        serde_json::from_slice(&std::fs::read(self.page_file()?).ok()?).ok()
+    }
+
+    /// Calls off the login of another process.
+    pub(super) fn withdraw_page(&self) {
+        if let Some(page) = self.page_file() {
+            let _ = std::fs::remove_file(page);
+        }
+    }
+
+    /// Changes when another process has stored something. `None`: it cannot be told that cheaply.
+    pub(super) fn stamp(&self) -> Option<(SystemTime, u64)> {
+        #[cfg(feature = "keychain")]
+        if self.keychain.is_some() {
+            return None;
+        }
+        let metadata = std::fs::metadata(self.file()?).ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    }
+
+    /// Whether another process is logging in.
+    pub(super) fn is_login_held(&self) -> bool {
+        let Some(file) = self.file() else { return false };
+        let opened = open(&file.with_extension("login"), false);
+        matches!(attempt(opened, File::try_lock_shared), Try::Held)
     }
 
     fn page_file(&self) -> Option<PathBuf> {
@@ -274,7 +328,7 @@ fn attempt(opened: io::Result<File>, lock: impl Fn(&File) -> Result<(), TryLockE
     }
 }
 
-fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
+pub(super) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     private(file)?;
     let new = file.with_extension(format!("new{}", std::process::id()));
     let _ = std::fs::remove_file(&new);
@@ -324,8 +378,6 @@ pub(super) fn open(path: &Path, is_new: bool) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
     use serde_json::json;
 
     use super::*;
@@ -412,9 +464,9 @@ mod tests {
         let first = store.lock(Duration::from_secs(5)).await.unwrap();
         let soon = Duration::from_millis(120);
         assert_eq!(store.lock(soon).await.unwrap_err(), Held);
-        assert!(first._file.is_some());
+        assert!(first.file.is_some());
         drop(first);
-        assert!(store.lock(soon).await.unwrap()._file.is_some());
+        assert!(store.lock(soon).await.unwrap().file.is_some());
     }
 
     #[tokio::test]
@@ -423,8 +475,8 @@ mod tests {
         let store = Store::new(at(folder.path()), &server(), "");
         let soon = Duration::from_millis(120);
         let _login = store.lock_logins(soon).await.unwrap();
-        let page = store.note_page("https://as/login");
-        assert!(store.lock(soon).await.unwrap()._file.is_some());
+        let page = store.note_page(&note("https://as/login"));
+        assert!(store.lock(soon).await.unwrap().file.is_some());
         assert!(store.page().is_some(), "and the page is still there");
         assert_eq!(store.lock_logins(soon).await.unwrap_err(), Held);
         drop(page);
@@ -443,7 +495,35 @@ mod tests {
         let blocked = tempfile::NamedTempFile::new().unwrap();
         let store = Store::new(at(blocked.path()), &server(), "");
         let lock = tokio::time::timeout(Duration::from_secs(5), store.lock(Duration::MAX)).await;
-        assert!(lock.expect("at once").unwrap()._file.is_none());
+        assert!(lock.expect("at once").unwrap().file.is_none());
+    }
+
+    fn note(prompt: &str) -> PageNote {
+        let prompt = Prompt::Browser(Url::parse(prompt).unwrap());
+        PageNote { id: "i".into(), process: 1, prompt, again: None }
+    }
+
+    #[tokio::test]
+    async fn a_login_that_is_called_off_learns_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(at(folder.path()), &server(), "");
+        let noted = store.note_page(&note("https://as/login"));
+        let soon = Duration::from_millis(50);
+        assert!(tokio::time::timeout(soon, noted.withdrawn()).await.is_err());
+        store.withdraw_page();
+        let long = Duration::from_secs(10);
+        assert!(tokio::time::timeout(long, noted.withdrawn()).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn whoever_only_looks_whether_there_is_a_login_does_not_take_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(at(folder.path()), &server(), "");
+        assert!(!store.is_login_held());
+        let lock = store.lock_logins(Duration::from_secs(5)).await.unwrap();
+        assert!(store.is_login_held());
+        drop(lock);
+        assert!(!store.is_login_held());
     }
 
     #[test]
@@ -451,11 +531,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(at(folder.path()), &server(), "");
         store.write(&server(), &kept());
-        let page = "https://as/device and enter the code AB-CD";
-        let note = store.note_page(page);
+        let page = note("https://as/login?x=1");
+        let noted = store.note_page(&page);
         let other = Store::new(at(folder.path()), &server(), "");
-        assert_eq!(other.page().as_deref(), Some(page));
-        drop(note);
+        assert_eq!(other.page(), Some(page));
+        drop(noted);
         assert_eq!(store.page(), None);
     }
 }

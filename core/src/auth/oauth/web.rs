@@ -47,6 +47,10 @@ impl Web {
         Self { options, client, door, near, given, trail: Mutex::default() }
     }
 
+    pub(super) fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// From now on it is noted what is looked for.
     pub(super) fn begin_trail(&self) {
         *self.trail.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());

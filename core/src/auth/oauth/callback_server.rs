@@ -1,0 +1,501 @@
+//! The HTTP server of one login, on this machine: sends the browser to the provider, takes it back,
+//! and shows how the login ended.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde::{Deserialize, Serialize};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::debug;
+use url::Url;
+
+use super::callback::Callback;
+use super::pages::{self, About, Page};
+use super::pkce;
+use super::settings::Open;
+use crate::error::{Error, Kind};
+use crate::limits;
+
+/// The redirect address around its port.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct CallbackPlace {
+    /// A name of this machine.
+    pub host: String,
+    /// With the slash that it begins with.
+    pub path: String,
+}
+
+impl Default for CallbackPlace {
+    fn default() -> Self {
+        Self { host: "127.0.0.1".to_owned(), path: "/callback".to_owned() }
+    }
+}
+
+/// The port of the redirect address, held: the provider may be told of it.
+#[derive(Debug)]
+pub(super) struct CallbackPort {
+    listeners: Vec<TcpListener>,
+    port: u16,
+    place: CallbackPlace,
+}
+
+impl CallbackPort {
+    /// Binds any free port, or the one that was asked for.
+    pub(super) async fn bind(port: Option<u16>, place: &CallbackPlace) -> Result<Self, Error> {
+        let listening = TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or(0))).await;
+        let listener = listening.map_err(|error| {
+            let message = match port {
+                Some(port) => format!("Port {port} of this machine, for the login, cannot be had"),
+                None => "No port of this machine can be had for the login".to_owned(),
+            };
+            let hint = "End the program that holds it, or leave --oauth-callback-port out";
+            Error::new(Kind::Login, message).because(error).hint(hint).not_delivered()
+        })?;
+        let port = listener.local_addr().map_or(0, |address| address.port());
+        let mut listeners = vec![listener];
+        if place.host == "localhost" {
+            // Browsers may take the name for ::1. Where that cannot be had, they try the other.
+            listeners.extend(TcpListener::bind((Ipv6Addr::LOCALHOST, port)).await.ok());
+        }
+        Ok(Self { listeners, port, place: place.clone() })
+    }
+
+    /// Where the provider sends the browser back to.
+    pub(super) fn redirect_uri(&self) -> String {
+        format!("http://{}:{}{}", self.place.host, self.port, self.place.path)
+    }
+
+    /// Begins to answer, for a login about `about`; `open` opens a browser.
+    pub(super) fn serve(self, about: About, open: Option<Open>) -> Result<CallbackServer, Error> {
+        let (sender, arrivals) = mpsc::channel(4);
+        let shared = Arc::new(Shared {
+            port: self.port,
+            path: self.place.path.clone(),
+            about,
+            open,
+            again_path: format!("/again/{}", pkce::random()?),
+            result_path: format!("/done/{}", pkce::random()?),
+            arrivals: sender,
+            login: Mutex::default(),
+            connections: Mutex::default(),
+            active: watch::Sender::new(0),
+            visited: watch::Sender::new(false),
+        });
+        let accept = |listener: TcpListener| {
+            let (shared, listener) = (Arc::clone(&shared), Arc::new(listener));
+            let accepting = accept_all(shared, move || {
+                let listener = Arc::clone(&listener);
+                async move { listener.accept().await.map(|(stream, _)| stream) }
+            });
+            tokio::spawn(accepting).abort_handle()
+        };
+        let tasks = self.listeners.into_iter().map(accept).collect();
+        Ok(CallbackServer { shared, arrivals, tasks })
+    }
+}
+
+/// What happened at the server of a login.
+pub(super) enum Arrival {
+    /// The browser came back.
+    Callback(Callback),
+    /// The link that was given to the browser was opened twice.
+    UsedLink,
+}
+
+/// The server of a login; it ends when this is dropped.
+pub(super) struct CallbackServer {
+    shared: Arc<Shared>,
+    arrivals: mpsc::Receiver<Arrival>,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Drop for CallbackServer {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl CallbackServer {
+    /// Expects a browser with `state` from now on, sent to `page`. One that has come back from an
+    /// earlier page and waits is sent there; otherwise [`Self::open`] opens one.
+    pub(super) fn expect(&self, state: &str, page: &Url) -> Expected {
+        let round = Round {
+            state: state.to_owned(),
+            page: page.clone(),
+            is_taken: false,
+            next: watch::Sender::default(),
+        };
+        let earlier = self.shared.login().round.replace(round);
+        match earlier {
+            Some(round) if round.is_taken => {
+                round.next.send_replace(Some(Next::Go(page.to_string())));
+                Expected::Redirected
+            }
+            _ => Expected::New,
+        }
+    }
+
+    /// Opens a browser at the page that is expected to be visited.
+    pub(super) fn open(&self) {
+        self.shared.open();
+    }
+
+    /// Where another process asks for the page to be opened once more.
+    pub(super) fn again_url(&self) -> String {
+        format!("http://127.0.0.1:{}{}", self.shared.port, self.shared.again_path)
+    }
+
+    /// The next thing that happens.
+    pub(super) async fn arrival(&mut self) -> Arrival {
+        match self.arrivals.recv().await {
+            Some(arrival) => arrival,
+            // Impossible: `shared` holds the other end.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Shows how the login ended, and waits until whoever is there has seen it.
+    pub(super) async fn finish(self, page: Page) {
+        let is_awaited = {
+            let mut login = self.shared.login();
+            login.result = Some(page);
+            let round = login.round.as_mut();
+            round.is_some_and(|round| {
+                round.next.send_replace(Some(Next::Result));
+                round.is_taken
+            })
+        };
+        let mut visited = self.shared.visited.subscribe();
+        let mut active = self.shared.active.subscribe();
+        let seen = async {
+            if is_awaited {
+                let _ = visited.wait_for(|visited| *visited).await;
+            }
+            let _ = active.wait_for(|active| *active == 0).await;
+        };
+        if timeout(limits::LOGIN_PAGE_WAIT, seen).await.is_err() {
+            debug!("nobody has fetched the last page of the login");
+        }
+    }
+}
+
+/// What becomes of the browser when a page is expected to be visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// None has come yet.
+    New,
+    /// The one that came back is on its way to the new page.
+    Redirected,
+}
+
+struct Shared {
+    port: u16,
+    path: String,
+    about: About,
+    open: Option<Open>,
+    again_path: String,
+    result_path: String,
+    /// To [`CallbackServer::arrival`].
+    arrivals: mpsc::Sender<Arrival>,
+    login: Mutex<Login>,
+    connections: Mutex<VecDeque<Connection>>,
+    /// How many requests are being answered.
+    active: watch::Sender<usize>,
+    /// Whether the last page was fetched.
+    visited: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct Login {
+    round: Option<Round>,
+    links: Vec<Link>,
+    openings: Openings,
+    result: Option<Page>,
+}
+
+/// One visit to the provider.
+struct Round {
+    state: String,
+    page: Url,
+    /// The browser has come back.
+    is_taken: bool,
+    /// Where it goes then.
+    next: watch::Sender<Option<Next>>,
+}
+
+#[derive(Clone)]
+enum Next {
+    Go(String),
+    Result,
+}
+
+/// An address for the browser's command line, which other users of this machine can read: it leads
+/// on once.
+struct Link {
+    path: String,
+    is_used: bool,
+}
+
+/// How often a browser was opened, and when last.
+#[derive(Debug, Default)]
+struct Openings {
+    count: usize,
+    last: Option<Instant>,
+}
+
+impl Openings {
+    /// Notes another opening, unless there were enough of them, or one a moment ago.
+    fn allow(&mut self, now: Instant) -> bool {
+        let is_recent = |last| now.saturating_duration_since(last) < limits::LOGIN_REOPEN;
+        if self.count >= limits::LOGIN_OPENINGS || self.last.is_some_and(is_recent) {
+            return false;
+        }
+        self.count += 1;
+        self.last = Some(now);
+        true
+    }
+}
+
+/// One connection, and whether its request has come.
+struct Connection {
+    task: AbortHandle,
+    has_begun: Arc<AtomicBool>,
+}
+
+/// Counts a request that is being answered, until it is dropped.
+struct Active(Arc<Shared>);
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.active.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
+async fn accept_all<F>(shared: Arc<Shared>, mut accept: impl FnMut() -> F)
+where
+    F: Future<Output = std::io::Result<TcpStream>>,
+{
+    loop {
+        match accept().await {
+            Ok(stream) => shared.serve(stream),
+            Err(error) => {
+                // Out of descriptors, or a visitor who has left: the next one may be the browser.
+                debug!("a connection to the login was not accepted: {error}");
+                sleep(limits::RETRY_FLOOR).await;
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn login(&self) -> std::sync::MutexGuard<'_, Login> {
+        self.login.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve(self: &Arc<Self>, stream: TcpStream) {
+        let has_begun = Arc::new(AtomicBool::new(false));
+        let task = tokio::spawn(answer(Arc::clone(self), stream, Arc::clone(&has_begun)));
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        connections.retain(|connection| !connection.task.is_finished());
+        if connections.len() >= limits::LOGIN_VISITORS {
+            // Any program of this machine can connect and say nothing: the browser must get in.
+            let is_idle = |c: &Connection| !c.has_begun.load(Ordering::Relaxed);
+            let oldest = connections.iter().position(is_idle).unwrap_or(0);
+            if let Some(connection) = connections.remove(oldest) {
+                connection.task.abort();
+            }
+        }
+        connections.push_back(Connection { task: task.abort_handle(), has_begun });
+    }
+
+    /// Opens a browser, unless that was done often enough.
+    fn open(&self) {
+        let Some(open) = &self.open else { return };
+        let Ok(random) = pkce::random() else { return };
+        let path = format!("/start/{random}");
+        let Ok(url) = Url::parse(&format!("http://127.0.0.1:{}{path}", self.port)) else { return };
+        {
+            let mut login = self.login();
+            if !login.openings.allow(Instant::now()) {
+                return;
+            }
+            login.links.push(Link { path, is_used: false });
+        }
+        open(&url);
+    }
+
+    async fn receive(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+        // A page elsewhere must not reach us under a name of its own.
+        if !host.is_some_and(|host| is_ours(host, self.port)) {
+            return Page::wrong_host().response();
+        }
+        let path = request.uri().path();
+        if request.method() == Method::POST && path == self.again_path {
+            self.open();
+            return pages::empty(StatusCode::NO_CONTENT);
+        }
+        // A look ahead, by a scanner of links or the like, is not the browser itself.
+        if request.method() != Method::GET {
+            return Page::wrong_method().response();
+        }
+        if is_prefetch(request) {
+            return pages::empty(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        if path.starts_with("/start/") {
+            return self.start(path);
+        }
+        if path == self.result_path {
+            return self.result();
+        }
+        if path == self.path {
+            let query = request.uri().query().unwrap_or_default();
+            return self.come_back(Callback::parse(query)).await;
+        }
+        Page::wrong_address().response()
+    }
+
+    /// Leads the first visitor of a link on to the provider; a second one ends the login.
+    fn start(&self, path: &str) -> Response<Full<Bytes>> {
+        let mut login = self.login();
+        let page = login.round.as_ref().map(|round| round.page.to_string());
+        let Some(link) = login.links.iter_mut().find(|link| link.path == path) else {
+            return Page::wrong_address().response();
+        };
+        match page {
+            Some(page) if !link.is_used => {
+                link.is_used = true;
+                pages::redirect(&page)
+            }
+            _ => {
+                // Full: the login has other things to tell, and ends anyway.
+                let _ = self.arrivals.try_send(Arrival::UsedLink);
+                self.about.used_link().response()
+            }
+        }
+    }
+
+    fn result(&self) -> Response<Full<Bytes>> {
+        let Some(page) = self.login().result.clone() else {
+            return Page::wrong_address().response();
+        };
+        self.visited.send_replace(true);
+        page.response()
+    }
+
+    /// Takes what the browser brought back, and sends it on when it is known where to.
+    async fn come_back(&self, callback: Callback) -> Response<Full<Bytes>> {
+        if callback.state.is_none() && callback.code.is_none() && callback.error.is_none() {
+            return Page::wrong_address().response();
+        }
+        let mut next = {
+            let mut login = self.login();
+            let expected = |round: &&mut Round| callback.state.as_deref() == Some(&round.state);
+            let Some(round) = login.round.as_mut().filter(expected) else {
+                return self.about.expired().response();
+            };
+            let next = round.next.subscribe();
+            if !std::mem::replace(&mut round.is_taken, true) {
+                // Never full: each round has one, and the login waits for it.
+                let _ = self.arrivals.try_send(Arrival::Callback(callback));
+            }
+            next
+        };
+        let known = next.wait_for(Option::is_some).await.map(|next| next.clone());
+        match known {
+            Ok(Some(Next::Go(page))) => pages::redirect(&page),
+            Ok(_) => pages::redirect(&self.result_path),
+            Err(_) => self.about.expired().response(),
+        }
+    }
+}
+
+/// Answers one request on `stream`. Whoever says nothing is not waited for.
+async fn answer(shared: Arc<Shared>, stream: TcpStream, has_begun: Arc<AtomicBool>) {
+    let (told, head) = oneshot::channel();
+    let told = Mutex::new(Some(told));
+    let active = Mutex::new(None);
+    let service = service_fn(|request: Request<Incoming>| {
+        has_begun.store(true, Ordering::Relaxed);
+        let told = told.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let _ = told.map(|told| told.send(()));
+        shared.active.send_modify(|count| *count += 1);
+        *active.lock().unwrap_or_else(PoisonError::into_inner) = Some(Active(Arc::clone(&shared)));
+        let shared = Arc::clone(&shared);
+        async move { Ok::<_, Infallible>(shared.receive(&request).await) }
+    });
+    let serving = http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(limits::LOGIN_REQUEST)
+        .serve_connection(TokioIo::new(stream), service);
+    let silence = async {
+        if timeout(limits::LOGIN_HEAD, head).await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        _ = serving => {}
+        () = silence => {}
+        () = sleep(longest_visit()) => {}
+    }
+}
+
+/// What a browser waits for at most: both questions to the provider, and then some.
+fn longest_visit() -> Duration {
+    limits::LOGIN_QUESTION * 3
+}
+
+fn is_prefetch(request: &Request<Incoming>) -> bool {
+    ["sec-purpose", "purpose"].iter().any(|name| {
+        let value = request.headers().get(*name).and_then(|value| value.to_str().ok());
+        value.is_some_and(|value| value.contains("prefetch"))
+    })
+}
+
+fn is_ours(host: &str, port: u16) -> bool {
+    let (name, given) = host.rsplit_once(':').unwrap_or((host, "80"));
+    matches!(name, "127.0.0.1" | "localhost" | "[::1]") && given == port.to_string()
+}
+
+/// Asks the process whose login has the address `again` to open its page once more.
+pub(super) async fn open_again(again: &str) {
+    let asking = async {
+        let url = Url::parse(again).ok()?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, url.port()?));
+        let mut stream = TcpStream::connect(address).await.ok()?;
+        let (path, host) = (url.path(), address);
+        let request =
+            format!("POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n");
+        tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes()).await.ok()?;
+        // The answer says nothing, but tells that it was read.
+        tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 64]).await.ok()
+    };
+    if !matches!(timeout(limits::LOGIN_HEAD, asking).await, Ok(Some(1..))) {
+        debug!("the other process did not open its page again");
+    }
+}
+
+impl fmt::Debug for CallbackServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CallbackServer({})", self.shared.port)
+    }
+}
+
+#[cfg(test)]
+mod tests;

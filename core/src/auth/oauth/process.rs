@@ -1,0 +1,167 @@
+//! Logins that outlive their client: a process of its own does one and ends, and everybody else waits
+//! for what it leaves in the store.
+//!
+//! All that processes share are files beside the tokens. The lock of logins says whether somebody is
+//! at it, and goes with the process that holds it, however that ends; the page says what a person has
+//! to do; what comes of it is the token, or the note of a failure under the login's name.
+
+use std::io;
+use std::process::Stdio;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::debug;
+
+use super::flow::Plan;
+use super::job::Job;
+use super::kept::Kept;
+use super::pause::Failed;
+use super::settings::{LoginCommand, Open};
+use super::store::Lock;
+use super::{OAuth, Reopen};
+use crate::error::{Error, Kind};
+use crate::secret::shown;
+use crate::{limits, os};
+
+/// What a process for a login says when it begins: a line of one word.
+const READY: &[u8] = b"ready\n";
+/// The same where another process logs in already.
+const BUSY: &[u8] = b"busy\n";
+
+/// Why a login brought no token.
+#[derive(Debug)]
+pub(super) struct LoginError {
+    error: Error,
+    /// Nobody has seen its end.
+    is_broken_off: bool,
+}
+
+impl LoginError {
+    pub(super) fn is_broken_off(&self) -> bool {
+        self.is_broken_off
+    }
+
+    pub(super) fn into_error(self) -> Error {
+        self.error
+    }
+}
+
+impl From<Error> for LoginError {
+    fn from(error: Error) -> Self {
+        Self { error, is_broken_off: false }
+    }
+}
+
+impl OAuth {
+    /// Asks a person: in a process of its own, or here where there can be none.
+    pub(super) async fn ask_person(
+        &self,
+        plan: &Plan,
+        lock: Lock,
+    ) -> Result<Result<(), Failed>, LoginError> {
+        // Without locks or a place for tokens nobody would learn what came of it.
+        let can_be_told = lock.is_shared() && self.check_place().is_ok();
+        let command = self.settings.process.as_ref().filter(|_| can_be_told);
+        let Some(command) = command else {
+            let outcome = self.log_in_here(plan).await;
+            drop(lock);
+            return Ok(outcome);
+        };
+        let before = self.kept();
+        // It is the process that needs it.
+        drop(lock);
+        match self.start_process(command, plan).await {
+            Ok(()) => self.follow(plan, &before).await,
+            Err(error) => {
+                debug!("no process could be had for the login, which is done here: {error}");
+                let (_lock, _) = self.lock_for_login().await?;
+                if self.reread(&before) {
+                    return Ok(Ok(()));
+                }
+                Ok(self.log_in_here(plan).await)
+            }
+        }
+    }
+
+    /// Starts the process, and waits until it has the lock or knows who has.
+    async fn start_process(&self, command: &LoginCommand, plan: &Plan) -> io::Result<()> {
+        let job = serde_json::to_vec(&Job::new(self, plan))?;
+        let mut command = Command::from(command()?);
+        // Nothing of ours: clients wait until nobody has their pipes any more.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = os::spawn_detached(&mut command)?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let introducing = async {
+            let (mut stdin, mut stdout) = stdin.zip(stdout).ok_or(io::ErrorKind::BrokenPipe)?;
+            stdin.write_all(&job).await?;
+            drop(stdin);
+            let mut said = Vec::new();
+            (&mut stdout).take(READY.len() as u64).read_to_end(&mut said).await?;
+            let is_there = said == READY || said == BUSY;
+            is_there.then_some(()).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        };
+        let introduced = timeout(limits::LOGIN_PROCESS_START, introducing).await;
+        introduced.unwrap_or_else(|_| {
+            let _ = child.start_kill();
+            Err(io::ErrorKind::TimedOut.into())
+        })
+    }
+
+    /// Waits for the end of the login that another process does.
+    async fn follow(
+        &self,
+        plan: &Plan,
+        before: &Kept,
+    ) -> Result<Result<(), Failed>, LoginError> {
+        let until = Instant::now() + self.settings.login_wait + limits::LOGIN_QUESTION * 3;
+        let (mut watched, mut stamp) = (None, self.store.stamp());
+        while self.store.is_login_held() {
+            if watched.is_none() {
+                watched = self.watch_page(Reopen::No);
+            }
+            let now = self.store.stamp();
+            if now != stamp && self.reread(before) {
+                return Ok(Ok(()));
+            }
+            stamp = now;
+            if Instant::now() >= until {
+                return Err(self.not_in_time("logged in to").into());
+            }
+            sleep(limits::PAGE_CHECK).await;
+        }
+        if self.reread(before) {
+            return Ok(Ok(()));
+        }
+        let id = watched.as_ref().map_or(&plan.id, |watched| &watched.id);
+        self.store.failure_of(id).map(Err).ok_or_else(|| {
+            let message = format!("The login to {} was broken off", shown(&self.server));
+            let hint = "The process that did it has ended; try again";
+            let error = Error::new(Kind::Login, message).hint(hint).not_delivered();
+            LoginError { error, is_broken_off: true }
+        })
+    }
+}
+
+/// Does the login that another process of this program has written down in `job`: holds the callback
+/// address, shows the pages, exchanges the code and stores the token. `say` gets what that process
+/// waits for, `open` opens a browser.
+///
+/// # Errors
+///
+/// When there is no token in the end. Who waits for it learns that from the store.
+pub async fn login_process(job: &[u8], open: Open, say: impl FnOnce(&[u8])) -> Result<(), Error> {
+    let Some((oauth, plan)) = Job::read(job, open) else {
+        return Err(Error::new(Kind::Login, "The job of this login cannot be read"));
+    };
+    let Ok(_lock) = oauth.store.lock_logins(limits::LOCK_WAIT).await else {
+        say(BUSY);
+        return Ok(());
+    };
+    say(READY);
+    let longest = oauth.settings.login_wait + limits::LOGIN_QUESTION * 3;
+    match timeout(longest, oauth.log_in_here(&plan)).await {
+        Ok(outcome) => outcome.map_err(|failed| failed.error),
+        Err(_) => Err(oauth.not_in_time("logged in to")),
+    }
+}

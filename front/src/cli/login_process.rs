@@ -1,0 +1,84 @@
+//! `mcp-span __login`: does one login for another mcp-span, which has written it to stdin, and ends.
+//! Not for people: nothing but a started bridge knows what to write there.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+
+use clap::Parser;
+
+use super::logging::{self, Log};
+use super::{Failure, browser, on_runtime};
+use crate::auth::oauth::{self, LoginCommand};
+use crate::limits;
+use crate::secret::Scrubber;
+
+/// The word that asks for it.
+const NAME: &str = "__login";
+
+#[derive(Parser)]
+#[command(name = "mcp-span __login", disable_help_flag = true)]
+struct Arguments {
+    #[command(flatten)]
+    log: Log,
+}
+
+/// The command by which a bridge starts such a process; it logs where the bridge does, if that is a
+/// file.
+pub(super) fn command(log: &Log) -> LoginCommand {
+    let mut arguments = vec![OsString::from(NAME)];
+    if let Some(file) = &log.log_file {
+        arguments.extend(["--log-file".into(), file.into()]);
+        arguments.extend(logging::level_arguments(log));
+    }
+    Arc::new(move || {
+        let mut command = Command::new(program()?);
+        command.args(&arguments);
+        for (name, _) in std::env::vars_os() {
+            // What it needs is in the job. Its log is where the arguments say.
+            if name.to_str().is_some_and(|name| name.starts_with("MCP_SPAN_")) {
+                command.env_remove(name);
+            }
+        }
+        Ok(command)
+    })
+}
+
+/// This very program, also where its file was replaced since.
+fn program() -> std::io::Result<OsString> {
+    if cfg!(target_os = "linux") {
+        return Ok("/proc/self/exe".into());
+    }
+    std::env::current_exe().map(Into::into)
+}
+
+/// Does what was typed if it is this.
+pub(super) fn run(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
+    typed.get(1).filter(|word| *word == NAME)?;
+    Some(log_in(&typed[1..]))
+}
+
+fn log_in(typed: &[OsString]) -> Result<ExitCode, Failure> {
+    let Arguments { log } = Arguments::try_parse_from(typed)?;
+    if log.log_file.is_some() {
+        logging::start(&log, &Scrubber::default())?;
+    }
+    let mut job = Vec::new();
+    std::io::stdin().lock().take(limits::LOGIN_JOB as u64).read_to_end(&mut job)?;
+    on_runtime(async move {
+        let open = browser::opener(|name| std::env::var(name).ok());
+        let said = |word: &[u8]| {
+            let mut stdout = std::io::stdout().lock();
+            // Whoever waited for it may be gone, which is what this is for.
+            let _ = stdout.write_all(word).and_then(|()| stdout.flush());
+        };
+        Ok(match oauth::login_process(&job, open, said).await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                tracing::info!("{error}");
+                ExitCode::FAILURE
+            }
+        })
+    })
+}
