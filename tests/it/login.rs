@@ -125,7 +125,7 @@ async fn the_listener_is_up_before_the_browser_starts() {
     assert_eq!(std::fs::read_to_string(provider.path("early")).unwrap(), "404");
     bridge.finish().await;
     let page = std::fs::read_to_string(provider.path("last-page")).unwrap();
-    assert!(page.contains("finishes the login"), "{page}");
+    assert!(page.contains("You are logged in"), "{page}");
 }
 
 #[tokio::test]

@@ -105,21 +105,3 @@ async fn no_control_character_of_a_provider_reaches_a_terminal() {
     }
     assert!(String::from_utf8(status.stdout).unwrap().contains("read]0;title"));
 }
-
-#[tokio::test]
-async fn a_login_that_was_given_up_is_not_begun_again_by_the_next_process() {
-    let provider = Provider::start(Manners::default()).await;
-    provider.browse("exec sleep 60");
-    let mut first = provider.bridge(&["--oauth-wait", "60"]);
-    first.send(INITIALIZE).await;
-    provider.browsed(1).await;
-    // Killed: it has no time to say anything.
-    first.signal("KILL");
-    first.exit().await;
-    let mut second = provider.bridge(&["--oauth-wait", "5"]);
-    let answer = second.ask(INITIALIZE).await;
-    let error = &answer["error"];
-    assert_eq!(error["data"]["kind"], "login", "{answer}");
-    assert!(error["message"].as_str().unwrap().contains("was begun and given up"), "{answer}");
-    assert_eq!(provider.pages().len(), 1, "one page for a person is enough");
-}

@@ -22,7 +22,7 @@
 //! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
 //! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
 //! - `login`: when and how one happens. `login_faults`: what goes wrong.
-//!   `login_words`: what is shown of it. `tokens`: what comes of it,
+//!   `login_process`: those that outlive their client. `login_words`: what is shown of it. `tokens`: what comes of it,
 //!   and how it is kept fresh. `renewals`: the same in detail. `unbothered`: what opens no browser.
 //!   `clients`: who we are to a provider. `accounts`: what a person sees.
 //! - `device`, `paste`: logins without a browser on this machine. `import`: those of mcp-remote.
@@ -107,6 +107,8 @@ mod library;
 mod load;
 mod login;
 mod login_faults;
+#[cfg(target_os = "linux")]
+mod login_process;
 mod login_words;
 mod manager;
 mod modern;

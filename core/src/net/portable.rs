@@ -146,10 +146,7 @@ mod tests {
         let files = vec![PathBuf::from("/a.pem")];
         let options = Options {
             connect_timeout: Duration::from_millis(1234),
-            tls: TlsOptions {
-                trust: Trust::Platform { roots, files },
-                identity: Some(identity),
-            },
+            tls: TlsOptions { trust: Trust::Platform { roots, files }, identity: Some(identity) },
             proxies: Proxies::new(rules),
             addresses: Addresses::default(),
         };

@@ -480,8 +480,7 @@ pub(super) async fn open_again(again: &str) {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, url.port()?));
         let mut stream = TcpStream::connect(address).await.ok()?;
         let (path, host) = (url.path(), address);
-        let request =
-            format!("POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n");
+        let request = format!("POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n");
         tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes()).await.ok()?;
         // The answer says nothing, but tells that it was read.
         tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 64]).await.ok()

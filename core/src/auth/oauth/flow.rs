@@ -124,7 +124,10 @@ impl OAuth {
             Ok(None) => {
                 self.check_person()?;
                 match self.ask_person(&plan, lock).await? {
-                    Ok(()) => return Ok(true),
+                    Ok(()) => {
+                        self.note_login();
+                        return Ok(true);
+                    }
                     Err(failed) => failed,
                 }
             }
@@ -225,13 +228,18 @@ impl OAuth {
         About { server: shown(&self.server), issuer: authority.issuer.clone() }
     }
 
-    /// Keeps what a login has brought.
-    async fn keep_login(&self, plan: &Plan, identity: Identity, token: Token) {
+    /// What was wrong with earlier tokens says nothing about that of a login.
+    fn note_login(&self) {
         self.state(|state| {
             state.unrenewed = None;
             state.anew = Some(Instant::now());
             state.looked = None;
         });
+    }
+
+    /// Keeps what a login has brought.
+    async fn keep_login(&self, plan: &Plan, identity: Identity, token: Token) {
+        self.note_login();
         let Plan { authority, token_endpoint, .. } = plan;
         let kept = self.kept_of(authority);
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });

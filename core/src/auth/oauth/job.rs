@@ -1,7 +1,6 @@
 //! A login that is handed to another process: all that it needs, in one document for its stdin.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +8,10 @@ use url::Url;
 
 use super::address::Reach;
 use super::flow::Plan;
-use super::{CallbackPlace, Given, Grant, OAuth, Open, PrivateKey, Settings, Style, TokenStore};
+use super::store::Stamp;
+use super::{
+    CallbackPlace, Given, Grant, OAuth, Open, PrivateKey, Settings, Show, Style, TokenStore,
+};
 use crate::net;
 use crate::secret::Secret;
 
@@ -23,6 +25,8 @@ pub(super) struct Job {
     /// How near the server is.
     near: String,
     without_resource: bool,
+    /// By which it is seen whether another process has stored a token since.
+    stamp: Option<Stamp>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -67,18 +71,19 @@ impl Job {
             settings: PortableSettings::from(&oauth.settings),
             near: oauth.web.near().name().to_owned(),
             without_resource: oauth.refuses_resource(),
+            stamp: oauth.store.stamp(),
         }
     }
 
     /// The login that is to be done here. `None` if it is not what a process of the same program
     /// wrote.
-    pub(super) fn read(job: &[u8], open: Open) -> Option<(OAuth, Plan)> {
+    pub(super) fn read(job: &[u8], show: Show, open: Open) -> Option<(OAuth, Plan, Option<Stamp>)> {
         let job: Self = serde_json::from_slice(job).ok()?;
-        let settings = job.settings.into_settings(open)?;
+        let settings = job.settings.into_settings(show, open)?;
         let oauth = OAuth::new(&job.server, settings, job.net.into_options()?);
         oauth.web.is_near(Reach::named(&job.near)?);
         oauth.refuses_resource.store(job.without_resource, std::sync::atomic::Ordering::Relaxed);
-        Some((oauth, job.plan))
+        Some((oauth, job.plan, job.stamp))
     }
 }
 
@@ -129,7 +134,7 @@ impl From<&Settings> for PortableSettings {
 }
 
 impl PortableSettings {
-    fn into_settings(self, open: Open) -> Option<Settings> {
+    fn into_settings(self, show: Show, open: Open) -> Option<Settings> {
         let private_key = match self.private_key {
             Some(pem) => Some(PrivateKey::from_pem(pem.as_bytes()).ok()?),
             None => None,
@@ -152,8 +157,7 @@ impl PortableSettings {
             usual_folder: self.usual_folder,
             token_store: self.token_store,
             profile: self.profile,
-            // The terminal, if there is one, belongs to the process that wrote the job.
-            show: Arc::new(|_| ()),
+            show,
             open: Some(open),
             process: None,
         })

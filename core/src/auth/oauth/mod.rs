@@ -272,7 +272,8 @@ impl OAuth {
         let mut seen = None;
         loop {
             if let Ok(lock) = self.store.lock_logins(limits::PAGE_CHECK).await {
-                let failed = seen.and_then(|watched: Watched<'_>| self.store.failure_of(&watched.id));
+                let failed =
+                    seen.and_then(|watched: Watched<'_>| self.store.failure_of(&watched.id));
                 return Ok((lock, failed.map(|failed| failed.error)));
             }
             if Instant::now() >= until {

@@ -88,10 +88,11 @@ impl About {
 
     /// The link that was handed to the browser was opened a second time.
     pub(super) fn used_link(&self) -> Page {
-        let advice = "Each link is good for one visit. If the first was not yours, another program \
+        let advice =
+            "Each link is good for one visit. If the first was not yours, another program \
                       of this machine may have read it; so this login was ended. Start it again \
                       from your client."
-            .to_owned();
+                .to_owned();
         let title = "This link was already used";
         let facts = self.facts();
         Page { status: StatusCode::GONE, mood: Mood::Bad, title, facts, advice }
@@ -105,7 +106,13 @@ impl About {
             self.server
         );
         let title = "This login is no longer valid";
-        Page { status: StatusCode::BAD_REQUEST, mood: Mood::Bad, title, facts: self.facts(), advice }
+        Page {
+            status: StatusCode::BAD_REQUEST,
+            mood: Mood::Bad,
+            title,
+            facts: self.facts(),
+            advice,
+        }
     }
 }
 
@@ -255,7 +262,10 @@ mod tests {
     fn what_others_wrote_is_text_on_a_page_and_nothing_else() {
         let page = about().refused("<script>alert(1)</script>\u{1b}[31m\"'&");
         let html = page.html();
-        assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;[31m&quot;&#39;&amp;"), "{html}");
+        assert!(
+            html.contains("&lt;script&gt;alert(1)&lt;/script&gt;[31m&quot;&#39;&amp;"),
+            "{html}"
+        );
         assert!(!html.contains("<script"), "{html}");
         assert!(!html.contains('\u{1b}'));
     }
@@ -287,7 +297,8 @@ mod tests {
     #[test]
     fn a_page_names_server_issuer_scopes_and_what_to_do() {
         let html = about().done(Some("read"), true).html();
-        for part in ["https://h/mcp", "https://as", "read", "mcp-span logout", "You are logged in"] {
+        for part in ["https://h/mcp", "https://as", "read", "mcp-span logout", "You are logged in"]
+        {
             assert!(html.contains(part), "{part}: {html}");
         }
         let html = about().failed("The request for a token was refused").html();

@@ -3,21 +3,23 @@
 //!
 //! All that processes share are files beside the tokens. The lock of logins says whether somebody is
 //! at it, and goes with the process that holds it, however that ends; the page says what a person has
-//! to do; what comes of it is the token, or the note of a failure under the login's name.
+//! to do; what comes of it is the token, or the note of a failure under the login's name. The pipe
+//! from the process to whoever started it says nothing but that it is worth looking at them.
 
 use std::io;
 use std::process::Stdio;
+use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::Command;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::process::{ChildStdout, Command};
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::flow::Plan;
 use super::job::Job;
 use super::kept::Kept;
 use super::pause::Failed;
-use super::settings::{LoginCommand, Open};
+use super::settings::{LoginCommand, Open, Show};
 use super::store::Lock;
 use super::{OAuth, Reopen};
 use crate::error::{Error, Kind};
@@ -28,6 +30,8 @@ use crate::{limits, os};
 const READY: &[u8] = b"ready\n";
 /// The same where another process logs in already.
 const BUSY: &[u8] = b"busy\n";
+/// There is a page to be shown.
+const PAGE: &[u8] = b"page\n";
 
 /// Why a login brought no token.
 #[derive(Debug)]
@@ -72,7 +76,7 @@ impl OAuth {
         // It is the process that needs it.
         drop(lock);
         match self.start_process(command, plan).await {
-            Ok(()) => self.follow(plan, &before).await,
+            Ok(news) => self.follow(plan, &before, news).await,
             Err(error) => {
                 debug!("no process could be had for the login, which is done here: {error}");
                 let (_lock, _) = self.lock_for_login().await?;
@@ -84,8 +88,9 @@ impl OAuth {
         }
     }
 
-    /// Starts the process, and waits until it has the lock or knows who has.
-    async fn start_process(&self, command: &LoginCommand, plan: &Plan) -> io::Result<()> {
+    /// Starts the process, and waits until it has the lock or knows who has. What it returns can be
+    /// read from when there is something new.
+    async fn start_process(&self, command: &LoginCommand, plan: &Plan) -> io::Result<ChildStdout> {
         let job = serde_json::to_vec(&Job::new(self, plan))?;
         let mut command = Command::from(command()?);
         // Nothing of ours: clients wait until nobody has their pipes any more.
@@ -99,7 +104,7 @@ impl OAuth {
             let mut said = Vec::new();
             (&mut stdout).take(READY.len() as u64).read_to_end(&mut said).await?;
             let is_there = said == READY || said == BUSY;
-            is_there.then_some(()).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+            is_there.then_some(stdout).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
         };
         let introduced = timeout(limits::LOGIN_PROCESS_START, introducing).await;
         introduced.unwrap_or_else(|_| {
@@ -113,9 +118,11 @@ impl OAuth {
         &self,
         plan: &Plan,
         before: &Kept,
+        news: ChildStdout,
     ) -> Result<Result<(), Failed>, LoginError> {
         let until = Instant::now() + self.settings.login_wait + limits::LOGIN_QUESTION * 3;
         let (mut watched, mut stamp) = (None, self.store.stamp());
+        let mut news = Some(news);
         while self.store.is_login_held() {
             if watched.is_none() {
                 watched = self.watch_page(Reopen::No);
@@ -128,13 +135,17 @@ impl OAuth {
             if Instant::now() >= until {
                 return Err(self.not_in_time("logged in to").into());
             }
-            sleep(limits::PAGE_CHECK).await;
+            wait_for_news(&mut news).await;
         }
         if self.reread(before) {
             return Ok(Ok(()));
         }
         let id = watched.as_ref().map_or(&plan.id, |watched| &watched.id);
-        self.store.failure_of(id).map(Err).ok_or_else(|| {
+        let refused = || {
+            let error = self.store.refusal()?;
+            Some(Failed { error, is_refusal: true, was_shown: true })
+        };
+        self.store.failure_of(id).or_else(refused).map(Err).ok_or_else(|| {
             let message = format!("The login to {} was broken off", shown(&self.server));
             let hint = "The process that did it has ended; try again";
             let error = Error::new(Kind::Login, message).hint(hint).not_delivered();
@@ -143,21 +154,47 @@ impl OAuth {
     }
 }
 
+/// Waits until it is time for another look, or there is a reason for one.
+async fn wait_for_news(news: &mut Option<ChildStdout>) {
+    let reading = async {
+        match news {
+            Some(stdout) => stdout.read(&mut [0; 16]).await.unwrap_or(0),
+            None => std::future::pending().await,
+        }
+    };
+    if let Ok(0) = timeout(limits::PAGE_CHECK, reading).await {
+        *news = None;
+    }
+}
+
 /// Does the login that another process of this program has written down in `job`: holds the callback
-/// address, shows the pages, exchanges the code and stores the token. `say` gets what that process
-/// waits for, `open` opens a browser.
+/// address, shows the pages, exchanges the code and stores the token. `say` gets what goes to that
+/// process, `open` opens a browser.
 ///
 /// # Errors
 ///
 /// When there is no token in the end. Who waits for it learns that from the store.
-pub async fn login_process(job: &[u8], open: Open, say: impl FnOnce(&[u8])) -> Result<(), Error> {
-    let Some((oauth, plan)) = Job::read(job, open) else {
+pub async fn login_process(
+    job: &[u8],
+    open: Open,
+    say: impl Fn(&[u8]) + Clone + Send + Sync + 'static,
+) -> Result<(), Error> {
+    let show: Show = Arc::new({
+        let say = say.clone();
+        move |_| say(PAGE)
+    });
+    let Some((oauth, plan, stamp)) = Job::read(job, show, open) else {
         return Err(Error::new(Kind::Login, "The job of this login cannot be read"));
     };
     let Ok(_lock) = oauth.store.lock_logins(limits::LOCK_WAIT).await else {
         say(BUSY);
         return Ok(());
     };
+    if oauth.store.stamp() != stamp || oauth.store.refusal().is_some() {
+        // Somebody else was quicker, and what came of that is as good.
+        say(BUSY);
+        return Ok(());
+    }
     say(READY);
     let longest = oauth.settings.login_wait + limits::LOGIN_QUESTION * 3;
     match timeout(longest, oauth.log_in_here(&plan)).await {

@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::callback_server::CallbackPlace;
 use super::given::Given;
 use super::key::PrivateKey;
-use super::callback_server::CallbackPlace;
 use super::paste::Paste;
 use super::prompt::Prompt;
 use crate::secret::Secret;

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use tracing::{debug, warn};
 use url::Url;
 
-use super::{Prompt, TokenStore};
 use super::kept::{Kept, OnDisk};
 #[cfg(feature = "keychain")]
 use super::keychain;
 use super::places::Places;
+use super::{Prompt, TokenStore};
 use crate::error::Error;
 use crate::limits;
 
@@ -83,6 +83,9 @@ impl Noted {
         }
     }
 }
+
+/// When the file of tokens was changed, and how long it is.
+pub(super) type Stamp = (SystemTime, u64);
 
 /// How often a lock that another process holds is tried for.
 const TRIES: Duration = Duration::from_millis(50);
@@ -203,7 +206,7 @@ impl Store {
             }
         };
         let locked = tokio::time::timeout(patience, locking).await;
-        locked.map(|file| Lock { file: file }).map_err(|_| Held)
+        locked.map(|file| Lock { file }).map_err(|_| Held)
     }
 
     /// Shows other processes where a person has to log in. Only for whoever has the lock of logins.
@@ -232,7 +235,7 @@ impl Store {
     }
 
     /// Changes when another process has stored something. `None`: it cannot be told that cheaply.
-    pub(super) fn stamp(&self) -> Option<(SystemTime, u64)> {
+    pub(super) fn stamp(&self) -> Option<Stamp> {
         #[cfg(feature = "keychain")]
         if self.keychain.is_some() {
             return None;

@@ -116,7 +116,8 @@ fn a_login_opens_a_browser_three_times_at_most_and_never_twice_within_ten_second
 #[tokio::test]
 async fn a_browser_that_has_come_back_is_sent_to_the_next_page() {
     let (mut server, _opened, port) = server().await;
-    let first = tokio::spawn(async move { get(port, "/callback?state=s&error=invalid_target").await });
+    let first =
+        tokio::spawn(async move { get(port, "/callback?state=s&error=invalid_target").await });
     assert!(callback(&mut server).await.rejects_resource());
     let page = Url::parse("https://as/authorize?state=t").unwrap();
     assert_eq!(server.expect("t", &page), Expected::Redirected);
@@ -155,7 +156,11 @@ async fn a_connection_that_says_nothing_is_closed_after_two_seconds() {
     let begun = Instant::now();
     let closed = silent.read(&mut [0; 1]).await;
     assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
-    assert!(begun.elapsed() <= limits::LOGIN_HEAD + Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() <= limits::LOGIN_HEAD + Duration::from_secs(1),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[tokio::test]
