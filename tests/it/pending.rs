@@ -94,6 +94,55 @@ async fn requests_of_the_modern_era_are_told_as_well() {
 }
 
 #[tokio::test]
+async fn a_modern_client_sees_the_login_as_a_tool_until_it_is_done() {
+    for is_modern in [true, false] {
+        let script = move |r: &Request| match &*r.what() {
+            "tools/list" if is_modern => Reply::json(result(
+                r.id(),
+                r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"real"}]}"#,
+            )),
+            "server/discover" if is_modern => Reply::json(result(
+                r.id(),
+                r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#,
+            )),
+            "server/discover" => Reply::json(format!(
+                r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32601,"message":"no such method"}}}}"#,
+                r.id()
+            )),
+            "initialize" => Reply::json(result(r.id(), OFFER)),
+            "tools/list" if r.header("mcp-protocol-version") != Some("2026-07-28") => {
+                Reply::json(result(r.id(), r#"{"tools":[{"name":"real"}]}"#))
+            }
+            "tools/list" => Reply::status(400, "text/plain", "Bad Request: not initialized"),
+            _ => polite(r),
+        };
+        let provider = Provider::guarding(Manners::default(), script).await;
+        provider.browse(LATE);
+        let mut bridge = provider.bridge(&SOON);
+        let list = bridge.ask(modern(1, "tools/list", "")).await["result"].clone();
+        let page = provider.pages().pop().unwrap();
+        assert_eq!(list["resultType"], "complete", "{list}");
+        assert_eq!(list["tools"][0]["name"], "mcp_span_login", "{list}");
+        assert!(list["tools"][0]["description"].as_str().unwrap().contains(&page), "{list}");
+        assert_eq!(list["ttlMs"], 0, "{list}");
+        let call = modern(2, "tools/call", r#""name":"mcp_span_login","#);
+        let result = bridge.ask(call).await["result"].clone();
+        assert!(result["content"][0]["text"].as_str().unwrap().contains(&page), "{result}");
+        std::fs::write(provider.path("go"), "").unwrap();
+        let mut tools = Value::Null;
+        let served = async {
+            while tools[0]["name"] != "real" {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                tools = bridge.ask(modern(3, "tools/list", "")).await["result"]["tools"].clone();
+            }
+        };
+        soon("the real tools", served).await;
+        assert_eq!(tools.as_array().unwrap().len(), 1, "it is gone: {tools}");
+        assert_eq!(provider.pages().len(), 1);
+    }
+}
+
+#[tokio::test]
 async fn a_login_that_takes_long_to_prepare_keeps_no_client_waiting_either() {
     let gate = Gate::new();
     let held = Reply::status(201, "application/json", "{}").held(&gate);

@@ -56,8 +56,8 @@ async fn is_told_and_then_served(bridge: &mut Bridge, provider: &Provider, lists
     let instructions = welcome["instructions"].as_str().unwrap();
     assert!(instructions.contains("login is pending") && instructions.contains(&page));
 
+    is_offered_the_login(bridge, &page).await;
     for (method, empty) in [
-        ("tools/list", json!({"tools": []})),
         ("resources/list", json!({"resources": []})),
         ("resources/templates/list", json!({"resourceTemplates": []})),
         ("prompts/list", json!({"prompts": []})),
@@ -82,6 +82,18 @@ async fn is_told_and_then_served(bridge: &mut Bridge, provider: &Provider, lists
     let answer = bridge.ask(request(3, "tools/call")).await;
     assert!(answer["result"].is_object(), "{answer}");
     assert_eq!(provider.pages().len(), 1);
+}
+
+/// The one tool that there is leads to the login, by its description and by its result.
+async fn is_offered_the_login(bridge: &mut Bridge, page: &str) {
+    let tools = bridge.ask(request(1, "tools/list")).await["result"]["tools"].clone();
+    assert_eq!(tools.as_array().unwrap().len(), 1, "{tools}");
+    assert_eq!(tools[0]["name"], "mcp_span_login");
+    assert!(tools[0]["description"].as_str().unwrap().contains(page), "{tools}");
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp_span_login","arguments":{}}}"#;
+    let result = bridge.ask(call).await["result"].clone();
+    assert!(result["content"][0]["text"].as_str().unwrap().contains(page), "{result}");
+    assert_eq!(result["isError"], false);
 }
 
 #[tokio::test]

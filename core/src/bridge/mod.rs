@@ -25,6 +25,7 @@ mod delivery;
 mod eras;
 mod farewell;
 mod leaving;
+mod login_tool;
 mod overdue;
 mod questions;
 mod record;

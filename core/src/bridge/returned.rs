@@ -10,7 +10,7 @@ use super::delivery::{Again, again};
 use super::waiting::Waiting;
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Message};
+use crate::message::{Head, Id, Message, reply};
 use crate::traffic::{self, Recovery};
 
 impl Core {
@@ -93,7 +93,14 @@ impl Core {
                 let until = at + policy.away_wait;
                 self.waiting.push(Waiting { message, not_before: Some(at), until, order });
             }
-            Again::No => self.end(id, &error, now, out),
+            Again::No => match self.answer_during_login(&message, &error) {
+                Some(answer) => {
+                    if let Some((id, _)) = self.close(id, now) {
+                        out.client(reply::own_result(&id, &answer));
+                    }
+                }
+                None => self.end(id, &error, now, out),
+            },
         }
     }
 

@@ -7,6 +7,7 @@ use tracing::debug;
 
 use super::core::{Core, Out, Own};
 use super::delivery::{Again, again};
+use super::login_tool::{self, Needed};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
 use crate::message::{Head, Message, reply};
@@ -116,10 +117,16 @@ impl Core {
                 return false;
             }
             Head::Request { id, method } => {
-                let in_place = answer_in_place(method);
+                let is_login = login_tool::is_called(message);
+                let in_place = match &**method {
+                    _ if is_login => Some(login_tool::result(self.login_needed())),
+                    "tools/list" => Some(login_tool::list(self.login_needed())),
+                    method => empty_answer(method),
+                };
                 // Lists are asked for without end by clients that nobody looks at: they open no
                 // second page, and pings open none.
                 let is_worth_it = match &in_place {
+                    Some(_) if is_login => true,
                     Some(_) => &**method != "ping" && !self.was_shown,
                     None => true,
                 };
@@ -144,6 +151,29 @@ impl Core {
         if self.login.is_none() && !is_asked && self.recovery.session_lost(now) {
             self.was_shown = false;
             self.ask_for_session(out);
+        }
+    }
+
+    /// What the user has to be told about the login.
+    fn login_needed(&self) -> Needed<'_> {
+        match (&self.login, &self.trouble) {
+            (Some(Login { stage: LoginStage::Page(page), .. }), _) => Needed::Page(page),
+            (Some(_), _) | (None, None) => Needed::Soon,
+            (None, Some(trouble)) => Needed::Again(&trouble.message),
+        }
+    }
+
+    /// The answer to a request of the modern era that a login holds up, if it can have one: that
+    /// era has no handshake in which the client could be told.
+    pub(super) fn answer_during_login(&self, message: &Message, error: &Error) -> Option<Value> {
+        let page = error.page.as_deref().filter(|_| self.record.initialize().is_none())?;
+        let needed = Needed::Page(page);
+        match message.method() {
+            Some("tools/list") => Some(login_tool::modern(login_tool::list(needed))),
+            _ if login_tool::is_called(message) => {
+                Some(login_tool::modern(login_tool::result(needed)))
+            }
+            _ => None,
         }
     }
 
@@ -182,10 +212,9 @@ impl Core {
 }
 
 /// What a server without anything answers.
-fn answer_in_place(method: &str) -> Option<Value> {
+fn empty_answer(method: &str) -> Option<Value> {
     Some(match method {
         "ping" => json!({}),
-        "tools/list" => json!({"tools": []}),
         "prompts/list" => json!({"prompts": []}),
         "resources/list" => json!({"resources": []}),
         "resources/templates/list" => json!({"resourceTemplates": []}),
@@ -267,13 +296,18 @@ mod tests {
         assert_eq!(welcome["result"]["capabilities"]["tools"]["listChanged"], true);
         assert!(welcome["result"]["instructions"].as_str().unwrap().contains("https://as/login"));
         let now = Instant::now();
-        for (text, answer) in [
-            (r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#, json!({"tools": []})),
-            (r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#, json!({})),
-        ] {
-            core.client_says(says(text), now, &mut out);
-            assert_eq!(told(&mut out)[0]["result"], answer);
-        }
+        core.client_says(says(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#), now, &mut out);
+        assert_eq!(told(&mut out)[0]["result"], json!({}));
+        core.client_says(says(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#), now, &mut out);
+        let tool = told(&mut out)[0]["result"]["tools"][0].clone();
+        assert_eq!(tool["name"], "mcp_span_login");
+        assert!(tool["description"].as_str().unwrap().contains("https://as/login"), "{tool}");
+        let call =
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mcp_span_login"}}"#;
+        core.client_says(says(call), now, &mut out);
+        let result = told(&mut out)[0]["result"].clone();
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("https://as/login"), "{result}");
         core.client_says(says(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call"}"#), now, &mut out);
         let error = told(&mut out)[0]["error"].clone();
         assert!(error["message"].as_str().unwrap().contains("https://as/login"), "{error}");

@@ -53,7 +53,7 @@ pub fn with_id(message: &Message, id: &Id) -> Message {
             edited.extend_from_slice(&bytes[1..]);
         }
     }
-    Message::new(edited.freeze(), head).marked(message.is_own_error())
+    Message::new(edited.freeze(), head).marked(message.is_own())
 }
 
 fn raw_id(bytes: &Bytes) -> Option<&str> {
@@ -89,9 +89,9 @@ mod tests {
     fn an_error_of_our_own_is_marked_under_every_id_and_one_that_came_in_never() {
         let error = crate::error::Error::new(crate::error::Kind::Closed, "Transport closed");
         let ours = crate::message::reply::error(Some(&Id::number(1)), &error);
-        assert!(ours.is_own_error() && with_id(&ours, &Id::number(2)).is_own_error());
+        assert!(ours.is_own() && with_id(&ours, &Id::number(2)).is_own());
         let theirs = Message::parse(ours.bytes().clone()).unwrap();
-        assert!(!theirs.is_own_error() && !with_id(&theirs, &Id::number(2)).is_own_error());
+        assert!(!theirs.is_own() && !with_id(&theirs, &Id::number(2)).is_own());
     }
 
     #[test]

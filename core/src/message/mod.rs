@@ -33,8 +33,9 @@ pub struct Message(Arc<Content>);
 struct Content {
     bytes: Bytes,
     head: Head,
-    /// An error of this program's own. It is not in the bytes, so that no peer can claim it.
-    is_own_error: bool,
+    /// An answer of this program's own: an error, or a result in the server's place. It is not in
+    /// the bytes, so that no peer can claim it.
+    is_own: bool,
 }
 
 /// What a message is.
@@ -63,13 +64,13 @@ pub enum Head {
 
 impl Message {
     fn new(bytes: Bytes, head: Head) -> Self {
-        Self(Arc::new(Content { bytes, head, is_own_error: false }))
+        Self(Arc::new(Content { bytes, head, is_own: false }))
     }
 
-    /// The same, as an error of this program's own or not.
-    fn marked(mut self, is_own_error: bool) -> Self {
-        if self.0.is_own_error != is_own_error {
-            Arc::make_mut(&mut self.0).is_own_error = is_own_error;
+    /// The same, as an answer of this program's own or not.
+    fn marked(mut self, is_own: bool) -> Self {
+        if self.0.is_own != is_own {
+            Arc::make_mut(&mut self.0).is_own = is_own;
         }
         self
     }
@@ -90,8 +91,8 @@ impl Message {
     }
 
     /// Whether this program wrote it to say why there is no answer of the server's.
-    pub fn is_own_error(&self) -> bool {
-        self.0.is_own_error
+    pub fn is_own(&self) -> bool {
+        self.0.is_own
     }
 
     /// What the message is.

@@ -63,6 +63,12 @@ pub fn result(id: &Id, result: &serde_json::Value) -> Message {
     raw_result(Some(id), &result.to_string())
 }
 
+/// A result in the server's place, which says nothing about the server.
+#[must_use]
+pub fn own_result(id: &Id, result: &serde_json::Value) -> Message {
+    raw_result(Some(id), &result.to_string()).marked(true)
+}
+
 /// A result of the bridge's own, made of parts of other messages.
 #[must_use]
 pub fn raw_result(id: Option<&Id>, result: &str) -> Message {
@@ -193,12 +199,12 @@ fn failure(id: Option<&Id>, code: i32, message: &str, data: Option<Data>) -> Mes
     }
     let raw = raw(id);
     // What stands in for a server's own refusal has no details of ours.
-    let is_own_error = data.is_some();
+    let is_own = data.is_some();
     let written = write(
         &Answer { jsonrpc: "2.0", id: &raw, error: Failure { code, message, data } },
         Head::Response { id: id.cloned(), is_error: true },
     );
-    written.marked(is_own_error)
+    written.marked(is_own)
 }
 
 fn short(text: &str) -> String {

@@ -92,7 +92,7 @@ impl<'a> Request<'a> {
         let answer: Answer =
             serde_json::from_slice(message.bytes()).map_err(|error| unreadable(&error))?;
         match (answer.result, answer.error) {
-            (_, Some(error)) => Err(Failure::answered(transport, error, message.is_own_error())),
+            (_, Some(error)) => Err(Failure::answered(transport, error, message.is_own())),
             (Some(result), None) => Ok(result),
             (None, None) => RawValue::from_string("null".to_owned()).map_err(|e| unreadable(&e)),
         }

@@ -39,6 +39,7 @@ impl Verdict {
     /// Of the answer to any other request.
     pub(super) fn of_answer(answer: &Message) -> Self {
         match answer.head() {
+            Head::Response { is_error: false, .. } if answer.is_own() => Self::Nothing,
             Head::Response { is_error: false, .. } if peek::has_result_type(answer) => Self::Modern,
             Head::Response { is_error: false, .. } => Self::Refused,
             _ => match Self::of_error(answer) {
