@@ -27,18 +27,20 @@ pub(crate) enum Browser {
 }
 
 impl Browser {
-    /// A real browser where there is one; says which it is, past the harness that holds output back.
+    /// A real one, unless the environment asks for curl.
     pub(crate) fn of_this_machine() -> Self {
-        let is_there = |program: &str| {
-            Command::new(program).arg("--version").output().is_ok_and(|said| said.status.success())
-        };
-        let is_unwanted = std::env::var_os("MCP_SPAN_TEST_BROWSER").is_some_and(|it| it == "curl");
-        let browser = match is_there("chromium") && !is_unwanted {
-            true => Self::Chromium,
-            false => Self::Curl,
-        };
-        let _ = writeln!(std::io::stderr(), "the browser of the logins is {browser:?}");
-        browser
+        if std::env::var_os("MCP_SPAN_TEST_BROWSER").is_some_and(|it| it == "curl") {
+            // Past the harness that holds output back: it is less than what is tested otherwise.
+            let _ = writeln!(std::io::stderr(), "the browser of the logins is curl");
+            return Self::Curl;
+        }
+        let version = Command::new("chromium").arg("--version").output();
+        assert!(
+            version.is_ok_and(|said| said.status.success()),
+            "chromium was not found: install it (Debian: apt install chromium), or set \
+             MCP_SPAN_TEST_BROWSER=curl to do without its part of the tests"
+        );
+        Self::Chromium
     }
 }
 
@@ -73,8 +75,13 @@ impl Place {
 
     /// The bridge as a client starts it, for a person who agrees to everything.
     pub(crate) fn bridge_command(&self) -> Command {
+        self.waiting_for(60)
+    }
+
+    /// The same, with so many seconds for the person before the client is answered without a server.
+    pub(crate) fn waiting_for(&self, seconds: u32) -> Command {
         let mut command = self.command();
-        command.arg(&self.url).args(["--oauth-wait", "60"]);
+        command.arg(&self.url).args(["--oauth-wait", &seconds.to_string()]);
         command
     }
 
@@ -137,15 +144,55 @@ impl Place {
 
     /// What the last page told the person.
     pub(crate) fn last_page(&self) -> String {
-        let deadline = std::time::Instant::now() + REACTION;
+        self.left_behind("last-page")
+    }
+
+    /// What the browser has left in this file, or will soon.
+    pub(crate) fn left_behind(&self, name: &str) -> String {
+        let deadline = std::time::Instant::now() + START;
         loop {
-            match std::fs::read_to_string(self.path("last-page")) {
+            match std::fs::read_to_string(self.path(name)) {
                 Ok(text) if !text.is_empty() => return text,
-                _ if std::time::Instant::now() > deadline => panic!("there is no last page"),
+                _ if std::time::Instant::now() > deadline => panic!("there is no {name}"),
                 // The login is over as soon as the page is asked for, and the browser is not.
                 _ => std::thread::sleep(Duration::from_millis(20)),
             }
         }
+    }
+
+    /// Makes a file by which the browser, or this test, is told something.
+    pub(crate) fn tell(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("the folder can be written");
+    }
+
+    /// The note of the login that is under way, as soon as there is one.
+    pub(crate) fn pending_login(&self) -> Value {
+        let deadline = std::time::Instant::now() + START;
+        loop {
+            let files =
+                std::fs::read_dir(self.path("state/tokens")).into_iter().flatten().flatten();
+            let mut pages = files
+                .map(|file| file.path())
+                .filter(|it| it.extension().is_some_and(|e| e == "page"));
+            let text = pages.next().and_then(|page| std::fs::read(page).ok());
+            match text.and_then(|text| serde_json::from_slice(&text).ok()) {
+                Some(note) => return note,
+                None if std::time::Instant::now() > deadline => panic!("no login is under way"),
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    /// Opens a page in another browser, which photographs it; returns what it says.
+    pub(crate) fn visit(&self, page: &str, pictures: &str) -> String {
+        let folder = tempfile::tempdir_in(self.folder.path()).expect("the folder can be written");
+        std::fs::write(folder.path().join("pictures"), pictures).expect("it can be written");
+        let script = self.peers.scripts().join("browsers/chromium.mjs");
+        let mut visit = Command::new("node");
+        visit.env("PATH", self.peers.path_with_node());
+        let visited = visit.arg(script).arg(folder.path()).arg(page).status();
+        assert!(visited.is_ok_and(|status| status.success()), "{page} was not visited");
+        std::fs::read_to_string(folder.path().join("last-page")).expect("a page was seen")
     }
 
     /// A member of what is stored.
@@ -172,6 +219,11 @@ impl Place {
     /// No access token is good any more; what renews them is.
     pub(crate) fn end_access_tokens(&self) {
         assert_eq!(curl(&["-X", "POST", &format!("{}/end-access-tokens", self.issuer)]), "204");
+    }
+
+    /// The provider gives out no tokens any more.
+    pub(crate) fn break_tokens(&self) {
+        assert_eq!(curl(&["-X", "POST", &format!("{}/break-tokens", self.issuer)]), "204");
     }
 
     /// The status with which the server answers somebody who has this token.

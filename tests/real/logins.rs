@@ -24,7 +24,7 @@ fn a_person_logs_in_with_a_browser_once_for_this_process_and_the_next() {
     let mut place = Place::start(Browser::of_this_machine(), "http", LONG);
     let mut client = place.connect();
     assert_eq!(who(&mut client), "ada: mcp:tools");
-    assert!(place.last_page().contains("finishes the login"), "{}", place.last_page());
+    assert!(place.last_page().contains("You are logged in"), "{}", place.last_page());
     // Registered on the spot; code and token are for this server (RFC 8707).
     let url = place.url.clone();
     place.expect_said("registered native", 1);

@@ -16,6 +16,7 @@ mod conformance_list;
 mod hub;
 mod hub_restart;
 mod identity;
+mod login_pages;
 mod logins;
 mod matrix;
 mod matrix_cells;

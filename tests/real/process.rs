@@ -81,6 +81,12 @@ impl Process {
     }
 
     /// Signals the process alone, without its children.
+    /// Ends it without a word.
+    pub(crate) fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        assert!(self.wait(Duration::from_secs(10)).is_some(), "a killed process ends");
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal)
             .expect("a child that was not waited for can be signalled");

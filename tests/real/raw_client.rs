@@ -149,6 +149,11 @@ impl RawClient {
         self.end(PATIENCE)
     }
 
+    /// Ends the bridge without a word, as clients do that have no time.
+    pub(crate) fn kill(&mut self) {
+        self.bridge.kill();
+    }
+
     fn end(mut self, limit: Duration) -> String {
         self.bridge.close_stdin();
         let status = self.bridge.wait(limit);

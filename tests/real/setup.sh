@@ -84,6 +84,19 @@ SCRIPT
     }
 }
 
+# A real browser for the logins. Debian's has too many libraries to be unpacked beside the machine's.
+provide_chromium() {
+    if command -v chromium >/dev/null 2>&1 || [ "${MCP_SPAN_TEST_BROWSER:-}" = curl ]; then
+        return
+    fi
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        apt-get -qq update || true
+        DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install chromium \
+            >/dev/null
+    fi
+    need chromium "install it (Debian: apt install chromium), or set MCP_SPAN_TEST_BROWSER=curl."
+}
+
 if [ -f "$STAMP" ] && [ "$(cat "$STAMP")" = "$(checksum)" ] && is_usable "$NGINX/nginx"; then
     echo "real peers are installed in target/real"
     exit 0
@@ -106,6 +119,7 @@ mkdir -p "$PEERS"
 rm -f "$STAMP"
 
 provide_nginx
+provide_chromium
 
 cp "$HERE/package.json" "$HERE/package-lock.json" "$HERE/.npmrc" "$PEERS/"
 # Only errors: a warning that the suite wants Node 22 is settled by the Node 22 that comes along.

@@ -16,7 +16,8 @@ const page = (content) => `<!doctype html>\n<meta charset="utf-8">\n<title>Sign 
 
 const form = (action, fields) => {
   const inputs = Object.entries(fields).map(([name, value]) => `<input name="${name}" value="${value}">`);
-  return page([`<form method="post" action="${action}">`, ...inputs, "<button>Continue</button>", "</form>"].join("\n"));
+  const buttons = ["<button>Continue</button>", '<button name="refuse" value="yes">Refuse</button>'];
+  return page([`<form method="post" action="${action}">`, ...inputs, ...buttons, "</form>"].join("\n"));
 };
 
 const withButton = (made) => page(made.replace("</form>", "<button>Continue</button>\n</form>"));
@@ -112,6 +113,10 @@ async function interact(provider, request, response) {
     return response.end(form(action, prompt.name === "login" ? { login: "ada" } : { agreed: "yes" }));
   }
   const fields = await body(request);
+  if (fields.get("refuse")) {
+    const refusal = { error: "access_denied", error_description: "Ada does not agree" };
+    return provider.interactionFinished(request, response, refusal);
+  }
   if (prompt.name === "login") {
     return provider.interactionFinished(request, response, { login: { accountId: fields.get("login") } });
   }
@@ -131,6 +136,11 @@ async function body(request) {
   return new URLSearchParams(text);
 }
 
+// From then on no token is given out.
+let isBroken = false;
+const JSON_TYPE = { "Content-Type": "application/json" };
+const BROKEN = JSON.stringify({ error: "server_error", error_description: "the database is gone" });
+
 const http = createServer();
 http.listen(0, "127.0.0.1", () => {
   const issuer = `http://127.0.0.1:${http.address().port}`;
@@ -139,6 +149,11 @@ http.listen(0, "127.0.0.1", () => {
   const serve = provider.callback();
   http.on("request", (request, response) => {
     if (request.url === "/end-access-tokens") return endAccessTokens(response);
+    if (request.url === "/break-tokens") {
+      isBroken = true;
+      return response.writeHead(204).end();
+    }
+    if (isBroken && request.url === "/token") return response.writeHead(503, JSON_TYPE).end(BROKEN);
     if (!request.url.startsWith("/interaction/")) return serve(request, response);
     interact(provider, request, response).catch((error) => {
       say("failed", error.stack);

@@ -26,7 +26,7 @@ use tracing::debug;
 use url::Url;
 
 use super::callback::Callback;
-use super::pages::{self, About, Page};
+use super::pages::{self, Page};
 use super::pkce;
 use super::settings::Open;
 use crate::error::{Error, Kind};
@@ -81,13 +81,12 @@ impl CallbackPort {
         format!("http://{}:{}{}", self.place.host, self.port, self.place.path)
     }
 
-    /// Begins to answer, for a login about `about`; `open` opens a browser.
-    pub(super) fn serve(self, about: About, open: Option<Open>) -> Result<CallbackServer, Error> {
+    /// Begins to answer; `open` opens a browser.
+    pub(super) fn serve(self, open: Option<Open>) -> Result<CallbackServer, Error> {
         let (sender, arrivals) = mpsc::channel(4);
         let shared = Arc::new(Shared {
             port: self.port,
             path: self.place.path.clone(),
-            about,
             open,
             again_path: format!("/again/{}", pkce::random()?),
             result_path: format!("/done/{}", pkce::random()?),
@@ -207,7 +206,6 @@ pub(super) enum Expected {
 struct Shared {
     port: u16,
     path: String,
-    about: About,
     open: Option<Open>,
     again_path: String,
     result_path: String,
@@ -386,7 +384,7 @@ impl Shared {
             _ => {
                 // Full: the login has other things to tell, and ends anyway.
                 let _ = self.arrivals.try_send(Arrival::UsedLink);
-                self.about.used_link().response()
+                Page::used_link().response()
             }
         }
     }
@@ -408,7 +406,7 @@ impl Shared {
             let mut login = self.login();
             let expected = |round: &&mut Round| callback.state.as_deref() == Some(&round.state);
             let Some(round) = login.round.as_mut().filter(expected) else {
-                return self.about.expired().response();
+                return Page::expired().response();
             };
             let next = round.next.subscribe();
             if !std::mem::replace(&mut round.is_taken, true) {
@@ -421,7 +419,7 @@ impl Shared {
         match known {
             Ok(Some(Next::Go(page))) => pages::redirect(&page),
             Ok(_) => pages::redirect(&self.result_path),
-            Err(_) => self.about.expired().response(),
+            Err(_) => Page::expired().response(),
         }
     }
 }

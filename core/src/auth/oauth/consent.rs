@@ -34,7 +34,7 @@ impl OAuth {
         authority.metadata.check_pkce()?;
         let (port, identity) = self.introduce(authority, kept).await?;
         let redirect = port.redirect_uri();
-        let server = port.serve(self.about(authority), self.settings.open.clone())?;
+        let server = port.serve(self.settings.open.clone())?;
         let server = browser.insert(server);
         // Read by one alone: a second would miss a line that the first takes away.
         let mut lines = self.settings.paste.as_ref().map(|paste| (paste.lines)());

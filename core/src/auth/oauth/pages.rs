@@ -50,8 +50,8 @@ impl About {
     pub(super) fn done(&self, scope: Option<&str>, renews: bool) -> Page {
         let mut facts = self.facts();
         facts.extend(scope.map(|scope| ("Scopes", said(scope))));
-        let renewal = if renews { "renewed without you" } else { "until it expires" };
-        facts.push(("Kept", renewal.to_owned()));
+        let kept = if renews { "until you log out" } else { "until it expires" };
+        facts.push(("Kept", kept.to_owned()));
         let advice = format!(
             "You can close this tab: your client goes on by itself. To log out, run \
              'mcp-span logout {}'.",
@@ -85,38 +85,32 @@ impl About {
         let title = "The login could not be finished";
         Page { status: StatusCode::OK, mood: Mood::Bad, title, facts, advice }
     }
+}
 
+/// Pages for visitors of whom nothing is known: they name neither server nor issuer.
+impl Page {
     /// The link that was handed to the browser was opened a second time.
-    pub(super) fn used_link(&self) -> Page {
+    pub(super) fn used_link() -> Self {
         let advice =
             "Each link is good for one visit. If the first was not yours, another program \
                       of this machine may have read it; so this login was ended. Start it again \
                       from your client."
                 .to_owned();
         let title = "This link was already used";
-        let facts = self.facts();
-        Page { status: StatusCode::GONE, mood: Mood::Bad, title, facts, advice }
+        let status = StatusCode::GONE;
+        Self { status, mood: Mood::Bad, title, facts: Vec::new(), advice }
     }
 
     /// A way back that belongs to no login of today.
-    pub(super) fn expired(&self) -> Page {
-        let advice = format!(
-            "It has expired, or a newer login has taken its place. Start it again from your \
-             client, or run 'mcp-span login {}'.",
-            self.server
-        );
+    pub(super) fn expired() -> Self {
+        let advice = "It has expired, or a newer login has taken its place. Start it again from \
+                      your client, or with 'mcp-span login'."
+            .to_owned();
         let title = "This login is no longer valid";
-        Page {
-            status: StatusCode::BAD_REQUEST,
-            mood: Mood::Bad,
-            title,
-            facts: self.facts(),
-            advice,
-        }
+        let status = StatusCode::BAD_REQUEST;
+        Self { status, mood: Mood::Bad, title, facts: Vec::new(), advice }
     }
-}
 
-impl Page {
     /// There is nothing at the path that was asked for.
     pub(super) fn wrong_address() -> Self {
         let advice = "mcp-span waits here for a login that began in another tab. If you came from \
@@ -276,8 +270,8 @@ mod tests {
             about().done(Some("read write"), true),
             about().refused("no"),
             about().failed("no"),
-            about().expired(),
-            about().used_link(),
+            Page::expired(),
+            Page::used_link(),
             Page::wrong_address(),
             Page::wrong_host(),
             Page::wrong_method(),

@@ -3,6 +3,7 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
+use crate::auth::oauth::pages::About;
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -30,11 +31,14 @@ async fn server() -> (CallbackServer, mpsc::Receiver<Url>, u16) {
     let port = CallbackPort::bind(None, &CallbackPlace::default()).await.unwrap();
     let number = port.port;
     assert_eq!(port.redirect_uri(), format!("http://127.0.0.1:{number}/callback"));
-    let about = About { server: "https://h/mcp".into(), issuer: "https://as".into() };
-    let server = port.serve(about, Some(open)).unwrap();
+    let server = port.serve(Some(open)).unwrap();
     let page = Url::parse("https://as/authorize?state=s").unwrap();
     assert_eq!(server.expect("s", &page), Expected::New);
     (server, opened, number)
+}
+
+fn about() -> About {
+    About { server: "https://h/mcp".into(), issuer: "https://as".into() }
 }
 
 async fn callback(server: &mut CallbackServer) -> Callback {
@@ -63,8 +67,7 @@ async fn only_the_browser_that_was_sent_is_listened_to() {
     assert_eq!(callback.code.as_deref(), Some("c d"));
     assert_eq!(callback.issuer.as_deref(), Some("https://as"));
     assert!(!page.is_finished(), "there is nothing to be said yet");
-    let about = server.shared.about.clone();
-    let finishing = tokio::spawn(server.finish(about.done(Some("read"), true)));
+    let finishing = tokio::spawn(server.finish(about().done(Some("read"), true)));
     let place = location(&page.await.unwrap());
     assert!(!place.contains("code"), "the code leaves the address bar: {place}");
     let last = get(port, &place).await;
@@ -125,8 +128,7 @@ async fn a_browser_that_has_come_back_is_sent_to_the_next_page() {
     assert!(get(port, "/callback?state=s&code=c").await.contains("no longer valid"));
     let second = tokio::spawn(async move { get(port, "/callback?state=t&code=c").await });
     assert_eq!(callback(&mut server).await.code.as_deref(), Some("c"));
-    let about = server.shared.about.clone();
-    let finishing = tokio::spawn(server.finish(about.failed("the network is down")));
+    let finishing = tokio::spawn(server.finish(about().failed("the network is down")));
     let last = get(port, &location(&second.await.unwrap())).await;
     assert!(last.contains("could not be finished") && last.contains("the network is down"));
     finishing.await.unwrap();
