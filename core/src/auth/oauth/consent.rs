@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use tracing::debug;
 use url::Url;
 
-use super::discovery::Authority;
+use super::authority::Authority;
 use super::grant::Refusal;
 use super::identity::{self, Identity, Purpose};
 use super::kept::Kept;
@@ -126,7 +126,7 @@ impl OAuth {
         let redirect = loopback.redirect();
         let purpose = Purpose::Redirect(&redirect);
         let identity =
-            identity::choose(settings, metadata, &self.web, &self.server, purpose).await?;
+            identity::choose(settings, authority, &self.web, &self.server, purpose).await?;
         Ok((loopback, identity))
     }
 

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 use url::Url;
 
-use super::discovery::Authority;
+use super::authority::Authority;
 use super::grant::TokenRequest;
 use super::identity::{self, Identity, Only, Purpose};
 use super::kept::Kept;
@@ -99,7 +99,7 @@ impl OAuth {
             Some(identity) => Ok(identity),
             None => {
                 let purpose = Purpose::Devices;
-                identity::choose(settings, metadata, &self.web, &self.server, purpose).await
+                identity::choose(settings, authority, &self.web, &self.server, purpose).await
             }
         }
     }

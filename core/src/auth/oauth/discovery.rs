@@ -4,26 +4,13 @@ use tracing::debug;
 use url::Url;
 
 use super::address;
+use super::authority::Found;
 use super::challenge::Challenge;
-use super::metadata::{Issuer, Resource, issuer_places, resource_places};
+use super::metadata::{Issuer, Resource, is_same_root, issuer_places, resource_places};
 use super::web::Web;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::shown;
-
-/// Who gives out tokens for a server.
-#[derive(Clone, Debug)]
-pub(super) struct Authority {
-    pub(super) metadata: Issuer,
-    /// Its name, as it was asked for.
-    pub(super) issuer: String,
-    /// What tokens are for; `None` where the server is of 2025-03-26 and knows no such thing.
-    pub(super) resource: Option<String>,
-    /// The scopes that the resource names, if it does.
-    pub(super) scopes: Option<Vec<String>>,
-    /// Nothing says that it is one: it is tried whether it is.
-    pub(super) is_guess: bool,
-}
 
 /// Finds the authority for `server`; `known` is the one that was used before. `None`: nothing shows
 /// that the server knows of logins at all.
@@ -32,9 +19,9 @@ pub(super) async fn find(
     server: &Url,
     challenge: Option<&Challenge>,
     known: Option<&str>,
-) -> Result<Option<Authority>, Error> {
+) -> Result<Option<Found>, Error> {
     let Some(resource) = describe(web, server, challenge).await? else {
-        return Ok(of_its_own(web, server, challenge.is_some()).await);
+        return of_its_own(web, server, challenge.is_some()).await;
     };
     resource.check(server)?;
     let mut issuers: Vec<&String> = resource.authorization_servers.iter().collect();
@@ -50,7 +37,7 @@ pub(super) async fn find(
             continue;
         };
         metadata.check(issuer)?;
-        return Ok(Some(Authority {
+        return Ok(Some(Found {
             metadata,
             issuer: issuer.clone(),
             resource: Some(resource.resource.unwrap_or_else(|| canonical(server))),
@@ -105,25 +92,56 @@ async fn describe(
 
 /// 2025-03-26: the server is its own authorization server. Where not even metadata says so, only a
 /// server that `asks` for a token is believed to be one.
-async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Option<Authority> {
+async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Result<Option<Found>, Error> {
     let mut root = server.clone();
     root.set_path("/");
     root.set_query(None);
-    let issuer = root.as_str().trim_end_matches('/').to_owned();
-    let mut metadata = about(web, &root).await;
-    let is_guess = metadata.is_none();
-    if is_guess && asks {
-        debug!("no metadata at all: the endpoints of the first revision with logins are tried");
-        metadata = Some(Issuer::by_default(&root));
+    let issuer = root.origin().ascii_serialization();
+    let found = |metadata, is_guess| {
+        let issuer = issuer.clone();
+        Found { metadata, issuer, resource: None, scopes: None, is_guess }
+    };
+    let Some(metadata) = about(web, &root).await else {
+        debug!("no metadata at all: the endpoints of the first revision with logins may be there");
+        return Ok(asks.then(|| found(Issuer::by_default(&root), true)));
+    };
+    match &metadata.issuer {
+        Some(named) if *named == issuer || is_same_root(named, &issuer) => {
+            Ok(Some(found(metadata, false)))
+        }
+        named => match by_name(web, server, named.as_deref()).await {
+            Some(verified) => Ok(Some(verified)),
+            None => {
+                metadata.check_own(server)?;
+                // A name of another origin that nobody confirms says nothing about where a code
+                // came from.
+                let is_own = |name: &String| {
+                    Url::parse(name).is_ok_and(|name| name.origin() == server.origin())
+                };
+                let issuer = metadata.issuer.clone().filter(is_own);
+                Ok(Some(found(Issuer { issuer, ..metadata }, false)))
+            }
+        },
     }
-    // Its issuer may have another name: well-known servers of that revision stand behind others.
-    Some(Authority { metadata: metadata?, issuer, resource: None, scopes: None, is_guess })
 }
 
-/// The name of the resource, as RFC 8707 wants it.
+/// What the issuer of this name says of itself, if it confirms the name.
+async fn by_name(web: &Web, server: &Url, issuer: Option<&str>) -> Option<Found> {
+    let issuer = issuer?.to_owned();
+    let place = address::checked(&issuer, "its authorization server", server).ok()?;
+    let metadata = about(web, &place).await?;
+    metadata.check(&issuer).ok()?;
+    // That revision has no resources, but a token of somebody else must not be good for more than
+    // this server.
+    let resource = Some(canonical(server));
+    Some(Found { metadata, issuer, resource, scopes: None, is_guess: false })
+}
+
+/// The name of the resource, as RFC 8707 wants it: without the query, in which some keep a secret.
 fn canonical(server: &Url) -> String {
     let mut url = server.clone();
     url.set_fragment(None);
+    url.set_query(None);
     // Both fail only for URLs without a host, which have neither.
     let _ = url.set_username("");
     let _ = url.set_password(None);

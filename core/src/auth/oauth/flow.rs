@@ -6,8 +6,8 @@ use tokio::time::Instant;
 use tracing::debug;
 use url::Url;
 
+use super::authority::Authority;
 use super::challenge::Challenge;
-use super::discovery::Authority;
 use super::grant::{Refusal, TokenRequest};
 use super::identity::{self, Identity};
 use super::kept::{Holder, Kept};

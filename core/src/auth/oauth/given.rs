@@ -4,8 +4,9 @@ use tokio::time::timeout;
 use tracing::{debug, warn};
 use url::Url;
 
+use super::authority::{Authority, Found};
 use super::challenge::Challenge;
-use super::discovery::{self, Authority};
+use super::discovery;
 use super::grant::Refusal;
 use super::identity::{self, Identity};
 use super::kept::Kept;
@@ -66,7 +67,7 @@ pub enum Style {
 impl Given {
     /// The authority that needs no looking for: all of it is given, or nobody is to be asked.
     /// `needs_page`: a person has to be sent somewhere.
-    pub(super) fn authority(&self, needs_page: bool) -> Option<Authority> {
+    pub(super) fn authority(&self, needs_page: bool) -> Option<Found> {
         let token_url = self.token_url.as_ref()?;
         let is_whole = self.authorization_url.is_some() || !needs_page;
         if !is_whole && !self.no_discovery {
@@ -78,14 +79,14 @@ impl Given {
         };
         let issuer = token_url.origin().ascii_serialization();
         let (resource, scopes) = (None, None);
-        let mut authority = Authority { metadata, issuer, resource, scopes, is_guess: false };
-        self.amend(&mut authority);
-        Some(authority)
+        let mut found = Found { metadata, issuer, resource, scopes, is_guess: false };
+        self.amend(&mut found);
+        Some(found)
     }
 
     /// What is given counts, whatever was found.
-    pub(super) fn amend(&self, authority: &mut Authority) {
-        let metadata = &mut authority.metadata;
+    fn amend(&self, found: &mut Found) {
+        let metadata = &mut found.metadata;
         if let Some(url) = &self.token_url {
             metadata.token_endpoint = Some(url.to_string());
         }
@@ -93,7 +94,7 @@ impl Given {
             metadata.authorization_endpoint = Some(url.to_string());
         }
         if let Some(resource) = &self.resource {
-            authority.resource = Some(resource.clone());
+            found.resource = Some(resource.clone());
         }
     }
 }
@@ -105,9 +106,10 @@ impl OAuth {
         challenge: Option<&Challenge>,
         known: Option<&str>,
     ) -> Result<Option<Authority>, Error> {
-        let given = &self.settings.given;
-        if let Some(authority) = given.authority(self.settings.grant != Grant::ClientCredentials) {
-            return Ok(Some(authority));
+        let (given, grant) = (&self.settings.given, self.settings.grant);
+        let checked = |found: Found| found.check(grant, given, &self.server);
+        if let Some(whole) = given.authority(grant != Grant::ClientCredentials) {
+            return checked(whole).map(Some);
         }
         let finding = discovery::find(&self.web, &self.server, challenge, known);
         let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
@@ -121,10 +123,11 @@ impl OAuth {
             (_, Some(given)) => Some(given),
             (found, None) => found?,
         };
-        Ok(found.map(|mut authority| {
-            given.amend(&mut authority);
-            authority
-        }))
+        let amended = found.map(|mut found| {
+            given.amend(&mut found);
+            found
+        });
+        amended.map(checked).transpose()
     }
 
     /// An endpoint: the one that the user gives is the user's to choose, any other is checked.

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use tracing::debug;
 
+use super::authority::Authority;
 use super::challenge::Challenge;
-use super::discovery::Authority;
 use super::identity::{self, Identity, Only, Proof};
 use super::kept::{Holder, Kept};
 use super::metadata::Issuer;

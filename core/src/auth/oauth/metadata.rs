@@ -145,6 +145,31 @@ impl Issuer {
         Error::new(Kind::Login, message).not_delivered()
     }
 
+    /// Without anybody who confirms the issuer's name, a server speaks for its own origin alone.
+    pub(super) fn check_own(&self, server: &Url) -> Result<(), Error> {
+        let endpoints = [
+            &self.authorization_endpoint,
+            &self.token_endpoint,
+            &self.registration_endpoint,
+            &self.device_authorization_endpoint,
+            &self.revocation_endpoint,
+        ];
+        let is_elsewhere =
+            |text: &&String| Url::parse(text).map_or(true, |url| url.origin() != server.origin());
+        let Some(endpoint) = endpoints.into_iter().flatten().find(is_elsewhere) else {
+            return Ok(());
+        };
+        let place = Url::parse(endpoint).map_or_else(|_| words::said(endpoint), |url| shown(&url));
+        let issuer = self.issuer.as_deref().map_or_else(|| "nobody".to_owned(), words::said);
+        let message = format!(
+            "{} names {issuer} as its authorization server, which does not confirm that, and sends \
+             logins to {place}: they could end up with a stranger",
+            shown(server)
+        );
+        let hint = "Ask who runs the server for the issuer, and name it with --oauth-issuer";
+        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+    }
+
     /// An endpoint that must be there, checked.
     pub(super) fn endpoint(
         endpoint: Option<&String>,
@@ -173,7 +198,8 @@ impl Issuer {
     }
 }
 
-fn is_same_root(a: &str, b: &str) -> bool {
+/// Whether both name the root of one host, with a slash or without.
+pub(super) fn is_same_root(a: &str, b: &str) -> bool {
     let bare = |text: &str| {
         Url::parse(text)
             .ok()

@@ -21,6 +21,7 @@ use crate::secret::shown;
 
 mod account;
 mod address;
+mod authority;
 pub mod challenge;
 mod consent;
 mod device;
@@ -45,6 +46,7 @@ mod recent;
 mod renewal;
 mod scope;
 mod settings;
+mod site;
 mod store;
 mod survey;
 mod token;
