@@ -75,13 +75,15 @@ async fn foreign(provider: &Provider) -> (Value, Value) {
         "access_token": kept["token"]["access_token"], "token_type": "Bearer", "scope": "read",
         "refresh_token": kept["token"]["refresh_token"], "expires_in": 3600,
         "expires_at": kept["token"]["expires_at"].as_u64().unwrap() * 1000,
+        "issuer": kept["issuer"],
     });
     let client = json!({"client_id": kept["client_id"], "token_endpoint_auth_method": "none",
         "redirect_uris": ["http://localhost:3334/oauth/callback"]});
     (tokens, client)
 }
 
-fn name(provider: &Provider) -> String {
+/// The name that mcp-remote gives to what it keeps for this server.
+pub(crate) fn name(provider: &Provider) -> String {
     // The digest program of the system, so that ours is not measured by itself.
     let (program, args): (_, &[&str]) =
         if cfg!(target_os = "macos") { ("md5", &["-q"]) } else { ("md5sum", &[]) };

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
 use super::oauth_given::{self, OAuthGiven};
@@ -15,7 +16,7 @@ use super::paste;
 use super::report::Usage;
 use super::secrets::{Purpose, Secrets};
 use super::values::{seconds, some_seconds};
-use crate::auth::oauth::{Grant, PrivateKey, Prompt, Settings, TokenStore};
+use crate::auth::oauth::{Grant, Parties, PrivateKey, Prompt, Settings, TokenStore};
 use crate::secret::Scrubber;
 
 /// Logins.
@@ -179,7 +180,7 @@ pub(super) fn of(
         profile: typed.profile.clone(),
         show: match typed.is_pasted {
             true => Arc::new(paste::show),
-            false => Arc::new(move |prompt| show(prompt, browser.as_deref())),
+            false => Arc::new(move |prompt, parties| show(prompt, parties, browser.as_deref())),
         },
     }))
 }
@@ -234,10 +235,10 @@ fn state_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
 ///
 /// Each on a thread of its own: a stderr that nobody reads must hold up neither the browser nor
 /// whoever asked.
-fn show(prompt: &Prompt, browser: Option<&str>) {
+fn show(prompt: &Prompt, parties: &Parties, browser: Option<&str>) {
     // Where somebody waits, a spinner may stand on the line.
     let erase = if std::io::stderr().is_terminal() { "\r\u{1b}[2K" } else { "" };
-    let line = format!("{erase}mcp-span: to log in, open {prompt}\n");
+    let line = format!("{erase}mcp-span: {parties}: open {prompt}\n");
     aside(move || {
         let _ = std::io::stderr().write_all(line.as_bytes());
     });
@@ -262,7 +263,7 @@ fn aside(work: impl FnOnce() + Send + 'static) {
 }
 
 fn opener(page: &Url, browser: Option<&str>) -> Option<(String, Vec<String>)> {
-    let page = page.as_str().to_owned();
+    let page = opener_argument(page);
     if let Some(browser) = browser {
         let mut words = shlex::split(browser)?.into_iter();
         let program = words.next()?;
@@ -282,9 +283,87 @@ fn opener(page: &Url, browser: Option<&str>) -> Option<(String, Vec<String>)> {
     Some(("xdg-open".to_owned(), vec![page]))
 }
 
+/// An address as programs get it that open pages: some are scripts, or a `$BROWSER` with a shell in
+/// it, so nothing in it may mean anything to a shell. Ampersands and percent signs are part of many
+/// an address; the others are as good when they are coded.
+fn opener_argument(page: &Url) -> String {
+    const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'.')
+        .remove(b'_')
+        .remove(b'~')
+        .remove(b':')
+        .remove(b'/')
+        .remove(b'?')
+        .remove(b'#')
+        .remove(b'[')
+        .remove(b']')
+        .remove(b'@')
+        .remove(b'&')
+        .remove(b'%')
+        .remove(b'+')
+        .remove(b',')
+        .remove(b'=');
+    utf8_percent_encode(page.as_str(), PLAIN).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_shell_finds_anything_to_do_in_an_address() {
+        let hostile =
+            "https://as/a(b);c|d/$HOME/`id`?x=$(touch pwned)&y=\"'<>\\\\^{}!*\n\t ü&z=a%20b#f";
+        let page = Url::parse(hostile).unwrap();
+        let argument = opener_argument(&page);
+        let active = "'\"`$();|<>\\^{}! *\n\t\r";
+        assert!(argument.is_ascii() && !argument.contains(|c| active.contains(c)), "{argument}");
+        let text = |url: &Url| -> Vec<String> {
+            url.query_pairs().map(|(name, value)| format!("{name}={value}")).collect()
+        };
+        let again = Url::parse(&argument).unwrap();
+        assert_eq!(text(&again), text(&page), "it is the same address");
+        assert_eq!((again.host(), again.fragment()), (page.host(), page.fragment()));
+        let plain = "http://[::1]:4000/open/a-b_c.d~e?f=1&g=a%2Fb+c,d";
+        assert_eq!(opener_argument(&Url::parse(plain).unwrap()), plain);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_browser_with_a_shell_in_it_runs_nothing_of_an_address() {
+        let folder = tempfile::tempdir().unwrap();
+        let hostile = [
+            "http://127.0.0.1:1/open/;touch${IFS}pwned",
+            "http://127.0.0.1:1/$(touch${IFS}pwned)",
+            "http://127.0.0.1:1/`touch${IFS}pwned`",
+            "http://127.0.0.1:1/|touch${IFS}pwned",
+            "http://127.0.0.1:1/'$(touch${IFS}pwned)'",
+            "http://127.0.0.1:1/\";touch${IFS}pwned;\"",
+            "http://127.0.0.1:1/?x=$(touch${IFS}pwned)",
+            "http://127.0.0.1:1/>pwned",
+        ];
+        let shells = [
+            "sh -c 'echo %s'",
+            "sh -c \"echo '%s'\"",
+            "sh -c 'echo \"%s\"'",
+            "sh -c 'eval echo $0'",
+        ];
+        for browser in shells {
+            for page in hostile {
+                let page = Url::parse(page).unwrap();
+                let (program, arguments) = opener(&page, Some(browser)).unwrap();
+                let ran = Command::new(program).args(arguments).current_dir(folder.path()).output();
+                let said = String::from_utf8(ran.unwrap().stdout).unwrap();
+                assert_eq!(said.trim_end(), opener_argument(&page), "{browser}");
+                assert_eq!(
+                    std::fs::read_dir(folder.path()).unwrap().count(),
+                    0,
+                    "{browser} {page}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn a_browser_is_a_program_with_arguments_and_no_shell() {
@@ -292,7 +371,9 @@ mod tests {
         let page = Url::parse("https://as/a?x=$(id)&y=`id`;z='\"").unwrap();
         let (program, arguments) = opener(&page, Some("my 'odd browser' --new")).unwrap();
         assert_eq!(program, "my");
-        assert_eq!(arguments, ["odd browser", "--new", page.as_str()]);
+        let page = opener_argument(&page);
+        assert_eq!(arguments, ["odd browser", "--new", &*page]);
+        let page = Url::parse(&page).unwrap();
         let (_, arguments) = opener(&page, Some("b --url=%s -x")).unwrap();
         assert_eq!(arguments, [format!("--url={page}"), "-x".to_owned()]);
         assert!(opener(&page, Some("'open")).is_none());

@@ -7,7 +7,6 @@
 use url::Url;
 
 use super::Grant;
-use super::address;
 use super::given::Given;
 use super::metadata::Issuer;
 use super::site;
@@ -58,7 +57,7 @@ impl Found {
         };
         let is_given = grant == Grant::Code && given.authorization_url.is_some();
         let entry = match entry {
-            Some(text) if !is_given => Some(address::checked(text, "a login", server)?),
+            Some(text) if !is_given => Some(given.checked(text, "a login", server)?),
             _ => parsed(entry),
         };
         let is_promised =
@@ -75,7 +74,7 @@ impl Found {
         }
         // An address that cannot be used at all stays, and is an error for whoever needs it.
         let is_stray = |endpoint: &Option<String>, owner: &Option<Url>| {
-            let url = address::checked(endpoint.as_ref()?, "clients", server).ok()?;
+            let url = given.checked(endpoint.as_ref()?, "clients", server).ok()?;
             let is_of_owner = site::is_same(&url, owner.as_ref()?);
             url.host_str().filter(|_| !is_of_owner).map(str::to_owned)
         };

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tracing::debug;
-use url::Url;
+use url::{Url, form_urlencoded};
 
 use super::authority::Authority;
 use super::grant::Refusal;
@@ -14,7 +14,7 @@ use super::kept::Kept;
 use super::loopback::{Callback, Loopback};
 use super::store::PageNote;
 use super::token::Token;
-use super::{OAuth, Over, Prompt, pkce, said};
+use super::{OAuth, Over, Parties, Prompt, pkce, said};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::shown;
@@ -61,11 +61,11 @@ impl OAuth {
     }
 
     /// Asks a person, and tells other processes of it, until the result is dropped.
-    pub(super) fn show(&self, prompt: &Prompt) -> Shown<'_> {
+    pub(super) fn show(&self, prompt: &Prompt, authority: &Authority) -> Shown<'_> {
         // Before anybody sees it, and until it has ended in some way: this process may not live to
         // see that, and whoever starts it anew must not open one page after the other.
         self.store.note_failure(&self.given_up(), limits::ABANDONED_PAUSE);
-        (self.settings.show)(prompt);
+        (self.settings.show)(prompt, &Parties::new(&self.server, &authority.issuer));
         self.state(|state| state.was_shown = true);
         let text = prompt.to_string();
         Shown { _note: self.store.note_page(&text), _over: self.pending_at(&text) }
@@ -82,7 +82,7 @@ impl OAuth {
         let (state, verifier) = (pkce::random()?, pkce::random()?);
         let proof = (&*state, &*pkce::challenge(&verifier));
         let page = self.page(authority, identity, &loopback.redirect(), scope, proof)?;
-        let _shown = self.show(&Prompt::Browser(page));
+        let _shown = self.show(&Prompt::Browser(page), authority);
         let coming_back = async {
             match (&self.settings.paste, lines) {
                 (Some(paste), Some(lines)) => paste.wait(lines, loopback, &state).await,
@@ -94,8 +94,19 @@ impl OAuth {
             return Err(Error::new(Kind::Login, message).not_delivered());
         };
         let callback = callback?;
-        check_origin(authority, &callback)?;
+        check_origin(authority, &callback).map_err(|error| self.about_issuer(error))?;
         Ok(Consent { callback, verifier })
+    }
+
+    /// Addresses that were given by hand do not say whose they are.
+    fn about_issuer(&self, error: Error) -> Error {
+        let given = &self.settings.given;
+        match given.token_url.is_some() && given.issuer.is_none() {
+            true => {
+                error.hint("Name the issuer of the addresses that you give with --oauth-issuer")
+            }
+            false => error,
+        }
     }
 
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
@@ -147,28 +158,28 @@ impl OAuth {
         let place = &authority.metadata.authorization_endpoint;
         let mut page = self.endpoint(place, &given.authorization_url, "a login")?;
         let is_free = |name: &str| !given.page_params.iter().any(|(given, _)| given == name);
-        {
-            let mut query = page.query_pairs_mut();
-            query
-                .append_pair("response_type", "code")
-                .append_pair("client_id", &identity.id)
-                .append_pair("redirect_uri", redirect)
-                .append_pair("state", state)
-                .append_pair("code_challenge", challenge)
-                .append_pair("code_challenge_method", "S256");
-            if let Some(scope) = scope.filter(|_| is_free("scope")) {
-                query.append_pair("scope", scope);
-            }
-            let wants_offline = |scope: &str| scope.split(' ').any(|s| s == "offline_access");
-            if scope.is_some_and(wants_offline) && is_free("prompt") {
-                // OpenID wants it for a refresh token.
-                query.append_pair("prompt", "consent");
-            }
-            if let Some(resource) = self.resource(authority).filter(|_| is_free("resource")) {
-                query.append_pair("resource", resource);
-            }
-            query.extend_pairs(&given.page_params);
+        let mut ours = vec![
+            ("response_type", "code"),
+            ("client_id", &identity.id),
+            ("redirect_uri", redirect),
+            ("state", state),
+            ("code_challenge", challenge),
+            ("code_challenge_method", "S256"),
+        ];
+        ours.extend(scope.filter(|_| is_free("scope")).map(|scope| ("scope", scope)));
+        let wants_offline = |scope: &str| scope.split(' ').any(|s| s == "offline_access");
+        if scope.is_some_and(wants_offline) && is_free("prompt") {
+            // OpenID wants it for a refresh token.
+            ours.push(("prompt", "consent"));
         }
+        let resource = self.resource(authority).filter(|_| is_free("resource"));
+        ours.extend(resource.map(|resource| ("resource", resource)));
+        ours.extend(given.page_params.iter().map(|(name, value)| (&**name, &**value)));
+        let is_found = given.authorization_url.is_none();
+        take_out(&mut page, |name| {
+            ours.iter().any(|(own, _)| *own == name) || is_found && NOT_THEIRS.contains(&name)
+        });
+        page.query_pairs_mut().extend_pairs(ours);
         Ok(page)
     }
 
@@ -182,6 +193,33 @@ impl OAuth {
             Error::new(Kind::Login, "The login brought no code back").not_delivered()
         })
     }
+}
+
+/// What a provider has no business to say in the address of its page: it is ours to say, or would
+/// count in place of what we say (RFC 9101).
+const NOT_THEIRS: [&str; 10] = [
+    "response_type",
+    "client_id",
+    "redirect_uri",
+    "state",
+    "code_challenge",
+    "code_challenge_method",
+    "scope",
+    "resource",
+    "request",
+    "request_uri",
+];
+
+/// Takes such parameters out of an address, and leaves the others as they are written.
+fn take_out(page: &mut Url, is_such: impl Fn(&str) -> bool) {
+    let Some(query) = page.query().map(str::to_owned) else { return };
+    // Some take a semicolon for an ampersand.
+    let is_kept = |pair: &&str| {
+        let names = pair.split(';').flat_map(|part| form_urlencoded::parse(part.as_bytes()));
+        !pair.is_empty() && !names.map(|(name, _)| name).any(|name| is_such(&name))
+    };
+    let rest: Vec<&str> = query.split('&').filter(is_kept).collect();
+    page.set_query(Some(rest.join("&").as_str()).filter(|rest| !rest.is_empty()));
 }
 
 /// A person is being asked.
@@ -211,4 +249,33 @@ fn check_origin(authority: &Authority, callback: &Callback) -> Result<(), Error>
         return Err(Error::new(Kind::Login, message).not_delivered());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ours_to_say_is_taken_out_of_an_address_however_it_is_written() {
+        let of = |query: &str| {
+            let mut page = Url::parse(&format!("https://as/a?{query}")).unwrap();
+            take_out(&mut page, |name| NOT_THEIRS.contains(&name));
+            page.query().unwrap_or_default().to_owned()
+        };
+        assert_eq!(of("p=b2c_1&x=a%20b+c&&flag"), "p=b2c_1&x=a%20b+c&flag");
+        for query in [
+            "client_id=evil",
+            "client%5Fid=evil",
+            "client_id",
+            "x;client_id=evil",
+            "client_id=a&client_id=b",
+            "request=eyJ&request_uri=urn:x",
+            "state=1&redirect_uri=https://evil/&code_challenge=c&code_challenge_method=plain",
+            "response_type=token&scope=all&resource=x",
+        ] {
+            assert_eq!(of(query), "", "{query}");
+            assert_eq!(of(&format!("a=1&{query}&b=2")), "a=1&b=2", "{query}");
+        }
+        assert_eq!(of("my_state=1&clientid=2"), "my_state=1&clientid=2");
+    }
 }

@@ -14,7 +14,7 @@ use super::identity::{self, Identity, Only, Purpose};
 use super::kept::Kept;
 use super::token::Token;
 use super::web::Form;
-use super::{OAuth, Prompt, address, refused};
+use super::{OAuth, Prompt, refused, site, words};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::{Secret, shown};
@@ -57,14 +57,14 @@ impl OAuth {
         let request = self.request(&place, &identity, &authority.issuer, resource, scope);
         let form = scope.map(|scope| ("scope", scope.to_owned())).into_iter().collect();
         let (status, answer) = request.ask(&form).await?;
-        let ticket = match self.ticket(status, &answer) {
+        let ticket = match self.ticket(status, &answer, authority) {
             Err(error) if is_unknown_client(&answer) => {
                 self.forget_client_alone(&identity.id).await;
                 return Err(error);
             }
             ticket => ticket?,
         };
-        let _shown = self.show(&ticket.prompt);
+        let _shown = self.show(&ticket.prompt, authority);
         let request = TokenRequest { endpoint, ..request };
         let token = self.poll(&request, &ticket).await?;
         Ok((identity, token))
@@ -80,7 +80,7 @@ impl OAuth {
                 "Leave --oauth-grant out, or use 'mcp-span login --paste' where there is no screen";
             return Err(Error::new(Kind::Login, message).hint(hint).not_delivered());
         };
-        address::checked(text, "logins on another device", &self.server)
+        self.settings.given.checked(text, "logins on another device", &self.server)
     }
 
     /// Who we are. A client that was registered with a redirect address may not do this.
@@ -104,7 +104,12 @@ impl OAuth {
         }
     }
 
-    fn ticket(&self, status: StatusCode, answer: &Value) -> Result<Ticket, Error> {
+    fn ticket(
+        &self,
+        status: StatusCode,
+        answer: &Value,
+        authority: &Authority,
+    ) -> Result<Ticket, Error> {
         if !status.is_success() {
             return Err(refused("The request for a device code", status, answer));
         }
@@ -124,7 +129,7 @@ impl OAuth {
         // An early draft had the other name, and Google still has.
         let page = text("verification_uri").or_else(|| text("verification_url"));
         let page = page.ok_or_else(|| wrong("does not say where to enter the code"))?;
-        let checked = |page: &str| address::checked(page, "a login", &self.server);
+        let checked = |page: &str| self.device_page(page, authority);
         let filled_in = text("verification_uri_complete").map(checked).transpose()?;
         let seconds = |name: &str, default: Duration| match answer[name].as_f64() {
             Some(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or(default),
@@ -137,6 +142,26 @@ impl OAuth {
             interval: seconds("interval", limits::DEVICE_POLL)
                 .clamp(limits::DEVICE_POLL_LEAST, self.slowest_poll()),
         })
+    }
+
+    /// A page where a code is entered must be the issuer's own: whoever asks for a code elsewhere and
+    /// hands it on to us gets the account of the person who enters it. Who has named the issuer knows
+    /// whose pages it uses.
+    fn device_page(&self, text: &str, authority: &Authority) -> Result<Url, Error> {
+        let given = &self.settings.given;
+        let page = given.checked(text, "a login", &self.server)?;
+        let is_own = authority.url().is_some_and(|issuer| site::is_together(&page, &issuer));
+        if is_own || given.issuer.is_some() {
+            return Ok(page);
+        }
+        let issuer = words::said(&authority.issuer);
+        let message = format!(
+            "The code is to be entered at {}, which nothing shows to be a page of {issuer}: what \
+             you allow there could be for somebody else",
+            page.host_str().unwrap_or_default()
+        );
+        let hint = format!("If that is its page, say so with --oauth-issuer {issuer}");
+        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
     }
 
     /// Whoever wants to be asked less often than this will not be asked again in time.

@@ -68,14 +68,7 @@ impl OAuth {
         let known = kept.issuer.as_deref();
         let Some(authority) = self.authority(challenge, known).await? else { return Ok(false) };
         let challenge = challenge.cloned().unwrap_or_default();
-        // What another authorization server gave us is nobody else's business.
-        let kept = match &kept.issuer {
-            Some(issuer) if *issuer != authority.issuer => {
-                self.refuses_resource.store(false, Ordering::Relaxed);
-                Kept::default()
-            }
-            _ => kept,
-        };
+        let kept = self.kept_for(&authority, kept)?;
         let before = kept.token.as_ref().and_then(|token| token.scope.as_deref());
         let scopes = Scopes::choose(self.settings.scope.as_deref(), before, &challenge, &authority);
         let scope = scopes.text();

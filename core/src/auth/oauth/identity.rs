@@ -131,8 +131,12 @@ pub(super) fn of_token(settings: &Settings, kept: &Kept) -> Option<Identity> {
     Some(Identity { id, secret, proof, port: None, only: None })
 }
 
-/// What is kept, but for a token that was given to another client than the one that is configured.
+/// What is kept, but for a token that was given to another client than the one that is configured,
+/// and for all that another authorization server has given out than the one that the user has named.
 pub(super) fn without_others(settings: &Settings, kept: Kept) -> Kept {
+    if !settings.given.allows(kept.issuer.as_deref()) {
+        return Kept { near: kept.near, ..Kept::default() };
+    }
     let holder = kept.holder.as_ref().map(|holder| &holder.id);
     let holder = holder.or_else(|| kept.identity.as_ref().map(|identity| &identity.id));
     let is_ours = match (&settings.client_id, holder) {
@@ -162,8 +166,8 @@ pub(super) async fn choose(
         return Ok(Identity { id, secret: None, proof, port: None, only: None });
     }
     if issuer.registration_endpoint.is_some() {
-        let place =
-            Issuer::endpoint(issuer.registration_endpoint.as_ref(), "registration", server)?;
+        let (place, given) = (issuer.registration_endpoint.as_ref(), &settings.given);
+        let place = Issuer::endpoint(place, "registration", server, given)?;
         return register(issuer, web, &place, purpose).await;
     }
     let name = issuer.issuer.as_deref().map_or("its authorization server".to_owned(), said);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
-use super::address;
+use super::given::Given;
 use super::words;
 use crate::error::{Error, Kind};
 use crate::secret::shown;
@@ -128,9 +128,7 @@ impl Issuer {
     /// The issuer must be the one that was asked, to the letter (RFC 8414, 3.3).
     pub(super) fn check(&self, asked: &str) -> Result<(), Error> {
         match &self.issuer {
-            Some(issuer) if issuer == asked => Ok(()),
-            // A root has a slash or not; as a URL it is the same.
-            Some(issuer) if is_same_root(issuer, asked) => Ok(()),
+            Some(issuer) if is_same_issuer(issuer, asked) => Ok(()),
             _ => Err(self.is_another(asked)),
         }
     }
@@ -175,12 +173,13 @@ impl Issuer {
         endpoint: Option<&String>,
         what: &str,
         server: &Url,
+        given: &Given,
     ) -> Result<Url, Error> {
         let Some(text) = endpoint else {
             let message = format!("The authorization server of {} has no {what}", shown(server));
             return Err(Error::new(Kind::Login, message).not_delivered());
         };
-        address::checked(text, what, server)
+        given.checked(text, what, server)
     }
 
     /// PKCE with SHA-256 is a must: without it a stolen code is a token.
@@ -198,8 +197,12 @@ impl Issuer {
     }
 }
 
-/// Whether both name the root of one host, with a slash or without.
-pub(super) fn is_same_root(a: &str, b: &str) -> bool {
+/// Whether both are one issuer: to the letter, but that a root has a slash or not.
+pub(super) fn is_same_issuer(a: &str, b: &str) -> bool {
+    a == b || is_same_root(a, b)
+}
+
+fn is_same_root(a: &str, b: &str) -> bool {
     let bare = |text: &str| {
         Url::parse(text)
             .ok()

@@ -22,6 +22,7 @@ use crate::secret::shown;
 mod account;
 mod address;
 mod authority;
+mod binding;
 pub mod challenge;
 mod consent;
 mod device;
@@ -37,6 +38,7 @@ mod key;
 mod keychain;
 mod loopback;
 mod metadata;
+mod parties;
 mod paste;
 mod pause;
 mod pkce;
@@ -60,6 +62,7 @@ pub use import::{Foreign, TakenOver};
 use kept::Kept;
 pub use key::PrivateKey;
 pub use loopback::CallbackPlace;
+pub use parties::Parties;
 pub use paste::Paste;
 pub use prompt::Prompt;
 use recent::Recent;
@@ -168,7 +171,7 @@ impl OAuth {
             None => settings.profile.clone(),
         };
         let store = Store::new(folders, &server, &owner).in_place(settings.token_store);
-        let web = Web::new(options, &server, settings.given.token_url.clone());
+        let web = Web::new(options, &server, &settings.given);
         let (state, pending) = (Mutex::default(), watch::Sender::default());
         let (renewing, looking) = (Semaphore::new(1), Semaphore::new(1));
         let refuses_resource = AtomicBool::new(false);
@@ -416,7 +419,7 @@ mod tests {
             usual_folder: None,
             token_store: TokenStore::File,
             profile: String::new(),
-            show: Arc::new(|_| ()),
+            show: Arc::new(|_, _| ()),
         }
     }
 

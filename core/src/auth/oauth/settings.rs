@@ -10,6 +10,7 @@ use url::Url;
 use super::given::Given;
 use super::key::PrivateKey;
 use super::loopback::CallbackPlace;
+use super::parties::Parties;
 use super::paste::Paste;
 use super::prompt::Prompt;
 use crate::secret::Secret;
@@ -37,8 +38,8 @@ pub enum TokenStore {
     Keychain,
 }
 
-/// Shows a person where to log in.
-pub type Show = Arc<dyn Fn(&Prompt) + Send + Sync>;
+/// Shows a person where to log in, and to whom.
+pub type Show = Arc<dyn Fn(&Prompt, &Parties) + Send + Sync>;
 
 /// All that a login needs to know.
 #[derive(Clone)]
