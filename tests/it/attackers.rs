@@ -4,34 +4,30 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
-use tokio_rustls::rustls::ServerConfig;
 
-use crate::support::certificates::{self, Ca, Files, Leaf};
 use crate::support::desk::{Desk, Form};
 use crate::support::provider::{Edit, files_below, place};
 use crate::support::{
-    INITIALIZE, INITIALIZED, Manners, Provider, Reply, Request, Server, polite, request, run,
+    INITIALIZE, INITIALIZED, Manners, Provider, Reply, Request, Server, polite, request,
 };
 
-const RESOURCE: &str = "/.well-known/oauth-protected-resource/mcp";
-const METADATA: &str = "/.well-known/oauth-authorization-server";
+pub(crate) const RESOURCE: &str = "/.well-known/oauth-protected-resource/mcp";
+pub(crate) const METADATA: &str = "/.well-known/oauth-authorization-server";
 
 /// A document of the attacker's; the arguments are the origins of the attacker and of the provider.
-type Document = fn(&str, &str) -> Value;
+pub(crate) type Document = fn(&str, &str) -> Value;
 
 /// What the attacker says of itself.
 #[derive(Clone, Copy)]
-struct Bait {
-    resource: Option<Document>,
-    metadata: Document,
+pub(crate) struct Bait {
+    pub(crate) resource: Option<Document>,
+    pub(crate) metadata: Document,
 }
 
 /// The server at 127.0.0.1 is the attacker's; the provider at `localhost`, where a person has an
 /// account and logs in, is honest.
-async fn scene(bait: Bait, honest: Manners) -> Provider {
+pub(crate) async fn scene(bait: Bait, honest: Manners) -> Provider {
     let desk = Arc::new(Desk::new(honest));
     let at = Arc::clone(&desk);
     let nothing = || Reply::status(404, "", "");
@@ -66,12 +62,12 @@ fn attack(r: &Request, bait: Bait, honest: &str) -> Reply {
 }
 
 /// A provider where the famous program is registered.
-fn honest() -> Manners {
+pub(crate) fn honest() -> Manners {
     Manners { known: Some(("famous", "")), says_issuer: false, ..Manners::default() }
 }
 
 /// All that is worth something in what the attacker was sent.
-fn loot(provider: &Provider) -> Vec<String> {
+pub(crate) fn loot(provider: &Provider) -> Vec<String> {
     let prey = ["hidden-", "code=", "code_verifier", "s3cret", "refresh_token="];
     let all = provider.server().requests();
     let texts = all.iter().map(|r| format!("{r:?} {}", r.text()));
@@ -110,7 +106,7 @@ fn borrowed_page(own: &str, honest: &str) -> Value {
     })
 }
 
-fn own_resource(own: &str, _: &str) -> Value {
+pub(crate) fn own_resource(own: &str, _: &str) -> Value {
     json!({"resource": format!("{own}/mcp"), "authorization_servers": [own]})
 }
 
@@ -157,7 +153,7 @@ async fn a_name_that_nobody_confirms_is_good_for_the_servers_own_origin_alone() 
         let bait = Bait { resource: None, metadata };
         let silent = Manners { described_at: "/nowhere", ..honest() };
         let provider = scene(bait, silent).await;
-        let stderr = fails_early(&provider, &[], "does not confirm that").await;
+        let stderr = fails_early(&provider, &[], "end up with a stranger").await;
         assert!(stderr.contains("--oauth-issuer") && stderr.contains("localhost"), "{stderr}");
     }
     // Nor is an honest provider believed that calls itself otherwise.
@@ -259,7 +255,7 @@ async fn a_refresh_token_is_not_revoked_at_somebody_elses_place() {
 }
 
 /// The attacker as a whole provider of its own, which takes whatever it is given.
-fn whole(own: &str, _: &str) -> Value {
+pub(crate) fn whole(own: &str, _: &str) -> Value {
     let at = |path: &str| format!("{own}{path}");
     json!({
         "issuer": own,
@@ -272,82 +268,12 @@ fn whole(own: &str, _: &str) -> Value {
 }
 
 /// The issuer at `localhost`, as `--oauth-issuer` wants it.
-fn issuer(provider: &Provider) -> String {
+pub(crate) fn issuer(provider: &Provider) -> String {
     provider.desk.issuer()
 }
 
-/// With a secret, a refresh token and a client of the user's.
-async fn run_with_secrets(provider: &Provider, args: &[&str]) -> (Option<i32>, String) {
-    let env = provider.env();
-    let mut env: Vec<(&str, &str)> = env.iter().map(|(n, v)| (*n, v.as_str())).collect();
-    env.extend([("SECRET", "s3cret-of-client"), ("REFRESH", "hidden-refresh")]);
-    let secret = ["--oauth-client-id", "mine", "--oauth-client-secret-env", "SECRET"];
-    let args = [&["login", &provider.url], &secret[..], args].concat();
-    let output = run(&args, &env, "").await;
-    (output.status.code(), String::from_utf8(output.stderr).unwrap())
-}
-
-#[tokio::test]
-async fn secrets_go_to_the_issuer_that_the_user_names_and_to_no_other() {
-    let bait = Bait { resource: Some(own_resource), metadata: whole };
-    let known = Manners {
-        known: Some(("mine", "s3cret-of-client")),
-        proof: "client_secret_post",
-        ..honest()
-    };
-    let ways: [&[&str]; 3] =
-        [&[], &["--oauth-refresh-token-env", "REFRESH"], &["--oauth-grant", "client-credentials"]];
-    for way in ways {
-        let provider = scene(bait, known.clone()).await;
-        let named = issuer(&provider);
-        let pinned = [&["--oauth-issuer", &*named], way].concat();
-        let (code, stderr) = run_with_secrets(&provider, &pinned).await;
-        assert_eq!(code, Some(1), "{stderr}");
-        assert!(stderr.contains("is not the one of --oauth-issuer"), "{stderr}");
-        assert_eq!(loot(&provider), [""; 0]);
-        assert!(provider.pages().is_empty() && provider.at("/token").is_empty());
-        // A server that names nobody is not asked for what it says of itself.
-        let silent = Bait { resource: None, metadata: whole };
-        let provider = scene(silent, known.clone()).await;
-        let named = issuer(&provider);
-        let pinned = [&["--oauth-issuer", &*named], way].concat();
-        let (code, stderr) = run_with_secrets(&provider, &pinned).await;
-        assert_eq!(code, Some(0), "{stderr}");
-        assert_eq!(loot(&provider), [""; 0]);
-        assert!(!provider.server().requests().iter().any(|r| place(r) == METADATA));
-        assert!(!provider.authority().requests().is_empty());
-    }
-}
-
-#[tokio::test]
-async fn tokens_of_another_issuer_than_the_named_one_are_neither_renewed_nor_revoked() {
-    let provider = scene(Bait { resource: Some(own_resource), metadata: whole }, honest()).await;
-    provider.browse("curl -sL -o /dev/null \"$1\"");
-    // Kept from a time when nobody was named: of the attacker, with our secret in its store.
-    let file = {
-        let login = provider.run("login", &["--oauth-scope", "a"]).await;
-        // The attacker sends the person on; the answer is taken, because it names nobody.
-        assert!(login.status.success(), "{login:?}");
-        provider.kept()
-    };
-    let mut kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    kept["token"]["refresh_token"] = "hidden-refresh".into();
-    kept["token"]["expires_at"] = 1.into();
-    std::fs::write(&file, kept.to_string()).unwrap();
-    let before = provider.server().requests().len();
-    let named = ["--oauth-issuer", &issuer(&provider), "--oauth-no-interactive"];
-    let mut bridge = provider.bridge(&named);
-    bridge.ask(INITIALIZE).await;
-    bridge.finish().await;
-    let logout = provider.run("logout", &named).await;
-    assert!(logout.status.success(), "{logout:?}");
-    let after = provider.server().requests().split_off(before);
-    assert!(after.iter().all(|r| !r.text().contains("hidden-")), "{after:?}");
-    assert!(after.iter().all(|r| place(r) != "/token" && place(r) != "/revoke"), "{after:?}");
-}
-
 /// An honest server with an honest provider, until it is switched to name the attacker.
-async fn switched(manners: Manners, thief: &str) -> (Provider, Arc<AtomicBool>) {
+pub(crate) async fn switched(manners: Manners, thief: &str) -> (Provider, Arc<AtomicBool>) {
     let is_switched = Arc::new(AtomicBool::new(false));
     let (switch, thief) = (Arc::clone(&is_switched), thief.replace("/mcp", ""));
     let instead = move |r: &Request| {
@@ -361,113 +287,9 @@ async fn switched(manners: Manners, thief: &str) -> (Provider, Arc<AtomicBool>) 
 }
 
 /// A provider of the attacker's that takes whatever it is given.
-async fn thief() -> Server {
+pub(crate) async fn thief() -> Server {
     let bait = Bait { resource: None, metadata: whole };
     Server::start(move |r| attack(r, bait, "http://localhost:1")).await
-}
-
-#[tokio::test]
-async fn a_secret_stays_with_the_issuer_that_it_was_first_used_with() {
-    let manners = Manners {
-        known: Some(("mine", "s3cret-of-client")),
-        proof: "client_secret_post",
-        ..Manners::default()
-    };
-    let thief = thief().await;
-    for grant in ["code", "client-credentials"] {
-        let (provider, switch) = switched(manners.clone(), &thief.url).await;
-        let way = ["--oauth-grant", grant];
-        let (code, stderr) = run_with_secrets(&provider, &way).await;
-        assert_eq!(code, Some(0), "{stderr}");
-        switch.store(true, Ordering::SeqCst);
-        provider.desk.forget_tokens();
-        let (code, stderr) = run_with_secrets(&provider, &way).await;
-        assert_eq!(code, Some(1), "{stderr}");
-        let named = thief.url.replace("/mcp", "");
-        assert!(stderr.contains(&format!("--oauth-issuer {named}")), "{stderr}");
-        assert!(stderr.contains(&issuer(&provider)), "{stderr}");
-        let asked = thief.requests();
-        assert!(asked.iter().all(|r| place(r).contains(".well-known")), "{asked:?}");
-    }
-    // Without a secret there is nothing to protect: the server may move.
-    let (provider, switch) = switched(Manners::default(), &thief.url).await;
-    assert!(provider.run("login", &[]).await.status.success());
-    switch.store(true, Ordering::SeqCst);
-    provider.desk.forget_tokens();
-    provider.browse("true");
-    provider.run("login", &["--oauth-login-timeout", "0.5"]).await;
-    assert!(thief.requests().iter().any(|r| place(r) == "/register"), "a login was begun");
-}
-
-#[tokio::test]
-async fn what_mcp_remote_kept_of_one_provider_does_not_go_to_another() {
-    let thief = thief().await;
-    let (provider, switch) = switched(Manners::default(), &thief.url).await;
-    let folder = tempfile::tempdir().unwrap();
-    let kept = folder.path().join("mcp-remote-v1");
-    std::fs::create_dir(&kept).unwrap();
-    let name = crate::import::name(&provider);
-    let write = |file: &str, text: &Value| {
-        std::fs::write(kept.join(format!("{name}_{file}.json")), text.to_string()).unwrap();
-    };
-    let tokens = json!({"access_token": "hidden-access", "token_type": "Bearer",
-        "refresh_token": "hidden-refresh", "expires_in": 0, "expires_at": 1000});
-    let client = json!({"client_id": "c", "client_secret": "s3cret-of-client"});
-    let with = |document: &Value, issuer: &str| {
-        let mut document = document.clone();
-        document["issuer"] = issuer.into();
-        document
-    };
-    let honest = issuer(&provider);
-    let claims = json!({"iss": honest}).to_string();
-    let jwt = format!("e30.{}.hidden-x", URL_SAFE_NO_PAD.encode(claims));
-    let mut telling = tokens.clone();
-    telling["access_token"] = jwt.into();
-    let import = async |args: &[&str]| {
-        let env = provider.env();
-        let mut env: Vec<(&str, &str)> = env.iter().map(|(n, v)| (*n, v.as_str())).collect();
-        env.push(("MCP_REMOTE_CONFIG_DIR", folder.path().to_str().unwrap()));
-        let args = [&["login", "--import", &provider.url][..], args].concat();
-        let output = run(&args, &env, "").await;
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
-    };
-    switch.store(true, Ordering::SeqCst);
-    for (tokens, client) in [
-        (with(&tokens, &honest), client.clone()),
-        (tokens.clone(), with(&client, &honest)),
-        (telling.clone(), client.clone()),
-        (with(&tokens, &thief.url.replace("/mcp", "")), with(&client, &honest)),
-    ] {
-        write("tokens", &tokens);
-        write("client_info", &client);
-        let (code, _, stderr) = import(&[]).await;
-        assert_eq!(code, Some(1), "{stderr}");
-        assert!(stderr.contains("were given out by") && stderr.contains("anew"), "{stderr}");
-        assert!(stderr.contains(&honest), "{stderr}");
-        assert_eq!(provider.run("status", &[]).await.status.code(), Some(1));
-    }
-    // Where nothing shows it, the token is good for the server that it was for, and no more.
-    write("tokens", &tokens);
-    write("client_info", &client);
-    let (code, stdout, stderr) = import(&[]).await;
-    assert_eq!(code, Some(0), "{stderr}");
-    assert!(stdout.contains("cannot be renewed") && stdout.contains("--oauth-issuer"), "{stdout}");
-    let stored = std::fs::read_to_string(provider.kept()).unwrap();
-    assert!(!stored.contains("hidden-refresh") && !stored.contains("s3cret"), "{stored}");
-    let mut bridge = provider.bridge(&["--oauth-no-interactive"]);
-    bridge.ask(INITIALIZE).await;
-    bridge.finish().await;
-    let asked = thief.requests();
-    assert!(asked.iter().all(|r| place(r).contains(".well-known")), "{asked:?}");
-    // The user may say whose it is, and a token may.
-    switch.store(false, Ordering::SeqCst);
-    for (tokens, args) in [(&tokens, &["--oauth-issuer", &*honest][..]), (&telling, &[])] {
-        write("tokens", tokens);
-        let (code, stdout, stderr) = import(args).await;
-        assert_eq!(code, Some(0), "{stderr}");
-        assert!(!stdout.contains("cannot be renewed"), "{stdout}");
-    }
 }
 
 #[tokio::test]
@@ -480,7 +302,7 @@ async fn a_secret_in_the_query_of_the_url_is_nowhere_to_be_seen() {
         ..Manners::default()
     };
     let mut provider = Provider::start(manners).await;
-    let plain = std::mem::replace(&mut provider.url, String::new());
+    let plain = std::mem::take(&mut provider.url);
     provider.url = format!("{plain}?key=s3cret-key");
     provider.browse(
         "while [ -d \"$2\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done
@@ -580,60 +402,4 @@ async fn a_person_is_told_which_server_wants_a_login_and_who_gives_it() {
     let issuer = issuer(&provider);
     let line = format!("mcp-span: log in to {server} at {}: open ", &issuer["http://".len()..]);
     assert!(stderr.starts_with(&line), "{stderr}");
-}
-
-/// An https server that names an authorization server with a certificate of its own.
-async fn over_tls(config: ServerConfig, provider: &Server) -> Server {
-    let issuer = provider.url.replace("/mcp", "");
-    Server::start_tls(config, move |r| {
-        let own = format!("https://{}/mcp", r.header("host").unwrap_or("localhost"));
-        let document = json!({"resource": own, "authorization_servers": [issuer]});
-        match place(r) {
-            RESOURCE => Reply::json(document.to_string()),
-            path if path.contains(".well-known") => Reply::status(404, "", ""),
-            _ => Reply::status(401, "", "").header("WWW-Authenticate", "Bearer"),
-        }
-    })
-    .await
-}
-
-#[tokio::test]
-async fn what_the_user_allows_or_shows_the_server_is_not_for_those_whom_it_names() {
-    let folder = tempfile::tempdir().unwrap();
-    let state = folder.path().to_str().unwrap();
-    let log_in = async |server: &Server, args: &[&str]| {
-        let args = [&["login", &server.url, "--state-dir", state], args].concat();
-        let output = run(&args, &[("BROWSER", "false")], "").await;
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        String::from_utf8(output.stderr).unwrap()
-    };
-    let document = |r: &Request| match place(r) {
-        METADATA => {
-            let own = format!("https://{}", r.header("host").unwrap());
-            Reply::json(whole(&own, "").to_string())
-        }
-        _ => Reply::status(404, "", ""),
-    };
-    // --insecure
-    let shown = || Leaf::self_signed(|_| ()).serve(certificates::Manners::default());
-    let provider = Server::start_tls(shown(), document).await;
-    let server = over_tls(shown(), &provider).await;
-    let issuer = provider.url.replace("/mcp", "");
-    for more in [&[][..], &["--oauth-issuer", &issuer]] {
-        let stderr = log_in(&server, &[&["--insecure"], more].concat()).await;
-        assert!(stderr.contains("own origin") && stderr.contains("--ca-cert"), "{stderr}");
-        assert!(server.requests().iter().any(|r| place(r) == RESOURCE), "it is for the server");
-        assert!(provider.requests().is_empty());
-    }
-    // --client-cert, for servers that insist on it
-    let (servers, clients, files) = (Ca::new("servers"), Ca::new("clients"), Files::new());
-    let asking = certificates::Manners { clients: Some(&clients), ..Default::default() };
-    let provider = Server::start_tls(servers.server(|_| ()).serve(asking), document).await;
-    let server = over_tls(servers.server(|_| ()).serve(asking), &provider).await;
-    let mine = clients.client(rcgen::KeyPair::generate().unwrap());
-    let both = files.with("me.pem", &format!("{}{}", mine.pem, mine.key.serialize_pem()));
-    let ca = files.with("ca.pem", &servers.pem);
-    let stderr = log_in(&server, &["--client-cert", &both, "--ca-cert", &ca]).await;
-    assert!(stderr.contains("client certificate") && stderr.contains("own origin"), "{stderr}");
-    assert!(!server.requests().is_empty() && provider.requests().is_empty());
 }

@@ -158,10 +158,12 @@ impl Issuer {
             return Ok(());
         };
         let place = Url::parse(endpoint).map_or_else(|_| words::said(endpoint), |url| shown(&url));
-        let issuer = self.issuer.as_deref().map_or_else(|| "nobody".to_owned(), words::said);
+        let named = match &self.issuer {
+            Some(issuer) => format!("names {}, which does not confirm that", words::said(issuer)),
+            None => "names no issuer".to_owned(),
+        };
         let message = format!(
-            "{} names {issuer} as its authorization server, which does not confirm that, and sends \
-             logins to {place}: they could end up with a stranger",
+            "{} {named}, and sends logins to {place}: they could end up with a stranger",
             shown(server)
         );
         let hint = "Ask who runs the server for the issuer, and name it with --oauth-issuer";
