@@ -33,8 +33,10 @@ async fn named_on_stderr(bridge: &Bridge) -> String {
     let named = async {
         loop {
             let said = bridge.stderr();
-            let line =
-                said.lines().find_map(|line| line.strip_prefix("mcp-span: to log in, open "));
+            let line = said.lines().find_map(|line| {
+                let (_, page) = line.strip_prefix("mcp-span: log in to ")?.split_once(": open ")?;
+                Some(page)
+            });
             match line.filter(|_| said.ends_with('\n')) {
                 Some(page) => return page.to_owned(),
                 None => tokio::time::sleep(std::time::Duration::from_millis(5)).await,

@@ -98,7 +98,7 @@ async fn a_person_has_time_to_log_in() {
     let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let mut terminal =
         Terminal::start(&["prompts", &provider.url, "--json", "--oauth-wait", "0.1"], &env);
-    terminal.shows("to log in, open http").await;
+    terminal.shows(": open http").await;
     terminal.shows("the login is waited for, up to 5 minutes").await;
     terminal.shows("waiting for the login").await;
     std::fs::write(provider.path("go"), "").unwrap();

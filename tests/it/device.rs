@@ -46,7 +46,9 @@ async fn a_code_is_entered_on_another_device_and_the_token_is_kept() {
     assert!(login.status.success(), "{login:?}");
     let page = format!("{}/device", provider.desk.issuer());
     let stderr = String::from_utf8(login.stderr).unwrap();
-    assert_eq!(stderr, format!("mcp-span: to log in, open {page} and enter the code WDJB-1\n"));
+    let host = page.trim_start_matches("http://").trim_end_matches("/device");
+    let line = format!("mcp-span: log in to {host}: open {page} and enter the code WDJB-1\n");
+    assert_eq!(stderr, line);
     assert!(provider.pages().is_empty(), "no browser is opened here");
     let registered = provider.at("/register")[0].json();
     assert_eq!(registered["grant_types"], json!([DEVICE, "refresh_token"]));

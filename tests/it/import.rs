@@ -1,10 +1,15 @@
 //! `mcp-span login --import`: what mcp-remote has kept is taken over.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use crate::support::{Manners, Provider, request, run};
+use crate::attackers::{issuer, switched, thief};
+use crate::support::provider::place;
+use crate::support::{INITIALIZE, Manners, Provider, request, run};
 
 /// mcp-remote's folder, as version 0.15.1 lays it out.
 struct Kept(tempfile::TempDir);
@@ -75,12 +80,14 @@ async fn foreign(provider: &Provider) -> (Value, Value) {
         "access_token": kept["token"]["access_token"], "token_type": "Bearer", "scope": "read",
         "refresh_token": kept["token"]["refresh_token"], "expires_in": 3600,
         "expires_at": kept["token"]["expires_at"].as_u64().unwrap() * 1000,
+        "issuer": kept["issuer"],
     });
     let client = json!({"client_id": kept["client_id"], "token_endpoint_auth_method": "none",
         "redirect_uris": ["http://localhost:3334/oauth/callback"]});
     (tokens, client)
 }
 
+/// The name that mcp-remote gives to what it keeps for this server.
 fn name(provider: &Provider) -> String {
     // The digest program of the system, so that ours is not measured by itself.
     let (program, args): (_, &[&str]) =
@@ -161,4 +168,86 @@ async fn where_there_is_nothing_that_is_said() {
         assert!(!stderr.contains("hidden-"), "{stderr}");
     }
     assert_eq!(provider.run("status", &[]).await.status.code(), Some(1));
+}
+
+/// Tokens that are over, and their client.
+fn prey() -> (Value, Value) {
+    let tokens = json!({"access_token": "hidden-access", "token_type": "Bearer",
+        "refresh_token": "hidden-refresh", "expires_in": 0, "expires_at": 1000});
+    (tokens, json!({"client_id": "c", "client_secret": "hidden-secret"}))
+}
+
+/// The same document with the note that newer versions of mcp-remote make.
+fn noted(document: &Value, issuer: &str) -> Value {
+    let mut document = document.clone();
+    document["issuer"] = issuer.into();
+    document
+}
+
+/// The same tokens with one that says who gave it out.
+fn telling(tokens: &Value, issuer: &str) -> Value {
+    let claims = URL_SAFE_NO_PAD.encode(json!({"iss": issuer}).to_string());
+    let mut tokens = tokens.clone();
+    tokens["access_token"] = format!("e30.{claims}.hidden-x").into();
+    tokens
+}
+
+impl Kept {
+    fn put(&self, provider: &Provider, tokens: &Value, client: &Value) {
+        let name = name(provider);
+        self.write("mcp-remote-v1", &format!("{name}_tokens.json"), &tokens.to_string());
+        self.write("mcp-remote-v1", &format!("{name}_client_info.json"), &client.to_string());
+    }
+}
+
+#[tokio::test]
+async fn what_was_kept_of_one_provider_does_not_go_to_another() {
+    let thief = thief().await;
+    let (provider, switch) = switched(Manners::default(), &thief.url).await;
+    switch.store(true, Ordering::SeqCst);
+    let (kept, honest, (tokens, client)) = (Kept::new(), issuer(&provider), prey());
+    for (tokens, client) in [
+        (noted(&tokens, &honest), client.clone()),
+        (tokens.clone(), noted(&client, &honest)),
+        (telling(&tokens, &honest), client.clone()),
+        (noted(&tokens, &thief.url.replace("/mcp", "")), noted(&client, &honest)),
+    ] {
+        kept.put(&provider, &tokens, &client);
+        let (code, _, stderr) = kept.import(&provider, &[]).await;
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(stderr.contains("were given out by") && stderr.contains("anew"), "{stderr}");
+        assert!(stderr.contains(&honest) && !stderr.contains("hidden-"), "{stderr}");
+        assert_eq!(provider.run("status", &[]).await.status.code(), Some(1));
+    }
+    let asked = thief.requests();
+    assert!(asked.iter().all(|r| place(r).contains(".well-known")), "{asked:?}");
+}
+
+#[tokio::test]
+async fn where_nothing_shows_who_gave_a_token_out_it_is_good_for_its_server_alone() {
+    let thief = thief().await;
+    let (provider, switch) = switched(Manners::default(), &thief.url).await;
+    switch.store(true, Ordering::SeqCst);
+    let (kept, honest, (tokens, client)) = (Kept::new(), issuer(&provider), prey());
+    kept.put(&provider, &tokens, &client);
+    let (code, stdout, stderr) = kept.import(&provider, &[]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("cannot be renewed") && stdout.contains("--oauth-issuer"), "{stdout}");
+    let stored = std::fs::read_to_string(provider.kept()).unwrap();
+    assert!(!stored.contains("hidden-refresh") && !stored.contains("hidden-secret"), "{stored}");
+    let mut bridge = provider.bridge(&["--oauth-no-interactive"]);
+    bridge.ask(INITIALIZE).await;
+    bridge.finish().await;
+    let asked = thief.requests();
+    assert!(asked.iter().all(|r| place(r).contains(".well-known")), "{asked:?}");
+    // The user may say whose it is, and the token may.
+    switch.store(false, Ordering::SeqCst);
+    for (tokens, args) in
+        [(tokens.clone(), &["--oauth-issuer", &*honest][..]), (telling(&tokens, &honest), &[])]
+    {
+        kept.put(&provider, &tokens, &client);
+        let (code, stdout, stderr) = kept.import(&provider, args).await;
+        assert_eq!(code, Some(0), "{stderr}");
+        assert!(!stdout.contains("cannot be renewed"), "{stdout}");
+    }
 }

@@ -20,7 +20,8 @@ async fn the_whole_flow_happens_once_and_the_next_process_has_the_token_from_the
     let (_, status, stderr) = bridge.finish().await;
     assert!(status.success());
     let pages = provider.pages();
-    assert_eq!(stderr, format!("mcp-span: to log in, open {}\n", pages[0]));
+    let host = provider.url.trim_start_matches("http://").trim_end_matches("/mcp");
+    assert_eq!(stderr, format!("mcp-span: log in to {host}: open {}\n", pages[0]));
     assert_eq!(pages.len(), 1);
     let registered = provider.at("/register")[0].json();
     assert_eq!(registered["application_type"], "native");
@@ -72,7 +73,7 @@ async fn a_401_of_a_server_that_knows_of_no_logins_is_the_clients_to_see() {
     assert!(error["data"]["hint"].is_string(), "{error}");
     assert!(provider.pages().is_empty());
     let (_, _, stderr) = bridge.finish().await;
-    assert!(!stderr.contains("log in, open"), "{stderr}");
+    assert!(!stderr.contains("log in to"), "{stderr}");
 }
 
 #[tokio::test]

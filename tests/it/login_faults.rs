@@ -226,7 +226,12 @@ async fn rmcp_936_discovery_does_not_follow_to_another_origin() {
 #[tokio::test]
 async fn a_server_that_is_its_own_provider_may_call_it_by_another_name() {
     // 2025-03-26: some stand behind a network of others, which is in their metadata.
-    let alone = Manners { resource_at: "/nowhere", challenge: None, ..Manners::default() };
+    let alone = Manners {
+        resource_at: "/nowhere",
+        challenge: None,
+        says_issuer: false,
+        ..Manners::default()
+    };
     let names: [fn(&mut Value, &str); 2] =
         [|d, _| d["issuer"] = "https://cf.example".into(), |d, _| d["issuer"] = Value::Null];
     for edit_metadata in names {

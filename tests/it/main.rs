@@ -25,6 +25,8 @@
 //!   `login_process`: those that outlive their client. `login_words`: what is shown of it. `tokens`: what comes of it,
 //!   and how it is kept fresh. `renewals`: the same in detail. `unbothered`: what opens no browser.
 //!   `clients`: who we are to a provider. `accounts`: what a person sees.
+//! - `attackers`: servers and providers that are after what belongs to others. `bound`: what goes to
+//!   one authorization server alone.
 //! - `device`, `paste`: logins without a browser on this machine. `import`: those of mcp-remote.
 //!   `given`: with what servers do not say. `proxy_settings`: with the settings of mcp-oauth2-proxy.
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
@@ -53,7 +55,9 @@
 
 mod accounts;
 mod answers;
+mod attackers;
 mod away;
+mod bound;
 mod browsers;
 mod cancelling;
 mod check_access;

@@ -24,7 +24,7 @@ impl Person {
         let mut child = command.spawn().unwrap();
         let said = BufReader::new(child.stderr.take().unwrap());
         let mut person = Self { child, page: String::new(), said };
-        let line = person.hears("to log in, open").await;
+        let line = person.hears("mcp-span: log in to ").await;
         person.page = line.rsplit(' ').next().unwrap().to_owned();
         person.hears("goes to an address of this machine").await;
         person.hears("Paste that address here").await;

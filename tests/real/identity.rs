@@ -105,7 +105,7 @@ impl Place {
         let mut login = self.command();
         login.args(["login", &*self.url, "--oauth-grant", "device-code"]);
         let mut login = Process::start(&mut login);
-        let line = login.wait_for_line(START, |line| line.contains("to log in, open "));
+        let line = login.wait_for_line(START, |line| line.contains(": open "));
         let line = line.unwrap_or_else(|| panic!("no page is named:\n{}", login.output()));
         let page = line.split(' ').find(|word| word.contains("user_code="));
         let page = page.unwrap_or_else(|| panic!("no page with the code in {line}"));

@@ -31,7 +31,8 @@ fn a_person_logs_in_with_a_browser_once_for_this_process_and_the_next() {
     place.expect_said(&format!("authorized {url}"), 1);
     place.expect_said(&format!("token by authorization_code for {url}"), 1);
     let said = client.leave_with_words();
-    assert!(said.starts_with(&format!("mcp-span: to log in, open {}/auth?", place.issuer)));
+    assert!(said.starts_with("mcp-span: log in to "), "{said}");
+    assert!(said.contains(&format!(": open {}/auth?", place.issuer)), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     // The session was closed, which takes a token, too.
     place.expect_of_server("closed true");
@@ -112,7 +113,7 @@ fn a_revoked_grant_means_another_login_of_the_same_client() {
     place.expect_said("authorized", 2);
     place.expect_said("registered", 1);
     let said = client.leave_with_words();
-    assert_eq!(said.lines().filter(|line| line.contains("to log in, open")).count(), 2, "{said}");
+    assert_eq!(said.lines().filter(|line| line.contains(": open ")).count(), 2, "{said}");
 }
 
 #[test]

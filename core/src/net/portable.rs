@@ -26,7 +26,8 @@ pub(crate) struct Portable {
 enum PortableTrust {
     /// Certificates in base64, and files.
     Platform(Vec<String>, Vec<PathBuf>),
-    Anybody,
+    /// Files.
+    Anybody(Vec<PathBuf>),
 }
 
 #[derive(Deserialize, Serialize)]
@@ -57,7 +58,7 @@ impl From<&Options> for Portable {
         Self {
             connect_timeout: *connect_timeout,
             trust: match trust {
-                Trust::Anybody => PortableTrust::Anybody,
+                Trust::Anybody { files } => PortableTrust::Anybody(files.clone()),
                 Trust::Platform { roots, files } => {
                     let roots = roots.certificates().iter().map(|root| STANDARD.encode(root));
                     PortableTrust::Platform(roots.collect(), files.clone())
@@ -88,7 +89,7 @@ impl Portable {
     /// The options again. `None` if they are not what a process of the same program wrote.
     pub(crate) fn into_options(self) -> Option<Options> {
         let trust = match self.trust {
-            PortableTrust::Anybody => Trust::Anybody,
+            PortableTrust::Anybody(files) => Trust::Anybody { files },
             PortableTrust::Platform(roots, files) => {
                 let decoded = roots.iter().map(|root| STANDARD.decode(root).ok());
                 let roots = decoded.map(|root| root.map(CertificateDer::from));

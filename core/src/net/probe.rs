@@ -95,7 +95,7 @@ pub async fn look(options: &Options, endpoint: &Endpoint) -> Look {
         && !way.secure(carrier).await
         && Instant::now() < until
     {
-        let tls = TlsOptions { trust: Trust::Anybody, identity: None };
+        let tls = TlsOptions { trust: Trust::Anybody { files: Vec::new() }, identity: None };
         let unwary = Options { tls, ..options.clone() };
         way.look.refused = shown_anyway(&unwary, endpoint, way.look.proxy.clone(), until).await;
     }

@@ -33,7 +33,25 @@ pub enum Trust {
         files: Vec<PathBuf>,
     },
     /// Everybody's. Whoever sits between us and the server can read and change everything.
-    Anybody,
+    Anybody {
+        /// Files as above, for those to whom this does not apply.
+        files: Vec<PathBuf>,
+    },
+}
+
+impl TlsOptions {
+    /// The same for an origin that the user has not named: neither what the user overlooks at one
+    /// server nor who the user is to it counts at another.
+    #[must_use]
+    pub fn elsewhere(&self) -> Self {
+        let trust = match &self.trust {
+            Trust::Anybody { files } => {
+                Trust::Platform { roots: Roots::default(), files: files.clone() }
+            }
+            trust @ Trust::Platform { .. } => trust.clone(),
+        };
+        Self { trust, identity: None }
+    }
 }
 
 impl Default for Trust {
@@ -179,6 +197,24 @@ mod tests {
         assert!(matches!(fault(&certificate, nonsense), PemFault::UnusableKey));
         let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         assert!(matches!(fault(nonsense, &mine.serialize_pem()), PemFault::UnusableCertificate));
+    }
+
+    #[test]
+    fn elsewhere_certificates_are_checked_and_none_is_shown() {
+        let key = KeyPair::generate().unwrap();
+        let (chain, key) = (certificate(&key), key.serialize_pem());
+        let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).ok();
+        let trust = Trust::Anybody { files: vec!["ca.pem".into()] };
+        let lax = TlsOptions { trust, identity: identity.clone() }.elsewhere();
+        assert!(lax.identity.is_none());
+        assert!(matches!(&lax.trust, Trust::Platform { files, .. } if files.len() == 1));
+        let mut roots = Roots::default();
+        roots.add_pem(chain.as_bytes()).unwrap();
+        let trust = Trust::Platform { roots, files: Vec::new() };
+        let private = TlsOptions { trust, identity }.elsewhere();
+        assert!(private.identity.is_none());
+        let Trust::Platform { roots, .. } = private.trust else { panic!("not checked") };
+        assert_eq!(roots.certificates().len(), 1, "authorities are trusted everywhere");
     }
 
     #[test]

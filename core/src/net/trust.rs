@@ -45,7 +45,7 @@ pub(super) fn with_trust(
             }
             Arc::new(Witness { bundle, all, own, refused: refused.clone() })
         }
-        Trust::Anybody => {
+        Trust::Anybody { .. } => {
             Arc::new(Anybody(provider.signature_verification_algorithms.supported_schemes()))
         }
     };

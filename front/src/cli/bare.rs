@@ -109,6 +109,7 @@ fn oauth() -> OAuth {
 fn oauth_given() -> OAuthGiven {
     let CallbackPlace { host, path } = CallbackPlace::default();
     OAuthGiven {
+        oauth_issuer: None,
         oauth_token_url: None,
         oauth_authorization_url: None,
         oauth_no_discovery: false,

@@ -65,7 +65,9 @@ pub(super) async fn take_over(settings: Settings, found: Finding) -> Result<Exit
         Ok(taken) => taken,
         Err(error) => {
             let message = format!("{} cannot be used", found.tokens.display());
-            return Ok(report::failed(&Error::new(Kind::Login, message).because(error)));
+            let hint = error.hint.clone();
+            let failed = Error::new(Kind::Login, message).because(error);
+            return Ok(report::failed(&hint.into_iter().fold(failed, Error::hint)));
         }
     };
     let mut text =

@@ -15,7 +15,7 @@ use super::paste;
 use super::report::Usage;
 use super::secrets::{Purpose, Secrets};
 use super::values::{seconds, some_seconds};
-use crate::auth::oauth::{Grant, PrivateKey, Prompt, Settings, TokenStore};
+use crate::auth::oauth::{Grant, Parties, PrivateKey, Prompt, Settings, TokenStore};
 use crate::secret::Scrubber;
 
 /// Logins.
@@ -232,12 +232,12 @@ fn state_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     Some(folder.join("mcp-span"))
 }
 
-/// Says where to log in. On a thread of its own: a stderr that nobody reads must not hold up whoever
-/// asked.
-fn show(prompt: &Prompt) {
+/// Says where to log in, and to whom. On a thread of its own: a stderr that nobody reads must not hold
+/// up whoever asked.
+fn show(prompt: &Prompt, parties: &Parties) {
     // Where somebody waits, a spinner may stand on the line.
     let erase = if std::io::stderr().is_terminal() { "\r\u{1b}[2K" } else { "" };
-    let line = format!("{erase}mcp-span: to log in, open {prompt}\n");
+    let line = format!("{erase}mcp-span: {parties}: open {prompt}\n");
     // Where there can be no thread, the error of the login has to do.
     let _ = std::thread::Builder::new().name("login".to_owned()).spawn(move || {
         let _ = std::io::stderr().write_all(line.as_bytes());

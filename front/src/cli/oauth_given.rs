@@ -14,6 +14,10 @@ use crate::secret::{Scrubber, shown};
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Login, by hand")]
 pub(super) struct OAuthGiven {
+    /// The only authorization server that is used, by its issuer: nothing goes to any other
+    #[arg(long, value_name = "URL", env = "MCP_SPAN_OAUTH_ISSUER")]
+    pub(super) oauth_issuer: Option<String>,
+
     /// The token endpoint, in place of the one that is found
     #[arg(long, value_name = "URL", env = "MCP_SPAN_OAUTH_TOKEN_URL")]
     pub(super) oauth_token_url: Option<Url>,
@@ -138,6 +142,7 @@ pub(super) fn of(
         ));
     }
     Ok(Given {
+        issuer: typed.oauth_issuer.as_deref().map(issuer).transpose()?,
         token_url: secure("oauth-token-url", typed.oauth_token_url.as_ref(), allow_http)?,
         authorization_url: secure(
             "oauth-authorization-url",
@@ -178,6 +183,22 @@ pub(super) fn is_callback_host(host: &str) -> bool {
 pub(super) fn is_callback_path(path: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-._~".contains(c);
     path.starts_with('/') && path.chars().all(is_plain)
+}
+
+/// The name of an issuer, as it was typed: names are compared to the letter.
+fn issuer(typed: &str) -> Result<String, Usage> {
+    let wrong = |why: &str| Err(Usage::new(format!("--oauth-issuer: {why}")));
+    let Ok(url) = Url::parse(typed) else {
+        return wrong("it is not a URL: write it like https://login.example.com");
+    };
+    if !url.username().is_empty() || url.query().is_some() || url.fragment().is_some() {
+        return wrong("an issuer has no user, no query and no fragment");
+    }
+    let is_local = url.scheme() == "http" && url.host_str().is_some_and(is_loopback);
+    if url.scheme() != "https" && !is_local {
+        return wrong("it must be https, because secrets go there");
+    }
+    Ok(typed.to_owned())
 }
 
 /// Tokens and codes cross it: encrypted, but on this machine.

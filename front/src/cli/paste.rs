@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::auth::oauth::{Paste, Prompt};
+use crate::auth::oauth::{Parties, Paste, Prompt};
 
 /// Says where to log in, and what to do then.
-pub(super) fn show(prompt: &Prompt) {
-    eprintln!("mcp-span: to log in, open {prompt}");
+pub(super) fn show(prompt: &Prompt, parties: &Parties) {
+    eprintln!("mcp-span: {parties}: open {prompt}");
     if matches!(prompt, Prompt::Browser(_)) {
         eprintln!(
             "Then the browser goes to an address of this machine, and may not find it there."

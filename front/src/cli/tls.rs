@@ -20,7 +20,7 @@ pub(super) struct Tls {
     #[arg(long = "ca-cert", value_name = "FILE", env = "MCP_SPAN_CA_CERT")]
     pub(super) ca_certs: Vec<PathBuf>,
 
-    /// Show the certificate in this PEM file to servers that ask for one
+    /// Show the certificate in this PEM file to the server, if it asks for one
     #[arg(long, value_name = "FILE", env = "MCP_SPAN_CLIENT_CERT")]
     pub(super) client_cert: Option<PathBuf>,
 
@@ -28,7 +28,7 @@ pub(super) struct Tls {
     #[arg(long, value_name = "FILE", env = "MCP_SPAN_CLIENT_KEY")]
     pub(super) client_key: Option<PathBuf>,
 
-    /// Do not check certificates: anybody on the way can read and change everything
+    /// Do not check the server's certificate: anybody on the way can read and change everything
     #[arg(long, env = "MCP_SPAN_INSECURE", value_parser = FalseyValueParser::new())]
     pub(super) insecure: bool,
 }
@@ -60,7 +60,10 @@ pub(super) fn of(
                  other says by what they are checked",
             ));
         }
-        return Ok(TlsOptions { trust: Trust::Anybody, identity });
+        return Ok(TlsOptions {
+            trust: Trust::Anybody { files: files_of_others(lookup) },
+            identity,
+        });
     }
     let mut roots = Roots::default();
     for path in &typed.ca_certs {
@@ -71,7 +74,7 @@ pub(super) fn of(
 
 /// Says what `--insecure` means, also to those who asked for errors only.
 pub(super) fn warn() {
-    const LINE: &str = "--insecure: certificates are not checked, so anybody on the way to the \
+    const LINE: &str = "--insecure: the server's certificates are not checked, so anybody on the way to the \
                         server can read and change everything";
     match tracing::enabled!(tracing::Level::WARN) {
         true => tracing::warn!("{LINE}"),

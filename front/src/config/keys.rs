@@ -15,7 +15,7 @@ use Sort::{Many, One, Switch};
 
 /// Settings for one server, under the names of the flags. Keys that say what the server is (`url`,
 /// `headers`, `timeout`, `transport`) are not among them.
-pub const SETTINGS: [(&str, Sort); 62] = [
+pub const SETTINGS: [(&str, Sort); 63] = [
     ("mcp-hub-mode", Switch),
     ("header-file", One),
     ("bearer-env", One),
@@ -39,6 +39,7 @@ pub const SETTINGS: [(&str, Sort); 62] = [
     ("token-store", One),
     ("oauth-login-timeout", One),
     ("oauth-skew", One),
+    ("oauth-issuer", One),
     ("oauth-token-url", One),
     ("oauth-authorization-url", One),
     ("oauth-no-discovery", Switch),

@@ -156,7 +156,7 @@ impl Desk {
             "device_authorization_endpoint": at("/device_authorization"),
             "code_challenge_methods_supported": ["S256"],
             "token_endpoint_auth_methods_supported": [self.manners.proof],
-            "authorization_response_iss_parameter_supported": true,
+            "authorization_response_iss_parameter_supported": self.manners.says_issuer,
         });
         (self.manners.edit_metadata)(&mut document, self.origin());
         document
@@ -195,6 +195,9 @@ impl Desk {
         known.issued += 1;
         let code = format!("hidden-code-{}", known.issued);
         known.codes.insert(code.clone(), asked.clone());
+        if !self.manners.says_issuer {
+            return back(asked, &[("code", &code)]);
+        }
         // By the name that it goes by.
         let issuer = self.metadata()["issuer"].as_str().map_or(self.issuer(), str::to_owned);
         back(asked, &[("code", &code), ("iss", &issuer)])

@@ -32,6 +32,8 @@ pub(crate) struct Manners {
     pub(crate) edit_token: Edit,
     /// The codes for a login on another device.
     pub(crate) edit_device: Edit,
+    /// Says in the answer to a login who gives it (RFC 9207), and promises to.
+    pub(crate) says_issuer: bool,
     /// How clients prove who they are.
     pub(crate) proof: &'static str,
     /// A client that was registered by hand, and its secret.
@@ -60,6 +62,7 @@ impl Default for Manners {
             edit_metadata: |_, _| (),
             edit_token: |_, _| (),
             edit_device: |_, _| (),
+            says_issuer: true,
             proof: "none",
             known: None,
             lifetimes: (json!(3600), json!(3600)),

@@ -10,7 +10,7 @@ use super::challenge::Challenge;
 use super::kept::Kept;
 use super::store::Store;
 use super::token::Token;
-use super::{OAuth, TokenStore, address, identity};
+use super::{OAuth, TokenStore, identity};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::shown;
@@ -159,7 +159,12 @@ impl OAuth {
     /// A provider that offers no revocation has nothing to be told.
     async fn revoke(&self, kept: &Kept, token: &Token) -> Result<(), Error> {
         let Some(place) = &kept.revocation_endpoint else { return Ok(()) };
-        let place = address::checked(place, "revocation", &self.server)?;
+        let given = &self.settings.given;
+        if !given.allows(kept.issuer.as_deref()) {
+            let message = "The token is not of the issuer that --oauth-issuer names";
+            return Err(Error::new(Kind::Login, message).not_delivered());
+        }
+        let place = given.checked(place, "revocation", &self.server)?;
         let Some(identity) = identity::of_token(&self.settings, kept) else {
             let message = "The token was given to another client than the one that is configured";
             return Err(Error::new(Kind::Login, message).not_delivered());

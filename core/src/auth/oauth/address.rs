@@ -60,6 +60,18 @@ pub(super) fn checked(text: &str, what: &str, server: &Url) -> Result<Url, Error
     Ok(url)
 }
 
+/// Takes the issuer that the user has named: it may lie anywhere, but secrets go there.
+pub(super) fn of_user(issuer: &str) -> Result<Url, Error> {
+    let url = Url::parse(issuer).ok().filter(|url| {
+        let is_safe = url.scheme() == "https" || reach(url) == Reach::Loopback;
+        url.has_host() && is_safe && matches!(url.scheme(), "http" | "https")
+    });
+    url.ok_or_else(|| {
+        let message = "The issuer of --oauth-issuer is no address with https";
+        Error::new(Kind::Login, message).not_delivered()
+    })
+}
+
 /// By what stands in the URL; a name may lead anywhere.
 pub(super) fn reach(url: &Url) -> Reach {
     match url.host() {

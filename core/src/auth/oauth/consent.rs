@@ -5,18 +5,18 @@ use std::sync::atomic::Ordering;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tracing::debug;
-use url::Url;
+use url::{Url, form_urlencoded};
 
+use super::authority::Authority;
 use super::callback::Callback;
 use super::callback_server::{Arrival, CallbackPort, CallbackServer, Expected};
-use super::discovery::Authority;
 use super::flow::{Plan, Unsuccessful};
 use super::grant::Refusal;
 use super::identity::{self, Identity, Purpose};
 use super::kept::Kept;
 use super::store::{Noted, PageNote};
 use super::token::Token;
-use super::{OAuth, Over, Prompt, pkce, said};
+use super::{OAuth, Over, Parties, Prompt, pkce, said};
 use crate::error::{Error, Kind};
 use crate::secret::shown;
 
@@ -67,14 +67,15 @@ impl OAuth {
 
     /// Asks a person, and tells other processes of it, until the result is dropped. `again` is where
     /// those can ask for the page to be opened once more.
-    pub(super) fn show(&self, id: &str, prompt: &Prompt, again: Option<String>) -> Shown<'_> {
-        let (id, process) = (id.to_owned(), std::process::id());
+    pub(super) fn show(&self, plan: &Plan, prompt: &Prompt, again: Option<String>) -> Shown<'_> {
+        let (id, process) = (plan.id.clone(), std::process::id());
+        let parties = Parties::new(&self.server, &plan.authority.issuer);
+        let note = PageNote { id, process, parties, prompt: prompt.clone(), again };
         // The note first: whoever sees the page may look for it.
-        let note = PageNote { id, process, prompt: prompt.clone(), again };
-        let note = self.store.note_page(&note);
-        (self.settings.show)(prompt);
+        let noted = self.store.note_page(&note);
+        (self.settings.show)(prompt, &note.parties);
         self.state(|state| state.was_shown = true);
-        Shown { note, _over: self.pending_at(&prompt.to_string()) }
+        Shown { note: noted, _over: self.pending_at(&prompt.to_string()) }
     }
 
     /// Asks a person, and waits for the answer that the browser brings back.
@@ -93,7 +94,7 @@ impl OAuth {
         let proof = (&*state, &*pkce::challenge(&verifier));
         let page = self.page(authority, identity, redirect, plan.scope.as_deref(), proof)?;
         let expected = browser.expect(&state, &page);
-        let shown_page = self.show(&plan.id, &Prompt::Browser(page), Some(browser.again_url()));
+        let shown_page = self.show(plan, &Prompt::Browser(page), Some(browser.again_url()));
         if expected == Expected::New {
             browser.open();
         }
@@ -122,8 +123,19 @@ impl OAuth {
             );
             return Err(Error::new(Kind::Login, message).hint("Log in again").not_delivered());
         };
-        check_origin(authority, &callback)?;
+        check_origin(authority, &callback).map_err(|error| self.about_issuer(error))?;
         Ok(Consent { callback, verifier })
+    }
+
+    /// Addresses that were given by hand do not say whose they are.
+    fn about_issuer(&self, error: Error) -> Error {
+        let given = &self.settings.given;
+        match given.token_url.is_some() && given.issuer.is_none() {
+            true => {
+                error.hint("Name the issuer of the addresses that you give with --oauth-issuer")
+            }
+            false => error,
+        }
     }
 
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
@@ -154,7 +166,7 @@ impl OAuth {
         let redirect = port.redirect_uri();
         let purpose = Purpose::Redirect(&redirect);
         let identity =
-            identity::choose(settings, metadata, &self.web, &self.server, purpose).await?;
+            identity::choose(settings, authority, &self.web, &self.server, purpose).await?;
         Ok((port, identity))
     }
 
@@ -175,28 +187,28 @@ impl OAuth {
         let place = &authority.metadata.authorization_endpoint;
         let mut page = self.endpoint(place, &given.authorization_url, "a login")?;
         let is_free = |name: &str| !given.page_params.iter().any(|(given, _)| given == name);
-        {
-            let mut query = page.query_pairs_mut();
-            query
-                .append_pair("response_type", "code")
-                .append_pair("client_id", &identity.id)
-                .append_pair("redirect_uri", redirect)
-                .append_pair("state", state)
-                .append_pair("code_challenge", challenge)
-                .append_pair("code_challenge_method", "S256");
-            if let Some(scope) = scope.filter(|_| is_free("scope")) {
-                query.append_pair("scope", scope);
-            }
-            let wants_offline = |scope: &str| scope.split(' ').any(|s| s == "offline_access");
-            if scope.is_some_and(wants_offline) && is_free("prompt") {
-                // OpenID wants it for a refresh token.
-                query.append_pair("prompt", "consent");
-            }
-            if let Some(resource) = self.resource(authority).filter(|_| is_free("resource")) {
-                query.append_pair("resource", resource);
-            }
-            query.extend_pairs(&given.page_params);
+        let mut ours = vec![
+            ("response_type", "code"),
+            ("client_id", &identity.id),
+            ("redirect_uri", redirect),
+            ("state", state),
+            ("code_challenge", challenge),
+            ("code_challenge_method", "S256"),
+        ];
+        ours.extend(scope.filter(|_| is_free("scope")).map(|scope| ("scope", scope)));
+        let wants_offline = |scope: &str| scope.split(' ').any(|s| s == "offline_access");
+        if scope.is_some_and(wants_offline) && is_free("prompt") {
+            // OpenID wants it for a refresh token.
+            ours.push(("prompt", "consent"));
         }
+        let resource = self.resource(authority).filter(|_| is_free("resource"));
+        ours.extend(resource.map(|resource| ("resource", resource)));
+        ours.extend(given.page_params.iter().map(|(name, value)| (&**name, &**value)));
+        let is_found = given.authorization_url.is_none();
+        take_out(&mut page, |name| {
+            ours.iter().any(|(own, _)| *own == name) || is_found && NOT_THEIRS.contains(&name)
+        });
+        page.query_pairs_mut().extend_pairs(ours);
         Ok(page)
     }
 
@@ -210,6 +222,33 @@ impl OAuth {
         let none = || Error::new(Kind::Login, "The login brought no code back").not_delivered();
         Ok(callback.code.ok_or_else(none)?)
     }
+}
+
+/// What a provider has no business to say in the address of its page: it is ours to say, or would
+/// count in place of what we say (RFC 9101).
+const NOT_THEIRS: [&str; 10] = [
+    "response_type",
+    "client_id",
+    "redirect_uri",
+    "state",
+    "code_challenge",
+    "code_challenge_method",
+    "scope",
+    "resource",
+    "request",
+    "request_uri",
+];
+
+/// Takes such parameters out of an address, and leaves the others as they are written.
+fn take_out(page: &mut Url, is_such: impl Fn(&str) -> bool) {
+    let Some(query) = page.query().map(str::to_owned) else { return };
+    // Some take a semicolon for an ampersand.
+    let is_kept = |pair: &&str| {
+        let names = pair.split(';').flat_map(|part| form_urlencoded::parse(part.as_bytes()));
+        !pair.is_empty() && !names.map(|(name, _)| name).any(|name| is_such(&name))
+    };
+    let rest: Vec<&str> = query.split('&').filter(is_kept).collect();
+    page.set_query(Some(rest.join("&").as_str()).filter(|rest| !rest.is_empty()));
 }
 
 /// A person is being asked.
@@ -239,4 +278,33 @@ fn check_origin(authority: &Authority, callback: &Callback) -> Result<(), Error>
         return Err(Error::new(Kind::Login, message).not_delivered());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ours_to_say_is_taken_out_of_an_address_however_it_is_written() {
+        let of = |query: &str| {
+            let mut page = Url::parse(&format!("https://as/a?{query}")).unwrap();
+            take_out(&mut page, |name| NOT_THEIRS.contains(&name));
+            page.query().unwrap_or_default().to_owned()
+        };
+        assert_eq!(of("p=b2c_1&x=a%20b+c&&flag"), "p=b2c_1&x=a%20b+c&flag");
+        for query in [
+            "client_id=evil",
+            "client%5Fid=evil",
+            "client_id",
+            "x;client_id=evil",
+            "client_id=a&client_id=b",
+            "request=eyJ&request_uri=urn:x",
+            "state=1&redirect_uri=https://evil/&code_challenge=c&code_challenge_method=plain",
+            "response_type=token&scope=all&resource=x",
+        ] {
+            assert_eq!(of(query), "", "{query}");
+            assert_eq!(of(&format!("a=1&{query}&b=2")), "a=1&b=2", "{query}");
+        }
+        assert_eq!(of("my_state=1&clientid=2"), "my_state=1&clientid=2");
+    }
 }

@@ -8,14 +8,14 @@ use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 use url::Url;
 
-use super::discovery::Authority;
+use super::authority::Authority;
 use super::flow::{Plan, Unsuccessful};
 use super::grant::TokenRequest;
 use super::identity::{self, Identity, Only, Purpose};
 use super::kept::Kept;
 use super::token::Token;
 use super::web::Form;
-use super::{OAuth, Prompt, address, refused};
+use super::{OAuth, Prompt, refused, site, words};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::{Secret, shown};
@@ -58,14 +58,14 @@ impl OAuth {
         let request = self.request(&place, &identity, &authority.issuer, resource, scope);
         let form = scope.map(|scope| ("scope", scope.to_owned())).into_iter().collect();
         let (status, answer) = request.ask(&form).await?;
-        let ticket = match self.ticket(status, &answer) {
+        let ticket = match self.ticket(status, &answer, authority) {
             Err(error) if is_unknown_client(&answer) => {
                 self.forget_client_alone(&identity.id).await;
                 return Err(Unsuccessful::refused(error));
             }
             ticket => ticket?,
         };
-        let shown_page = self.show(&plan.id, &ticket.prompt, None);
+        let shown_page = self.show(plan, &ticket.prompt, None);
         let request = TokenRequest { endpoint, ..request };
         let token = tokio::select! {
             token = self.poll(&request, &ticket) => token?,
@@ -87,7 +87,7 @@ impl OAuth {
                 "Leave --oauth-grant out, or use 'mcp-span login --paste' where there is no screen";
             return Err(Error::new(Kind::Login, message).hint(hint).not_delivered());
         };
-        address::checked(text, "logins on another device", &self.server)
+        self.settings.given.checked(text, "logins on another device", &self.server)
     }
 
     /// Who we are. A client that was registered with a redirect address may not do this.
@@ -106,12 +106,17 @@ impl OAuth {
             Some(identity) => Ok(identity),
             None => {
                 let purpose = Purpose::Devices;
-                identity::choose(settings, metadata, &self.web, &self.server, purpose).await
+                identity::choose(settings, authority, &self.web, &self.server, purpose).await
             }
         }
     }
 
-    fn ticket(&self, status: StatusCode, answer: &Value) -> Result<Ticket, Error> {
+    fn ticket(
+        &self,
+        status: StatusCode,
+        answer: &Value,
+        authority: &Authority,
+    ) -> Result<Ticket, Error> {
         if !status.is_success() {
             return Err(refused("The request for a device code", status, answer));
         }
@@ -131,7 +136,7 @@ impl OAuth {
         // An early draft had the other name, and Google still has.
         let page = text("verification_uri").or_else(|| text("verification_url"));
         let page = page.ok_or_else(|| wrong("does not say where to enter the code"))?;
-        let checked = |page: &str| address::checked(page, "a login", &self.server);
+        let checked = |page: &str| self.device_page(page, authority);
         let filled_in = text("verification_uri_complete").map(checked).transpose()?;
         let seconds = |name: &str, default: Duration| match answer[name].as_f64() {
             Some(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or(default),
@@ -144,6 +149,26 @@ impl OAuth {
             interval: seconds("interval", limits::DEVICE_POLL)
                 .clamp(limits::DEVICE_POLL_LEAST, self.slowest_poll()),
         })
+    }
+
+    /// A page where a code is entered must be the issuer's own: whoever asks for a code elsewhere and
+    /// hands it on to us gets the account of the person who enters it. Who has named the issuer knows
+    /// whose pages it uses.
+    fn device_page(&self, text: &str, authority: &Authority) -> Result<Url, Error> {
+        let given = &self.settings.given;
+        let page = given.checked(text, "a login", &self.server)?;
+        let is_own = authority.url().is_some_and(|issuer| site::is_together(&page, &issuer));
+        if is_own || given.issuer.is_some() {
+            return Ok(page);
+        }
+        let issuer = words::said(&authority.issuer);
+        let message = format!(
+            "The code is to be entered at {}, which nothing shows to be a page of {issuer}: what \
+             you allow there could be for somebody else",
+            page.host_str().unwrap_or_default()
+        );
+        let hint = format!("If that is its page, say so with --oauth-issuer {issuer}");
+        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
     }
 
     /// Whoever wants to be asked less often than this will not be asked again in time.

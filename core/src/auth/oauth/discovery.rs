@@ -1,41 +1,33 @@
 //! Finds the authorization server of a resource, and believes only what fits together.
 
-use serde::{Deserialize, Serialize};
 use tracing::debug;
 use url::Url;
 
 use super::address;
+use super::authority::Found;
 use super::challenge::Challenge;
-use super::metadata::{Issuer, Resource, issuer_places, resource_places};
+use super::metadata::{Issuer, Resource, is_same_issuer, issuer_places, resource_places};
+use super::said;
 use super::web::Web;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::shown;
 
-/// Who gives out tokens for a server.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct Authority {
-    pub(super) metadata: Issuer,
-    /// Its name, as it was asked for.
-    pub(super) issuer: String,
-    /// What tokens are for; `None` where the server is of 2025-03-26 and knows no such thing.
-    pub(super) resource: Option<String>,
-    /// The scopes that the resource names, if it does.
-    pub(super) scopes: Option<Vec<String>>,
-    /// Nothing says that it is one: it is tried whether it is.
-    pub(super) is_guess: bool,
-}
-
-/// Finds the authority for `server`; `known` is the one that was used before. `None`: nothing shows
-/// that the server knows of logins at all.
+/// Finds the authority for `server`; `known` is the one that was used before, `pinned` the only one
+/// that may be used. `None`: nothing shows that the server knows of logins at all.
 pub(super) async fn find(
     web: &Web,
     server: &Url,
     challenge: Option<&Challenge>,
     known: Option<&str>,
-) -> Result<Option<Authority>, Error> {
-    let Some(resource) = describe(web, server, challenge).await? else {
-        return Ok(of_its_own(web, server, challenge.is_some()).await);
+    pinned: Option<&str>,
+) -> Result<Option<Found>, Error> {
+    let described = describe(web, server, challenge).await?;
+    if let Some(issuer) = pinned {
+        return at(web, server, issuer, described).await.map(Some);
+    }
+    let Some(resource) = described else {
+        return of_its_own(web, server, challenge.is_some()).await;
     };
     resource.check(server)?;
     let mut issuers: Vec<&String> = resource.authorization_servers.iter().collect();
@@ -46,12 +38,15 @@ pub(super) async fn find(
     let mut silent = None;
     for issuer in issuers.into_iter().take(limits::ISSUERS) {
         let place = address::checked(issuer, "its authorization server", server)?;
-        let Some(metadata) = about(web, &place).await else {
-            silent.get_or_insert(place);
-            continue;
+        let metadata = match about(web, &place).await {
+            Ok(metadata) => metadata,
+            Err(why) => {
+                silent.get_or_insert(says_nothing(&place, why));
+                continue;
+            }
         };
         metadata.check(issuer)?;
-        return Ok(Some(Authority {
+        return Ok(Some(Found {
             metadata,
             issuer: issuer.clone(),
             resource: Some(resource.resource.unwrap_or_else(|| canonical(server))),
@@ -59,23 +54,62 @@ pub(super) async fn find(
             is_guess: false,
         }));
     }
-    let message = match silent {
-        Some(place) => {
-            format!("The authorization server {} says nothing of itself", shown(&place))
-        }
-        None => format!("{} names no authorization server", shown(server)),
-    };
-    Err(Error::new(Kind::Login, message).not_delivered())
+    Err(silent.unwrap_or_else(|| {
+        let message = format!("{} names no authorization server", shown(server));
+        Error::new(Kind::Login, message).not_delivered()
+    }))
 }
 
-/// What an authorization server says of itself.
-async fn about(web: &Web, issuer: &Url) -> Option<Issuer> {
+/// The issuer that the user has named, if the server names no other.
+async fn at(
+    web: &Web,
+    server: &Url,
+    issuer: &str,
+    described: Option<Resource>,
+) -> Result<Found, Error> {
+    let place = address::of_user(issuer)?;
+    // A server that is its own provider and says nothing of itself knows of no resources.
+    let is_own = described.is_none() && place.origin() == server.origin();
+    let described = described.unwrap_or_default();
+    described.check(server)?;
+    let named = &described.authorization_servers;
+    if !named.is_empty() && !named.iter().any(|named| is_same_issuer(named, issuer)) {
+        let names: Vec<String> =
+            named.iter().take(limits::ISSUERS).map(|name| said(name)).collect();
+        let message = format!(
+            "{} names {} as its authorization server, which is not the one of --oauth-issuer: \
+             nothing is sent there",
+            shown(server),
+            names.join(", ")
+        );
+        let hint = "If the server has moved, name the new one with --oauth-issuer";
+        return Err(Error::new(Kind::Login, message).hint(hint).not_delivered());
+    }
+    let metadata = about(web, &place).await.map_err(|why| says_nothing(&place, why))?;
+    metadata.check(issuer)?;
+    let resource = described.resource.or_else(|| (!is_own).then(|| canonical(server)));
+    let (issuer, scopes) = (issuer.to_owned(), described.scopes_supported);
+    Ok(Found { metadata, issuer, resource, scopes, is_guess: false })
+}
+
+fn says_nothing(issuer: &Url, why: Option<Error>) -> Error {
+    let message = format!("The authorization server {} says nothing of itself", shown(issuer));
+    let hint = why.as_ref().and_then(|why| why.hint.clone());
+    let error = Error::new(Kind::Login, message).not_delivered();
+    let error = why.into_iter().fold(error, Error::because);
+    hint.into_iter().fold(error, Error::hint)
+}
+
+/// What an authorization server says of itself; else why it could not be asked, if that is so.
+async fn about(web: &Web, issuer: &Url) -> Result<Issuer, Option<Error>> {
+    let mut why = None;
     for url in issuer_places(issuer) {
-        if let Some(metadata) = web.document::<Issuer>(&url).await {
-            return Some(metadata);
+        match web.look_at::<Issuer>(&url).await {
+            Ok(metadata) => return Ok(metadata),
+            Err(reason) => why = why.or(reason),
         }
     }
-    None
+    Err(why)
 }
 
 /// What the resource says of itself: where the challenge points, else where it usually stands.
@@ -106,25 +140,54 @@ async fn describe(
 
 /// 2025-03-26: the server is its own authorization server. Where not even metadata says so, only a
 /// server that `asks` for a token is believed to be one.
-async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Option<Authority> {
+async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Result<Option<Found>, Error> {
     let mut root = server.clone();
     root.set_path("/");
     root.set_query(None);
-    let issuer = root.as_str().trim_end_matches('/').to_owned();
-    let mut metadata = about(web, &root).await;
-    let is_guess = metadata.is_none();
-    if is_guess && asks {
-        debug!("no metadata at all: the endpoints of the first revision with logins are tried");
-        metadata = Some(Issuer::by_default(&root));
+    let issuer = root.origin().ascii_serialization();
+    let found = |metadata, is_guess| {
+        let issuer = issuer.clone();
+        Found { metadata, issuer, resource: None, scopes: None, is_guess }
+    };
+    let Ok(metadata) = about(web, &root).await else {
+        debug!("no metadata at all: the endpoints of the first revision with logins may be there");
+        return Ok(asks.then(|| found(Issuer::by_default(&root), true)));
+    };
+    match &metadata.issuer {
+        Some(named) if is_same_issuer(named, &issuer) => Ok(Some(found(metadata, false))),
+        named => match by_name(web, server, named.as_deref()).await {
+            Some(verified) => Ok(Some(verified)),
+            None => {
+                metadata.check_own(server)?;
+                // A name of another origin that nobody confirms says nothing about where a code
+                // came from.
+                let is_own = |name: &String| {
+                    Url::parse(name).is_ok_and(|name| name.origin() == server.origin())
+                };
+                let issuer = metadata.issuer.clone().filter(is_own);
+                Ok(Some(found(Issuer { issuer, ..metadata }, false)))
+            }
+        },
     }
-    // Its issuer may have another name: well-known servers of that revision stand behind others.
-    Some(Authority { metadata: metadata?, issuer, resource: None, scopes: None, is_guess })
 }
 
-/// The name of the resource, as RFC 8707 wants it.
+/// What the issuer of this name says of itself, if it confirms the name.
+async fn by_name(web: &Web, server: &Url, issuer: Option<&str>) -> Option<Found> {
+    let issuer = issuer?.to_owned();
+    let place = address::checked(&issuer, "its authorization server", server).ok()?;
+    let metadata = about(web, &place).await.ok()?;
+    metadata.check(&issuer).ok()?;
+    // That revision has no resources, but a token of somebody else must not be good for more than
+    // this server.
+    let resource = Some(canonical(server));
+    Some(Found { metadata, issuer, resource, scopes: None, is_guess: false })
+}
+
+/// The name of the resource, as RFC 8707 wants it: without the query, in which some keep a secret.
 fn canonical(server: &Url) -> String {
     let mut url = server.clone();
     url.set_fragment(None);
+    url.set_query(None);
     // Both fail only for URLs without a host, which have neither.
     let _ = url.set_username("");
     let _ = url.set_password(None);

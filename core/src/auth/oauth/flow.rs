@@ -7,9 +7,9 @@ use tokio::time::Instant;
 use tracing::{debug, info};
 use url::Url;
 
+use super::authority::Authority;
 use super::callback_server::CallbackServer;
 use super::challenge::Challenge;
-use super::discovery::Authority;
 use super::grant::{Refusal, TokenRequest};
 use super::identity::{self, Identity};
 use super::kept::{Holder, Kept};
@@ -148,26 +148,13 @@ impl OAuth {
         let known = kept.issuer.as_deref();
         let Some(authority) = self.authority(challenge, known).await? else { return Ok(None) };
         let challenge = challenge.cloned().unwrap_or_default();
-        let kept = self.kept_of(&authority);
+        let kept = self.kept_for(&authority, kept)?;
         let before = kept.token.as_ref().and_then(|token| token.scope.as_deref());
         let scopes = Scopes::choose(self.settings.scope.as_deref(), before, &challenge, &authority);
         let token_endpoint =
             self.endpoint(&authority.metadata.token_endpoint, &given.token_url, "tokens")?;
         let (id, scope) = (pkce::random()?, scopes.text());
         Ok(Some(Plan { id, authority, token_endpoint, scope }))
-    }
-
-    /// What is kept, as far as this authority has given it: that of another one is nobody else's
-    /// business.
-    fn kept_of(&self, authority: &Authority) -> Kept {
-        let kept = self.kept();
-        match &kept.issuer {
-            Some(issuer) if *issuer != authority.issuer => {
-                self.refuses_resource.store(false, Ordering::Relaxed);
-                Kept::default()
-            }
-            _ => kept,
-        }
     }
 
     /// A token for which nobody need be asked.
@@ -177,7 +164,7 @@ impl OAuth {
         if self.settings.grant == Grant::ClientCredentials {
             return Ok(Some(self.as_client(authority, endpoint, scope).await?));
         }
-        let kept = self.kept_of(authority);
+        let kept = self.kept_for(authority, self.kept())?;
         Ok(self.by_what_was_given(authority, &kept, endpoint, scope).await?)
     }
 
@@ -217,7 +204,7 @@ impl OAuth {
         plan: &Plan,
         browser: &mut Option<CallbackServer>,
     ) -> Result<(Identity, Token), Unsuccessful> {
-        let kept = self.kept_of(&plan.authority);
+        let kept = self.kept_for(&plan.authority, self.kept())?;
         match self.settings.grant {
             Grant::DeviceCode => self.by_device(plan, &kept).await,
             _ => self.by_code(plan, &kept, browser).await,
@@ -241,7 +228,8 @@ impl OAuth {
     async fn keep_login(&self, plan: &Plan, identity: Identity, token: Token) {
         self.note_login();
         let Plan { authority, token_endpoint, .. } = plan;
-        let kept = self.kept_of(authority);
+        // It was checked before anybody was asked.
+        let kept = self.kept_for(authority, self.kept()).unwrap_or_default();
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
         let is_configured = identity::is_configured(&self.settings, &identity.id);
         self.keep_alone(Kept {

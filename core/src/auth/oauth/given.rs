@@ -5,14 +5,15 @@ use tokio::time::timeout;
 use tracing::{debug, warn};
 use url::Url;
 
+use super::authority::{Authority, Found};
 use super::challenge::Challenge;
-use super::discovery::{self, Authority};
+use super::discovery;
 use super::grant::Refusal;
 use super::identity::{self, Identity};
 use super::kept::Kept;
-use super::metadata::Issuer;
+use super::metadata::{Issuer, is_same_issuer};
 use super::token::Token;
-use super::{Grant, OAuth};
+use super::{Grant, OAuth, address};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::{Secret, shown};
@@ -20,6 +21,8 @@ use crate::secret::{Secret, shown};
 /// Addresses, tokens and parameters that need not be found.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
+    /// The only authorization server that is used, by its name: nothing goes to any other.
+    pub issuer: Option<String>,
     /// Where tokens are had.
     pub token_url: Option<Url>,
     /// Where a person logs in.
@@ -65,9 +68,30 @@ pub enum Style {
 }
 
 impl Given {
+    /// Where the issuer is that the user has named.
+    pub(super) fn issuer_url(&self) -> Option<Url> {
+        address::of_user(self.issuer.as_deref()?).ok()
+    }
+
+    /// Whether what `issuer` has given out, or was given, may be used with the one that the user
+    /// has named.
+    pub(super) fn allows(&self, issuer: Option<&str>) -> bool {
+        let is_it = |named: &str| issuer.is_some_and(|issuer| is_same_issuer(issuer, named));
+        self.issuer.as_deref().is_none_or(is_it)
+    }
+
+    /// Takes an address that was found. How near it may be depends on who is asked there: the
+    /// user's own choice, or somebody whom the server has named.
+    pub(super) fn checked(&self, text: &str, what: &str, server: &Url) -> Result<Url, Error> {
+        let is_at =
+            |issuer: &Url| Url::parse(text).is_ok_and(|url| url.origin() == issuer.origin());
+        let issuer = self.issuer_url().filter(is_at);
+        address::checked(text, what, issuer.as_ref().unwrap_or(server))
+    }
+
     /// The authority that needs no looking for: all of it is given, or nobody is to be asked.
     /// `needs_page`: a person has to be sent somewhere.
-    pub(super) fn authority(&self, needs_page: bool) -> Option<Authority> {
+    pub(super) fn authority(&self, needs_page: bool) -> Option<Found> {
         let token_url = self.token_url.as_ref()?;
         let is_whole = self.authorization_url.is_some() || !needs_page;
         if !is_whole && !self.no_discovery {
@@ -77,16 +101,17 @@ impl Given {
             code_challenge_methods_supported: Some(vec!["S256".to_owned()]),
             ..Issuer::default()
         };
-        let issuer = token_url.origin().ascii_serialization();
+        let issuer = self.issuer.clone();
+        let issuer = issuer.unwrap_or_else(|| token_url.origin().ascii_serialization());
         let (resource, scopes) = (None, None);
-        let mut authority = Authority { metadata, issuer, resource, scopes, is_guess: false };
-        self.amend(&mut authority);
-        Some(authority)
+        let mut found = Found { metadata, issuer, resource, scopes, is_guess: false };
+        self.amend(&mut found);
+        Some(found)
     }
 
     /// What is given counts, whatever was found.
-    pub(super) fn amend(&self, authority: &mut Authority) {
-        let metadata = &mut authority.metadata;
+    fn amend(&self, found: &mut Found) {
+        let metadata = &mut found.metadata;
         if let Some(url) = &self.token_url {
             metadata.token_endpoint = Some(url.to_string());
         }
@@ -94,7 +119,7 @@ impl Given {
             metadata.authorization_endpoint = Some(url.to_string());
         }
         if let Some(resource) = &self.resource {
-            authority.resource = Some(resource.clone());
+            found.resource = Some(resource.clone());
         }
     }
 }
@@ -106,11 +131,13 @@ impl OAuth {
         challenge: Option<&Challenge>,
         known: Option<&str>,
     ) -> Result<Option<Authority>, Error> {
-        let given = &self.settings.given;
-        if let Some(authority) = given.authority(self.settings.grant != Grant::ClientCredentials) {
-            return Ok(Some(authority));
+        let (given, grant) = (&self.settings.given, self.settings.grant);
+        let checked = |found: Found| found.check(grant, given, &self.server);
+        if let Some(whole) = given.authority(grant != Grant::ClientCredentials) {
+            return checked(whole).map(Some);
         }
-        let finding = discovery::find(&self.web, &self.server, challenge, known);
+        let finding =
+            discovery::find(&self.web, &self.server, challenge, known, given.issuer.as_deref());
         let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
             let message =
                 format!("{} does not say in time who gives out tokens", shown(&self.server));
@@ -119,13 +146,15 @@ impl OAuth {
         // Where nothing is found, what is given may be enough.
         let found = match (found, given.authority(false)) {
             (Ok(Some(found)), _) => Some(found),
+            (Err(error), _) if given.issuer.is_some() => return Err(error),
             (_, Some(given)) => Some(given),
             (found, None) => found?,
         };
-        Ok(found.map(|mut authority| {
-            given.amend(&mut authority);
-            authority
-        }))
+        let amended = found.map(|mut found| {
+            given.amend(&mut found);
+            found
+        });
+        amended.map(checked).transpose()
     }
 
     /// An endpoint: the one that the user gives is the user's to choose, any other is checked.
@@ -137,7 +166,7 @@ impl OAuth {
     ) -> Result<Url, Error> {
         match given {
             Some(given) => Ok(given.clone()),
-            None => Issuer::endpoint(found.as_ref(), what, &self.server),
+            None => Issuer::endpoint(found.as_ref(), what, &self.server, &self.settings.given),
         }
     }
 

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 use url::Url;
 
+use super::authority::Authority;
 use super::kept::{Holder, Kept};
 use super::metadata::Issuer;
 use super::web::Web;
-use super::{Settings, Style, device, refused};
+use super::{Settings, Style, device, refused, said};
 use crate::error::{Error, Kind};
 use crate::secret::{Secret, shown};
 
@@ -130,8 +131,12 @@ pub(super) fn of_token(settings: &Settings, kept: &Kept) -> Option<Identity> {
     Some(Identity { id, secret, proof, port: None, only: None })
 }
 
-/// What is kept, but for a token that was given to another client than the one that is configured.
+/// What is kept, but for a token that was given to another client than the one that is configured,
+/// and for all that another authorization server has given out than the one that the user has named.
 pub(super) fn without_others(settings: &Settings, kept: Kept) -> Kept {
+    if !settings.given.allows(kept.issuer.as_deref()) {
+        return Kept { near: kept.near, ..Kept::default() };
+    }
     let holder = kept.holder.as_ref().map(|holder| &holder.id);
     let holder = holder.or_else(|| kept.identity.as_ref().map(|identity| &identity.id));
     let is_ours = match (&settings.client_id, holder) {
@@ -144,11 +149,12 @@ pub(super) fn without_others(settings: &Settings, kept: Kept) -> Kept {
 /// The identity to use with `issuer`, in the order of the specification.
 pub(super) async fn choose(
     settings: &Settings,
-    issuer: &Issuer,
+    authority: &Authority,
     web: &Web,
     server: &Url,
     purpose: Purpose<'_>,
 ) -> Result<Identity, Error> {
+    let issuer = &authority.metadata;
     if let Some(identity) = configured(settings, issuer) {
         return Ok(identity);
     }
@@ -160,11 +166,11 @@ pub(super) async fn choose(
         return Ok(Identity { id, secret: None, proof, port: None, only: None });
     }
     if issuer.registration_endpoint.is_some() {
-        let place =
-            Issuer::endpoint(issuer.registration_endpoint.as_ref(), "registration", server)?;
+        let (place, given) = (issuer.registration_endpoint.as_ref(), &settings.given);
+        let place = Issuer::endpoint(place, "registration", server, given)?;
         return register(issuer, web, &place, purpose).await;
     }
-    let name = issuer.issuer.as_deref().unwrap_or("its authorization server");
+    let name = issuer.issuer.as_deref().map_or("its authorization server".to_owned(), said);
     let message = format!("{} wants a login, and {name} knows no client of ours", shown(server));
     let with = match purpose {
         Purpose::Redirect(redirect) => redirect_in_words(redirect, settings.callback_port),
@@ -173,7 +179,8 @@ pub(super) async fn choose(
     let hint = format!(
         "Register a native application there, {with}, and give its id with --oauth-client-id"
     );
-    Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+    let error = Error::new(Kind::Login, message).hint(hint).not_delivered();
+    Err(authority.about_registration().into_iter().fold(error, Error::because))
 }
 
 async fn register(

@@ -2,17 +2,20 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use tracing::debug;
 
+use super::authority::Authority;
 use super::challenge::Challenge;
-use super::discovery::Authority;
 use super::identity::{self, Identity, Only, Proof};
 use super::kept::{Holder, Kept};
-use super::metadata::Issuer;
+use super::metadata::{Issuer, is_same_issuer};
 use super::token::Token;
-use super::{Account, OAuth};
+use super::{Account, OAuth, said};
 use crate::error::{Error, Kind};
+use crate::secret::shown as shown_url;
 
 /// What the other program has kept, as it was found.
 #[derive(Clone, Debug)]
@@ -47,17 +50,23 @@ impl OAuth {
         };
         let _lock = self.lock_for_login().await?;
         self.store.probe().await?;
-        let issuer = foreign.tokens["issuer"].as_str();
-        let authority = self.authority_of(issuer).await;
+        let shown = issuers(foreign);
+        let authority = self.authority_of(shown.first().map(String::as_str)).await;
+        let is_bound = self.is_bound(&shown, authority.as_ref())?;
+        // What nobody vouches for is good for the server that it was given for, and no more.
+        let token = if is_bound { token } else { Token { refresh: None, ..token } };
         let nothing = Issuer::default();
         let metadata = authority.as_ref().map_or(&nothing, |authority| &authority.metadata);
         let identity = identity::configured(&self.settings, metadata)
-            .or_else(|| client(foreign.client.as_ref()?, metadata));
-        let endpoint = metadata
-            .token_endpoint
-            .as_ref()
-            .filter(|text| Issuer::endpoint(Some(text), "tokens", &self.server).is_ok());
+            .or_else(|| client(foreign.client.as_ref().filter(|_| is_bound)?, metadata));
+        let endpoint = metadata.token_endpoint.as_ref().filter(|text| {
+            Issuer::endpoint(Some(text), "tokens", &self.server, &self.settings.given).is_ok()
+        });
         let no_renewal = match (&token.refresh, &identity, endpoint) {
+            _ if !is_bound => Some(
+                "it is not known which authorization server gave them out: log in without --import, \
+                 or name it with --oauth-issuer",
+            ),
             (None, ..) => Some("no refresh token was kept"),
             (_, None, _) => Some("its client was not kept: give it with --oauth-client-id"),
             (.., None) => Some("the server does not say where tokens are renewed"),
@@ -82,6 +91,24 @@ impl OAuth {
         Ok(TakenOver { account, no_renewal })
     }
 
+    /// Whether what the files hold is for the authorization server that the server names today:
+    /// they show that, or the user says so.
+    fn is_bound(&self, shown: &[String], authority: Option<&Authority>) -> Result<bool, Error> {
+        let Some(authority) = authority else { return Ok(false) };
+        let today = &authority.issuer;
+        let Some(other) = shown.iter().find(|issuer| !is_same_issuer(issuer, today)) else {
+            return Ok(!shown.is_empty() || self.settings.given.issuer.is_some());
+        };
+        let message = format!(
+            "They were given out by {}, but {} names {} today: nothing is taken over",
+            said(other),
+            shown_url(&self.server),
+            said(today)
+        );
+        let hint = "Log in anew, without --import";
+        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+    }
+
     /// Who gave the token out; `None` if nobody says so.
     async fn authority_of(&self, known: Option<&str>) -> Option<Authority> {
         let said = self.web.knock(&self.server).await;
@@ -94,6 +121,27 @@ impl OAuth {
             }
         }
     }
+}
+
+/// Who gave out what the files hold, as far as they show it: newer versions of mcp-remote note it in
+/// both, and a token may say so itself.
+fn issuers(foreign: &Foreign) -> Vec<String> {
+    let notes =
+        [foreign.tokens.get("issuer"), foreign.client.as_ref().and_then(|c| c.get("issuer"))];
+    let noted: Vec<String> =
+        notes.into_iter().flatten().filter_map(|note| note.as_str().map(str::to_owned)).collect();
+    if noted.is_empty() {
+        issuer_of(&foreign.tokens["access_token"]).into_iter().collect()
+    } else {
+        noted
+    }
+}
+
+/// The issuer that stands in a token that is a JWT.
+fn issuer_of(token: &Value) -> Option<String> {
+    let claims = URL_SAFE_NO_PAD.decode(token.as_str()?.split('.').nth(1)?).ok()?;
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    claims["iss"].as_str().map(str::to_owned)
 }
 
 fn token(foreign: &Foreign) -> Option<Token> {
@@ -134,6 +182,23 @@ mod tests {
         assert_eq!(of(json!({"access_token": "a"})).unwrap().expires, None);
         assert!(of(json!({"refresh_token": "r"})).is_none());
         assert!(of(json!("x")).is_none());
+    }
+
+    #[test]
+    fn files_show_who_gave_them_out_by_a_note_or_by_the_token() {
+        let of = |tokens: Value, client: Option<Value>| {
+            issuers(&Foreign { tokens, written: UNIX_EPOCH, client })
+        };
+        let claims = URL_SAFE_NO_PAD.encode(r#"{"iss":"https://as/t"}"#);
+        let jwt = format!("e30.{claims}.sig");
+        assert_eq!(of(json!({"access_token": jwt}), None), ["https://as/t"]);
+        let noted = json!({"access_token": jwt, "issuer": "https://a"});
+        assert_eq!(of(noted.clone(), None), ["https://a"]);
+        let client = json!({"client_id": "c", "issuer": "https://b"});
+        assert_eq!(of(noted, Some(client)), ["https://a", "https://b"]);
+        for token in ["opaque", "a.b.c", "a.e30.c", "..", ""] {
+            assert!(of(json!({"access_token": token}), Some(json!({}))).is_empty(), "{token}");
+        }
     }
 
     #[test]

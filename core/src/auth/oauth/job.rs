@@ -53,6 +53,7 @@ struct PortableSettings {
 /// Without what needs no person: that was tried before.
 #[derive(Deserialize, Serialize)]
 struct PortableGiven {
+    issuer: Option<String>,
     token_url: Option<Url>,
     authorization_url: Option<Url>,
     resource: Option<String>,
@@ -178,8 +179,10 @@ impl From<&Given> for PortableGiven {
             page_params,
             style,
             no_person: _,
+            issuer,
         } = given;
         Self {
+            issuer: issuer.clone(),
             token_url: token_url.clone(),
             authorization_url: authorization_url.clone(),
             resource: resource.clone(),
@@ -194,6 +197,7 @@ impl From<&Given> for PortableGiven {
 impl PortableGiven {
     fn into_given(self) -> Given {
         Given {
+            issuer: self.issuer,
             token_url: self.token_url,
             authorization_url: self.authorization_url,
             resource: self.resource,

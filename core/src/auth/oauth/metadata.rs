@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use url::Url;
 
-use super::address;
+use super::given::Given;
 use super::words;
 use crate::error::{Error, Kind};
 use crate::secret::shown;
@@ -128,9 +128,7 @@ impl Issuer {
     /// The issuer must be the one that was asked, to the letter (RFC 8414, 3.3).
     pub(super) fn check(&self, asked: &str) -> Result<(), Error> {
         match &self.issuer {
-            Some(issuer) if issuer == asked => Ok(()),
-            // A root has a slash or not; as a URL it is the same.
-            Some(issuer) if is_same_root(issuer, asked) => Ok(()),
+            Some(issuer) if is_same_issuer(issuer, asked) => Ok(()),
             _ => Err(self.is_another(asked)),
         }
     }
@@ -145,17 +143,45 @@ impl Issuer {
         Error::new(Kind::Login, message).not_delivered()
     }
 
+    /// Without anybody who confirms the issuer's name, a server speaks for its own origin alone.
+    pub(super) fn check_own(&self, server: &Url) -> Result<(), Error> {
+        let endpoints = [
+            &self.authorization_endpoint,
+            &self.token_endpoint,
+            &self.registration_endpoint,
+            &self.device_authorization_endpoint,
+            &self.revocation_endpoint,
+        ];
+        let is_elsewhere =
+            |text: &&String| Url::parse(text).map_or(true, |url| url.origin() != server.origin());
+        let Some(endpoint) = endpoints.into_iter().flatten().find(is_elsewhere) else {
+            return Ok(());
+        };
+        let place = Url::parse(endpoint).map_or_else(|_| words::said(endpoint), |url| shown(&url));
+        let named = match &self.issuer {
+            Some(issuer) => format!("names {}, which does not confirm that", words::said(issuer)),
+            None => "names no issuer".to_owned(),
+        };
+        let message = format!(
+            "{} {named}, and sends logins to {place}: they could end up with a stranger",
+            shown(server)
+        );
+        let hint = "Ask who runs the server for the issuer, and name it with --oauth-issuer";
+        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+    }
+
     /// An endpoint that must be there, checked.
     pub(super) fn endpoint(
         endpoint: Option<&String>,
         what: &str,
         server: &Url,
+        given: &Given,
     ) -> Result<Url, Error> {
         let Some(text) = endpoint else {
             let message = format!("The authorization server of {} has no {what}", shown(server));
             return Err(Error::new(Kind::Login, message).not_delivered());
         };
-        address::checked(text, what, server)
+        given.checked(text, what, server)
     }
 
     /// PKCE with SHA-256 is a must: without it a stolen code is a token.
@@ -171,6 +197,11 @@ impl Issuer {
     pub(super) fn offers_scope(&self, scope: &str) -> bool {
         self.scopes_supported.iter().flatten().any(|offered| offered == scope)
     }
+}
+
+/// Whether both are one issuer: to the letter, but that a root has a slash or not.
+pub(super) fn is_same_issuer(a: &str, b: &str) -> bool {
+    a == b || is_same_root(a, b)
 }
 
 fn is_same_root(a: &str, b: &str) -> bool {

@@ -21,6 +21,8 @@ use crate::secret::shown;
 
 mod account;
 mod address;
+mod authority;
+mod binding;
 mod callback;
 mod callback_server;
 pub mod challenge;
@@ -39,6 +41,7 @@ mod key;
 mod keychain;
 mod metadata;
 mod pages;
+mod parties;
 mod paste;
 mod pause;
 mod pkce;
@@ -49,6 +52,7 @@ mod recent;
 mod renewal;
 mod scope;
 mod settings;
+mod site;
 mod store;
 mod survey;
 mod token;
@@ -62,6 +66,7 @@ pub use given::{Given, OneShot, Style};
 pub use import::{Foreign, TakenOver};
 use kept::Kept;
 pub use key::PrivateKey;
+pub use parties::Parties;
 pub use paste::Paste;
 pub use process::login_process;
 pub use prompt::Prompt;
@@ -171,7 +176,7 @@ impl OAuth {
             None => settings.profile.clone(),
         };
         let store = Store::new(folders, &server, &owner).in_place(settings.token_store);
-        let web = Web::new(options, &server, settings.given.token_url.clone());
+        let web = Web::new(options, &server, &settings.given);
         let (state, pending) = (Mutex::default(), watch::Sender::default());
         let (renewing, looking) = (Semaphore::new(1), Semaphore::new(1));
         let refuses_resource = AtomicBool::new(false);
@@ -297,7 +302,7 @@ impl OAuth {
             // A person who has restarted a client may have closed the page.
             tokio::spawn(async move { callback_server::open_again(&again).await });
         }
-        (self.settings.show)(&note.prompt);
+        (self.settings.show)(&note.prompt, &note.parties);
         Some(Watched { id: note.id, _over: self.pending_at(&note.prompt.to_string()) })
     }
 
@@ -447,7 +452,7 @@ mod tests {
             usual_folder: None,
             token_store: TokenStore::File,
             profile: String::new(),
-            show: Arc::new(|_| ()),
+            show: Arc::new(|_, _| ()),
             open: None,
             process: None,
         }

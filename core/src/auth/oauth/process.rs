@@ -181,7 +181,7 @@ pub async fn login_process(
 ) -> Result<(), Error> {
     let show: Show = Arc::new({
         let say = say.clone();
-        move |_| say(PAGE)
+        move |_, _| say(PAGE)
     });
     let Some((oauth, plan, stamp)) = Job::read(job, show, open) else {
         return Err(Error::new(Kind::Login, "The job of this login cannot be read"));

@@ -1,7 +1,7 @@
 //! Which scopes are asked for. Pure.
 
+use super::authority::Authority;
 use super::challenge::Challenge;
-use super::discovery::Authority;
 
 /// What was asked for, and may be asked for next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,18 +73,19 @@ impl Scopes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::oauth::authority::Found;
     use crate::auth::oauth::metadata::Issuer;
 
     fn authority(named: Option<&[&str]>, offered: &[&str]) -> Authority {
         let texts = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
         let metadata = Issuer { scopes_supported: Some(texts(offered)), ..Issuer::default() };
-        Authority {
+        Authority::unchecked(Found {
             metadata,
             issuer: String::new(),
             resource: None,
             scopes: named.map(texts),
             is_guess: false,
-        }
+        })
     }
 
     fn challenge(scope: Option<&str>, error: Option<&str>) -> Challenge {

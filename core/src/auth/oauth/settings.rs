@@ -11,6 +11,7 @@ use url::Url;
 use super::callback_server::CallbackPlace;
 use super::given::Given;
 use super::key::PrivateKey;
+use super::parties::Parties;
 use super::paste::Paste;
 use super::prompt::Prompt;
 use crate::secret::Secret;
@@ -38,8 +39,8 @@ pub enum TokenStore {
     Keychain,
 }
 
-/// Tells a person where to log in.
-pub type Show = Arc<dyn Fn(&Prompt) + Send + Sync>;
+/// Tells a person where to log in, and to whom.
+pub type Show = Arc<dyn Fn(&Prompt, &Parties) + Send + Sync>;
 
 /// Opens a browser at an address of this machine, which leads on to the provider's page.
 pub type Open = Arc<dyn Fn(&Url) + Send + Sync>;

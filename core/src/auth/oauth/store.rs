@@ -15,7 +15,7 @@ use super::kept::{Kept, OnDisk};
 #[cfg(feature = "keychain")]
 use super::keychain;
 use super::places::Places;
-use super::{Prompt, TokenStore};
+use super::{Parties, Prompt, TokenStore};
 use crate::error::Error;
 use crate::limits;
 
@@ -56,6 +56,8 @@ pub(super) struct PageNote {
     pub(super) id: String,
     /// The process that does it.
     pub(super) process: u32,
+    /// Between whom it is.
+    pub(super) parties: Parties,
     /// What a person has to do.
     pub(super) prompt: Prompt,
     /// Where that process can be asked to open its page again.
@@ -503,7 +505,8 @@ mod tests {
 
     fn note(prompt: &str) -> PageNote {
         let prompt = Prompt::Browser(Url::parse(prompt).unwrap());
-        PageNote { id: "i".into(), process: 1, prompt, again: None }
+        let parties = Parties::new(&server(), "https://as");
+        PageNote { id: "i".into(), process: 1, parties, prompt, again: None }
     }
 
     #[tokio::test]

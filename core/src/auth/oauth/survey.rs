@@ -2,8 +2,8 @@
 
 use http::HeaderMap;
 
+use super::authority::Authority;
 use super::challenge::Challenge;
-use super::discovery::Authority;
 use super::metadata::Issuer;
 use super::{Grant, OAuth, Settings};
 use crate::error::Error;
@@ -75,7 +75,7 @@ impl OAuth {
 }
 
 fn provider(found: Authority, settings: &Settings) -> Provider {
-    let Authority { metadata, issuer, resource, scopes, is_guess } = found;
+    let Authority { metadata, issuer, resource, scopes, is_guess, .. } = found;
     let ways_in = ways_in(&metadata, settings);
     Provider {
         missing: missing(&metadata, settings, &ways_in),
@@ -119,17 +119,18 @@ fn missing(metadata: &Issuer, settings: &Settings, ways_in: &[&str]) -> Vec<&'st
 
 #[cfg(test)]
 mod tests {
+    use super::super::authority::Found;
     use super::super::tests::settings;
     use super::*;
 
     fn authority(json: &str) -> Authority {
-        Authority {
+        Authority::unchecked(Found {
             metadata: serde_json::from_str(json).unwrap(),
             issuer: "https://as".into(),
             resource: Some("https://h/mcp".into()),
             scopes: None,
             is_guess: false,
-        }
+        })
     }
 
     #[test]

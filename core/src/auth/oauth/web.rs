@@ -9,8 +9,9 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing::debug;
-use url::Url;
+use url::{Origin, Url};
 
+use super::Given;
 use super::address::{self, Reach};
 use super::survey::{Found, Tried};
 use crate::error::{Error, Kind};
@@ -24,14 +25,19 @@ use crate::wire::{header, media};
 #[derive(Debug)]
 pub(super) struct Web {
     options: Options,
-    /// Made when the first question is asked: most servers want no login.
+    /// The MCP server's own origin: what the user allows it, and shows it, is for nobody else.
+    origin: Origin,
+    /// For that origin. Each is made when the first question is asked: most servers want no login.
+    own: OnceLock<HttpClient>,
+    /// For other addresses that the user has named.
+    named: OnceLock<HttpClient>,
+    /// For addresses that the server, or somebody whom it named, has given.
     client: OnceLock<HttpClient>,
-    /// For addresses that the user has named: that of the MCP server, and what was given.
-    door: OnceLock<HttpClient>,
     /// How near the MCP server is: whatever it names must not be nearer.
     near: Arc<AtomicU8>,
-    /// What the user has named, which may lie anywhere.
-    given: Option<Url>,
+    /// The token endpoint and the issuer that the user has named; they may lie anywhere.
+    token_url: Option<Url>,
+    issuer: Option<Origin>,
     /// What was looked for, if somebody wants to know.
     trail: Mutex<Option<Vec<Tried>>>,
 }
@@ -41,10 +47,18 @@ pub(super) type Form = Vec<(&'static str, String)>;
 
 impl Web {
     /// For what `server` names, and for what was `given`.
-    pub(super) fn new(options: Options, server: &Url, given: Option<Url>) -> Self {
-        let near = Arc::new(AtomicU8::new(address::reach(server) as u8));
-        let (client, door) = (OnceLock::new(), OnceLock::new());
-        Self { options, client, door, near, given, trail: Mutex::default() }
+    pub(super) fn new(options: Options, server: &Url, given: &Given) -> Self {
+        Self {
+            options,
+            origin: server.origin(),
+            own: OnceLock::new(),
+            named: OnceLock::new(),
+            client: OnceLock::new(),
+            near: Arc::new(AtomicU8::new(address::reach(server) as u8)),
+            token_url: given.token_url.clone(),
+            issuer: given.issuer_url().map(|url| url.origin()),
+            trail: Mutex::default(),
+        }
     }
 
     pub(super) fn options(&self) -> &Options {
@@ -78,43 +92,51 @@ impl Web {
         self.near.store(reach as u8, Ordering::Relaxed);
     }
 
-    /// Goes to where the server may send us: by name, too.
-    fn client(&self) -> &HttpClient {
+    /// What asks at `url`.
+    fn client_for(&self, url: &Url) -> &HttpClient {
+        let tls = || self.options.tls.elsewhere();
+        if url.origin() == self.origin {
+            return self.own.get_or_init(|| HttpClient::new(&self.options));
+        }
+        if self.token_url.as_ref() == Some(url) || self.issuer.as_ref() == Some(&url.origin()) {
+            let options = || Options { tls: tls(), ..self.options.clone() };
+            return self.named.get_or_init(|| HttpClient::new(&options()));
+        }
         self.client.get_or_init(|| {
             let near = Arc::clone(&self.near);
             let addresses = Addresses::only(move |ip| {
                 address::of_address(ip) <= Reach::of_number(near.load(Ordering::Relaxed))
             });
-            HttpClient::new(&Options { addresses, ..self.options.clone() })
+            HttpClient::new(&Options { addresses, tls: tls(), ..self.options.clone() })
         })
-    }
-
-    /// Goes where the user has said, wherever that is.
-    fn door(&self) -> &HttpClient {
-        self.door.get_or_init(|| HttpClient::new(&self.options))
     }
 
     /// A document, if there is one at `url` that can be read.
     pub(super) async fn document<T: DeserializeOwned>(&self, url: &Url) -> Option<T> {
+        self.look_at(url).await.ok()
+    }
+
+    /// The same, with the reason if there was no answer.
+    pub(super) async fn look_at<T: DeserializeOwned>(&self, url: &Url) -> Result<T, Option<Error>> {
         let asking = self.ask(Method::GET, url, HeaderMap::new(), Bytes::new());
         let answer = tokio::time::timeout(limits::METADATA_WAIT, asking).await;
         let (status, body) = match answer.unwrap_or_else(|_| Err(late(url))) {
             Ok(answer) => answer,
             Err(error) => {
                 debug!("no metadata at {}: {error}", shown(url));
-                self.note(url, || Found::Nobody(error.message));
-                return None;
+                self.note(url, || Found::Nobody(error.message.clone()));
+                return Err(Some(error));
             }
         };
         if !status.is_success() {
             self.note(url, || Found::Status(status.as_u16()));
-            return None;
+            return Err(None);
         }
         let read = serde_json::from_slice(&body)
             .inspect_err(|error| debug!("the metadata at {} is none: {error}", shown(url)))
             .ok();
         self.note(url, || if read.is_some() { Found::Document } else { Found::Unreadable });
-        read
+        read.ok_or(None)
     }
 
     /// Says something harmless to an MCP server, to hear what it wants first.
@@ -149,7 +171,8 @@ impl Web {
         let (endpoint, progress) = (Arc::new(Endpoint::new(server)?), Progress::default());
         let headers = Arc::new(headers);
         let call = Call { method, endpoint, headers, body, urgent: false, progress };
-        let response = tokio::time::timeout(limits::LOGIN_QUESTION, self.door().send(&call)).await;
+        let response =
+            tokio::time::timeout(limits::LOGIN_QUESTION, self.client_for(server).send(&call)).await;
         let response = response.map_err(|_| late(server))??;
         if let Some(ip) = call.progress.peer() {
             self.is_near(address::of_address(ip));
@@ -216,9 +239,7 @@ impl Web {
         let headers = Arc::new(headers);
         let call = Call { method, endpoint, headers, body, urgent: false, progress };
         let asking = async {
-            let is_given = self.given.as_ref() == Some(url);
-            let client = if is_given { self.door() } else { self.client() };
-            let response = Content::of(client.send(&call).await?, url)?;
+            let response = Content::of(self.client_for(url).send(&call).await?, url)?;
             if media::of(response.headers()) == media::Media::EventStream {
                 // It has no end that could be waited for.
                 let message = format!("{} answers with a stream of events", shown(url));
@@ -236,15 +257,19 @@ impl Web {
             Ok((parts.status, collected.freeze()))
         };
         match tokio::time::timeout(limits::LOGIN_QUESTION, asking).await {
-            Ok(answer) => answer.map_err(of_login),
+            Ok(answer) => answer.map_err(|error| of_login(error, url.origin() == self.origin)),
             Err(_) => Err(late(url)),
         }
     }
 }
 
 /// Whatever is wrong with them, the MCP server is there, and its URL is right.
-fn of_login(error: Error) -> Error {
+fn of_login(error: Error, is_own: bool) -> Error {
     let error = match error.kind {
+        Kind::Tls if !is_own => error.hint(
+            "Trust its certificate authority with --ca-cert; --insecure and --client-cert are for \
+             the MCP server's own origin, not for authorization servers",
+        ),
         Kind::Redirect => error.hint(
             "What belongs to a login is not sent on. Ask who runs the authorization server for the \
              right address, or give that of the token endpoint with --oauth-token-url",
@@ -273,7 +298,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = Url::parse("https://mcp.example.com/mcp").unwrap();
-        let web = Web::new(Options::default(), &server, None);
+        let web = Web::new(Options::default(), &server, &Given::default());
         // A name as good as any that a name server resolves to this address.
         let place = Url::parse(&format!("http://localhost:{port}/token")).unwrap();
         let error = web.form(&place, &Vec::new(), &[], None).await.unwrap_err();
@@ -296,7 +321,8 @@ mod tests {
         let place = format!("http://localhost:{}/token", listener.local_addr().unwrap().port());
         let place = Url::parse(&place).unwrap();
         let server = Url::parse("https://mcp.example.com/mcp").unwrap();
-        let web = Web::new(Options::default(), &server, Some(place.clone()));
+        let given = Given { token_url: Some(place.clone()), ..Given::default() };
+        let web = Web::new(Options::default(), &server, &given);
         let other = place.join("/other").unwrap();
         assert!(web.form(&other, &Vec::new(), &[], None).await.is_err(), "only this");
         let asking = tokio::spawn(async move { web.form(&place, &Vec::new(), &[], None).await });
@@ -310,7 +336,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = Url::parse(&format!("http://127.0.0.1:{port}/mcp")).unwrap();
-        let web = Web::new(Options::default(), &server, None);
+        let web = Web::new(Options::default(), &server, &Given::default());
         web.is_near(Reach::Public);
         let answering = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();

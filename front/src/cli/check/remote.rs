@@ -58,7 +58,7 @@ pub(super) async fn check(
     activity.now("connecting");
     let look = net::look(&settings.net, &endpoint).await;
     findings.extend(address::way(url, &look));
-    let is_checked = !matches!(settings.net.tls.trust, Trust::Anybody);
+    let is_checked = !matches!(settings.net.tls.trust, Trust::Anybody { .. });
     let is_https = url.scheme() == "https";
     findings.push(tls::tls(&look, is_https, is_checked, SystemTime::now()));
     if look.fault().is_some() {
