@@ -11,6 +11,7 @@ pub mod limits;
 pub mod message;
 pub mod net;
 pub mod os;
+pub mod private_file;
 pub mod revision;
 pub mod runtime;
 pub mod secret;

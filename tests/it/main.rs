@@ -43,6 +43,7 @@
 //!   `commands_terminal`: a person at a terminal.
 //! - `check_ways`: what a check says of the way to a server. `check_servers`: of what answers there.
 //!   `check_access`: of logins. `check_programs`: of child processes. `check_reports`: how it is told.
+//! - `private_files`: whose files are read and written.
 //! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
@@ -114,6 +115,7 @@ mod params;
 mod passthrough;
 mod paste;
 mod pending;
+mod private_files;
 mod proxied;
 mod proxies;
 mod proxy_faults;

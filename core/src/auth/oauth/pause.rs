@@ -7,9 +7,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use tracing::debug;
 
-use super::store::{Store, open};
+use super::store::Store;
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::private_file;
 
 /// When it was, and why it came to nothing.
 #[derive(Deserialize, Serialize)]
@@ -37,7 +38,7 @@ impl Store {
         self.forget_failure();
         let written = serde_json::to_vec(&note)
             .map_err(std::io::Error::from)
-            .and_then(|text| open(&file, true)?.write_all(&text));
+            .and_then(|text| private_file::create_new(&file)?.write_all(&text));
         if let Err(error) = written {
             debug!("other processes will not know that a login came to nothing: {error}");
         }
@@ -49,7 +50,7 @@ impl Store {
     }
 
     fn failure_at(&self, now: SystemTime) -> Option<Error> {
-        let text = std::fs::read(self.beside("pause")?).ok()?;
+        let text = private_file::read(&self.beside("pause")?).ok()?;
         let note: Note = serde_json::from_slice(&text).ok()?;
         let at = UNIX_EPOCH.checked_add(Duration::from_secs(note.at))?;
         // One of the future is of a clock that was set back; nobody waits for that.

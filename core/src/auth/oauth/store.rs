@@ -1,7 +1,7 @@
 //! Where tokens rest: one file for each server and profile, for the owner alone, one process at a
 //! time.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use super::kept::{Kept, OnDisk};
 use super::keychain;
 use super::places::Places;
 use crate::error::Error;
+use crate::private_file;
 
 /// The files of one server and profile.
 #[derive(Clone, Debug)]
@@ -114,7 +115,7 @@ impl Store {
         if let Some(keychain) = &self.keychain {
             return keychain.read();
         }
-        std::fs::read(self.file().ok_or(io::ErrorKind::NotFound)?)
+        private_file::read(&self.file().ok_or(io::ErrorKind::NotFound)?)
     }
 
     fn save(&self, text: &[u8]) -> io::Result<()> {
@@ -160,8 +161,8 @@ impl Store {
         let Some(file) = self.file() else { return Ok(Lock { _file: None }) };
         let locking = async {
             loop {
-                let opened =
-                    private(&file).and_then(|()| open(&file.with_extension(extension), false));
+                let opened = private_file::make_folder_of(&file)
+                    .and_then(|()| private_file::open_lock(&file.with_extension(extension)));
                 match attempt(opened, File::try_lock) {
                     Try::Locked(lock) => return Some(lock),
                     Try::Held => tokio::time::sleep(TRIES).await,
@@ -180,7 +181,8 @@ impl Store {
     pub(super) fn note_page(&self, page: &str) -> PageNote {
         let Some(file) = self.page_file() else { return PageNote(None) };
         let _ = std::fs::remove_file(&file);
-        let written = open(&file, true).and_then(|mut f| f.write_all(page.as_bytes()));
+        let written = private_file::create_new(&file)
+            .and_then(|mut created| created.write_all(page.as_bytes()));
         if let Err(error) = written {
             debug!("the page cannot be shown to other processes: {error}");
         }
@@ -189,7 +191,7 @@ impl Store {
 
     /// Where a person has to log in, if the process that has the lock says so.
     pub(super) fn page(&self) -> Option<String> {
-        let text = std::fs::read_to_string(self.page_file()?).ok()?;
+        let text = String::from_utf8(private_file::read(&self.page_file()?).ok()?).ok()?;
         // It may be in the middle of being written.
         (!text.is_empty() && !text.contains(char::is_control)).then_some(text)
     }
@@ -219,14 +221,8 @@ impl Store {
                 return None;
             }
         };
-        serde_json::from_slice::<OnDisk>(&text)
-            .inspect_err(|error| {
-                // Its words may quote what stands there.
-                let (line, column) = (error.line(), error.column());
-                warn!(
-                    "the tokens in {place} are damaged (line {line}, column {column}) and not used"
-                );
-            })
+        OnDisk::read(&text)
+            .inspect_err(|why| warn!("the tokens in {place} are damaged ({why}) and not used"))
             .ok()
             .map(Kept::from)
     }
@@ -275,51 +271,8 @@ fn attempt(opened: io::Result<File>, lock: impl Fn(&File) -> Result<(), TryLockE
 }
 
 fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    private(file)?;
-    let new = file.with_extension(format!("new{}", std::process::id()));
-    let _ = std::fs::remove_file(&new);
-    let mut opened = open(&new, true)?;
-    opened.write_all(text)?;
-    opened.sync_all()?;
-    std::fs::rename(&new, file)
-}
-
-/// Makes the folder, for the owner alone. What is above it is not ours to change.
-fn private(file: &Path) -> io::Result<()> {
-    let Some(folder) = file.parent() else { return Ok(()) };
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)?;
-    close(folder);
-    Ok(())
-}
-
-/// Takes from others what an earlier hand has given them.
-#[cfg(unix)]
-fn close(folder: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let closing = folder.metadata().and_then(|metadata| {
-        let is_open = metadata.permissions().mode() & 0o077 != 0;
-        let closed = std::fs::Permissions::from_mode(0o700);
-        if is_open { std::fs::set_permissions(folder, closed) } else { Ok(()) }
-    });
-    if let Err(error) = closing {
-        debug!("others can look into {}: {error}", folder.display());
-    }
-}
-
-#[cfg(not(unix))]
-fn close(_: &Path) {}
-
-/// A file that nobody else can read from the moment it exists.
-pub(super) fn open(path: &Path, is_new: bool) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).create_new(is_new).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    private_file::make_folder_of(file)?;
+    private_file::replace(file, text)
 }
 
 #[cfg(test)]
