@@ -6,6 +6,7 @@
 
 pub mod auth;
 pub mod bridge;
+pub mod environment;
 pub mod error;
 pub mod limits;
 pub mod message;

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,11 +11,12 @@ use clap::{Args, ValueEnum};
 use url::Url;
 
 use super::oauth_given::{self, OAuthGiven};
-use super::paste;
 use super::report::Usage;
 use super::secrets::{Purpose, Secrets};
 use super::values::{seconds, some_seconds};
+use super::{environment, paste};
 use crate::auth::oauth::{Grant, PrivateKey, Prompt, Settings, TokenStore};
+use crate::environment::Environment;
 use crate::secret::Scrubber;
 
 /// Logins.
@@ -153,6 +154,7 @@ pub(super) fn of(
     let (purpose, flag) = (Purpose::ClientSecret, "oauth-client-secret-env");
     let client_secret = typed.secrets.find(purpose, flag, variable, scrubber, lookup)?;
     let private_key = typed.oauth_private_key.as_deref().map(key).transpose()?;
+    let environment = environment::for_browser(typed);
     let browser = lookup("BROWSER").filter(|text| !text.trim().is_empty());
     Ok(Some(Settings {
         client_id: typed.oauth_client_id.clone(),
@@ -179,7 +181,7 @@ pub(super) fn of(
         profile: typed.profile.clone(),
         show: match typed.is_pasted {
             true => Arc::new(paste::show),
-            false => Arc::new(move |prompt| show(prompt, browser.as_deref())),
+            false => Arc::new(move |prompt| show(prompt, browser.as_deref(), &environment)),
         },
     }))
 }
@@ -234,7 +236,7 @@ fn state_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
 ///
 /// Each on a thread of its own: a stderr that nobody reads must hold up neither the browser nor
 /// whoever asked.
-fn show(prompt: &Prompt, browser: Option<&str>) {
+fn show(prompt: &Prompt, browser: Option<&str>, environment: &Environment) {
     // Where somebody waits, a spinner may stand on the line.
     let erase = if std::io::stderr().is_terminal() { "\r\u{1b}[2K" } else { "" };
     let line = format!("{erase}mcp-span: to log in, open {prompt}\n");
@@ -244,8 +246,9 @@ fn show(prompt: &Prompt, browser: Option<&str>) {
     // A code is for another device: a browser here would be in the way.
     let Prompt::Browser(page) = prompt else { return };
     let Some((program, arguments)) = opener(page, browser) else { return };
+    let mut opening = environment.command(program);
     aside(move || {
-        let started = Command::new(program)
+        let started = opening
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::link::{Link, ProtocolName};
 use super::report::Usage;
-use super::{args, credentials, headers, hub, oauth, proxy, tls};
+use super::{args, credentials, environment, headers, hub, oauth, proxy, tls};
 use crate::auth::oauth::OAuth;
 use crate::auth::{self, Credentials, Source};
 use crate::bridge::{Eras, Policy};
@@ -53,7 +53,7 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let is_beaten = has_token && typed.credentials.is_bearer() && !typed.explicit.credentials;
     let sources = match is_beaten {
         true => None,
-        false => credentials::of(&typed.credentials, &mut headers, &scrubber, lookup)?,
+        false => credentials::of(typed, &mut headers, &scrubber, lookup)?,
     };
     let proxies = proxy::of(&typed.proxy, &url, &scrubber, lookup)?;
     let mut settings = link(&typed.link, url)?;
@@ -95,6 +95,7 @@ fn unplaced_spec(typed: &args::Connect) -> Result<Spec, Usage> {
     };
     if let client::Server::Child(child) = &mut spec.server {
         child.max_message = typed.link.max_message_size;
+        child.environment = environment::for_program(typed);
     }
     spec.policy = policy(&typed.link);
     spec.eras.protocol = protocol(&typed.link);
