@@ -59,17 +59,17 @@ pub(super) struct OnDisk {
 
 impl OnDisk {
     /// Reads it; else says what is wrong with it, without quoting what stands there.
-    ///
-    /// An array of the right length would do for serde in place of an object.
     pub(super) fn read(text: &[u8]) -> Result<Self, String> {
         let place =
             |error: serde_json::Error| format!("line {}, column {}", error.line(), error.column());
+        let read = serde_json::from_slice(text).map_err(place)?;
+        // For serde, an array will do in place of an object.
         let value: Value = serde_json::from_slice(text).map_err(place)?;
         let token = &value["token"];
-        if !value.is_object() || !(token.is_object() || token.is_null()) {
-            return Err("it is no JSON object, or its token is none".to_owned());
+        match value.is_object() && (token.is_object() || token.is_null()) {
+            true => Ok(read),
+            false => Err("it is no JSON object, or its token is none".to_owned()),
         }
-        serde_json::from_slice(text).map_err(place)
     }
 
     /// The form in which it is stored, for `server`.
