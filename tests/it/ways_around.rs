@@ -88,6 +88,22 @@ fn files_are_opened_by_the_module_for_private_files_but_for_those_that_the_user_
 }
 
 #[test]
+fn what_is_installed_for_tests_runs_no_scripts_and_is_pinned_by_hash() {
+    for path in ["tests/real/setup.sh", "benches/bridges/install.rs"] {
+        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path));
+        let text = text.unwrap();
+        let npm: Vec<_> = text
+            .lines()
+            .filter(|line| line.contains("npm ci") || line.contains("npm.args("))
+            .collect();
+        assert!(!npm.is_empty(), "{path}");
+        assert!(npm.iter().all(|line| line.contains("--ignore-scripts")), "{path}: {npm:?}");
+        assert!(!text.contains("npm install") && !text.contains("npx "), "{path}");
+        assert!(text.contains("--require-hashes"), "{path}");
+    }
+}
+
+#[test]
 fn processes_are_started_in_an_environment_without_our_secrets() {
     stand_only_in(
         &["process::Command::new(", "Command::new(&", "Command::new(program"],
