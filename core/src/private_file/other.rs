@@ -33,10 +33,10 @@ pub(super) fn check_owner(_: &File) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) use check_owner as check_read;
-pub(super) use check_owner as check_written;
-pub(super) use check_owner as check_log;
-pub(super) use check_owner as check_configuration;
+pub(super) use self::check_owner as check_read;
+pub(super) use self::check_owner as check_written;
+pub(super) use self::check_owner as check_log;
+pub(super) use self::check_owner as check_configuration;
 
 #[expect(clippy::unnecessary_wraps, reason = "the same form as on Unix")]
 pub(super) fn tighten(_: &File, _: &Path) -> io::Result<()> {
@@ -48,4 +48,4 @@ pub(super) fn check_private_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) use check_private_folder as check_shared_folder;
+pub(super) use self::check_private_folder as check_shared_folder;
