@@ -31,8 +31,8 @@ soak: ## random faults, restarts and lost sessions for SECONDS (300), from SEED
 
 deny: ## advisories, licences, sources and duplicate versions of the dependencies
 	@command -v cargo-deny >/dev/null || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }
-	$(CARGO) deny --offline check bans licenses sources
-	@if $(CARGO) deny --log-level error fetch db; then $(CARGO) deny --offline check advisories; \
+	$(CARGO) deny --locked check bans licenses sources
+	@if $(CARGO) deny --log-level off fetch db 2>/dev/null; then $(CARGO) deny --frozen check advisories; \
 	else echo "The RustSec advisory database cannot be fetched: advisories are not checked."; fi
 
 deny-if-there:
