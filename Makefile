@@ -2,12 +2,12 @@
 
 CARGO ?= cargo
 
-.PHONY: help test format lint docs unit soak deny bench bench-self bench-readme guard guard-renew
+.PHONY: help test format lint docs unit soak deny deny-if-there bench bench-self bench-readme guard guard-renew
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 20
 
-test: format lint docs unit guard test-real ## everything: format, lints, docs, unit, integration and real-peer tests
+test: format lint docs deny-if-there unit guard test-real ## everything: format, lints, docs, unit, integration and real-peer tests
 
 format: ## formatting as rustfmt.toml has it
 	$(CARGO) fmt --check
@@ -29,9 +29,15 @@ soak: ## random faults, restarts and lost sessions for SECONDS (300), from SEED
 	MCP_SPAN_SOAK_SECONDS=$(or $(SECONDS),300) MCP_SPAN_SOAK_SEED=$(or $(SEED),$(shell date +%s)) \
 		$(CARGO) test --test it -- soak --nocapture
 
-deny: ## licences, sources and duplicate versions of the dependencies
+deny: ## advisories, licences, sources and duplicate versions of the dependencies
 	@command -v cargo-deny >/dev/null || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }
-	$(CARGO) deny check bans licenses sources
+	$(CARGO) deny --locked check bans licenses sources
+	@if $(CARGO) deny --log-level off fetch db 2>/dev/null; then $(CARGO) deny --frozen check advisories; \
+	else echo "The RustSec advisory database cannot be fetched: advisories are not checked."; fi
+
+deny-if-there:
+	@if command -v cargo-deny >/dev/null; then $(MAKE) deny; \
+	else echo "cargo-deny is not installed: dependencies are not checked (cargo install --locked cargo-deny)"; fi
 
 bench: ## mcp-span beside a raw pass-through and the bridges of others, which it installs into target/bench
 	$(CARGO) build --release

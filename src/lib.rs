@@ -25,7 +25,8 @@
 //! - [`message`]: one JSON-RPC message as bytes, of which only the head is read. [`wire`]: bytes to
 //!   frames: lines, events, headers.
 //! - [`error`]: what went wrong. [`limits`]: every number, with its reason. [`secret`]: what must
-//!   not be printed. [`runtime`]: the one thread of the program.
+//!   not be printed. [`private_file`]: files that are the user's alone. [`environment`]: what processes
+//!   inherit. [`runtime`]: the one thread of the program.
 //!
 //! # The way of one request
 //!

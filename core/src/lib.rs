@@ -6,11 +6,13 @@
 
 pub mod auth;
 pub mod bridge;
+pub mod environment;
 pub mod error;
 pub mod limits;
 pub mod message;
 pub mod net;
 pub mod os;
+pub mod private_file;
 pub mod revision;
 pub mod runtime;
 pub mod secret;

@@ -178,6 +178,20 @@ async fn a_damaged_store_is_a_warning_and_a_login() {
 }
 
 #[tokio::test]
+async fn json_of_another_type_in_the_store_is_a_warning_as_well() {
+    let provider = Provider::start(Manners::default()).await;
+    provider.ready(&[]).await;
+    let kept = provider.kept();
+    for damaged in ["[]", "7", "\"x\"", "null", r#"{"token": []}"#, r#"{"token": ["hidden-a"]}"#] {
+        std::fs::write(&kept, damaged).unwrap();
+        let status = provider.run("status", &[]).await;
+        assert_eq!(status.status.code(), Some(1), "{status:?}");
+        let stderr = text(&status.stderr);
+        assert!(stderr.contains("damaged") && !stderr.contains("hidden-"), "{damaged}: {stderr}");
+    }
+}
+
+#[tokio::test]
 async fn without_a_place_to_keep_tokens_the_login_is_good_for_one_process() {
     let provider = Provider::start(Manners::default()).await;
     std::fs::write(provider.path("state"), "a file where a folder should be").unwrap();

@@ -237,24 +237,62 @@ async fn a_file_that_cannot_be_read_is_left_alone_and_its_place_is_named() {
 }
 
 #[tokio::test]
-async fn backups_are_never_overwritten() {
+async fn there_is_one_backup_of_what_was_there_before_the_last_change() {
     let home = Home::new();
     let file = home.file("cursor", "{} // 0").await;
-    std::fs::write(beside(&file, ".mcp-span.bak"), "somebody's").unwrap();
+    let backup = beside(&file, ".mcp-span.bak");
     assert_eq!(home.run(&["install", "cursor", URL]).await.code, Some(0));
+    assert_eq!(read(&backup), "{} // 0");
     let first = read(&file);
     assert_eq!(home.run(&["install", "cursor", URL, "--name", "b"]).await.code, Some(0));
-    assert_eq!(read(&beside(&file, ".mcp-span.bak")), "somebody's");
-    assert_eq!(read(&beside(&file, ".mcp-span.bak.1")), "{} // 0");
-    assert_eq!(read(&beside(&file, ".mcp-span.bak.2")), first);
-    // The way back leads over the same steps, and makes no second copies of what is kept.
+    assert_eq!(read(&backup), first);
+    assert_eq!(names_in(file.parent().unwrap()), ["mcp.json", "mcp.json.mcp-span.bak"]);
+    // A backup of what is there is of no use.
     assert_eq!(home.run(&["uninstall", "cursor", "b"]).await.code, Some(0));
     assert_eq!(read(&file), first);
-    assert_eq!(home.run(&["uninstall", "cursor"]).await.code, Some(0));
-    assert_eq!(read(&file), "{} // 0");
-    assert_eq!(names_in(file.parent().unwrap()).len(), 5);
-    assert_eq!(home.run(&["install", "cursor", URL]).await.code, Some(0));
-    assert_eq!(names_in(file.parent().unwrap()).len(), 5);
+    assert_eq!(names_in(file.parent().unwrap()), ["mcp.json"]);
+}
+
+#[tokio::test]
+async fn uninstall_leaves_no_secret_behind() {
+    let home = Home::new();
+    let before = "{\"mcpServers\": {\"a\": {\"command\": \"other\"}}}";
+    let file = home.file("cursor", before).await;
+    let install = |name: &'static str, secret: &'static str| {
+        let home = &home;
+        async move {
+            let args = ["install", "cursor", URL, "--name", name, "--force", "--env", secret];
+            assert_eq!(home.run(&args).await.code, Some(0));
+        }
+    };
+    // In the one backup, and in those with numbers that older versions have made.
+    install("notion", "KEY=s3cret-1").await;
+    std::fs::copy(&file, beside(&file, ".mcp-span.bak.1")).unwrap();
+    install("notion", "KEY=s3cret-2").await;
+    std::fs::copy(&file, beside(&file, ".mcp-span.bak.2")).unwrap();
+    install("other", "KEY=another").await;
+    let done = home.run(&["uninstall", "cursor", "--name", "notion", "--json"]).await;
+    assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
+    let told: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(told["backup"], Value::Null);
+    let folder = file.parent().unwrap();
+    for name in names_in(folder) {
+        let text = read(&folder.join(&name));
+        assert!(!text.contains("s3cret"), "{name}: {text}");
+        assert!(text.contains("\"a\""), "{name} keeps the rest: {text}");
+    }
+    assert_eq!(home.run(&["uninstall", "cursor", "--name", "other"]).await.code, Some(0));
+    assert!(!read(&file).contains("another"));
+}
+
+#[tokio::test]
+async fn an_entry_of_somebody_elses_that_is_removed_by_force_is_in_the_backup() {
+    let home = Home::new();
+    let before = "{\"mcpServers\": {\"a\": {\"command\": \"other\"}}}";
+    let file = home.file("cursor", before).await;
+    let done = home.run(&["uninstall", "cursor", "--name", "a", "--force"]).await;
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert_eq!(read(&beside(&file, ".mcp-span.bak")), before);
 }
 
 #[cfg(unix)]
@@ -274,8 +312,9 @@ async fn links_and_permissions_stay() {
     assert!(read(&real).contains("notion"));
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&real), 0o640);
-    // Beside the name by which the client knows the file, not among somebody's dotfiles.
-    assert_eq!(mode(&beside(&file, ".mcp-span.bak")), 0o640);
+    // Beside the name by which the client knows the file, not among somebody's dotfiles; for its
+    // owner alone, since keys of any server may be in it.
+    assert_eq!(mode(&beside(&file, ".mcp-span.bak")), 0o600);
     assert_eq!(names_in(&home.path("dotfiles")), ["cursor.json"]);
     // A link to what is not there yet is followed as well.
     std::fs::remove_file(&real).unwrap();

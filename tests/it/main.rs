@@ -45,6 +45,8 @@
 //!   `commands_terminal`: a person at a terminal.
 //! - `check_ways`: what a check says of the way to a server. `check_servers`: of what answers there.
 //!   `check_access`: of logins. `check_programs`: of child processes. `check_reports`: how it is told.
+//! - `private_files`: whose files are read and written. `environments`: what processes that we
+//!   start are given. `ways_around`: what all code must do in one way.
 //! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
@@ -84,6 +86,7 @@ mod demo;
 mod detection;
 mod device;
 mod discovery;
+mod environments;
 mod eras;
 mod eras_asking;
 mod eras_failing;
@@ -120,6 +123,7 @@ mod params;
 mod passthrough;
 mod paste;
 mod pending;
+mod private_files;
 mod proxied;
 mod proxies;
 mod proxy_faults;
@@ -141,3 +145,4 @@ mod tokens;
 mod trace;
 mod unbothered;
 mod usage;
+mod ways_around;

@@ -123,7 +123,8 @@ provide_chromium
 
 cp "$HERE/package.json" "$HERE/package-lock.json" "$HERE/.npmrc" "$PEERS/"
 # Only errors: a warning that the suite wants Node 22 is settled by the Node 22 that comes along.
-(cd "$PEERS" && npm ci --no-audit --no-fund --loglevel=error)
+# No package that is pinned needs a script of its own to be installed.
+(cd "$PEERS" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
 
 rm -rf "$PEERS/venv"
 python3 -m venv "$PEERS/venv"

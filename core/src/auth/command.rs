@@ -8,6 +8,7 @@ use http::HeaderMap;
 use tokio::time::timeout;
 
 use super::grant;
+use crate::environment::Environment;
 use crate::error::Error;
 use crate::limits;
 use crate::message::edit;
@@ -29,6 +30,7 @@ pub struct Command {
     arguments: Vec<String>,
     prints: Prints,
     limit: Duration,
+    environment: Environment,
 }
 
 /// Arguments may be secrets.
@@ -44,7 +46,14 @@ impl Command {
     pub fn new(words: Vec<String>, prints: Prints) -> Option<Self> {
         let mut words = words.into_iter();
         let (program, arguments) = (words.next()?, words.collect());
-        Some(Self { program, arguments, prints, limit: limits::CREDENTIAL_WAIT })
+        let (limit, environment) = (limits::CREDENTIAL_WAIT, Environment::default());
+        Some(Self { program, arguments, prints, limit, environment })
+    }
+
+    /// The same with this environment in place of all that we have.
+    #[must_use]
+    pub fn environment(self, environment: Environment) -> Self {
+        Self { environment, ..self }
     }
 
     /// The program's name.
@@ -55,7 +64,7 @@ impl Command {
 
     pub(super) async fn run(&self, scrubber: &Scrubber) -> Result<HeaderMap, Error> {
         let place = format!("The credential command '{}'", self.program);
-        let running = tokio::process::Command::new(&self.program)
+        let running = tokio::process::Command::from(self.environment.command(&self.program))
             .args(&self.arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// file, some megabytes in the end; what is larger than this is none of theirs.
 pub const CLIENT_FILE: u64 = 64 * 1024 * 1024;
 
-/// How many backups of a file are kept side by side; nobody installs as often.
+/// How many backups with numbers, which older versions have made, are looked at: so many at most.
 pub const BACKUPS: usize = 1000;
 
 /// How many times a file that a client changes at the same moment is looked at anew.

@@ -33,6 +33,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::{Ends, Incoming, Link, channel, spawn, stdio};
+use crate::environment::Environment;
 use crate::error::{self, Error};
 use crate::limits;
 use crate::os::Group;
@@ -50,7 +51,9 @@ pub struct Settings {
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Variables on top of those that this process has.
+    /// What it inherits of the variables that this process has.
+    pub environment: Environment,
+    /// Variables on top of those.
     pub env: Vec<(OsString, Secret)>,
     /// Where it runs; `None` for where this process does.
     pub cwd: Option<PathBuf>,
@@ -78,6 +81,7 @@ impl Settings {
         Self {
             program: program.into(),
             args: Vec::new(),
+            environment: Environment::default(),
             env: Vec::new(),
             cwd: None,
             max_message: limits::MESSAGE_SIZE,
@@ -125,7 +129,7 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
 }
 
 fn command(settings: &Settings) -> Command {
-    let mut command = Command::new(&settings.program);
+    let mut command = Command::from(settings.environment.command(&settings.program));
     command
         .args(&settings.args)
         .envs(settings.env.iter().map(|(name, value)| (name, value.reveal())))

@@ -1,25 +1,27 @@
 //! Opens a browser for a login: a program with an argument, never a shell.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
 use crate::auth::oauth::Open;
+use crate::environment::Environment;
 
 /// Opens addresses with `$BROWSER`, or as the system does it.
-pub(super) fn opener(lookup: impl Fn(&str) -> Option<String>) -> Open {
+pub(super) fn opener(environment: Environment, lookup: impl Fn(&str) -> Option<String>) -> Open {
     let browser = lookup("BROWSER").filter(|text| !text.trim().is_empty());
-    Arc::new(move |address| open(address, browser.as_deref()))
+    Arc::new(move |address| open(address, browser.as_deref(), &environment))
 }
 
 /// On a thread of its own: some openers stay for as long as the browser does.
-fn open(address: &Url, browser: Option<&str>) {
+fn open(address: &Url, browser: Option<&str>, environment: &Environment) {
     let Some((program, arguments)) = command(address, browser) else { return };
+    let mut opening = environment.command(program);
     // Where there can be no thread, the person has to do it.
     let _ = std::thread::Builder::new().name("browser".to_owned()).spawn(move || {
-        let started = Command::new(program)
+        let started = opening
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -77,6 +79,8 @@ fn argument(page: &Url) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]

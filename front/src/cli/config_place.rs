@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::report::Usage;
+use crate::private_file;
 
 /// A file that was found.
 #[cfg_attr(test, derive(Debug, PartialEq))]
@@ -50,39 +51,13 @@ fn usual_place(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     folder.map(|folder| folder.join("mcp-span/config.json"))
 }
 
-/// The text of the file, unless others could have written it.
+/// The text of the file, unless others could have written it: it may name a program for us to run.
 pub(super) fn read_file(path: &Path) -> Result<String, Usage> {
-    check_owner(path)?;
-    let shown = path.display();
-    std::fs::read_to_string(path)
-        .map_err(|error| Usage::new(format!("{shown} cannot be read: {error}")))
-}
-
-/// A file that others can write, or own, could name a program for us to run.
-#[cfg(unix)]
-fn check_owner(path: &Path) -> Result<(), Usage> {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    let Ok(meta) = std::fs::metadata(path) else { return Ok(()) };
-    let shown = path.display();
-    if !may_own(meta.uid(), rustix::process::geteuid().as_raw()) {
-        let sentence = format!("{shown} belongs to somebody else: make it yours with chown");
-        return Err(Usage::new(sentence));
-    }
-    if meta.permissions().mode() & 0o022 == 0 {
-        return Ok(());
-    }
-    Err(Usage::new(format!("others can write to {shown}: make it yours alone with chmod 600")))
-}
-
-/// Whether `owner` can do no more than `we` can, or everything anyway.
-#[cfg(unix)]
-const fn may_own(owner: u32, we: u32) -> bool {
-    owner == we || owner == 0
-}
-
-#[cfg(not(unix))]
-fn check_owner(_: &Path) -> Result<(), Usage> {
-    Ok(())
+    let wrong = |why: &dyn std::fmt::Display| {
+        Usage::new(format!("{} cannot be read: {why}", path.display()))
+    };
+    let text = private_file::read_configuration(path).map_err(|error| wrong(&error))?;
+    String::from_utf8(text).map_err(|_| wrong(&"it is not UTF-8"))
 }
 
 #[cfg(test)]
@@ -112,12 +87,5 @@ mod tests {
     fn a_home_that_depends_on_the_working_directory_is_none() {
         let variable = |name: &str| (name == "HOME").then(|| OsString::from("."));
         assert_eq!(usual_place(variable), None);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_file_may_be_ours_or_of_the_system() {
-        assert!(may_own(1000, 1000) && may_own(0, 1000));
-        assert!(!may_own(1001, 1000) && !may_own(1000, 0));
     }
 }

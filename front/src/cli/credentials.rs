@@ -9,10 +9,12 @@ use clap::{ArgMatches, Args};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 
-use super::args::is_explicit;
+use super::args::{Connect, is_explicit};
+use super::environment;
 use super::report::Usage;
 use super::values::some_seconds;
 use crate::auth::{Command, Credentials, Prints, Source, TokenFile, bare_token};
+use crate::environment::Environment;
 use crate::secret::{Scrubber, Secret};
 
 /// Tokens that need not stand on the command line.
@@ -91,11 +93,13 @@ pub(super) const SOURCES: [&str; 4] =
 
 /// The source for what changes; what does not change goes into `headers`.
 pub(super) fn of(
-    typed: &Flags,
+    typed: &Connect,
     headers: &mut HeaderMap,
     scrubber: &Scrubber,
     lookup: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<Credentials>, Usage> {
+    let environment = || environment::for_program(typed);
+    let typed = &typed.credentials;
     if typed.is_bearer() && headers.contains_key(AUTHORIZATION) {
         return Err(Usage::new(
             "there is a header 'Authorization' and a bearer token as well: leave one of them out",
@@ -108,7 +112,7 @@ pub(super) fn of(
         return Ok(None);
     }
     let path = lookup("PATH");
-    let Some(source) = source(typed, path.as_deref())? else { return Ok(None) };
+    let Some(source) = source(typed, path.as_deref(), environment)? else { return Ok(None) };
     Ok(Some(Credentials::new(source, typed.credential_ttl, scrubber.clone())))
 }
 
@@ -125,7 +129,11 @@ fn bearer(name: &str, value: Option<String>) -> Result<HeaderValue, Usage> {
     Ok(value)
 }
 
-fn source(typed: &Flags, path: Option<&str>) -> Result<Option<Source>, Usage> {
+fn source(
+    typed: &Flags,
+    path: Option<&str>,
+    environment: impl FnOnce() -> Environment,
+) -> Result<Option<Source>, Usage> {
     if let Some(file) = &typed.bearer_file {
         let file = TokenFile::new(file.clone());
         file.read_now().map_err(|error| {
@@ -148,7 +156,7 @@ fn source(typed: &Flags, path: Option<&str>) -> Result<Option<Source>, Usage> {
                 let name = command.program();
                 return Err(Usage::new(format!("{flag}: there is no program '{name}' to be run")));
             }
-            return Ok(Some(Source::Command(command)));
+            return Ok(Some(Source::Command(command.environment(environment()))));
         }
     }
     Ok(None)

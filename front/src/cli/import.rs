@@ -11,6 +11,7 @@ use super::settings::Settings;
 use super::{Failure, account, args, md5, report};
 use crate::auth::oauth::Foreign;
 use crate::error::{Error, Kind};
+use crate::private_file;
 use crate::secret::shown;
 
 /// What was found, and where.
@@ -146,7 +147,7 @@ fn read(file: &Path) -> Result<Option<(Value, SystemTime)>, Error> {
         let message = format!("{} cannot be read", file.display());
         Error::new(Kind::Login, message).because(why).not_delivered()
     };
-    let text = match std::fs::read(file) {
+    let text = match private_file::read_beside(file) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(wrong(error.to_string())),

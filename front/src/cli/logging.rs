@@ -1,8 +1,8 @@
 //! Where log lines go, in which form, and from which level on.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{FalseyValueParser, PossibleValue};
 use clap::{Args, ValueEnum};
@@ -18,6 +18,7 @@ use super::report::Usage;
 use super::trace_file::TraceFile;
 use super::trace_layer;
 use super::values::trace_limit;
+use crate::private_file;
 use crate::secret::Scrubber;
 use crate::traffic;
 
@@ -176,13 +177,8 @@ fn level_filter(level: Level) -> LevelFilter {
     }
 }
 
-/// Log lines are the owner's business.
-fn open(path: &std::path::Path) -> Result<File, Usage> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(|error| {
+fn open(path: &Path) -> Result<File, Usage> {
+    private_file::append_log(path).map_err(|error| {
         Usage::new(format!("the log file {} cannot be written: {error}", path.display()))
     })
 }

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
@@ -11,6 +11,7 @@ use clap::Parser;
 use super::logging::{self, Log};
 use super::{Failure, browser, on_runtime};
 use crate::auth::oauth::{self, LoginCommand};
+use crate::environment::Environment;
 use crate::limits;
 use crate::secret::Scrubber;
 
@@ -26,21 +27,16 @@ struct Arguments {
 
 /// The command by which a bridge starts such a process; it logs where the bridge does, if that is a
 /// file.
-pub(super) fn command(log: &Log) -> LoginCommand {
+pub(super) fn command(log: &Log, environment: Environment) -> LoginCommand {
     let mut arguments = vec![OsString::from(NAME)];
     if let Some(file) = &log.log_file {
         arguments.extend(["--log-file".into(), file.into()]);
         arguments.extend(logging::level_arguments(log));
     }
     Arc::new(move || {
-        let mut command = Command::new(program()?);
+        // What it needs of settings and secrets is in the job.
+        let mut command = environment.command(program()?);
         command.args(&arguments);
-        for (name, _) in std::env::vars_os() {
-            // What it needs is in the job. Its log is where the arguments say.
-            if name.to_str().is_some_and(|name| name.starts_with("MCP_SPAN_")) {
-                command.env_remove(name);
-            }
-        }
         Ok(command)
     })
 }
@@ -67,7 +63,8 @@ fn log_in(typed: &[OsString]) -> Result<ExitCode, Failure> {
     let mut job = Vec::new();
     std::io::stdin().lock().take(limits::LOGIN_JOB as u64).read_to_end(&mut job)?;
     on_runtime(async move {
-        let open = browser::opener(|name| std::env::var(name).ok());
+        // What a browser must not have was left out when this process was started.
+        let open = browser::opener(Environment::default(), |name| std::env::var(name).ok());
         let said = |word: &[u8]| {
             let mut stdout = std::io::stdout().lock();
             // Whoever waited for it may be gone, which is what this is for.

@@ -25,6 +25,7 @@ mod config_place;
 mod connect;
 mod credentials;
 mod demo;
+mod environment;
 mod headers;
 mod hub;
 mod import;

@@ -11,10 +11,10 @@ use url::Url;
 
 use super::browser;
 use super::oauth_given::{self, OAuthGiven};
-use super::paste;
 use super::report::Usage;
 use super::secrets::{Purpose, Secrets};
 use super::values::{seconds, some_seconds};
+use super::{environment, paste};
 use crate::auth::oauth::{Grant, Parties, PrivateKey, Prompt, Settings, TokenStore};
 use crate::secret::Scrubber;
 
@@ -181,7 +181,7 @@ pub(super) fn of(
         token_store: token_store(typed.token_store)?,
         profile: typed.profile.clone(),
         show: if typed.is_pasted { Arc::new(paste::show) } else { Arc::new(show) },
-        open: (!typed.is_pasted).then(|| browser::opener(lookup)),
+        open: (!typed.is_pasted).then(|| browser::opener(environment::for_browser(typed), lookup)),
         process: None,
     }))
 }

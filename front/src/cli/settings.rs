@@ -9,7 +9,7 @@ use url::Url;
 
 use super::link::{Link, ProtocolName};
 use super::report::Usage;
-use super::{args, credentials, headers, hub, login_process, oauth, proxy, tls};
+use super::{args, credentials, environment, headers, hub, login_process, oauth, proxy, tls};
 use crate::auth::oauth::OAuth;
 use crate::auth::{self, Credentials, Source};
 use crate::bridge::{Eras, Policy};
@@ -53,7 +53,7 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let is_beaten = has_token && typed.credentials.is_bearer() && !typed.explicit.credentials;
     let sources = match is_beaten {
         true => None,
-        false => credentials::of(&typed.credentials, &mut headers, &scrubber, lookup)?,
+        false => credentials::of(typed, &mut headers, &scrubber, lookup)?,
     };
     let proxies = proxy::of(&typed.proxy, &url, &scrubber, lookup)?;
     let mut settings = link(&typed.link, url)?;
@@ -69,7 +69,8 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let login = oauth::of(&typed.oauth, typed.allow_http, &settings.http.scrubber, lookup)?;
     let login = login.map(|login| auth::oauth::Settings {
         // Whoever runs `mcp-span login` waits for it at a terminal; clients do not.
-        process: (!typed.oauth.is_attended).then(|| login_process::command(&typed.log)),
+        process: (!typed.oauth.is_attended)
+            .then(|| login_process::command(&typed.log, environment::for_browser(&typed.oauth))),
         ..login
     });
     settings.http.credentials = sources.or_else(|| logins(login?, &settings.http)).map(Arc::new);
@@ -100,6 +101,7 @@ fn unplaced_spec(typed: &args::Connect) -> Result<Spec, Usage> {
     };
     if let client::Server::Child(child) = &mut spec.server {
         child.max_message = typed.link.max_message_size;
+        child.environment = environment::for_program(typed);
     }
     spec.policy = policy(&typed.link);
     spec.eras.protocol = protocol(&typed.link);

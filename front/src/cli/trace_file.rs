@@ -1,11 +1,12 @@
 //! The file of a trace: the owner's alone, and of bounded size, with the older half beside it.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::report::Usage;
+use crate::private_file;
 
 /// How every line begins; a file that does not is somebody else's.
 pub(super) const LINE_START: &str = "{\"timestamp\":\"";
@@ -39,19 +40,23 @@ impl TraceFile {
         let wrong = |why: &dyn std::fmt::Display| {
             Usage::new(format!("the trace file {} cannot be written: {why}", path.display()))
         };
-        for path in [path, &older(path)] {
+        let open_trace = |path: &Path| {
             let shown = path.display();
-            match std::fs::symlink_metadata(path) {
-                Ok(meta) if !meta.is_file() => {
-                    return Err(wrong(&format!("{shown} is not a regular file")));
-                }
-                Ok(_) if !is_trace(path).map_err(|error| wrong(&error))? => {
-                    return Err(wrong(&format!("{shown} is there already and is not a trace")));
-                }
-                _ => {}
+            if std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
+                return Err(wrong(&format!("{shown} is not a regular file")));
             }
+            let mut file = private_file::append(path).map_err(|error| wrong(&error))?;
+            if !is_trace(&mut file).map_err(|error| wrong(&error))? {
+                return Err(wrong(&format!("{shown} is there already and is not a trace")));
+            }
+            Ok(file)
+        };
+        let older = older(path);
+        if std::fs::symlink_metadata(&older).is_ok() {
+            open_trace(&older)?;
         }
-        let file = create(path).map_err(|error| wrong(&error))?;
+        let file = open_trace(path)?;
+        private_file::tighten(&file, path).map_err(|error| wrong(&error))?;
         // Where there are no locks, there is no knowing.
         if let Err(TryLockError::WouldBlock) = lock(&file) {
             return Ok(None);
@@ -85,7 +90,7 @@ impl TraceFile {
     fn begin_anew(&mut self) -> io::Result<()> {
         self.flush()?;
         std::fs::rename(&self.path, older(&self.path))?;
-        let file = create(&self.path)?;
+        let file = private_file::append(&self.path)?;
         // Whoever was quicker than we are writes to it, too; nothing is lost by that.
         let _ = lock(&file);
         self.file = BufWriter::with_capacity(GATHERED, file);
@@ -111,32 +116,10 @@ impl TraceFile {
 }
 
 /// An empty file may become one.
-fn is_trace(path: &Path) -> io::Result<bool> {
+fn is_trace(file: &mut File) -> io::Result<bool> {
     let mut start = Vec::new();
-    let file = BufReader::new(File::open(path)?);
-    file.take(LINE_START.len() as u64).read_until(b'\n', &mut start)?;
+    BufReader::new(file).take(LINE_START.len() as u64).read_until(b'\n', &mut start)?;
     Ok(start.is_empty() || start == LINE_START.as_bytes())
-}
-
-#[cfg(unix)]
-fn create(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true).mode(0o600);
-    // A link that was put there since we looked is not followed.
-    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
-    let file = options.open(path)?;
-    // It may have been there before, for others to read.
-    if file.metadata()?.uid() != rustix::process::geteuid().as_raw() {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is somebody else's"));
-    }
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    Ok(file)
-}
-
-#[cfg(not(unix))]
-fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).append(true).create(true).open(path)
 }
 
 /// Clients start the same command twice and more.

@@ -1,6 +1,5 @@
 //! What a person does with an account: log in, look, log out.
 
-use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -13,6 +12,7 @@ use super::token::Token;
 use super::{OAuth, TokenStore, identity};
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::private_file;
 use crate::secret::shown;
 
 /// What is kept of a login, without anything that is secret.
@@ -91,7 +91,8 @@ impl OAuth {
             return Ok(());
         }
         let probe = Path::new(&place).with_extension(format!("probe-{}", std::process::id()));
-        let written = OpenOptions::new().write(true).create_new(true).open(&probe);
+        let written =
+            private_file::make_folder_of(&probe).and_then(|()| private_file::create_new(&probe));
         let _ = std::fs::remove_file(&probe);
         written.map(|_| ()).map_err(|error| self.unkept(error))
     }

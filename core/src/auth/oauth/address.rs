@@ -91,39 +91,63 @@ fn is_local_name(name: &str) -> bool {
         || [".local", ".internal", ".lan", ".home.arpa"].iter().any(|e| name.ends_with(e))
 }
 
+/// What IANA's registries of special-purpose addresses do not call globally reachable is private.
 pub(super) fn of_address(ip: IpAddr) -> Reach {
     match ip {
         _ if ip.is_loopback() || ip.is_unspecified() => Reach::Loopback,
-        IpAddr::V4(ip) => {
-            let shared = ip.octets()[0] == 100 && (64..128).contains(&ip.octets()[1]);
-            let is_private = ip.is_private() || ip.is_link_local() || ip.is_broadcast() || shared;
-            if is_private { Reach::Private } else { Reach::Public }
-        }
-        IpAddr::V6(ip) => match embedded(ip) {
-            Some(inside) => of_address(IpAddr::V4(inside)),
-            None if is_local_v6(ip) => Reach::Private,
-            None => Reach::Public,
+        IpAddr::V4(ip) if is_special_v4(ip) => Reach::Private,
+        IpAddr::V4(_) => Reach::Public,
+        IpAddr::V6(ip) => match (embedded(ip), compatible(ip)) {
+            (Some(inside), _) => of_address(IpAddr::V4(inside)),
+            (None, Some(inside)) => of_address(IpAddr::V4(inside)).max(Reach::Private),
+            (None, None) if is_special_v6(ip) => Reach::Private,
+            (None, None) => Reach::Public,
         },
+    }
+}
+
+/// Nobody has these on the public network.
+fn is_special_v4(ip: Ipv4Addr) -> bool {
+    match ip.octets() {
+        // This network, multicast and what is reserved, shared address space (RFC 6598).
+        [0 | 224..=255, ..] | [100, 64..=127, ..] => true,
+        // Assignments of the IETF, the former anycast of 6to4 relays, benchmarks.
+        [192, 0, 0, _] | [192, 88, 99, _] | [198, 18 | 19, ..] => true,
+        _ => ip.is_private() || ip.is_link_local() || ip.is_documentation(),
     }
 }
 
 /// The IPv4 address that this one stands for: mapped, or by NAT64 or 6to4.
 fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
-    let of = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        Ipv4Addr::new(a, b, c, d)
-    };
     match ip.segments() {
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            Some(of(high, low))
+            Some(v4(high, low))
         }
-        [0x2002, high, low, ..] => Some(of(high, low)),
+        [0x2002, high, low, ..] => Some(v4(high, low)),
         _ => None,
     }
 }
 
-fn is_local_v6(ip: Ipv6Addr) -> bool {
-    ip.is_unique_local() || ip.is_unicast_link_local()
+/// The same for the oldest form, which is not in use any more.
+fn compatible(ip: Ipv6Addr) -> Option<Ipv4Addr> {
+    match ip.segments() {
+        [0, 0, 0, 0, 0, 0, high, low] => Some(v4(high, low)),
+        _ => None,
+    }
+}
+
+fn v4(high: u16, low: u16) -> Ipv4Addr {
+    let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+    Ipv4Addr::new(a, b, c, d)
+}
+
+/// Global unicast is `2000::/3`. All else is local, multicast, reserved or for translators.
+fn is_special_v6(ip: Ipv6Addr) -> bool {
+    match ip.segments() {
+        // Assignments of the IETF: Teredo, benchmarks, ORCHID; then two for documentation.
+        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => true,
+        [first, ..] => first & 0xe000 != 0x2000,
+    }
 }
 
 #[cfg(test)]
@@ -166,6 +190,30 @@ mod tests {
             "",
         ] {
             assert!(!is_taken(server, text), "{text}");
+        }
+    }
+
+    #[test]
+    fn special_purpose_addresses_are_not_public() {
+        let private = "
+            0.1.2.3 10.0.0.1 100.127.255.255 169.254.169.254 172.31.0.1 192.0.0.8
+            192.0.2.1 192.88.99.1 192.168.0.1 198.18.0.1 198.19.255.255
+            198.51.100.1 203.0.113.1 224.0.0.1 240.0.0.1 255.255.255.255
+            64:ff9b:1::1 64:ff9b::10.0.0.1 64:ff9b::198.18.0.1 100::1 100:0:0:1::1
+            2001::1 2001:0:4136:e378:8000:63bf:3fff:fdd2 2001:2::1 2001:10::1
+            2001:db8::1 2002:a00:1:: 2002:c612:1:: 3fff::1 5f00::1 4000::1 fc00::1
+            fe80::1 fec0::1 feff::1 ff02::1 ::ffff:240.0.0.1 ::10.0.0.1 ::8.8.8.8";
+        let loopback = "
+            127.0.0.1 ::1 :: 0.0.0.0 ::127.0.0.1 64:ff9b::127.0.0.1";
+        let public = "
+            8.8.8.8 192.0.1.1 198.17.0.1 198.20.0.1 100.63.0.1 223.255.255.255
+            2606::1 2001:200::1 2620:4f:8000::1 2a00::1 ::ffff:8.8.8.8
+            64:ff9b::8.8.8.8 2002:808:808::";
+        let all = [(private, Reach::Private), (loopback, Reach::Loopback), (public, Reach::Public)];
+        for (texts, reach) in all {
+            for text in texts.split_whitespace() {
+                assert_eq!(of_address(text.parse().unwrap()), reach, "{text}");
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! What is kept of a login between runs, and the form in which it is stored.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use url::Url;
 
 use super::address::Reach;
@@ -57,6 +58,20 @@ pub(super) struct OnDisk {
 }
 
 impl OnDisk {
+    /// Reads it; else says what is wrong with it, without quoting what stands there.
+    pub(super) fn read(text: &[u8]) -> Result<Self, String> {
+        let place =
+            |error: serde_json::Error| format!("line {}, column {}", error.line(), error.column());
+        let read = serde_json::from_slice(text).map_err(place)?;
+        // For serde, an array will do in place of an object.
+        let value: Value = serde_json::from_slice(text).map_err(place)?;
+        let token = &value["token"];
+        match value.is_object() && (token.is_object() || token.is_null()) {
+            true => Ok(read),
+            false => Err("it is no JSON object, or its token is none".to_owned()),
+        }
+    }
+
     /// The form in which it is stored, for `server`.
     pub(super) fn of(server: &Url, kept: &Kept) -> Self {
         let identity = kept.identity.as_ref();
@@ -107,5 +122,23 @@ impl From<OnDisk> for Kept {
             without_resource: disk.without_resource,
             near: disk.server_is.as_deref().and_then(Reach::named),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_of_another_type_is_damaged() {
+        for text in ["[]", "7", "\"x\"", "null", "true", r#"{"token": []}"#, r#"{"token": ["a"]}"#]
+        {
+            assert!(OnDisk::read(text.as_bytes()).is_err(), "{text}");
+        }
+        for text in ["{}", r#"{"token": null}"#, r#"{"token": {"access_token": "a"}}"#] {
+            assert!(OnDisk::read(text.as_bytes()).is_ok(), "{text}");
+        }
+        let Err(why) = OnDisk::read(b"{\n\"token\": \"s3cret") else { panic!("half a text") };
+        assert!(why.starts_with("line 2, column "), "{why}");
     }
 }

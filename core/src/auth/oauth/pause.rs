@@ -9,6 +9,7 @@ use tracing::debug;
 use super::store::{Store, replace};
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::private_file;
 
 /// When it was, and why it came to nothing.
 #[derive(Deserialize, Serialize)]
@@ -92,7 +93,7 @@ impl Store {
     }
 
     fn failure_note(&self) -> Option<Note> {
-        serde_json::from_slice(&std::fs::read(self.beside("pause")?).ok()?).ok()
+        serde_json::from_slice(&private_file::read(&self.beside("pause")?).ok()?).ok()
     }
 
     /// The next login need not wait.

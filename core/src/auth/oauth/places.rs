@@ -6,6 +6,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tracing::debug;
+
+use crate::private_file;
+
 /// The files that may hold the tokens of one server and profile.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
@@ -25,11 +29,10 @@ impl Places {
         Self { own: file(folder), usual: file(usual.unwrap_or(folder)) }
     }
 
-    /// The one that is there, or else that of this environment.
+    /// The one that is there and ours, or else that of this environment.
     pub(super) fn current(&self) -> PathBuf {
-        let all: [_; Self::COUNT] =
-            [Some(self.own.clone()), Some(self.usual.clone()), self.noted()];
-        all.into_iter().flatten().find(|file| file.exists()).unwrap_or_else(|| self.own.clone())
+        let usual = [&self.own, &self.usual].into_iter().find(|file| is_ours(file)).cloned();
+        usual.or_else(|| self.noted()).unwrap_or_else(|| self.own.clone())
     }
 
     /// Tells runs in other environments where the tokens are now.
@@ -44,11 +47,18 @@ impl Places {
         }
     }
 
-    /// Where a run in another environment has put them.
+    /// Where a run in another environment has put them, if they are still there and ours. A note
+    /// that leads to anything else is dropped: somebody else may have made that place again.
     fn noted(&self) -> Option<PathBuf> {
-        let noted = PathBuf::from(std::fs::read_to_string(self.note_file()).ok()?);
+        let note = self.note_file();
+        let noted = PathBuf::from(String::from_utf8(private_file::read(&note).ok()?).ok()?);
         let is_such = noted.is_absolute() && noted.file_name() == self.own.file_name();
-        is_such.then_some(noted)
+        if is_such && is_ours(&noted) {
+            return Some(noted);
+        }
+        debug!("the note {} leads to no tokens of ours: it is dropped", note.display());
+        let _ = std::fs::remove_file(&note);
+        None
     }
 
     fn note_file(&self) -> PathBuf {
@@ -60,6 +70,10 @@ impl Places {
     pub(super) fn name(&self) -> Option<&str> {
         self.own.file_stem()?.to_str()
     }
+}
+
+fn is_ours(file: &Path) -> bool {
+    private_file::check(file).is_ok()
 }
 
 #[cfg(test)]

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, timeout};
-use tracing::debug;
+use tracing::{debug, warn};
 use url::Url;
 
 use super::challenge::Challenge;
 use super::grant::Refusal;
 use super::kept::Kept;
 use super::token::{Age, Stored, Token};
-use super::{OAuth, identity};
+use super::{OAuth, address, identity};
 use crate::error::{Error, Kind};
 use crate::limits;
 
@@ -162,7 +162,7 @@ impl OAuth {
             ]),
             None => None,
         };
-        let (Some(form), Ok(endpoint)) = (form, Url::parse(endpoint)) else {
+        let (Some(form), Some(endpoint)) = (form, self.stored_endpoint(endpoint)) else {
             return Ok(false);
         };
         let issuer = kept.issuer.clone().unwrap_or_default();
@@ -189,6 +189,18 @@ impl OAuth {
             Err(Refusal::Unanswered(error)) => return Err(error),
         }
         Ok(false)
+    }
+
+    /// Checks a token endpoint that was stored as one that is found is checked, unless it is the one
+    /// that the user gives.
+    fn stored_endpoint(&self, stored: &str) -> Option<Url> {
+        let given = self.settings.given.token_url.as_ref();
+        if let Some(given) = given.filter(|given| given.as_str() == stored) {
+            return Some(given.clone());
+        }
+        address::checked(stored, "tokens", &self.server)
+            .inspect_err(|error| warn!("the token is not renewed: {error}"))
+            .ok()
     }
 
     /// The server has refused what a renewal brought. Whether a login may bring something else: it

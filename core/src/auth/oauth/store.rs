@@ -1,8 +1,8 @@
 //! Where tokens rest: one file for each server and profile, for the owner alone, one process at a
 //! time.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::fs::{File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -18,6 +18,7 @@ use super::places::Places;
 use super::{Parties, Prompt, TokenStore};
 use crate::error::Error;
 use crate::limits;
+use crate::private_file;
 
 /// The files of one server and profile.
 #[derive(Clone, Debug)]
@@ -151,7 +152,7 @@ impl Store {
         if let Some(keychain) = &self.keychain {
             return keychain.read();
         }
-        std::fs::read(self.file().ok_or(io::ErrorKind::NotFound)?)
+        private_file::read(&self.file().ok_or(io::ErrorKind::NotFound)?)
     }
 
     fn save(&self, text: &[u8]) -> io::Result<()> {
@@ -195,8 +196,8 @@ impl Store {
         let Some(file) = self.file() else { return Ok(Lock { file: None }) };
         let locking = async {
             loop {
-                let opened =
-                    private(&file).and_then(|()| open(&file.with_extension(extension), false));
+                let opened = private_file::make_folder_of(&file)
+                    .and_then(|()| private_file::open_lock(&file.with_extension(extension)));
                 match attempt(opened, File::try_lock) {
                     Try::Locked(lock) => return Some(lock),
                     Try::Held => tokio::time::sleep(TRIES).await,
@@ -226,7 +227,7 @@ impl Store {
 
     /// Where a person has to log in, if the process that has the lock says so.
     pub(super) fn page(&self) -> Option<PageNote> {
-        serde_json::from_slice(&std::fs::read(self.page_file()?).ok()?).ok()
+        serde_json::from_slice(&private_file::read(&self.page_file()?).ok()?).ok()
     }
 
     /// Calls off the login of another process.
@@ -249,7 +250,7 @@ impl Store {
     /// Whether another process is logging in.
     pub(super) fn is_login_held(&self) -> bool {
         let Some(file) = self.file() else { return false };
-        let opened = open(&file.with_extension("login"), false);
+        let opened = private_file::open_lock(&file.with_extension("login"));
         matches!(attempt(opened, File::try_lock_shared), Try::Held)
     }
 
@@ -278,14 +279,8 @@ impl Store {
                 return None;
             }
         };
-        serde_json::from_slice::<OnDisk>(&text)
-            .inspect_err(|error| {
-                // Its words may quote what stands there.
-                let (line, column) = (error.line(), error.column());
-                warn!(
-                    "the tokens in {place} are damaged (line {line}, column {column}) and not used"
-                );
-            })
+        OnDisk::read(&text)
+            .inspect_err(|why| warn!("the tokens in {place} are damaged ({why}) and not used"))
             .ok()
             .map(Kept::from)
     }
@@ -334,51 +329,8 @@ fn attempt(opened: io::Result<File>, lock: impl Fn(&File) -> Result<(), TryLockE
 }
 
 pub(super) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    private(file)?;
-    let new = file.with_extension(format!("new{}", std::process::id()));
-    let _ = std::fs::remove_file(&new);
-    let mut opened = open(&new, true)?;
-    opened.write_all(text)?;
-    opened.sync_all()?;
-    std::fs::rename(&new, file)
-}
-
-/// Makes the folder, for the owner alone. What is above it is not ours to change.
-fn private(file: &Path) -> io::Result<()> {
-    let Some(folder) = file.parent() else { return Ok(()) };
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)?;
-    close(folder);
-    Ok(())
-}
-
-/// Takes from others what an earlier hand has given them.
-#[cfg(unix)]
-fn close(folder: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let closing = folder.metadata().and_then(|metadata| {
-        let is_open = metadata.permissions().mode() & 0o077 != 0;
-        let closed = std::fs::Permissions::from_mode(0o700);
-        if is_open { std::fs::set_permissions(folder, closed) } else { Ok(()) }
-    });
-    if let Err(error) = closing {
-        debug!("others can look into {}: {error}", folder.display());
-    }
-}
-
-#[cfg(not(unix))]
-fn close(_: &Path) {}
-
-/// A file that nobody else can read from the moment it exists.
-pub(super) fn open(path: &Path, is_new: bool) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).create_new(is_new).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    private_file::make_folder_of(file)?;
+    private_file::replace(file, text)
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Remembers for a day which era a server speaks, so that the next start need not find out.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,6 +10,7 @@ use tracing::debug;
 use url::Url;
 
 use crate::limits;
+use crate::private_file;
 use crate::revision::Era;
 
 /// The place of one server's verdict.
@@ -39,7 +39,7 @@ impl Memory {
     /// What was found out, unless it is too old to be trusted.
     #[must_use]
     pub fn recall(&self) -> Option<Era> {
-        let text = fs::read(&self.file).ok()?;
+        let text = private_file::read(&self.file).ok()?;
         let verdict: Verdict = serde_json::from_slice(&text).ok()?;
         let age = seconds_now().checked_sub(verdict.found)?;
         if age > limits::VERDICT_LIFE.as_secs() {
@@ -66,13 +66,9 @@ fn write(file: &Path, era: Era) -> io::Result<()> {
         Era::Modern => "modern",
     };
     let verdict = Verdict { era: era.to_owned(), found: seconds_now() };
-    if let Some(directory) = file.parent() {
-        fs::create_dir_all(directory)?;
-    }
+    private_file::make_folder_of(file)?;
     // Another process may be writing as well: whoever is last has replaced it whole.
-    let new = file.with_extension(format!("{}.new", std::process::id()));
-    fs::write(&new, serde_json::to_vec(&verdict)?)?;
-    fs::rename(&new, file).inspect_err(|_| drop(fs::remove_file(&new)))
+    private_file::replace(file, &serde_json::to_vec(&verdict)?)
 }
 
 fn seconds_now() -> u64 {
@@ -81,6 +77,8 @@ fn seconds_now() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -88,27 +88,79 @@ pub(in crate::cli) fn size(bytes: u64) -> String {
     }
 }
 
+/// The endings that files get, by their media type. A server chooses the type, so nothing is in here
+/// that a system runs, installs or follows when somebody opens it.
+const ENDINGS: [(&str, &str); 58] = [
+    ("application/gzip", "gz"),
+    ("application/json", "json"),
+    ("application/jsonl", "jsonl"),
+    ("application/pdf", "pdf"),
+    ("application/toml", "toml"),
+    ("application/vnd.oasis.opendocument.presentation", "odp"),
+    ("application/vnd.oasis.opendocument.spreadsheet", "ods"),
+    ("application/vnd.oasis.opendocument.text", "odt"),
+    ("application/vnd.openxmlformats-officedocument.presentationml.presentation", "pptx"),
+    ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"),
+    ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", "docx"),
+    ("application/x-7z-compressed", "7z"),
+    ("application/x-bzip2", "bz2"),
+    ("application/x-gzip", "gz"),
+    ("application/x-ndjson", "jsonl"),
+    ("application/x-tar", "tar"),
+    ("application/x-xz", "xz"),
+    ("application/xml", "xml"),
+    ("application/yaml", "yaml"),
+    ("application/zip", "zip"),
+    ("application/zstd", "zst"),
+    ("audio/aac", "aac"),
+    ("audio/flac", "flac"),
+    ("audio/mp3", "mp3"),
+    ("audio/mp4", "m4a"),
+    ("audio/mpeg", "mp3"),
+    ("audio/ogg", "ogg"),
+    ("audio/opus", "opus"),
+    ("audio/vnd.wave", "wav"),
+    ("audio/wav", "wav"),
+    ("audio/wave", "wav"),
+    ("audio/webm", "weba"),
+    ("audio/x-m4a", "m4a"),
+    ("audio/x-wav", "wav"),
+    ("image/apng", "apng"),
+    ("image/avif", "avif"),
+    ("image/bmp", "bmp"),
+    ("image/gif", "gif"),
+    ("image/heic", "heic"),
+    ("image/jpeg", "jpg"),
+    ("image/jpg", "jpg"),
+    ("image/png", "png"),
+    ("image/svg+xml", "svg"),
+    ("image/tiff", "tiff"),
+    ("image/vnd.microsoft.icon", "ico"),
+    ("image/webp", "webp"),
+    ("image/x-icon", "ico"),
+    ("text/css", "css"),
+    ("text/csv", "csv"),
+    ("text/html", "html"),
+    ("text/markdown", "md"),
+    ("text/tab-separated-values", "tsv"),
+    ("text/xml", "xml"),
+    ("text/yaml", "yaml"),
+    ("video/mp4", "mp4"),
+    ("video/mpeg", "mpeg"),
+    ("video/quicktime", "mov"),
+    ("video/webm", "webm"),
+];
+
 /// How files of a media type are called.
-fn extension(media: &str) -> String {
+fn extension(media: &str) -> &'static str {
     let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let (kind, sub) = media.split_once('/').unwrap_or_default();
-    let known = match &*media {
-        "image/jpeg" | "image/jpg" => "jpg",
-        "image/svg+xml" => "svg",
-        "image/x-icon" | "image/vnd.microsoft.icon" => "ico",
-        "audio/mpeg" | "audio/mp3" => "mp3",
-        "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => "wav",
-        "audio/mp4" | "audio/x-m4a" => "m4a",
-        "text/plain" => "txt",
-        "text/markdown" => "md",
-        "application/gzip" | "application/x-gzip" => "gz",
-        "application/x-tar" => "tar",
-        "application/octet-stream" => "bin",
-        _ if matches!(kind, "image" | "audio" | "video" | "text" | "application") => sub,
-        _ => "bin",
-    };
-    let is_plain = known.len() <= 8 && known.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if is_plain && !known.is_empty() { known.to_owned() } else { "bin".to_owned() }
+    let known = ENDINGS.iter().find(|(name, _)| *name == media);
+    match known {
+        Some((_, ending)) => ending,
+        None if media.ends_with("+json") => "json",
+        None if media.starts_with("text/") => "txt",
+        None => "bin",
+    }
 }
 
 #[cfg(test)]
@@ -136,7 +188,10 @@ mod tests {
             ("IMAGE/JPEG", "jpg"),
             ("application/pdf", "pdf"),
             ("image/../../x", "bin"),
-            ("application/vnd.oasis.opendocument.text", "bin"),
+            ("application/vnd.oasis.opendocument.text", "odt"),
+            ("application/geo+json", "json"),
+            ("text/x-python; charset=utf-8", "txt"),
+            ("application/octet-stream", "bin"),
             ("", "bin"),
         ] {
             assert_eq!(extension(media), expected, "{media}");
@@ -145,6 +200,26 @@ mod tests {
         assert_eq!(size(900), "900 bytes");
         assert_eq!(size(1536), "1.5 KiB");
         assert_eq!(size(3 * 1024 * 1024), "3.0 MiB");
+    }
+
+    #[test]
+    fn no_media_type_gives_a_file_that_a_system_runs_or_follows() {
+        let dangerous = [
+            "app", "appimage", "bat", "cmd", "com", "command", "cpl", "deb", "desktop", "dll",
+            "dmg", "exe", "hta", "htm", "inf", "jar", "js", "jse", "lnk", "mht", "msi", "pif",
+            "pkg", "ps1", "py", "rb", "reg", "rpm", "scf", "scr", "sh", "url", "vbs", "webloc",
+            "wsf", "xhtml",
+        ];
+        for ending in dangerous {
+            assert!(ENDINGS.iter().all(|(_, known)| *known != ending), "{ending}");
+            for kind in ["application", "image", "audio", "video", "text", "model", ""] {
+                for media in [format!("{kind}/{ending}"), format!("{kind}/x-{ending}")] {
+                    let given = extension(&media);
+                    assert!(matches!(given, "bin" | "txt"), "{media}: {given}");
+                }
+            }
+        }
+        assert!(ENDINGS.is_sorted(), "a list that can be looked through");
     }
 
     #[test]

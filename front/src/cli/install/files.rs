@@ -1,6 +1,6 @@
 //! The files of clients: read, backed up, and replaced in one step.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, File, Metadata, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -9,6 +9,7 @@ use super::super::Failure;
 use super::super::report::Usage;
 use super::clients::Scope;
 use crate::limits::{BACKUPS, CLIENT_FILE, EDIT_LOCK, EDIT_LOCK_PAUSE, LINKS};
+use crate::private_file;
 
 /// A file that may or may not be there.
 pub(super) struct ClientFile {
@@ -54,7 +55,7 @@ impl ClientFile {
     #[cfg(not(unix))]
     fn open_lock(&self) -> io::Result<File> {
         let path = std::env::temp_dir().join("mcp-span-install.lock");
-        OpenOptions::new().create(true).truncate(false).write(true).open(path)
+        private_file::open_lock(&path)
     }
 
     /// Whether others can read what is written into it. A file for a project is meant to be shared.
@@ -100,48 +101,74 @@ impl ClientFile {
         Ok(Some(text))
     }
 
-    /// Keeps `text`, which the file holds, beside it; what is there already is not overwritten.
-    pub(super) fn back_up(&self, text: &str) -> Result<PathBuf, Failure> {
-        let permissions = fs::metadata(&self.real).ok().map(|meta| meta.permissions());
-        if permissions.as_ref().is_some_and(Permissions::readonly) {
-            let shown = self.path.display();
-            return Err(Usage::new(format!("{shown} is write-protected, and left alone")).into());
+    /// Whether somebody has protected it.
+    pub(super) fn check_writable(&self) -> Result<(), Failure> {
+        let shown = self.path.display();
+        match fs::metadata(&self.real).is_ok_and(|meta| meta.permissions().readonly()) {
+            true => Err(Usage::new(format!("{shown} is write-protected, and left alone")).into()),
+            false => Ok(()),
         }
-        for path in self.backups() {
-            match create(&path) {
-                Ok(file) => {
-                    let kept = fill(file, text, permissions);
-                    kept.map_err(|error| cannot("be written", &path, &error))?;
-                    return Ok(path);
-                }
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                    if fs::read(&path).is_ok_and(|known| known == text.as_bytes()) {
-                        return Ok(path);
-                    }
-                }
-                Err(error) => return Err(cannot("be written", &path, &error)),
+    }
+
+    /// Keeps `text`, which the file holds, beside it, in place of an older backup. It is for its
+    /// owner alone: whatever servers are in it, their keys may be as well.
+    pub(super) fn back_up(&self, text: &str) -> Result<PathBuf, Failure> {
+        let path = self.backup(0);
+        let kept = private_file::replace(&path, text.as_bytes());
+        kept.map_err(|error| cannot("be written", &path, &error))?;
+        Ok(path)
+    }
+
+    /// Takes an entry out of the backups: they would keep its secrets. `without` gives the text
+    /// without it, if it is in there. A backup that holds no more than the file, which is `now`,
+    /// is removed. Gives back what could not be changed.
+    pub(super) fn scrub_backups(
+        &self,
+        now: &str,
+        without: impl Fn(&str) -> Option<String>,
+    ) -> Vec<PathBuf> {
+        let mut left = Vec::new();
+        for (path, text) in self.backups() {
+            let scrubbed = without(&text);
+            let done = match &scrubbed {
+                _ if text == now => fs::remove_file(&path),
+                Some(scrubbed) if scrubbed == now => fs::remove_file(&path),
+                Some(scrubbed) => private_file::replace(&path, scrubbed.as_bytes()),
+                None => Ok(()),
+            };
+            if done.is_err() && scrubbed.is_some() {
+                left.push(path);
             }
         }
-        let shown = self.path.display();
-        Err(Usage::new(format!("there are {BACKUPS} backups of {shown}: delete some")).into())
+        left
     }
 
     /// The texts that were kept.
     pub(super) fn earlier(&self) -> Vec<String> {
-        let known = self.backups().take_while(|path| path.exists());
+        self.backups().into_iter().map(|(_, text)| text).collect()
+    }
+
+    /// The backup, and those with numbers that older versions have made.
+    fn backups(&self) -> Vec<(PathBuf, String)> {
+        let numbered = (1..BACKUPS).map(|number| self.backup(number));
+        let paths = [self.backup(0)].into_iter().chain(numbered.take_while(|path| path.exists()));
         let is_small = |path: &PathBuf| {
             fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= CLIENT_FILE)
         };
-        known.filter(is_small).filter_map(|path| fs::read_to_string(path).ok()).collect()
+        paths
+            .filter(is_small)
+            .filter_map(|path| {
+                let text = String::from_utf8(private_file::read_beside(&path).ok()?).ok()?;
+                Some((path, text))
+            })
+            .collect()
     }
 
-    fn backups(&self) -> impl Iterator<Item = PathBuf> + use<'_> {
-        (0..BACKUPS).map(|number| {
-            let number = if number == 0 { String::new() } else { format!(".{number}") };
-            let mut name = self.path.clone().into_os_string();
-            name.push(format!(".mcp-span.bak{number}"));
-            name.into()
-        })
+    fn backup(&self, number: usize) -> PathBuf {
+        let number = if number == 0 { String::new() } else { format!(".{number}") };
+        let mut name = self.path.clone().into_os_string();
+        name.push(format!(".mcp-span.bak{number}"));
+        name.into()
     }
 
     /// Puts `after` in the place of `before`. False if the file holds something else by now.
@@ -175,7 +202,7 @@ impl ClientFile {
         let file = match self.scope {
             // Such a file is meant to be shared, and one that is new gets the usual rights.
             Scope::Project if old.is_none() => File::create_new(&path)?,
-            _ => create(&path)?,
+            _ => private_file::create_new(&path)?,
         };
         keep_owner(&file, old);
         match fill(file, text, permissions) {
@@ -186,15 +213,6 @@ impl ClientFile {
             }
         }
     }
-}
-
-/// A new file that nobody else can read: it may hold tokens.
-fn create(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 fn fill(mut file: File, text: &str, permissions: Option<Permissions>) -> io::Result<()> {

@@ -175,6 +175,7 @@ fn write(
                 && found.iter().any(|listed| listed.entry.as_ref() == Some(entry))
                 && found.len() == listed.len() + usize::from(deed == Deed::Installed)
         })?;
+        file.check_writable()?;
         let backup = before.as_deref().map(|text| file.back_up(text)).transpose()?;
         if file.write(before.as_deref(), &after)? {
             return Ok((deed, backup));

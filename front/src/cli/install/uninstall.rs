@@ -1,6 +1,7 @@
 //! `mcp-span uninstall`: takes an entry out again.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -11,6 +12,7 @@ use super::super::args::whole;
 use super::super::compat_flags::Meaning;
 use super::super::compat_words::{Flags, Item};
 use super::super::report::Usage;
+use super::edit::Format;
 use super::entry::{Entry, Listed};
 use super::files::ClientFile;
 use super::told::{Deed, Told};
@@ -52,16 +54,32 @@ pub(in crate::cli) fn run(typed: &Uninstall) -> Result<ExitCode, Failure> {
         check(format, &after, |left| {
             left.len() + 1 == listed.len() && !left.iter().any(|listed| listed.name == *name)
         })?;
-        let backup = Some(file.back_up(&before)?);
+        file.check_writable()?;
+        // A backup would keep the secrets of our entry, which can be installed again; another
+        // program's entry cannot.
+        let backup = (!found.is_ours()).then(|| file.back_up(&before)).transpose()?;
         if file.write(Some(&before), &after)? {
-            let (deed, line) = (Deed::Removed, String::new());
-            let (file, warnings) = (file.path.as_path(), Vec::new());
+            let warnings =
+                if found.is_ours() { scrub(&file, &after, format, name) } else { Vec::new() };
+            let (deed, line, file) = (Deed::Removed, String::new(), file.path.as_path());
             Told { deed, place, file, name, backup, line, warnings }.tell()?;
             return Ok(ExitCode::SUCCESS);
         }
         std::thread::sleep(EDIT_PAUSE);
     }
     Err(restless(&file))
+}
+
+/// Takes the entry out of the backups as well; warns of those where that cannot be done.
+fn scrub(file: &ClientFile, now: &str, format: Format, name: &str) -> Vec<String> {
+    let is_it = |listed: &Listed| listed.name == name && listed.is_ours();
+    let without = |text: &str| {
+        let has_it = format.list(text).is_ok_and(|listed| listed.iter().any(is_it));
+        has_it.then(|| format.remove(text, name, &[]).unwrap_or_default())
+    };
+    let left = file.scrub_backups(now, without);
+    let warning = |path: &PathBuf| format!("{} still holds the entry: delete it", path.display());
+    left.iter().map(warning).collect()
 }
 
 /// The entry that is meant.

@@ -1,0 +1,196 @@
+//! Opens, checks and writes the files that belong to the user alone: one open, then every check on
+//! what was opened.
+//!
+//! On Unix, a file or a link that somebody else has put in our place is refused. Other systems do
+//! not tell the standard library who owns a file; the folders of a Windows profile are private.
+
+#[cfg(not(unix))]
+mod other;
+#[cfg(unix)]
+mod unix;
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+#[cfg(not(unix))]
+use other as platform;
+#[cfg(unix)]
+use unix as platform;
+
+/// Reads a file of ours that may hold secrets.
+///
+/// It is tightened if others can read it.
+///
+/// # Errors
+///
+/// When it is a link, is not a regular file, belongs to another user, or others can write to it or
+/// replace it.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = open_owned(path)?;
+    check_folder(path)?;
+    platform::tighten(&file, path)?;
+    contents(file)
+}
+
+/// The same for a file in a folder that is not ours to judge, such as that of a client.
+///
+/// # Errors
+///
+/// As for [`read`], but for the folder.
+pub fn read_beside(path: &Path) -> io::Result<Vec<u8>> {
+    contents(open_owned(path)?)
+}
+
+/// Whether [`read`] would read this file.
+///
+/// # Errors
+///
+/// As for [`read`].
+pub fn check(path: &Path) -> io::Result<()> {
+    open_owned(path)?;
+    check_folder(path)
+}
+
+/// Reads a configuration file, which may also be root's, and behind links of the user's or of root's.
+///
+/// # Errors
+///
+/// When somebody else could have written it, or could put another one in its place.
+pub fn read_configuration(path: &Path) -> io::Result<Vec<u8>> {
+    let target = platform::follow_links(path)?;
+    platform::check_shared_folder(parent(&target.path))?;
+    let file = platform::open(OpenOptions::new().read(true), &target.path)?;
+    platform::check_configuration(&file)?;
+    contents(file)
+}
+
+/// Opens a log to append to, for its owner alone if it is new.
+///
+/// A link is followed if it is the user's own or root's. Terminals, pipes and `/dev/null` will do.
+///
+/// # Errors
+///
+/// When the file, or a link to it, belongs to another user, or the file has a second name.
+pub fn append_log(path: &Path) -> io::Result<File> {
+    let target = platform::follow_links(path)?;
+    let file = platform::open_target(OpenOptions::new().append(true).create(true), &target)?;
+    platform::check_log(&file)?;
+    Ok(file)
+}
+
+/// Opens a regular file to read and to append to, for its owner alone if it is new. No link is
+/// followed.
+///
+/// # Errors
+///
+/// When it is a link or another sort of file, belongs to another user, or has a second name.
+pub fn append(path: &Path) -> io::Result<File> {
+    let file = platform::open(OpenOptions::new().read(true).append(true).create(true), path)?;
+    platform::check_written(&file)?;
+    Ok(file)
+}
+
+/// Takes from others what they may do with a file of ours.
+///
+/// # Errors
+///
+/// When the system refuses that.
+pub fn tighten(file: &File, path: &Path) -> io::Result<()> {
+    platform::tighten(file, path)
+}
+
+/// Opens a file that is only locked, never written.
+///
+/// # Errors
+///
+/// When it is a link or another sort of file, or belongs to another user.
+pub fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = platform::open(options.write(true).create(true).truncate(false), path)?;
+    platform::check_owner(&file)?;
+    Ok(file)
+}
+
+/// Creates a file that nobody else can read from the moment it exists.
+///
+/// # Errors
+///
+/// When there is something of this name already, a link included.
+pub fn create_new(path: &Path) -> io::Result<File> {
+    platform::owner_only(OpenOptions::new().write(true).create_new(true)).open(path)
+}
+
+/// Replaces a file in one step, or not at all.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let new = beside(path, &format!(".new{}", std::process::id()));
+    // Left behind by a process of the same number that was killed.
+    let _ = std::fs::remove_file(&new);
+    let written = create_new(&new).and_then(|mut file| {
+        file.write_all(text)?;
+        file.sync_all()
+    });
+    written
+        .and_then(|()| std::fs::rename(&new, path))
+        .inspect_err(|_| drop(std::fs::remove_file(&new)))
+}
+
+/// Makes the folder that `path` is in, for its owner alone. What is above it is left as it is.
+///
+/// # Errors
+///
+/// When it belongs to another user, or others can write to it and that cannot be changed.
+pub fn make_folder_of(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(parent(path))?;
+    check_folder(path)
+}
+
+/// Where a chain of links ends.
+struct Target {
+    path: PathBuf,
+    /// The system follows this last link itself: `/proc/self/fd/2` leads to a pipe without a name.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "other systems have no such links"))]
+    is_magic: bool,
+}
+
+fn check_folder(path: &Path) -> io::Result<()> {
+    platform::check_private_folder(parent(path))
+}
+
+fn open_owned(path: &Path) -> io::Result<File> {
+    let file = platform::open(OpenOptions::new().read(true), path)?;
+    platform::check_read(&file)?;
+    Ok(file)
+}
+
+fn contents(mut file: File) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// The folder of a file; the current one for a bare name.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+fn refused(why: impl Into<String>) -> io::Error {
+    io::Error::new(ErrorKind::PermissionDenied, why.into())
+}
+
+#[cfg(test)]
+mod tests;

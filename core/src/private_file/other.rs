@@ -1,0 +1,51 @@
+//! Systems whose file owners the standard library does not know: files are opened as they are.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use super::{Target, refused};
+
+pub(super) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) {
+        return Err(refused("it is a symbolic link"));
+    }
+    options.open(path)
+}
+
+pub(super) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the same form as on Unix")]
+pub(super) fn follow_links(path: &Path) -> io::Result<Target> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    Ok(Target { path, is_magic: false })
+}
+
+pub(super) fn open_target(options: &mut OpenOptions, target: &Target) -> io::Result<File> {
+    options.open(&target.path)
+}
+
+/// Nothing is known about the owner.
+#[expect(clippy::unnecessary_wraps, reason = "the same form as on Unix")]
+pub(super) fn check_owner(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
+pub(super) use self::check_owner as check_read;
+pub(super) use self::check_owner as check_written;
+pub(super) use self::check_owner as check_log;
+pub(super) use self::check_owner as check_configuration;
+
+#[expect(clippy::unnecessary_wraps, reason = "the same form as on Unix")]
+pub(super) fn tighten(_: &File, _: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the same form as on Unix")]
+pub(super) fn check_private_folder(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+pub(super) use self::check_private_folder as check_shared_folder;

@@ -1,0 +1,216 @@
+//! The checks on Unix: owner, mode, sort and number of names of what was opened, and its folder.
+
+use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use rustix::fs::{OFlags, StatVfsMountFlags, statvfs};
+use rustix::process::{getegid, geteuid};
+use tracing::warn;
+
+use super::{Target, parent, refused};
+use crate::limits;
+
+const ROOT: u32 = 0;
+const OTHERS_WRITE: u32 = 0o022;
+const OTHERS: u32 = 0o077;
+const STICKY: u32 = 0o1000;
+
+/// Opens `path` itself, never what a link of that name leads to, and never waits for a pipe.
+pub(super) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    open_with(options, OFlags::NOFOLLOW | OFlags::NONBLOCK, path)
+}
+
+/// Opens what a chain of links that were checked leads to, and no other link.
+pub(super) fn open_target(options: &mut OpenOptions, target: &Target) -> io::Result<File> {
+    let flags = if target.is_magic { OFlags::empty() } else { OFlags::NOFOLLOW };
+    open_with(options, flags, &target.path)
+}
+
+fn open_with(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<File> {
+    let opened = owner_only(options).custom_flags(flags.bits().cast_signed()).open(path);
+    opened.map_err(|error| match std::fs::symlink_metadata(path) {
+        // Systems have different numbers for this error.
+        Ok(meta) if meta.is_symlink() && !flags.is_empty() => refused("it is a symbolic link"),
+        _ => error,
+    })
+}
+
+pub(super) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.mode(0o600)
+}
+
+/// The end of a chain of links, each of which belongs to us or to root and cannot be replaced by
+/// anybody else.
+pub(super) fn follow_links(path: &Path) -> io::Result<Target> {
+    let mut path = path.to_owned();
+    for _ in 0..limits::LINKS {
+        let Ok(meta) = std::fs::symlink_metadata(&path) else {
+            return Ok(Target { path, is_magic: false });
+        };
+        // Before it is opened: a pipe of somebody else's would hold us up.
+        check_trusted(&meta).map_err(|_| refused(another_users(&path, &meta)))?;
+        if !meta.is_symlink() {
+            return Ok(Target { path, is_magic: false });
+        }
+        check_shared_folder(parent(&path))?;
+        let next = parent(&path).join(std::fs::read_link(&path)?);
+        if next.symlink_metadata().is_err() && path.metadata().is_ok() {
+            return Ok(Target { path, is_magic: true });
+        }
+        path = next;
+    }
+    Err(io::Error::other("its links lead nowhere"))
+}
+
+fn another_users(path: &Path, meta: &Metadata) -> String {
+    let sort = if meta.is_symlink() { "the link" } else { "the file" };
+    format!("{sort} {} belongs to another user", path.display())
+}
+
+/// Ours alone.
+pub(super) fn check_owner(file: &File) -> io::Result<()> {
+    owned(file).map(drop)
+}
+
+fn owned(file: &File) -> io::Result<Metadata> {
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(refused("it is not a regular file"));
+    }
+    if meta.uid() != geteuid().as_raw() {
+        return Err(refused("it belongs to another user"));
+    }
+    Ok(meta)
+}
+
+/// Ours, and nobody else can have written it.
+pub(super) fn check_read(file: &File) -> io::Result<()> {
+    check_mode(&owned(file)?)
+}
+
+/// Ours, and not another file of ours under a second name.
+pub(super) fn check_written(file: &File) -> io::Result<()> {
+    match owned(file)?.nlink() {
+        0 | 1 => Ok(()),
+        _ => Err(refused("it has a second name (hard link), under which it may be another file")),
+    }
+}
+
+/// A regular file like [`check_written`], or what the system has in place of one.
+pub(super) fn check_log(file: &File) -> io::Result<()> {
+    let meta = file.metadata()?;
+    let sort = meta.file_type();
+    if sort.is_char_device() || sort.is_fifo() || sort.is_socket() {
+        return check_trusted(&meta);
+    }
+    check_written(file)
+}
+
+/// A regular file of ours or of root's that nobody else can write to.
+pub(super) fn check_configuration(file: &File) -> io::Result<()> {
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(refused("it is not a regular file"));
+    }
+    check_trusted(&meta)?;
+    check_mode(&meta)
+}
+
+fn check_mode(meta: &Metadata) -> io::Result<()> {
+    match meta.mode() & OTHERS_WRITE {
+        0 => Ok(()),
+        _ => Err(refused("others can write to it: make it yours alone with chmod 600")),
+    }
+}
+
+/// Root can do everything anyway.
+fn check_trusted(meta: &Metadata) -> io::Result<()> {
+    match meta.uid() {
+        uid if is_trusted(uid, geteuid().as_raw()) => Ok(()),
+        _ => Err(refused("it belongs to another user: make it yours with chown")),
+    }
+}
+
+const fn is_trusted(owner: u32, we: u32) -> bool {
+    owner == we || owner == ROOT
+}
+
+pub(super) fn tighten(file: &File, path: &Path) -> io::Result<()> {
+    if file.metadata()?.mode() & OTHERS == 0 {
+        return Ok(());
+    }
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    warn!("others could read {}: now it is for its owner alone", path.display());
+    Ok(())
+}
+
+/// A folder of ours, which nobody else can write to from now on.
+pub(super) fn check_private_folder(folder: &Path) -> io::Result<()> {
+    let meta = folder.metadata()?;
+    let shown = folder.display();
+    if meta.uid() != geteuid().as_raw() {
+        return Err(refused(format!("the folder {shown} belongs to another user")));
+    }
+    if meta.mode() & OTHERS == 0 {
+        return Ok(());
+    }
+    let closed = std::fs::set_permissions(folder, Permissions::from_mode(0o700));
+    // Some file systems have no modes, and say nothing.
+    let meta = folder.metadata()?;
+    match meta.mode() & OTHERS_WRITE {
+        0 => Ok(()),
+        _ => Err(closed.err().unwrap_or_else(|| {
+            refused(format!("others can write to the folder {shown}: close it with chmod 700"))
+        })),
+    }
+}
+
+/// A folder in which nobody but us and root can replace files of ours.
+pub(super) fn check_shared_folder(folder: &Path) -> io::Result<()> {
+    let meta = folder.metadata()?;
+    let shown = folder.display();
+    // Kubernetes mounts configuration in folders that all may write to, read-only.
+    let is_read_only =
+        || statvfs(folder).is_ok_and(|s| s.f_flag.contains(StatVfsMountFlags::RDONLY));
+    if !is_trusted(meta.uid(), geteuid().as_raw()) && !is_read_only() {
+        return Err(refused(format!("its folder {shown} belongs to another user")));
+    }
+    if is_writable_by_others(&meta) && !is_read_only() {
+        let why = format!("others can write to its folder {shown}: close it with chmod go-w");
+        return Err(refused(why));
+    }
+    Ok(())
+}
+
+/// A sticky folder, such as /tmp, lets nobody replace what is not theirs.
+fn is_writable_by_others(meta: &Metadata) -> bool {
+    let we = (geteuid().as_raw(), getegid().as_raw());
+    meta.mode() & STICKY == 0 && others_write(meta.mode(), meta.gid(), we)
+}
+
+/// Many systems give each user a group of the same number, and let it write to all that is new.
+const fn others_write(mode: u32, group: u32, (user, own_group): (u32, u32)) -> bool {
+    let is_private_group = group == own_group && group == user;
+    mode & 0o002 != 0 || mode & 0o020 != 0 && !is_private_group
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_may_be_ours_or_of_the_system() {
+        assert!(is_trusted(1000, 1000) && is_trusted(0, 1000));
+        assert!(!is_trusted(1001, 1000) && !is_trusted(1000, 0));
+    }
+
+    #[test]
+    fn a_group_of_ones_own_is_nobody_else() {
+        let we = (1000, 1000);
+        assert!(!others_write(0o775, 1000, we) && !others_write(0o755, 20, we));
+        assert!(others_write(0o777, 1000, we) && others_write(0o775, 20, we));
+        assert!(others_write(0o775, 20, (1000, 20)), "a group of many, as on macOS");
+    }
+}

@@ -1,0 +1,117 @@
+//! Things that all code must do in one way: the sources are searched for others.
+
+use std::path::{Path, PathBuf};
+
+/// The sources of the library and of the command line, without comments and tests.
+fn sources() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut folders, mut found) =
+        (vec![root.join("core/src"), root.join("front/src")], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path: PathBuf = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("tests") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") && !path.ends_with("tests.rs")
+            {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let is_test = text.starts_with("//! Tests");
+                let code = text.split("mod tests {").next().filter(|_| !is_test);
+                let lines = code.unwrap_or_default().lines();
+                let code: Vec<_> =
+                    lines.filter(|line| !line.trim_start().starts_with("//")).collect();
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
+                found.push((name, code.join("\n")));
+            }
+        }
+    }
+    assert!(found.len() > 250, "the sources were looked at: {}", found.len());
+    found
+}
+
+/// Whether `part` stands there, and not as the end of a longer name.
+fn has_word(code: &str, part: &str) -> bool {
+    let is_name = |before: &str| before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    code.match_indices(part).any(|(at, _)| !is_name(&code[..at]))
+}
+
+/// Asserts that `parts` stand in no file but those of `allowed`, and in each of these.
+fn stand_only_in(parts: &[&str], allowed: &[(&str, &str)]) {
+    let uses: Vec<String> = sources()
+        .into_iter()
+        .filter(|(_, code)| parts.iter().any(|part| has_word(code, part)))
+        .map(|(name, _)| name)
+        .collect();
+    for name in &uses {
+        assert!(
+            allowed.iter().any(|(known, _)| known == name),
+            "{name} has one of {parts:?}: is there a reason to be in this list?"
+        );
+    }
+    for (name, reason) in allowed {
+        assert!(uses.iter().any(|known| known == name), "{name} ({reason}) needs no exception");
+    }
+}
+
+#[test]
+fn files_are_opened_by_the_module_for_private_files_but_for_those_that_the_user_names() {
+    let opened = [
+        "fs::read(",
+        "fs::read_to_string(",
+        "fs::write(",
+        "fs::copy(",
+        "fs::create_dir",
+        "DirBuilder",
+        "File::open(",
+        "File::create",
+        "OpenOptions",
+    ];
+    stand_only_in(
+        &opened,
+        &[
+            ("core/src/private_file/mod.rs", "the module itself"),
+            ("core/src/private_file/unix.rs", "the module itself"),
+            ("core/src/private_file/other.rs", "the module itself"),
+            ("core/src/auth/file.rs", "--bearer-file: Kubernetes links to files of root's"),
+            ("core/src/net/pem.rs", "certificates and keys that the user names"),
+            ("front/src/cli/call/arguments.rs", "an argument that the user names as a file"),
+            ("front/src/cli/call/files.rs", "results, new files in a folder that the user names"),
+            ("front/src/cli/compat_client.rs", "a file that the user names for mcp-remote"),
+            ("front/src/cli/compat_proxy.rs", "a file that the user names for mcp-oauth2-proxy"),
+            ("front/src/cli/headers.rs", "--header-file"),
+            ("front/src/cli/hub.rs", "mcp-hub's list, which names ports of this machine"),
+            ("front/src/cli/install/files.rs", "files of clients, which stay as open as they are"),
+            ("front/src/cli/oauth.rs", "--oauth-private-key"),
+            ("front/src/cli/trace.rs", "a trace that the user wants to read"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_installed_for_tests_runs_no_scripts_and_is_pinned_by_hash() {
+    for path in ["tests/real/setup.sh", "benches/bridges/install.rs"] {
+        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path));
+        let text = text.unwrap();
+        let npm: Vec<_> = text
+            .lines()
+            .filter(|line| line.contains("npm ci") || line.contains("npm.args("))
+            .collect();
+        assert!(!npm.is_empty(), "{path}");
+        assert!(npm.iter().all(|line| line.contains("--ignore-scripts")), "{path}: {npm:?}");
+        assert!(!text.contains("npm install") && !text.contains("npx "), "{path}");
+        assert!(text.contains("--require-hashes"), "{path}");
+    }
+}
+
+#[test]
+fn processes_are_started_in_an_environment_without_our_secrets() {
+    stand_only_in(
+        &["process::Command::new(", "Command::new(&", "Command::new(program"],
+        &[("core/src/environment.rs", "the one place")],
+    );
+    // An import under this name would be a way around the test above.
+    stand_only_in(
+        &["use std::process::Command;", "process::{Command", "process::{Child, Command"],
+        &[("core/src/environment.rs", "the one place")],
+    );
+}
