@@ -4,7 +4,10 @@ use std::fmt;
 
 use url::Url;
 
+mod automaton;
+mod forms;
 mod scrubber;
+mod view;
 
 pub use scrubber::Scrubber;
 

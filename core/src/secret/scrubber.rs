@@ -1,179 +1,197 @@
 //! Removes known secrets from texts that others wrote.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::{SEPARATORS, Secret};
+use super::automaton::{Automaton, Found};
+use super::{Secret, forms, view};
+use crate::untrusted::Untrusted;
 
 /// Removes known secrets from texts that others wrote (a server may echo what it was sent). Clones
 /// know the same secrets.
+///
+/// A secret is found in any case, with the escapes of JSON and URLs, in base64 and as hexadecimal
+/// numbers, also where only its beginning stands. The time is linear in the text.
 #[derive(Clone, Debug, Default)]
 pub struct Scrubber {
     known: Arc<RwLock<Known>>,
 }
 
-#[derive(Debug, Default)]
+/// Whatever a server does, it cannot push out what is ours: each has a place of its own.
+#[derive(Default)]
 struct Known {
-    secrets: Vec<Secret>,
-    /// Those that will be replaced by others, the newest last.
+    /// What the user has given. It stays.
+    given: Vec<Secret>,
+    /// The credentials of each grant, the one in use last.
+    granted: VecDeque<Vec<Secret>>,
+    /// What the server has given us, the newest last.
     passing: VecDeque<Secret>,
+    /// Made when the first text is cleaned; most programs never need it.
+    automaton: Option<Arc<Automaton>>,
+}
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (given, passing) = (self.given.len(), self.passing.len());
+        write!(f, "Known({given} given, {} granted, {passing} passing)", self.granted.len())
+    }
 }
 
 impl Scrubber {
-    /// Values shorter than this are not hunted for: they would riddle every text.
-    const SHORTEST: usize = 6;
+    /// Grants that are remembered, the one in use among them: a server may still echo an old token.
+    const GRANTS: usize = 4;
 
-    /// Parts of short-lived secrets that are remembered; a server may still echo an old one.
-    const PASSING: usize = 32;
+    /// Values of a server's that are remembered: more than the cookies that are kept.
+    const PASSING: usize = 64;
 
-    /// Adds a value and, since servers repeat parts of it, what stands in it between blanks, quotes,
-    /// equal signs and their like.
+    /// The same in bytes: an automaton takes some twenty times as much.
+    const PASSING_BYTES: usize = 64 * 1024;
+
+    /// Adds a value of the user's and, since servers repeat parts of it, what stands in it between
+    /// blanks, quotes, equal signs and their like.
     pub fn add(&self, secret: &Secret) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        for part in parts(secret) {
-            if !known.secrets.contains(&part) {
-                known.secrets.push(part);
-            }
-        }
-        // The longest first: a part must not leave the rest of its whole behind.
-        known.secrets.sort_unstable_by_key(|secret| std::cmp::Reverse(secret.reveal().len()));
+        self.change(|known| {
+            let new: Vec<Secret> = forms::parts(secret)
+                .into_iter()
+                .filter(|part| !known.given.contains(part))
+                .collect();
+            known.given.extend_from_slice(&new);
+            !new.is_empty()
+        });
     }
 
-    /// The same for a value that others will replace: only the last of them are remembered.
-    pub fn add_passing(&self, secret: &Secret) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        for part in parts(secret).rev() {
-            if !known.passing.contains(&part) {
-                known.passing.push_back(part);
+    /// The same for all credentials that are in use from now on, in place of those of the last call.
+    pub fn add_granted<'a>(&self, values: impl IntoIterator<Item = &'a str>) {
+        let parts: Vec<Secret> =
+            values.into_iter().flat_map(|value| forms::parts(&Secret::new(value))).collect();
+        self.change(|known| {
+            if known.granted.back() == Some(&parts) {
+                return false;
             }
-        }
-        while known.passing.len() > Self::PASSING {
-            known.passing.pop_front();
-        }
+            known.granted.push_back(parts);
+            if known.granted.len() > Self::GRANTS {
+                known.granted.pop_front();
+            }
+            true
+        });
+    }
+
+    /// The same for a value that a server has given us, such as a cookie: only the last of them are
+    /// remembered.
+    pub fn add_passing(&self, secret: &Secret) {
+        self.change(|known| {
+            let before = known.passing.len();
+            // What is in use is the newest.
+            known.passing.retain(|old| old != secret);
+            let is_new = known.passing.len() == before;
+            known.passing.push_back(secret.clone());
+            let mut size: usize = known.passing.iter().map(|value| value.reveal().len()).sum();
+            while known.passing.len() > Self::PASSING || size > Self::PASSING_BYTES {
+                size -= known.passing.pop_front().map_or(size, |old| old.reveal().len());
+            }
+            is_new
+        });
     }
 
     /// `text` with each known secret replaced by `[secret]`.
     #[must_use]
     pub fn clean(&self, text: &str) -> String {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let mut clean = text.to_owned();
-        // The newest first, and of each the whole before its parts.
-        for secret in known.secrets.iter().chain(known.passing.iter().rev()) {
-            if clean.contains(secret.reveal()) {
-                clean = clean.replace(secret.reveal(), "[secret]");
-            }
-        }
-        clean
+        let automaton = self.automaton();
+        let places = if automaton.is_empty() { Vec::new() } else { look(&automaton, text).places };
+        without(text, &places)
     }
 
-    /// The same for a piece of JSON, in which a secret may be written with escapes, even those of
-    /// JSON inside a string of JSON.
+    /// The beginning of a foreign text as one line of at most `limit` characters, without secrets,
+    /// and without the beginning of one at its end. The rest of the text costs nothing.
     #[must_use]
-    pub fn clean_json(&self, json: &str) -> String {
-        let mut clean = self.clean(json);
-        if clean.contains('\\') {
-            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-            for secret in known.secrets.iter().chain(known.passing.iter().rev()) {
-                clean = without_escaped(&clean, secret.reveal());
-            }
+    pub fn excerpt(&self, text: &str, limit: usize) -> String {
+        // What is replaced or left out makes room for more; there is no need to fill all of it.
+        let room = limit.saturating_mul(8);
+        if text.len() <= room {
+            return Untrusted(&self.clean(text)).excerpt(limit);
         }
-        clean
+        let text = &text[..text.floor_char_boundary(room)];
+        let automaton = self.automaton();
+        let found = look(&automaton, text);
+        let end = found.cut.map_or(text.len(), |cut| text.floor_char_boundary(cut));
+        let places: Vec<Range<usize>> =
+            found.places.into_iter().filter(|place| place.start < end).collect();
+        let end = places.last().map_or(end, |last| end.max(last.end));
+        Untrusted(&without(&text[..end], &places)).excerpt(limit)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Known) -> bool) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if change(&mut known) {
+            known.automaton = None;
+        }
+    }
+
+    fn automaton(&self) -> Arc<Automaton> {
+        let made = self.known.read().unwrap_or_else(PoisonError::into_inner).automaton.clone();
+        made.unwrap_or_else(|| {
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            let made = Arc::new(known.make());
+            known.automaton = Some(Arc::clone(&made));
+            made
+        })
     }
 }
 
-fn without_escaped(text: &str, secret: &str) -> String {
-    let first = secret.bytes().next().unwrap_or(b'\\');
+impl Known {
+    fn make(&self) -> Automaton {
+        let ours = self.given.iter().chain(self.granted.iter().flatten()).flat_map(forms::encoded);
+        // A server that hides its own cookies behind an encoding need not be helped.
+        let theirs = self.passing.iter().flat_map(forms::parts);
+        let theirs = theirs.flat_map(|part| forms::as_written(&part));
+        Automaton::new(&ours.chain(theirs).collect::<Vec<_>>())
+    }
+}
+
+/// Looks at the text as it stands there and, if it has escapes, at what they mean: an escape may
+/// hide a secret, and what looks like one may be the character before a secret.
+fn look(automaton: &Automaton, text: &str) -> Found {
+    let mut found = automaton.find(view::plain(text));
+    if view::has_escapes(text) {
+        let more = automaton.find(view::unescaped(text));
+        found.cut = found.cut.into_iter().chain(more.cut).min();
+        found.places.extend(more.places);
+        // Two runs that are in order: that takes linear time.
+        found.places.sort_by_key(|place| place.start);
+        found.places = joined(found.places);
+    }
+    found
+}
+
+/// The same places, those that overlap as one.
+fn joined(places: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    let mut joined: Vec<Range<usize>> = Vec::with_capacity(places.len());
+    for place in places {
+        match joined.last_mut().filter(|last| place.start < last.end) {
+            Some(last) => last.end = last.end.max(place.end),
+            None => joined.push(place),
+        }
+    }
+    joined
+}
+
+fn without(text: &str, places: &[Range<usize>]) -> String {
     let mut clean = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = memchr::memchr2(first, b'\\', rest.as_bytes()) {
-        clean.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let length = escaped_length(rest, secret);
-        let next = length.unwrap_or_else(|| rest.chars().next().map_or(1, char::len_utf8));
-        clean.push_str(if length.is_some() { "[secret]" } else { &rest[..next] });
-        rest = &rest[next..];
+    let mut at = 0;
+    for place in places {
+        // The beginning of a secret may end within a character.
+        let end = text.ceil_char_boundary(place.end);
+        if let Some(before) = text.get(at..text.floor_char_boundary(place.start)) {
+            clean.push_str(before);
+        }
+        clean.push_str("[secret]");
+        at = at.max(end);
     }
-    clean + rest
+    clean.push_str(text.get(at..).unwrap_or_default());
+    clean
 }
-
-/// How much of the beginning of `text` is `secret`, with any number of backslashes before any of its
-/// characters, or their numbers in their place.
-fn escaped_length(text: &str, secret: &str) -> Option<usize> {
-    let mut rest = text;
-    for wanted in secret.chars() {
-        let bare = rest.trim_start_matches('\\');
-        let is_escaped = bare.len() < rest.len();
-        rest = match numbered(bare, wanted).filter(|_| is_escaped) {
-            Some(behind) => behind,
-            None if wanted == '\\' => Some(bare).filter(|_| is_escaped)?,
-            None => bare.strip_prefix(wanted)?,
-        };
-    }
-    Some(text.len() - rest.len())
-}
-
-/// What stands behind the `uXXXX` that means `wanted`.
-fn numbered(text: &str, wanted: char) -> Option<&str> {
-    let digits = text.strip_prefix('u')?.get(..4)?;
-    let number = u32::from_str_radix(digits, 16).ok()?;
-    (number == u32::from(wanted)).then(|| &text[5..])
-}
-
-/// The value itself, then the parts of it that are worth hiding.
-fn parts(secret: &Secret) -> impl DoubleEndedIterator<Item = Secret> {
-    let value = secret.reveal();
-    let parts = value.split(SEPARATORS);
-    let all: Vec<Secret> = std::iter::once(value)
-        .chain(parts)
-        .filter(|part| part.len() >= Scrubber::SHORTEST && !COMMON.contains(part))
-        .map(Secret::new)
-        .collect();
-    all.into_iter()
-}
-
-/// Words that stand in credentials without being any.
-const COMMON: [&str; 6] = ["Bearer", "bearer", "Digest", "session", "Negotiate", "application"];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scrubbing_finds_the_token_without_its_scheme() {
-        let scrubber = Scrubber::default();
-        scrubber.add(&Secret::new("Bearer abcdef123"));
-        assert_eq!(scrubber.clean("token abcdef123 is bad"), "token [secret] is bad");
-        assert_eq!(scrubber.clean("got 'Bearer abcdef123'"), "got '[secret]'");
-        scrubber.add(&Secret::new("session=cookie99; path"));
-        scrubber.add(&Secret::new(r#"Token token="quoted99""#));
-        assert_eq!(scrubber.clean("cookie99, quoted99, Bearer"), "[secret], [secret], Bearer");
-    }
-
-    #[test]
-    fn secrets_are_found_however_json_writes_them() {
-        let scrubber = Scrubber::default();
-        scrubber.add(&Secret::new("ab+cd/ef"));
-        scrubber.add(&Secret::new("one\\two3"));
-        for text in [
-            "ab+cd/ef",
-            r"ab+cd\/ef",
-            r"ab\u002Bcd/ef",
-            r"\u0061b+cd/ef",
-            r"ab\\u002bcd\\\/ef",
-            r"one\\two3",
-            r"one\\\\two3",
-        ] {
-            let json = format!(r#"{{"a":"x {text} y"}}"#);
-            assert_eq!(scrubber.clean_json(&json), r#"{"a":"x [secret] y"}"#, "{text}");
-        }
-        let other = r#"{"a":"ab\u002Ccd/ef \u00e4\n \\ \u00"}"#;
-        assert_eq!(scrubber.clean_json(other), other);
-    }
-
-    #[test]
-    fn short_values_are_left_alone() {
-        let scrubber = Scrubber::default();
-        scrubber.add(&Secret::new("a"));
-        assert_eq!(scrubber.clean("a cat"), "a cat");
-    }
-}
+mod tests;

@@ -146,7 +146,7 @@ impl Line {
 
     /// As it is written: without secrets, and not longer than `longest`.
     fn finish(self, scrubber: &Scrubber, longest: usize) -> String {
-        let clean = scrubber.clean_json(&self.data);
+        let clean = scrubber.clean(&self.data);
         let is_json = |text: &str| serde_json::from_str::<&RawValue>(text).is_ok();
         // A secret that is a number leaves a hole where a text cannot stand.
         let data = match clean != self.data && !is_json(&clean) {

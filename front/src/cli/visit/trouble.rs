@@ -59,7 +59,7 @@ impl Trouble {
         };
         match &self {
             Self::Unexpected(error) => return report::unexpected(error),
-            _ if is_json => eprintln!("{}", scrubber.clean_json(&self.json().to_string())),
+            _ if is_json => eprintln!("{}", scrubber.clean(&self.json().to_string())),
             Self::Usage(sentence, hint) => {
                 eprintln!("mcp-span: {}", plain(sentence));
                 say(hint.as_deref());
