@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::untrusted::Untrusted;
+
 /// Lines that may wait to be written; what comes on top is dropped, and counted.
 const LINES: usize = 4096;
 
@@ -107,7 +109,10 @@ impl Write for Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if !self.1.is_empty() {
-            self.0.send(std::mem::take(&mut self.1));
+            // Whatever a server has put into it: it stays one line, and nothing that acts.
+            let text = String::from_utf8_lossy(&self.1);
+            let line = Untrusted(text.trim_end_matches('\n')).line() + "\n";
+            self.0.send(line.into_bytes());
         }
     }
 }

@@ -20,6 +20,7 @@ use super::report::Usage;
 use super::trace_file::{LINE_START, TraceFile};
 use crate::limits;
 use crate::secret::Scrubber;
+use crate::untrusted::Untrusted;
 
 /// Hands lines over to the thread that writes them.
 #[derive(Debug)]
@@ -153,6 +154,8 @@ impl Line {
             true => Value::from(clean).to_string(),
             false => clean,
         };
+        // A trace is looked at in a terminal.
+        let data = Untrusted(&data).json();
         let line = format!("{},\"data\":{data}}}", self.head);
         match line.len() > longest {
             true => format!("{},\"data\":{{\"size\":{}}}}}", self.head, data.len()),

@@ -4,6 +4,8 @@ use std::fmt;
 
 use url::Url;
 
+use crate::untrusted::Untrusted;
+
 /// A page, and what to do there. Its text goes behind "open".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
@@ -25,9 +27,10 @@ impl fmt::Display for Prompt {
         match self {
             Self::Browser(page) => write!(f, "{page}"),
             Self::Device { page, filled_in: None, code } => {
-                write!(f, "{page} and enter the code {code}")
+                write!(f, "{page} and enter the code {}", Untrusted(code))
             }
             Self::Device { page, filled_in: Some(filled_in), code } => {
+                let code = Untrusted(code);
                 write!(f, "{filled_in} (or {page}) and see that the code is {code}")
             }
         }

@@ -5,12 +5,11 @@ use serde_json::Value;
 
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::edit;
+use crate::untrusted::Untrusted;
 
 /// Words of others, for a terminal: few, and without control characters.
 pub(super) fn said(text: &str) -> String {
-    let text: String = text.chars().filter(|c| !c.is_control()).collect();
-    edit::excerpt(&text, limits::LOGIN_TEXT)
+    Untrusted(text).excerpt(limits::LOGIN_TEXT)
 }
 
 /// The error for an authorization server that says no; in its own words, but not many of them.

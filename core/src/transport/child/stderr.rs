@@ -12,6 +12,7 @@ use super::OnStderr;
 use crate::limits;
 use crate::message::edit;
 use crate::secret::Scrubber;
+use crate::untrusted::Untrusted;
 use crate::wire::lines::{Line, Lines};
 
 /// The last lines of a stderr.
@@ -89,7 +90,7 @@ impl Ear {
 
     fn hear(&self, line: &str) {
         let text = self.scrubber.clean(line);
-        info!(target: "mcp_span_core::child", program = self.program, "{}", text.escape_debug());
+        info!(target: "mcp_span_core::child", program = self.program, "{}", Untrusted(&text));
         if let Some(on_stderr) = &self.on_stderr {
             on_stderr(&text);
         }

@@ -5,8 +5,9 @@ use std::io::{self, BufRead, Write};
 use serde_json::{Map, Value, json};
 
 use super::schema;
-use crate::cli::visit::{one_line, safe};
+use crate::cli::visit::one_line;
 use crate::limits;
+use crate::untrusted::Untrusted;
 
 /// Asks all of it, and gives the result of `elicitation/create`. The end of the input cancels.
 pub(super) fn ask(params: &Value, input: &mut impl BufRead, output: &mut impl Write) -> Value {
@@ -37,7 +38,7 @@ type Typed = io::Result<Option<String>>;
 
 impl<I: BufRead, O: Write> Desk<'_, I, O> {
     fn ask(&mut self, params: &Value) -> io::Result<Answer> {
-        let message = safe(params["message"].as_str().unwrap_or_default());
+        let message = Untrusted(params["message"].as_str().unwrap_or_default()).block();
         writeln!(self.output, "The server asks: {message}")?;
         if params["mode"] == "url" {
             return self.agree(params["url"].as_str().unwrap_or_default());
