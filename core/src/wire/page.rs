@@ -7,7 +7,7 @@
 #[must_use]
 pub fn is_page(text: &str) -> bool {
     let start = text.trim_start().as_bytes();
-    ["<!doctype html", "<html", "<head", "<body", "<title", "<h1", "<center"]
+    ["<!doctype html", "<html", "<head", "<body", "<title", "<h1", "<center", "<!--"]
         .iter()
         .any(|tag| start.get(..tag.len()).is_some_and(|s| s.eq_ignore_ascii_case(tag.as_bytes())))
 }
