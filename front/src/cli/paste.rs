@@ -37,6 +37,6 @@ pub(super) fn from_terminal() -> Paste {
             });
             lines
         }),
-        say: Arc::new(|why| eprintln!("mcp-span: {}. Try again:", Untrusted(&why.to_string()))),
+        say: Arc::new(|why| eprintln!("mcp-span: {}. Try again:", Untrusted(why))),
     }
 }
