@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 #[cfg(target_os = "linux")]
 use crate::support::terminal::Terminal;
-use crate::support::{Bridge, Gate, Reply, Request, Server, polite, request, run};
+use crate::support::{
+    Bridge, Gate, Manners, Provider, Reply, Request, Server, polite, request, run,
+};
 
 /// A title, a cleared screen, colours by C1, other directions, something invisible, another line.
 const BAD: &str =
@@ -217,6 +219,29 @@ async fn no_log_and_no_trace_of_a_bridge_holds_it() {
         assert!(traced.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{traced}");
         if format == "json" {
             assert!(stderr.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_account_and_no_login_that_fails_shows_it() {
+    let granted =
+        Manners { edit_token: |token, _| token["scope"] = BAD.into(), ..Manners::default() };
+    let refusal = json!({"error": BAD, "error_description": BAD}).to_string();
+    let refused =
+        Manners::default().instead("/token", Reply::status(400, "application/json", refusal));
+    let page = Manners::default().instead("/token", Reply::status(502, "text/html", BAD));
+    for (manners, is_granted) in [(granted, true), (refused, false), (page, false)] {
+        let provider = Provider::guarding(manners, polite).await;
+        for command in ["login", "status"] {
+            let output = provider.run(command, &[]).await;
+            assert_eq!(output.status.success(), is_granted, "{output:?}");
+            for bytes in [&output.stdout, &output.stderr] {
+                let text = String::from_utf8_lossy(bytes);
+                assert_eq!(harm(&text), None, "{command}: {text:?}");
+            }
+            let shown = String::from_utf8_lossy(&output.stdout);
+            assert!(command == "login" || shown.contains('X') == is_granted, "{shown}");
         }
     }
 }

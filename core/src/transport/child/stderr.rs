@@ -75,8 +75,9 @@ impl Ear {
                     Line::Whole(bytes) => self.hear(String::from_utf8_lossy(&bytes).trim_end()),
                     // How a line that is too long begins; the rest is nobody's business.
                     Line::Excess(piece) if !std::mem::replace(&mut is_inside, true) => {
-                        let begin = &piece[..piece.len().min(limits::ERROR_TEXT)];
-                        self.hear(&format!("{}…", String::from_utf8_lossy(begin)));
+                        let piece = String::from_utf8_lossy(&piece);
+                        let begin = self.scrubber.excerpt(&piece, limits::ERROR_TEXT);
+                        self.hear(&format!("{begin}…"));
                     }
                     Line::Excess(_) => {}
                     Line::ExcessEnd => is_inside = false,
