@@ -21,23 +21,24 @@ pub(crate) fn is_possible() -> Result<bool, Fault> {
 
 /// The instructions of one call.
 pub(crate) fn per_call(path: Path) -> Result<u64, Fault> {
-    let few = of_run(path, FEW)?;
-    let many = of_run(path, MANY)?;
+    let few = of_run(&["run", path.name(), &FEW.to_string()])?;
+    let many = of_run(&["run", path.name(), &MANY.to_string()])?;
     Ok(many.saturating_sub(few) / u64::from(MANY - FEW))
 }
 
-fn of_run(path: Path, calls: u32) -> Result<u64, Fault> {
+/// The instructions of this program with these arguments.
+pub(crate) fn of_run(arguments: &[&str]) -> Result<u64, Fault> {
     let file = std::env::temp_dir().join(format!("mcp-span-guard.{}", std::process::id()));
     let ran = Command::new("valgrind")
         .args(["--tool=callgrind", "--quiet"])
         .arg(format!("--callgrind-out-file={}", file.display()))
         .arg(std::env::current_exe()?)
-        .args(["run", path.name(), &calls.to_string()])
+        .args(arguments)
         // The same for everyone: none.
         .env_clear()
         .status()?;
     if !ran.success() {
-        return Err(format!("{} calls by {} ended with {ran}", calls, path.name()).into());
+        return Err(format!("{} ended with {ran}", arguments.join(" ")).into());
     }
     let profile = std::fs::read_to_string(&file)?;
     std::fs::remove_file(&file)?;

@@ -2,11 +2,13 @@
 //!
 //! Seconds depend on the machine and on who else uses it; instructions repeat. Valgrind counts those
 //! of this program on fixed inputs, a short run and a long one, so that the difference is what the
-//! calls cost and nothing else. What they may cost stands in `counts.txt`.
+//! calls cost and nothing else. What they may cost stands in `counts.txt`. What looks at foreign
+//! bytes must be linear in them, whatever they are: see `linear.rs`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints a table")]
 
 mod count;
+mod linear;
 mod paths;
 mod server;
 mod table;
@@ -20,7 +22,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments[..] {
-        [] => table::check(),
+        [] => table::check().and_then(|is_well| Ok(linear()? && is_well)),
+        ["linear"] => linear(),
+        ["linear", case, size] => linear::run(case, size).map(|()| true),
         ["--renew"] => table::renew(),
         ["run", path, calls] => run(path, calls).map(|()| true),
         _ => Err("usage: make guard, make guard-renew".into()),
@@ -33,6 +37,11 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Whether nothing takes more than its share, as far as that can be counted here.
+fn linear() -> Result<bool, Fault> {
+    if count::is_possible()? { linear::check() } else { Ok(true) }
 }
 
 /// What is counted.

@@ -18,6 +18,7 @@ pub mod runtime;
 pub mod secret;
 pub mod traffic;
 pub mod transport;
+pub mod untrusted;
 pub mod wire;
 
 /// The name of the program, wherever it gives one.

@@ -184,6 +184,10 @@ pub const PREFIXES: usize = 3;
 /// Same-origin redirects that are followed for one request.
 pub const REDIRECTS: usize = 5;
 
+/// The longest event id that is remembered: it goes back to the server as a header, and most servers
+/// take no more than 8 KiB of those.
+pub const EVENT_ID: usize = 4 * 1024;
+
 /// How much of the body of an HTTP error is read.
 pub const ERROR_BODY: usize = 100_000;
 

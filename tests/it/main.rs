@@ -15,7 +15,8 @@
 //!   `eras_asking`: what servers ask across them. `eras_failing`: what breaks between them.
 //! - `concurrency`: what runs side by side, what waits.
 //! - `going`: how the process ends.
-//! - `seeing`: logs, and what they never hold.
+//! - `seeing`: logs, and what they never hold. `echoes`: servers that repeat credentials.
+//!   `hostile_text`: texts that act on terminals.
 //! - `trace`: trace files, and what is told of them.
 //! - `legacy_sse`: servers of the older transport. `legacy_calls`: how calls to them end.
 //!   `legacy_lost`: their streams end. `legacy_away`: they are not there.
@@ -86,6 +87,7 @@ mod demo;
 mod detection;
 mod device;
 mod discovery;
+mod echoes;
 mod environments;
 mod eras;
 mod eras_asking;
@@ -98,6 +100,7 @@ mod flows;
 mod given;
 mod going;
 mod handshake;
+mod hostile_text;
 mod http2;
 mod hundred;
 mod identity;

@@ -40,6 +40,22 @@ async fn a_server_that_cannot_resume_ends_the_request() {
 }
 
 #[tokio::test]
+async fn an_event_id_that_is_too_long_does_not_go_back_as_a_header() {
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => Reply::sse()
+            .chunk("id: p0\nretry: 10\ndata: \n\n")
+            .chunk(format!("id: {}\ndata: \n\n", "p".repeat(100_000)))
+            .end(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url]).await;
+    let error = bridge.ask(request(5, "tools/call")).await["error"].clone();
+    assert_eq!(error["message"], "No response received for request ID 5");
+    assert!(server.requests().iter().all(|r| r.header("last-event-id").is_none()));
+}
+
+#[tokio::test]
 async fn resuming_ends_with_the_requests_own_time() {
     // C29
     let server = Server::start(|r| match &*r.what() {

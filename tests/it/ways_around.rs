@@ -112,6 +112,10 @@ fn processes_are_started_in_an_environment_without_our_secrets() {
     // An import under this name would be a way around the test above.
     stand_only_in(
         &["use std::process::Command;", "process::{Command", "process::{Child, Command"],
-        &[("core/src/environment.rs", "the one place")],
+        &[
+            ("core/src/environment.rs", "the one place"),
+            ("core/src/os/unix.rs", "detaches a process whose command was made elsewhere"),
+            ("core/src/os/other.rs", "detaches a process whose command was made elsewhere"),
+        ],
     );
 }

@@ -11,7 +11,6 @@ use super::grant;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::limits;
-use crate::message::edit;
 use crate::secret::Scrubber;
 
 /// What a command prints.
@@ -96,8 +95,7 @@ impl Command {
 
 /// The error with what the command wrote to its stderr, if it wrote anything.
 fn complained(error: Error, output: &Output, scrubber: &Scrubber) -> Error {
-    let said = scrubber.clean(String::from_utf8_lossy(&output.stderr).trim());
-    match edit::excerpt(&said, limits::ERROR_TEXT) {
+    match scrubber.excerpt(&String::from_utf8_lossy(&output.stderr), limits::ERROR_TEXT) {
         said if said.is_empty() => error,
         said => error.because(said),
     }

@@ -12,7 +12,7 @@ use tracing::debug;
 
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::secret::{Scrubber, Secret};
+use crate::secret::Scrubber;
 
 mod command;
 mod file;
@@ -324,9 +324,7 @@ impl Credentials {
 
     /// Uses these from now on.
     fn take(&self, headers: HeaderMap) -> Granted {
-        for value in headers.values().filter_map(|value| value.to_str().ok()) {
-            self.scrubber.add_passing(&Secret::new(value));
-        }
+        self.scrubber.add_granted(headers.values().filter_map(|value| value.to_str().ok()));
         self.hold(|held| {
             held.good_until = Some(Instant::now() + self.ttl);
             let generation = match &held.granted {

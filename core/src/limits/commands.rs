@@ -36,8 +36,9 @@ pub const TYPE_WORDS: usize = 2_000;
 /// How deep an argument may lie (`a.b.c=1`); no schema goes nearly so deep.
 pub const ARGUMENT_DEPTH: usize = 100;
 
-/// How far JSON is indented at most: every level more would make every line longer.
-pub const INDENTS: usize = 40;
+/// How many levels of JSON are indented; what is deeper stands on one line. A line of a single
+/// number is no longer than 32 blanks and itself, and hardly any schema is deeper.
+pub const INDENTS: usize = 16;
 
 /// How many faults of arguments are told at once.
 pub const FAULTS: usize = 10;

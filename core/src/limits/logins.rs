@@ -127,6 +127,9 @@ pub const METADATA_SIZE: usize = 1024 * 1024;
 /// How many authorization servers of a resource are asked, if the first ones say nothing.
 pub const ISSUERS: usize = 3;
 
+/// How many scopes are asked for: they all go into one address, and no browser takes a longer one.
+pub const SCOPES: usize = 1000;
+
 /// How much of an authorization server's own words is shown.
 pub const LOGIN_TEXT: usize = 200;
 

@@ -1,12 +1,11 @@
 //! Changes the JSON of a message in place, and only where a protocol demands it.
 
-use std::borrow::Cow;
-
 use bytes::{Bytes, BytesMut};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Head, Id, Message};
+use crate::untrusted::Untrusted;
 
 /// The bytes on one line, as stdio wants them.
 ///
@@ -68,12 +67,7 @@ fn raw_id(bytes: &Bytes) -> Option<&str> {
 /// A text of foreign origin as one line of at most `limit` characters.
 #[must_use]
 pub fn excerpt(text: &str, limit: usize) -> String {
-    let line = text.trim().replace(['\r', '\n'], " ");
-    let text: Cow<'_, str> = match line.char_indices().nth(limit) {
-        Some((end, _)) => line[..end].to_owned().into(),
-        None => line.into(),
-    };
-    text.into_owned()
+    Untrusted(text).excerpt(limit)
 }
 
 #[cfg(test)]

@@ -3,5 +3,6 @@
 pub mod header;
 pub mod lines;
 pub mod media;
+pub mod page;
 pub mod pile;
 pub mod sse;

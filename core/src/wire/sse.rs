@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use super::pile::Pile;
+use crate::limits;
 
 /// One block of fields that a blank line has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub struct Event {
     pub data: Option<Bytes>,
     /// The `event` field; `None` means `message`.
     pub name: Option<Bytes>,
-    /// The `id` field, if the block had one.
+    /// The `id` field, if the block had one; empty if it is too long to be sent back.
     pub id: Option<Bytes>,
     /// The `retry` field, if the block had one.
     pub retry: Option<Duration>,
@@ -184,6 +185,8 @@ impl Decoder {
         match name {
             b"data" => self.data.push(value),
             b"event" => self.event.name = Some(value),
+            // No id at all: the stream cannot be resumed, not even from an earlier one.
+            b"id" if value.len() > limits::EVENT_ID => self.event.id = Some(Bytes::new()),
             b"id" if !value.contains(&0) => self.event.id = Some(value),
             b"retry" => self.event.retry = milliseconds(&value).or(self.event.retry),
             // Comments (an empty name) and fields that nobody defined.
@@ -305,6 +308,17 @@ mod tests {
         assert_eq!(data(&[b"event: message\ndata: {}\n\n"]), ["{}"]);
         assert_eq!(data(&[b"data: a\r\n\r\ndata: b\r\rdata: c\n\n"]), ["a", "b", "c"]);
         assert_eq!(data(&[b"data: a\r", b"\n\r", b"\ndata: b\n\n"]), ["a", "b"]);
+    }
+
+    #[test]
+    fn an_id_that_is_too_long_is_none() {
+        let id = |length: usize| {
+            let text = format!("id: {}\ndata: x\n\n", "i".repeat(length));
+            decode(&[text.as_bytes()]).remove(0).id.expect("a field")
+        };
+        assert_eq!(id(limits::EVENT_ID).len(), limits::EVENT_ID);
+        // As if the server had said that there is none: an earlier one does not count any more.
+        assert!(id(limits::EVENT_ID + 1).is_empty());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::settings::Settings;
 use super::{Failure, report};
 use crate::auth::oauth::{Account, LoggedOut, OAuth};
 use crate::secret::shown;
+use crate::untrusted::Untrusted;
 
 /// Logs in with a browser, or as a client.
 pub(super) async fn login(settings: Settings) -> Result<ExitCode, Failure> {
@@ -54,7 +55,8 @@ pub(super) async fn status(settings: Settings) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::FAILURE);
     };
     let lines = lines(&account, SystemTime::now()).into_iter();
-    let text: String = lines.map(|(name, value)| format!("{name:<10} {value}\n")).collect();
+    let text: String =
+        lines.map(|(name, value)| format!("{name:<10} {}\n", Untrusted(&value))).collect();
     report::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

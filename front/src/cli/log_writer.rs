@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::secret::Scrubber;
+use crate::untrusted::Untrusted;
+
 /// Lines that may wait to be written; what comes on top is dropped, and counted.
 const LINES: usize = 4096;
 
@@ -19,13 +22,18 @@ type Target = Box<dyn Write + Send>;
 
 /// Hands lines over to its thread, which is started by the first of them.
 pub(super) struct LogWriter {
-    target: Mutex<Option<Target>>,
+    /// Where lines go, and what they are cleaned with; the thread takes both.
+    target: Mutex<Option<(Target, Scrubber)>>,
     lines: OnceLock<SyncSender<Line>>,
     dropped: AtomicU64,
 }
 
 enum Line {
-    Text(Vec<u8>),
+    Text {
+        /// Lines before it that found no room.
+        missing: u64,
+        text: Vec<u8>,
+    },
     /// Whoever sent it waits until everything before it was written.
     Flush(SyncSender<()>),
 }
@@ -33,10 +41,10 @@ enum Line {
 /// The one that the program has, for the flush at its end.
 static WRITER: OnceLock<LogWriter> = OnceLock::new();
 
-/// Where all lines go from now on.
-pub(super) fn install(target: Target) -> &'static LogWriter {
+/// Where all lines go from now on; what is written, `scrubber` has seen.
+pub(super) fn install(target: Target, scrubber: Scrubber) -> &'static LogWriter {
     WRITER.get_or_init(|| LogWriter {
-        target: Mutex::new(Some(target)),
+        target: Mutex::new(Some((target, scrubber))),
         lines: OnceLock::new(),
         dropped: AtomicU64::new(0),
     })
@@ -56,31 +64,29 @@ impl LogWriter {
         let lines = self.lines.get_or_init(|| {
             let (sender, receiver) = mpsc::sync_channel(LINES);
             let target = self.target.lock().ok().and_then(|mut target| target.take());
-            if let Some(target) = target {
+            if let Some((target, scrubber)) = target {
                 // Without the thread, lines are dropped: nobody can be told about it anyway.
                 let _ = std::thread::Builder::new()
                     .name("log".to_owned())
-                    .spawn(move || write_all(&receiver, target));
+                    .spawn(move || write_all(&receiver, target, &scrubber));
             }
             sender
         });
         let missing = self.dropped.swap(0, Ordering::Relaxed);
-        let text = match missing {
-            0 => text,
-            n => [format!("({n} lines were dropped: nobody read them)\n").into_bytes(), text]
-                .concat(),
-        };
-        if lines.try_send(Line::Text(text)).is_err() {
+        if lines.try_send(Line::Text { missing, text }).is_err() {
             self.dropped.fetch_add(missing + 1, Ordering::Relaxed);
         }
     }
 }
 
-fn write_all(lines: &Receiver<Line>, mut target: Target) {
+fn write_all(lines: &Receiver<Line>, mut target: Target, scrubber: &Scrubber) {
     for line in lines {
         match line {
-            Line::Text(text) => {
-                let _ = target.write_all(&text);
+            Line::Text { missing, text } => {
+                if missing > 0 {
+                    let _ = writeln!(target, "({missing} lines were dropped: nobody read them)");
+                }
+                let _ = target.write_all(shown(&text, scrubber).as_bytes());
             }
             Line::Flush(done) => {
                 let _ = target.flush();
@@ -88,6 +94,13 @@ fn write_all(lines: &Receiver<Line>, mut target: Target) {
             }
         }
     }
+}
+
+/// The line as it may be seen. Whatever a server has put into it, it stays one line, acts on no
+/// terminal and holds no secret.
+fn shown(text: &[u8], scrubber: &Scrubber) -> String {
+    let text = String::from_utf8_lossy(text);
+    Untrusted(&scrubber.clean(text.trim_end_matches('\n'))).line() + "\n"
 }
 
 /// One line in the making; it is handed over when it is complete.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{FalseyValueParser, PossibleValue};
@@ -90,7 +91,7 @@ pub(super) fn start(typed: &Log, scrubber: &Scrubber) -> Result<(), Usage> {
     let filter = filter(typed, |name| std::env::var(name).ok());
     let mut layers = Vec::new();
     if filter.would_enable(OURS, &tracing::Level::ERROR) {
-        layers.push(log(typed)?.with_filter(filter).boxed());
+        layers.push(log(typed, scrubber)?.with_filter(filter).boxed());
     }
     let trace = typed.trace_file.as_deref().map(|path| TraceFile::open(path, typed.trace_limit));
     let trace = trace.transpose()?;
@@ -110,11 +111,12 @@ pub(super) fn start(typed: &Log, scrubber: &Scrubber) -> Result<(), Usage> {
     Ok(())
 }
 
-fn log(typed: &Log) -> Result<Box<dyn Layer<Registry> + Send + Sync>, Usage> {
-    let writer = Lines(log_writer::install(match &typed.log_file {
+fn log(typed: &Log, scrubber: &Scrubber) -> Result<Box<dyn Layer<Registry> + Send + Sync>, Usage> {
+    let target: Box<dyn Write + Send> = match &typed.log_file {
         Some(path) => Box::new(open(path)?),
         None => Box::new(std::io::stderr()),
-    }));
+    };
+    let writer = Lines(log_writer::install(target, scrubber.clone()));
     // Internal errors would be printed on the very stream that failed.
     let lines = fmt::layer()
         .with_ansi(false)

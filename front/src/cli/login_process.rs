@@ -57,8 +57,9 @@ pub(super) fn run(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
 
 fn log_in(typed: &[OsString]) -> Result<ExitCode, Failure> {
     let Arguments { log } = Arguments::try_parse_from(typed)?;
+    let scrubber = Scrubber::default();
     if log.log_file.is_some() {
-        logging::start(&log, &Scrubber::default())?;
+        logging::start(&log, &scrubber)?;
     }
     let mut job = Vec::new();
     std::io::stdin().lock().take(limits::LOGIN_JOB as u64).read_to_end(&mut job)?;
@@ -70,7 +71,7 @@ fn log_in(typed: &[OsString]) -> Result<ExitCode, Failure> {
             // Whoever waited for it may be gone, which is what this is for.
             let _ = stdout.write_all(word).and_then(|()| stdout.flush());
         };
-        Ok(match oauth::login_process(&job, open, said).await {
+        Ok(match oauth::login_process(&job, &scrubber, open, said).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 tracing::info!("{error}");

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::auth::oauth::{Parties, Paste, Prompt};
+use crate::untrusted::Untrusted;
 
 /// Says where to log in, and what to do then.
 pub(super) fn show(prompt: &Prompt, parties: &Parties) {
-    eprintln!("mcp-span: {parties}: open {prompt}");
+    eprintln!("mcp-span: {parties}: open {}", Untrusted(&prompt.to_string()));
     if matches!(prompt, Prompt::Browser(_)) {
         eprintln!(
             "Then the browser goes to an address of this machine, and may not find it there."
@@ -36,6 +37,6 @@ pub(super) fn from_terminal() -> Paste {
             });
             lines
         }),
-        say: Arc::new(|why| eprintln!("mcp-span: {why}. Try again:")),
+        say: Arc::new(|why| eprintln!("mcp-span: {}. Try again:", Untrusted(why))),
     }
 }

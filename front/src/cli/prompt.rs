@@ -1,5 +1,6 @@
 //! `mcp-span prompt`: a prompt of a server's, filled in, as the messages that it stands for.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde_json::value::RawValue;
@@ -12,7 +13,7 @@ use super::call::files::Files;
 use super::call::schema;
 use super::look;
 use super::report::{self, Usage};
-use super::visit::{self, Guest, Offer, Outcome, Trouble, one_line};
+use super::visit::{self, Guest, Offer, Outcome, Page, Trouble, one_line};
 use super::visit_args::Visit;
 use crate::client;
 use crate::message::{Members, lenient};
@@ -37,7 +38,7 @@ async fn get(guest: Guest, name: String, arguments: Typed) -> Outcome {
     };
     let arguments = checked(&arguments, &schema, &name)?;
     let params = format!(r#"{{"name":{},"arguments":{arguments}}}"#, Value::from(&*name));
-    let params = RawValue::from_string(params).map_err(std::io::Error::from)?;
+    let params = RawValue::from_string(params).map_err(io::Error::from)?;
     guest.status.set(&format!("getting {name}"));
     let result = guest.client.request_raw("prompts/get", &params).raw().await?;
     if guest.is_json {
@@ -47,23 +48,35 @@ async fn get(guest: Guest, name: String, arguments: Typed) -> Outcome {
     let Some(messages) = entries(result.get(), "messages") else {
         guest.status.clear();
         report::warning("the server's answer has no messages; this is what it sent");
-        guest.print(&contents.json(result.get()))?;
+        guest.print_with(|out| contents.json(result.get(), out))?;
         return Ok(ExitCode::FAILURE);
     };
-    let mut text = String::new();
-    for message in &messages {
-        let members = Members::of(message.get()).unwrap_or_default();
-        let space = if text.is_empty() { "" } else { "\n" };
-        let role = members.text("role").map_or_else(|| "?".to_owned(), |role| one_line(&role));
-        text += &format!("{space}{}\n", guest.page.name(&format!("{role}:")));
-        // One block, as the protocol has it, or a list of them, as some servers do.
-        match entries(message.get(), "content") {
-            Some(blocks) => text.extend(blocks.iter().map(|block| contents.block(block.get()))),
-            None => text += &contents.block(members.get("content").unwrap_or(message.get())),
+    guest.print_with(|out| {
+        for (number, message) in messages.iter().enumerate() {
+            if number > 0 {
+                writeln!(out)?;
+            }
+            show(message.get(), &contents, &guest.page, out)?;
         }
-    }
-    guest.print(&text)?;
+        Ok(())
+    })?;
     Ok(contents.end())
+}
+
+fn show(
+    message: &str,
+    contents: &Contents<'_>,
+    page: &Page,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let members = Members::of(message).unwrap_or_default();
+    let role = members.text("role").map_or_else(|| "?".to_owned(), |role| one_line(&role));
+    writeln!(out, "{}", page.name(&format!("{role}:")))?;
+    // One block, as the protocol has it, or a list of them, as some servers do.
+    match entries(message, "content") {
+        Some(blocks) => blocks.iter().try_for_each(|block| contents.block(block.get(), out)),
+        None => contents.block(members.get("content").unwrap_or(message), out),
+    }
 }
 
 /// What a prompt takes, in the words of a schema: nothing but texts.

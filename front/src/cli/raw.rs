@@ -50,7 +50,8 @@ async fn ask(guest: &Guest, method: String, params: Option<Box<RawValue>>) -> Ou
     };
     let result = request.raw().await?;
     if guest.page.is_terminal && !guest.is_json {
-        return guest.print_json(&guest.page.foreign(&pretty(result.get())));
+        guest.print_with(|out| pretty(result.get(), out).and_then(|()| writeln!(out)))?;
+        return Ok(ExitCode::SUCCESS);
     }
     guest.print_json(result.get())
 }

@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use serde_json::value::RawValue;
 
 use super::Failure;
-use super::call::content::{Contents, entries};
+use super::call::content::{Contents, entries, text};
 use super::call::files::{self, Files};
 use super::report::{self, Usage};
 use super::visit::{self, Guest, Offer, Outcome, Trouble, pretty};
 use super::visit_args::Read;
-use crate::message::lenient;
+use crate::message::Members;
 
 /// Reads it.
 pub(super) fn run(typed: &Read) -> Result<ExitCode, Failure> {
@@ -40,7 +40,7 @@ async fn read(guest: Guest, uri: String, out: Option<PathBuf>, to_stdout: bool) 
     let Some(all) = entries(result.get(), "contents") else {
         guest.status.clear();
         report::warning("the server's answer has no contents; this is what it sent");
-        guest.print(&format!("{}\n", guest.page.foreign(&pretty(result.get()))))?;
+        guest.print_with(|out| pretty(result.get(), out).and_then(|()| writeln!(out)))?;
         return Ok(ExitCode::FAILURE);
     };
     if all.is_empty() {
@@ -53,15 +53,17 @@ async fn read(guest: Guest, uri: String, out: Option<PathBuf>, to_stdout: bool) 
         return Ok(ExitCode::SUCCESS);
     }
     let contents = Contents::new(&guest.page, Files::new(out.as_deref(), stem(&uri)));
-    let mut text = String::new();
-    for resource in &all {
-        match lenient(resource.get())["text"].as_str() {
-            // As it is: what is piped on must not gain a line.
-            Some(whole) if !guest.page.is_terminal => text += whole,
-            _ => text += &contents.resource(resource.get()),
+    guest.print_with(|out| {
+        for resource in &all {
+            let members = Members::of(resource.get()).unwrap_or_default();
+            match text(&members, "text") {
+                // As it is: what is piped on must not gain a line.
+                Some(whole) if !guest.page.is_terminal => out.write_all(whole.as_bytes())?,
+                _ => contents.resource(resource.get(), out)?,
+            }
         }
-    }
-    guest.print(&text)?;
+        Ok(())
+    })?;
     Ok(contents.end())
 }
 
@@ -69,8 +71,9 @@ async fn read(guest: Guest, uri: String, out: Option<PathBuf>, to_stdout: bool) 
 fn bytes(all: &[Box<RawValue>]) -> Result<Vec<u8>, Trouble> {
     let mut whole = Vec::new();
     for resource in all {
-        let resource = lenient(resource.get());
-        match (resource["text"].as_str(), resource["blob"].as_str().map(files::unpacked)) {
+        let resource = Members::of(resource.get()).unwrap_or_default();
+        let blob = text(&resource, "blob");
+        match (text(&resource, "text"), blob.as_deref().map(files::unpacked)) {
             (Some(text), _) => whole.extend_from_slice(text.as_bytes()),
             (None, Some(Some(bytes))) => whole.extend(bytes),
             (None, Some(None)) => {

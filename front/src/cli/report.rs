@@ -1,7 +1,10 @@
 //! Errors for people, on stderr, and the exit code that goes with each.
 #![expect(clippy::print_stderr, reason = "this is where the program speaks to a person")]
 
+use std::io::{BufWriter, ErrorKind, Write};
 use std::process::ExitCode;
+
+use crate::untrusted::Untrusted;
 
 /// Something in the arguments, the environment or a file that the user can mend.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,35 +54,30 @@ pub(super) fn print(text: &str) -> Result<(), std::io::Error> {
 
 /// The same with what may be no text.
 pub(super) fn print_bytes(bytes: &[u8]) -> Result<(), std::io::Error> {
-    use std::io::{ErrorKind, Write};
-    let mut out = std::io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
+    print_with(|out| out.write_all(bytes))
+}
+
+/// The same with what is never in memory as a whole.
+pub(super) fn print_with(
+    write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<(), std::io::Error> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         printed => printed,
     }
 }
 
-/// Words of others, for a terminal, which acts on control characters, and shows what stands behind
-/// a change of direction in another order.
+/// Words of others in their own lines.
 pub(super) fn plain(text: &str) -> String {
-    text.chars().filter(|c| !is_acted_on(*c) || *c == '\n').collect()
-}
-
-/// What a terminal does not show but does.
-pub(super) fn is_acted_on(c: char) -> bool {
-    c.is_control() || turns(c)
-}
-
-/// Whether a character changes the direction in which others are written.
-fn turns(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    Untrusted(text).block()
 }
 
 /// A sentence, and exit code 2; an object for a program that has asked for JSON.
 pub(super) fn usage(usage: &Usage, is_json: bool) -> ExitCode {
     if is_json {
         let error = serde_json::json!({"error": {"kind": "usage", "message": usage.0}});
-        eprintln!("{error}");
+        eprintln!("{}", Untrusted(&error.to_string()).json());
         return ExitCode::from(2);
     }
     eprintln!("mcp-span: {}", plain(&usage.0));
@@ -112,7 +110,7 @@ pub(super) fn warning(sentence: &str) {
 
 /// What nobody expected, and exit code 1.
 pub(super) fn unexpected(error: &std::io::Error) -> ExitCode {
-    eprintln!("mcp-span: unexpected failure: {error}");
+    eprintln!("mcp-span: unexpected failure: {}", plain(&error.to_string()));
     ExitCode::FAILURE
 }
 

@@ -10,6 +10,7 @@ use super::commands::Trace;
 use super::report::Usage;
 use super::timeline::{Filter, Timeline};
 use super::trace_file::older;
+use crate::untrusted::Untrusted;
 
 /// No line of a trace is longer: its messages are cut long before.
 const LONGEST_LINE: u64 = 4 * 1024 * 1024;
@@ -51,7 +52,7 @@ fn show(
             if timeline.is_nonsense(PATIENCE) {
                 return Err(no_trace(path));
             }
-            if let Err(error) = out.write_all(told.as_bytes()) {
+            if let Err(error) = out.write_all(Untrusted(&told).block().as_bytes()) {
                 return Ok(Err(error));
             }
         }
@@ -59,7 +60,8 @@ fn show(
     if timeline.is_nonsense(0) {
         return Err(no_trace(path));
     }
-    Ok(out.write_all(timeline.summary().as_bytes()).and_then(|()| out.flush()))
+    let summary = Untrusted(&timeline.summary()).block();
+    Ok(out.write_all(summary.as_bytes()).and_then(|()| out.flush()))
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, Usage> {

@@ -20,6 +20,7 @@ use super::report::Usage;
 use super::trace_file::{LINE_START, TraceFile};
 use crate::limits;
 use crate::secret::Scrubber;
+use crate::untrusted::Untrusted;
 
 /// Hands lines over to the thread that writes them.
 #[derive(Debug)]
@@ -146,13 +147,15 @@ impl Line {
 
     /// As it is written: without secrets, and not longer than `longest`.
     fn finish(self, scrubber: &Scrubber, longest: usize) -> String {
-        let clean = scrubber.clean_json(&self.data);
+        let clean = scrubber.clean(&self.data);
         let is_json = |text: &str| serde_json::from_str::<&RawValue>(text).is_ok();
         // A secret that is a number leaves a hole where a text cannot stand.
         let data = match clean != self.data && !is_json(&clean) {
             true => Value::from(clean).to_string(),
             false => clean,
         };
+        // A trace is looked at in a terminal.
+        let data = Untrusted(&data).json();
         let line = format!("{},\"data\":{data}}}", self.head);
         match line.len() > longest {
             true => format!("{},\"data\":{{\"size\":{}}}}}", self.head, data.len()),

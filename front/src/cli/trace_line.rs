@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::message::{Id, edit};
+use crate::message::Id;
+use crate::untrusted::Untrusted;
 
 /// Texts of others are cut at this many characters: one event is one line.
 const TEXT: usize = 160;
@@ -130,8 +131,7 @@ fn text(value: &RawValue) -> Option<String> {
 
 /// A foreign text as a part of a line: short, and nothing that a terminal would obey.
 pub(super) fn plain(text: &str) -> String {
-    let text = edit::excerpt(text, TEXT);
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    Untrusted(text).excerpt(TEXT)
 }
 
 /// The form in which ids are compared.
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!((request.sort, request.id.as_deref()), (Sort::Request, Some("1")));
         assert_eq!(told(r#"{"id":1,"result":{}}"#).sort, Sort::Answer);
         let error = told(r#"{"id":null,"error":{"code":-32601,"message":"no\u001b[31m\nway"}}"#);
-        assert_eq!(error.error.as_deref(), Some("-32601 no\u{fffd}[31m way"));
+        assert_eq!(error.error.as_deref(), Some("-32601 no[31m way"));
         let notice = r#"{"method":"notifications/cancelled","params":{"requestId":"x"}}"#;
         assert_eq!(told(notice).cancels.as_deref(), Some("\"x\""));
         let large = told(r#"{"type":"response","id":3,"size":70000,"beginning":"{"}"#);

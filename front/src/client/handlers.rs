@@ -19,6 +19,8 @@ pub struct Asked {
     pub method: String,
     /// With these parameters; `null` for none.
     pub params: Value,
+    /// The request itself: in its bytes the members of objects have the server's order.
+    pub message: Message,
 }
 
 /// Why a request of the server's gets no result.

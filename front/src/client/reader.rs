@@ -50,7 +50,8 @@ impl Reader {
     fn hear(&mut self, message: &Message) {
         match message.head() {
             Head::Request { id, method } => {
-                let asked = Asked { method: method.to_string(), params: params(message) };
+                let method = method.to_string();
+                let asked = Asked { method, params: params(message), message: message.clone() };
                 self.answers.begin(id, asked, &self.shared);
             }
             Head::Notification { method } => self.notified(method, message),

@@ -130,7 +130,7 @@ impl TokenRequest<'_> {
             scrubber.add(&Secret::new(value));
             scrubber.add(&Secret::new(coded(value)));
         }
-        let clean = scrubber.clean_json(&answer.to_string());
+        let clean = scrubber.clean(&answer.to_string());
         serde_json::from_str(&clean).unwrap_or_default()
     }
 

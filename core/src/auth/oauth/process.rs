@@ -23,7 +23,7 @@ use super::settings::{LoginCommand, Open, Show};
 use super::store::Lock;
 use super::{OAuth, Reopen};
 use crate::error::{Error, Kind};
-use crate::secret::shown;
+use crate::secret::{Scrubber, shown};
 use crate::{limits, os};
 
 /// What a process for a login says when it begins: a line of one word.
@@ -169,13 +169,14 @@ async fn wait_for_news(news: &mut Option<ChildStdout>) {
 
 /// Does the login that another process of this program has written down in `job`: holds the callback
 /// address, shows the pages, exchanges the code and stores the token. `say` gets what goes to that
-/// process, `open` opens a browser.
+/// process, `open` opens a browser, `scrubber` learns what must not be logged.
 ///
 /// # Errors
 ///
 /// When there is no token in the end. Who waits for it learns that from the store.
 pub async fn login_process(
     job: &[u8],
+    scrubber: &Scrubber,
     open: Open,
     say: impl Fn(&[u8]) + Clone + Send + Sync + 'static,
 ) -> Result<(), Error> {
@@ -186,6 +187,7 @@ pub async fn login_process(
     let Some((oauth, plan, stamp)) = Job::read(job, show, open) else {
         return Err(Error::new(Kind::Login, "The job of this login cannot be read"));
     };
+    oauth.settings.client_secret.iter().for_each(|secret| scrubber.add(secret));
     let Ok(_lock) = oauth.store.lock_logins(limits::LOCK_WAIT).await else {
         say(BUSY);
         return Ok(());

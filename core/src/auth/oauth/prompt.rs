@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::untrusted::Untrusted;
+
 /// A page, and what to do there. Its text goes behind "open".
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub enum Prompt {
@@ -26,9 +28,10 @@ impl fmt::Display for Prompt {
         match self {
             Self::Browser(page) => write!(f, "{page}"),
             Self::Device { page, filled_in: None, code } => {
-                write!(f, "{page} and enter the code {code}")
+                write!(f, "{page} and enter the code {}", Untrusted(code))
             }
             Self::Device { page, filled_in: Some(filled_in), code } => {
+                let code = Untrusted(code);
                 write!(f, "{filled_in} (or {page}) and see that the code is {code}")
             }
         }

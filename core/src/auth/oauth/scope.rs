@@ -1,7 +1,10 @@
 //! Which scopes are asked for. Pure.
 
+use std::collections::HashSet;
+
 use super::authority::Authority;
 use super::challenge::Challenge;
+use crate::limits;
 
 /// What was asked for, and may be asked for next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,9 +15,14 @@ impl Scopes {
         Self::default().with(text.split_whitespace())
     }
 
+    /// These and `more`, each once, as far as there is room.
     fn with<'a>(mut self, more: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut known: HashSet<String> = self.0.iter().cloned().collect();
         for scope in more {
-            if !self.0.iter().any(|known| known == scope) {
+            if self.0.len() >= limits::SCOPES {
+                break;
+            }
+            if known.insert(scope.to_owned()) {
                 self.0.push(scope.to_owned());
             }
         }
@@ -23,7 +31,8 @@ impl Scopes {
 
     /// Whether all of `more` are among these.
     pub(super) fn has(&self, more: &Self) -> bool {
-        more.0.iter().all(|scope| self.0.contains(scope))
+        let known: HashSet<&String> = self.0.iter().collect();
+        more.0.iter().all(|scope| known.contains(scope))
     }
 
     /// Whether a login for more scope would bring any: `granted` is what there is. Where nobody
@@ -121,6 +130,24 @@ mod tests {
         assert!(can_grow(None, None, Some("read")), "nobody knows");
         assert!(!can_grow(Some("read"), Some("read"), Some("write")));
         assert!(can_grow(Some("read write"), Some("read"), Some("write")), "not all was granted");
+    }
+
+    #[test]
+    fn no_server_makes_us_ask_for_scopes_without_number() {
+        let many: Vec<String> = (0..120_000).map(|n| format!("scope{n}")).collect();
+        let text = many.join(" ");
+        let chosen = Scopes::choose(
+            None,
+            Some("mine"),
+            &challenge(Some(&text), None),
+            &authority(None, &[]),
+        );
+        assert_eq!(chosen.0, many[..limits::SCOPES]);
+        let more = challenge(Some(&text), Some("insufficient_scope"));
+        let chosen = Scopes::choose(None, Some("mine"), &more, &authority(None, &[]));
+        assert_eq!(chosen.0[0], "mine", "what there was comes first");
+        assert_eq!(chosen.0.len(), limits::SCOPES);
+        assert!(!Scopes::can_grow(None, Some(&text), &more));
     }
 
     #[test]

@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::edit;
+use crate::untrusted::Untrusted;
+use crate::wire::page;
 
 /// Words of others, for a terminal: few, and without control characters.
 pub(super) fn said(text: &str) -> String {
-    let text: String = text.chars().filter(|c| !c.is_control()).collect();
-    edit::excerpt(&text, limits::LOGIN_TEXT)
+    Untrusted(text).excerpt(limits::LOGIN_TEXT)
 }
 
 /// The error for an authorization server that says no; in its own words, but not many of them.
@@ -22,7 +22,9 @@ pub(super) fn refused(what: &str, status: StatusCode, answer: &Value) -> Error {
         // What comes with a success may be a token, in a form that nobody expects.
         .or_else(|| answer.as_str().filter(|_| !status.is_success()))
         .unwrap_or("no reason given");
-    let message = format!("{what} was refused (HTTP {}): {}", status.as_u16(), said(text));
+    let page = page::is_page(text).then(|| page::words(text, text.len())).flatten();
+    let text = said(page.as_deref().unwrap_or(text));
+    let message = format!("{what} was refused (HTTP {}): {text}", status.as_u16());
     Error::new(Kind::Login, message).not_delivered()
 }
 
@@ -42,5 +44,8 @@ mod tests {
         }
         let error = refused("The request", StatusCode::BAD_GATEWAY, &json!("<p>later\u{1b}[0m"));
         assert!(error.message.ends_with("(HTTP 502): <p>later[0m"), "{error}");
+        let page = json!("<html><title>Bad Gateway</title><h1>Bad Gateway</h1></html>");
+        let error = refused("The request", StatusCode::BAD_GATEWAY, &page);
+        assert!(error.message.ends_with("(HTTP 502): Bad Gateway"), "{error}");
     }
 }

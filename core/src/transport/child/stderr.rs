@@ -12,6 +12,7 @@ use super::OnStderr;
 use crate::limits;
 use crate::message::edit;
 use crate::secret::Scrubber;
+use crate::untrusted::Untrusted;
 use crate::wire::lines::{Line, Lines};
 
 /// The last lines of a stderr.
@@ -74,8 +75,9 @@ impl Ear {
                     Line::Whole(bytes) => self.hear(String::from_utf8_lossy(&bytes).trim_end()),
                     // How a line that is too long begins; the rest is nobody's business.
                     Line::Excess(piece) if !std::mem::replace(&mut is_inside, true) => {
-                        let begin = &piece[..piece.len().min(limits::ERROR_TEXT)];
-                        self.hear(&format!("{}…", String::from_utf8_lossy(begin)));
+                        let piece = String::from_utf8_lossy(&piece);
+                        let begin = self.scrubber.excerpt(&piece, limits::ERROR_TEXT);
+                        self.hear(&format!("{begin}…"));
                     }
                     Line::Excess(_) => {}
                     Line::ExcessEnd => is_inside = false,
@@ -89,7 +91,7 @@ impl Ear {
 
     fn hear(&self, line: &str) {
         let text = self.scrubber.clean(line);
-        info!(target: "mcp_span_core::child", program = self.program, "{}", text.escape_debug());
+        info!(target: "mcp_span_core::child", program = self.program, "{}", Untrusted(&text));
         if let Some(on_stderr) = &self.on_stderr {
             on_stderr(&text);
         }

@@ -18,7 +18,7 @@ use crate::secret::{Scrubber, shown};
 use crate::traffic;
 use crate::transport::Alarm;
 use crate::wire::pile::Pile;
-use crate::wire::{header, media};
+use crate::wire::{header, media, page};
 
 /// What the server's answer is, by its status and media type.
 pub(super) enum Answer {
@@ -157,7 +157,7 @@ pub(super) struct Refusal {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
-    /// Texts are cleaned before they are cut: half a secret is one, too.
+    /// Takes secrets out of what the server says.
     scrubber: Scrubber,
     /// What helps against a refusal of our credentials.
     remedy: String,
@@ -220,8 +220,12 @@ impl Refusal {
     pub(super) fn error(&self) -> Error {
         let status = self.status.as_u16();
         let start = &self.body[..self.body.len().min(limits::ERROR_BODY)];
-        let body = self.scrubber.clean(&String::from_utf8_lossy(start));
-        let text = match body.trim() {
+        let start = String::from_utf8_lossy(start);
+        let body = self.scrubber.excerpt(&start, limits::ERROR_TEXT);
+        // Nobody reads tags. All its words, since a cut must not hide half a secret.
+        let words = page::is_page(&start).then(|| page::words(&start, start.len())).flatten();
+        let words = words.map(|words| self.scrubber.excerpt(&words, limits::ERROR_TEXT));
+        let text = match &*words.unwrap_or_else(|| body.clone()) {
             "" => self.status.canonical_reason().unwrap_or("no text").to_owned(),
             text => text.to_owned(),
         };
@@ -230,8 +234,7 @@ impl Refusal {
         let message = edit::excerpt(&format!("HTTP {status}: {text}"), room) + &hints;
         let mut error = Error::new(Kind::Status, message);
         error.status = Some(status);
-        error.body =
-            (!self.body.is_empty()).then(|| edit::excerpt(&body, limits::ERROR_TEXT).into());
+        error.body = (!self.body.is_empty()).then(|| body.into());
         if self.status == StatusCode::UNAUTHORIZED || self.status == StatusCode::FORBIDDEN {
             error = error.hint(&self.remedy);
         }
@@ -301,8 +304,8 @@ impl Refusal {
         if hints.is_empty() {
             return String::new();
         }
-        let hints = self.scrubber.clean(&hints.join("; "));
-        format!(" [{}]", edit::excerpt(&hints, limits::ERROR_TEXT / 2))
+        let hints = self.scrubber.excerpt(&hints.join("; "), limits::ERROR_TEXT / 2);
+        format!(" [{hints}]")
     }
 }
 

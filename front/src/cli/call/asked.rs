@@ -11,6 +11,7 @@ use super::form;
 use crate::cli::visit::{Offer, Status};
 use crate::client::{Answering, Asked, Handler, Refusal};
 use crate::limits;
+use crate::message::Members;
 
 /// What this process can do for a server.
 pub(super) fn offer(status: &Status, with_roots: bool) -> Offer {
@@ -43,10 +44,11 @@ struct Clerk {
 
 impl Handler for Clerk {
     fn answer(&self, asked: Asked) -> Answering {
-        let Asked { method, params } = asked;
+        let Asked { method, message, .. } = asked;
         match (&*method, &self.desk, &self.roots) {
             ("elicitation/create", Some(desk), _) => {
-                let answer = desk.put(params);
+                let members = Members::of_message(&message).unwrap_or_default();
+                let answer = desk.put(members.get("params").unwrap_or("null").to_owned());
                 Box::pin(async move {
                     // Where nobody can be asked, nobody has said anything.
                     Ok(answer.await.unwrap_or_else(|| json!({"action": "cancel"})))
@@ -61,8 +63,8 @@ impl Handler for Clerk {
     }
 }
 
-/// A question, and where its answer goes.
-type Question = (Value, oneshot::Sender<Value>);
+/// The parameters of a question as the server wrote them, and where its answer goes.
+type Question = (String, oneshot::Sender<Value>);
 
 /// The terminal: one question at a time, on a thread of its own, since a terminal can only be
 /// waited for by blocking. It ends with the program.
@@ -78,7 +80,7 @@ impl Desk {
     }
 
     /// Puts a question to the person, behind those that are there.
-    fn put(&self, params: Value) -> impl Future<Output = Option<Value>> + Send + 'static {
+    fn put(&self, params: String) -> impl Future<Output = Option<Value>> + Send + 'static {
         let questions = {
             let mut open = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
             open.get_or_insert_with(|| begin(self.status.clone())).clone()

@@ -1,6 +1,7 @@
 //! What tools, prompts and resources contain, as a person reads it; what is no text goes to files.
 
 use std::cell::RefCell;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde_json::Value;
@@ -37,78 +38,87 @@ impl<'a> Contents<'a> {
     }
 
     /// One block of a result or a message.
-    pub(in crate::cli) fn block(&self, json: &str) -> String {
-        let block = lenient(json);
-        let text = |name: &str| block[name].as_str().unwrap_or_default();
-        match text("type") {
-            "text" if block["text"].is_string() => self.text(text("text")),
-            "image" | "audio" if block["data"].is_string() => {
-                self.packed(text("data"), text("mimeType"))
+    pub(in crate::cli) fn block(&self, json: &str, out: &mut dyn Write) -> io::Result<()> {
+        let block = Members::of(json).unwrap_or_default();
+        let text = |name: &str| text(&block, name);
+        let sort = text("type").unwrap_or_default();
+        match (&*sort, text("text"), text("data"), block.get("resource").and_then(Members::of)) {
+            ("text", Some(text), ..) => self.text(&text, out),
+            ("image" | "audio", _, Some(data), _) => {
+                self.packed(&data, &text("mimeType").unwrap_or_default(), out)
             }
-            "resource" if block["resource"].is_object() => {
-                let heading = one_line(block["resource"]["uri"].as_str().unwrap_or_default());
-                let members = Members::of(json).unwrap_or_default();
-                let resource = self.resource(members.get("resource").unwrap_or_default());
-                format!("{}\n{resource}", self.page.faint(&format!("[{heading}]")))
+            ("resource", _, _, Some(resource)) => {
+                let heading = one_line(&self::text(&resource, "uri").unwrap_or_default());
+                writeln!(out, "{}", self.page.faint(&format!("[{heading}]")))?;
+                self.resource(block.get("resource").unwrap_or_default(), out)
             }
-            "resource_link" => self.link(&block),
-            _ => self.json(json),
+            ("resource_link", ..) => self.link(&block, out),
+            _ => self.json(json, out),
         }
     }
 
     /// A resource: its text, or the file that its bytes have become.
-    pub(in crate::cli) fn resource(&self, json: &str) -> String {
-        let resource = lenient(json);
-        let text = |name: &str| resource[name].as_str();
+    pub(in crate::cli) fn resource(&self, json: &str, out: &mut dyn Write) -> io::Result<()> {
+        let resource = Members::of(json).unwrap_or_default();
+        let text = |name: &str| text(&resource, name);
         match (text("text"), text("blob")) {
-            (Some(text), _) => self.text(text),
-            (None, Some(blob)) => self.packed(blob, text("mimeType").unwrap_or_default()),
-            (None, None) => self.json(json),
+            (Some(text), _) => self.text(&text, out),
+            (None, Some(blob)) => self.packed(&blob, &text("mimeType").unwrap_or_default(), out),
+            (None, None) => self.json(json, out),
         }
     }
 
     /// What nobody knows, as it was written.
-    pub(in crate::cli) fn json(&self, json: &str) -> String {
-        self.text(&pretty(json))
+    pub(in crate::cli) fn json(&self, json: &str, out: &mut dyn Write) -> io::Result<()> {
+        pretty(json, out)?;
+        out.write_all(b"\n")
     }
 
     /// Text as it is, on lines of its own.
-    fn text(&self, text: &str) -> String {
-        let mut text = self.page.foreign(text);
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text
+    fn text(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        let text = self.page.foreign(text);
+        out.write_all(text.as_bytes())?;
+        if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") }
     }
 
-    fn packed(&self, base64: &str, media: &str) -> String {
+    fn packed(&self, base64: &str, media: &str, out: &mut dyn Write) -> io::Result<()> {
         let what = match one_line(media) {
             media if media.is_empty() => "data".to_owned(),
             media => media,
         };
         let Some(bytes) = files::unpacked(base64) else {
-            return format!("({what} that is not base64)\n");
+            return writeln!(out, "({what} that is not base64)");
         };
         let size = files::size(bytes.len() as u64);
         match self.files.save(media, &bytes) {
             Ok(path) => {
-                format!("{} {}\n", path.display(), self.page.faint(&format!("({what}, {size})")))
+                let about = self.page.faint(&format!("({what}, {size})"));
+                writeln!(out, "{} {about}", path.display())
             }
             Err(error) => {
                 self.faults.borrow_mut().push(error.to_string());
-                format!("({what}, {size}, that could not be written)\n")
+                writeln!(out, "({what}, {size}, that could not be written)")
             }
         }
     }
 
-    fn link(&self, block: &Value) -> String {
-        let text = |name: &str| one_line(block[name].as_str().unwrap_or_default());
+    fn link(&self, block: &Members<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let text = |name: &str| one_line(&text(block, name).unwrap_or_default());
         let mut about = vec![text("title"), text("description"), text("mimeType")];
         if about[0].is_empty() {
             about[0] = text("name");
         }
         about.retain(|part| !part.is_empty());
-        format!("→ {}  {}\n", text("uri"), self.page.faint(&about.join(" · ")))
+        writeln!(out, "→ {}  {}", text("uri"), self.page.faint(&about.join(" · ")))
+    }
+}
+
+/// A member that is a text, as far as it can be read. Anything else is not looked at: a tree of it
+/// would take many times its size.
+pub(in crate::cli) fn text(members: &Members<'_>, name: &str) -> Option<String> {
+    match lenient(members.get(name).filter(|json| json.starts_with('"'))?) {
+        Value::String(text) => Some(text),
+        _ => None,
     }
 }
 
@@ -123,7 +133,11 @@ mod tests {
         let page = Page { width: 80, has_colour: false, is_terminal: true };
         let folder = tempfile::tempdir().unwrap();
         let contents = Contents::new(&page, Files::new(Some(folder.path()), "t"));
-        let shown = |block: Value| contents.block(&block.to_string());
+        let shown = |block: Value| {
+            let mut out = Vec::new();
+            contents.block(&block.to_string(), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
         assert_eq!(shown(json!({"type": "text", "text": "a\u{1b}[2Jb"})), "a[2Jb\n");
         assert_eq!(
             shown(json!({"type": "image", "data": "aGk=", "mimeType": "image/png"})),

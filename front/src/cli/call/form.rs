@@ -1,16 +1,20 @@
 //! Asks a person what a server wants to know: one line for each field, over any reader and writer.
 
+use std::collections::HashSet;
 use std::io::{self, BufRead, Write};
 
 use serde_json::{Map, Value, json};
 
 use super::schema;
-use crate::cli::visit::{one_line, safe};
+use crate::cli::visit::one_line;
 use crate::limits;
+use crate::message::{Members, lenient};
+use crate::untrusted::Untrusted;
 
-/// Asks all of it, and gives the result of `elicitation/create`. The end of the input cancels.
-pub(super) fn ask(params: &Value, input: &mut impl BufRead, output: &mut impl Write) -> Value {
-    let answer = Desk { input, output }.ask(params);
+/// Asks all of it, and gives the result of `elicitation/create`, whose `params` are these. The end
+/// of the input cancels.
+pub(super) fn ask(params: &str, input: &mut impl BufRead, output: &mut impl Write) -> Value {
+    let answer = Desk { input, output }.ask(&lenient(params), &names(params));
     match answer {
         Ok(Answer::Accept(content)) => json!({"action": "accept", "content": content}),
         Ok(Answer::Agree) => json!({"action": "accept"}),
@@ -36,22 +40,22 @@ struct Desk<'a, I, O> {
 type Typed = io::Result<Option<String>>;
 
 impl<I: BufRead, O: Write> Desk<'_, I, O> {
-    fn ask(&mut self, params: &Value) -> io::Result<Answer> {
-        let message = safe(params["message"].as_str().unwrap_or_default());
+    fn ask(&mut self, params: &Value, names: &[String]) -> io::Result<Answer> {
+        let message = Untrusted(params["message"].as_str().unwrap_or_default()).block();
         writeln!(self.output, "The server asks: {message}")?;
         if params["mode"] == "url" {
             return self.agree(params["url"].as_str().unwrap_or_default());
         }
         let schema = &params["requestedSchema"];
-        let fields = schema["properties"].as_object().cloned().unwrap_or_default();
         if let Some(answer) = self.is_wanted("Answer it?")? {
             return Ok(answer);
         }
-        let required: Vec<&str> =
+        let required: HashSet<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let mut content = Map::new();
-        for (name, field) in &fields {
-            if let Some(value) = self.field(name, field, required.contains(&&**name))? {
+        for name in names {
+            let Some(field) = schema["properties"].get(name) else { continue };
+            if let Some(value) = self.field(name, field, required.contains(&**name))? {
                 content.insert(name.clone(), value);
             }
         }
@@ -121,6 +125,17 @@ impl<I: BufRead, O: Write> Desk<'_, I, O> {
         let line = line.trim();
         Ok((!line.is_empty()).then(|| line.to_owned()))
     }
+}
+
+/// The names of the fields in the order in which the server has put them, which only the text has.
+fn names(params: &str) -> Vec<String> {
+    let inside = |json: &str, name: &str| Some(Members::of(json)?.get(name)?.to_owned());
+    let schema = inside(params, "requestedSchema");
+    let properties = schema.and_then(|schema| inside(&schema, "properties")).unwrap_or_default();
+    let properties = Members::of(&properties).unwrap_or_default();
+    let mut known = HashSet::new();
+    let names = properties.iter().map(|(name, _)| name.into_owned());
+    names.filter(|name| known.insert(name.clone())).collect()
 }
 
 /// What an empty line stands for; what the server itself would refuse is nothing.
@@ -202,7 +217,7 @@ mod tests {
 
     fn fill(params: &Value, typed: &str) -> (Value, String) {
         let mut output = Vec::new();
-        let answer = ask(params, &mut typed.as_bytes(), &mut output);
+        let answer = ask(&params.to_string(), &mut typed.as_bytes(), &mut output);
         (answer, String::from_utf8(output).unwrap())
     }
 
@@ -241,6 +256,33 @@ mod tests {
             "    1 Red\n    2 Blue\nd_colour (a number from above): ",
         ] {
             assert!(shown.contains(part), "{part}\n{shown}");
+        }
+    }
+
+    #[test]
+    fn fields_are_asked_in_the_servers_order() {
+        let params = r#"{"message":"?","requestedSchema":{"properties":
+            {"zip":{"type":"string"},"Name":{"type":"string"},"age":{},"zip":{"type":"string"}}}}"#;
+        let mut output = Vec::new();
+        let answer = ask(params, &mut "y\n1\n2\n3\n".as_bytes(), &mut output);
+        assert_eq!(answer["content"], json!({"zip": "1", "Name": "2", "age": "3"}));
+    }
+
+    #[test]
+    fn nothing_of_a_hostile_form_reaches_the_terminal() {
+        let bad = "x\u{1b}]0;y\u{7}\u{9b}2J\u{202e}\nz";
+        let form = form(
+            json!({bad: {"type": bad, "title": bad, "description": bad, "default": bad, "format": bad},
+                "e": {"enum": [bad], "enumNames": [bad]}, "o": {"oneOf": [{"const": bad, "title": bad}]},
+                "c": {"const": bad}, "n": {"properties": {bad: {"type": bad}}, "required": [bad]},
+                "t": {"type": ["integer", bad]}, "a": {"type": "array", "items": {"enum": [bad]}}}),
+            &["e", "c", bad],
+        );
+        let (_, shown) = fill(&form, &format!("y\n{}", "?\n".repeat(200)));
+        let (_, url) = fill(&json!({"mode": "url", "message": bad, "url": bad}), "y\n");
+        for shown in [shown, url] {
+            assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}']), "{shown:?}");
+            assert!(shown.contains("x]0;y2J"), "{shown:?}");
         }
     }
 

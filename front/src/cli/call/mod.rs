@@ -1,6 +1,7 @@
 //! `mcp-span call`: a tool of a server's, with its arguments checked, its progress shown, and its
 //! questions asked.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -110,7 +111,7 @@ impl Order {
     async fn call(&self, guest: &Guest, arguments: &str) -> Result<Box<RawValue>, Trouble> {
         let name = Value::from(&*self.tool);
         let params = format!(r#"{{"name":{name},"arguments":{arguments}}}"#);
-        let params = RawValue::from_string(params).map_err(std::io::Error::from)?;
+        let params = RawValue::from_string(params).map_err(io::Error::from)?;
         let logs = match guest.is_verbose {
             true => Some(progress::listen(&guest.client).await),
             false => None,
@@ -133,7 +134,7 @@ impl Order {
         let calling = guest.client.request_raw("tools/call", &params).on_progress(on_progress);
         tokio::select! {
             result = calling.raw() => result.map_err(Trouble::of_call),
-            () = telling => Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
+            () = telling => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
         }
     }
 
@@ -147,7 +148,7 @@ impl Order {
         }
         let files = Files::new(self.folder.as_deref(), &self.tool);
         let contents = Contents::new(&guest.page, files);
-        guest.print(&shown(&contents, result.get()))?;
+        guest.print_with(|out| show(&contents, result.get(), out))?;
         let written = contents.end();
         if is_error {
             report::warning(&format!("the tool '{}' says that it failed", self.tool));
@@ -158,14 +159,16 @@ impl Order {
 }
 
 /// All blocks; what has none is shown as the JSON that it is.
-fn shown(contents: &Contents<'_>, result: &str) -> String {
+fn show(contents: &Contents<'_>, result: &str, out: &mut dyn Write) -> io::Result<()> {
     let blocks = content::entries(result, "content");
-    let text: String = blocks.iter().flatten().map(|block| contents.block(block.get())).collect();
-    if !text.is_empty() {
-        return text;
+    for block in blocks.iter().flatten() {
+        contents.block(block.get(), out)?;
+    }
+    if blocks.as_ref().is_some_and(|blocks| !blocks.is_empty()) {
+        return Ok(());
     }
     let members = Members::of(result).unwrap_or_default();
     let whole = blocks.is_none().then_some(result);
     let json = members.get("structuredContent").or(whole);
-    json.map_or_else(String::new, |json| contents.json(json))
+    json.map_or(Ok(()), |json| contents.json(json, out))
 }

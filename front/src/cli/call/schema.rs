@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::cli::look::nearest;
 use crate::limits;
+use crate::untrusted::Untrusted;
 
 mod steps;
 
@@ -20,9 +21,10 @@ pub(in crate::cli) struct Fault {
 
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Both hold names and values of the server's schema.
         match &*self.at {
-            "" => f.write_str(&self.what),
-            at => write!(f, "{at} {}", self.what),
+            "" => write!(f, "{}", Untrusted(&self.what)),
+            at => write!(f, "{} {}", Untrusted(at), Untrusted(&self.what)),
         }
     }
 }

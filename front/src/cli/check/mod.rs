@@ -18,6 +18,7 @@ use super::target::{self, Line, Wrong};
 use super::{Failure, args, logging, on_runtime, report, settings, visit};
 use crate::client::{Server, Spec};
 use crate::secret::{Scrubber, Secret, is_key, is_secret_name};
+use crate::untrusted::Untrusted;
 use crate::{limits, os};
 
 mod address;
@@ -241,7 +242,7 @@ impl Target {
         };
         let home = std::env::var("HOME").or_else(|_| std::env::var("USERPROFILE")).ok();
         let report = Report { target: self.name, findings };
-        report.for_others(|text| scrubber.clean(text), home.as_deref())
+        report.for_others(|text| Untrusted(&scrubber.clean(text)).block(), home.as_deref())
     }
 }
 

@@ -10,6 +10,7 @@ use super::finding::Finding;
 use crate::error::Kind;
 use crate::limits;
 use crate::message::edit;
+use crate::wire::page;
 
 /// There was no answer at all.
 pub(super) fn unheard(unheard: &Unheard) -> Finding {
@@ -125,14 +126,8 @@ fn with_paths(finding: Finding, elsewhere: &[String]) -> Finding {
 }
 
 /// What stands in the title of a page.
-fn title(page: &str) -> Option<String> {
-    let lower = page.to_ascii_lowercase();
-    let begin = lower.find("<title")?;
-    let begin = begin + lower.get(begin..)?.find('>')? + 1;
-    let end = begin + lower.get(begin..)?.find("</title")?;
-    let words: Vec<&str> = page.get(begin..end)?.split_whitespace().collect();
-    let title = edit::excerpt(&words.join(" "), 60);
-    Some(title).filter(|title| !title.is_empty())
+fn title(text: &str) -> Option<String> {
+    page::title(text).map(|title| edit::excerpt(&title, 60))
 }
 
 /// How HTTP is spoken, and where redirects have led.

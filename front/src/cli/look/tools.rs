@@ -1,5 +1,6 @@
 //! The tools of a server: what they are called, what they want, what they are for.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde_json::value::RawValue;
@@ -16,7 +17,7 @@ pub(super) async fn show(guest: Guest) -> Outcome {
         if guest.is_json {
             return guest.print_json(tool.get());
         }
-        guest.print(&whole(&guest.page, tool.get()))?;
+        guest.print_with(|out| whole(&guest.page, tool.get(), out))?;
         return Ok(ExitCode::SUCCESS);
     }
     if guest.is_json {
@@ -69,8 +70,8 @@ fn short(page: &Page, tool: &str) -> String {
 }
 
 /// All of it, with its schemas.
-fn whole(page: &Page, tool: &str) -> String {
-    let mut shown = short(page, tool);
+fn whole(page: &Page, tool: &str, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(short(page, tool).as_bytes())?;
     let tool = Members::of(tool).unwrap_or_default();
     let parts = [
         ("annotations", "Annotations"),
@@ -79,10 +80,12 @@ fn whole(page: &Page, tool: &str) -> String {
     ];
     for (member, title) in parts {
         if let Some(json) = tool.get(member) {
-            shown += &format!("\n{}\n{}\n", page.strong(title), page.foreign(&pretty(json)));
+            writeln!(out, "\n{}", page.strong(title))?;
+            pretty(json, out)?;
+            writeln!(out)?;
         }
     }
-    shown
+    Ok(())
 }
 
 /// `name — Title`, where the title says more.

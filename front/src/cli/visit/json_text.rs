@@ -1,49 +1,92 @@
 //! Lays JSON out over lines without changing any of its values.
 
+use std::io::{self, Write};
+
 use crate::limits;
 use crate::message::string_length;
+use crate::untrusted::Untrusted;
 
-/// The same JSON, indented by two; numbers and texts stay as they are written.
-pub(in crate::cli) fn pretty(json: &str) -> String {
-    let mut out = String::with_capacity(json.len() * 2);
-    let mut depth = 0_usize;
-    let mut rest = json.char_indices().peekable();
-    let line = |out: &mut String, depth: usize| {
-        out.push('\n');
-        out.push_str(&"  ".repeat(depth.min(limits::INDENTS)));
-    };
-    while let Some((at, letter)) = rest.next() {
+/// Writes the same JSON, indented by two; numbers stay as they are written, texts as well but for
+/// escapes in place of what a terminal would act on. What lies deeper than
+/// [`INDENTS`](limits::INDENTS) stays on its line.
+///
+/// Nothing is kept on the way: what is written may be many times as long as what is read.
+pub(in crate::cli) fn pretty(json: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut layout = Layout { out, depth: 0 };
+    let mut at = 0;
+    while let Some(letter) = json.as_bytes().get(at) {
+        let from = at;
+        at += match letter {
+            b'"' => string_length(&json[at..]),
+            b' ' | b'\t' | b'\r' | b'\n' | b'{' | b'[' | b'}' | b']' | b',' | b':' => 1,
+            _ => json[at..].find(ENDS).unwrap_or(json.len() - at),
+        };
         match letter {
-            ' ' | '\t' | '\r' | '\n' => {}
-            '"' => {
-                let end = string_length(&json[at..]);
-                out.push_str(&json[at..at + end]);
-                while rest.next_if(|(next, _)| *next < at + end).is_some() {}
-            }
-            '{' | '[' => {
-                out.push(letter);
-                while rest.next_if(|(_, next)| next.is_ascii_whitespace()).is_some() {}
-                if let Some((_, close)) = rest.next_if(|(_, next)| matches!(next, '}' | ']')) {
-                    out.push(close);
-                } else {
-                    depth += 1;
-                    line(&mut out, depth);
+            b' ' | b'\t' | b'\r' | b'\n' => {}
+            b'{' | b'[' => {
+                let rest = json[at..].trim_ascii_start();
+                let close = rest.as_bytes().first().filter(|next| matches!(next, b'}' | b']'));
+                match close {
+                    Some(close) => {
+                        layout.out.write_all(&[*letter, *close])?;
+                        at = json.len() - rest.len() + 1;
+                    }
+                    None => layout.open(*letter)?,
                 }
             }
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                line(&mut out, depth);
-                out.push(letter);
-            }
-            ',' => {
-                out.push(',');
-                line(&mut out, depth);
-            }
-            ':' => out.push_str(": "),
-            other => out.push(other),
+            b'}' | b']' => layout.close(*letter)?,
+            b',' => layout.comma()?,
+            b':' => layout.out.write_all(b": ")?,
+            _ => layout.token(&json[from..at])?,
         }
     }
-    out
+    Ok(())
+}
+
+/// What ends a number or a word.
+const ENDS: [char; 11] = ['"', ' ', '\t', '\r', '\n', '{', '[', '}', ']', ',', ':'];
+
+struct Layout<'a> {
+    out: &'a mut dyn Write,
+    depth: usize,
+}
+
+impl Layout<'_> {
+    fn open(&mut self, letter: u8) -> io::Result<()> {
+        self.depth = self.depth.saturating_add(1);
+        self.out.write_all(&[letter])?;
+        self.line("")
+    }
+
+    fn close(&mut self, letter: u8) -> io::Result<()> {
+        let is_shown = self.depth <= limits::INDENTS;
+        self.depth = self.depth.saturating_sub(1);
+        if is_shown {
+            self.line("")?;
+        }
+        self.out.write_all(&[letter])
+    }
+
+    fn comma(&mut self) -> io::Result<()> {
+        self.out.write_all(b",")?;
+        self.line(" ")
+    }
+
+    /// Begins a line; `or` stands for it where all stays on one.
+    fn line(&mut self, or: &str) -> io::Result<()> {
+        match self.depth <= limits::INDENTS {
+            true => write!(self.out, "\n{:1$}", "", 2 * self.depth),
+            false => self.out.write_all(or.as_bytes()),
+        }
+    }
+
+    fn token(&mut self, text: &str) -> io::Result<()> {
+        // Nearly all of them.
+        if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+            return self.out.write_all(text.as_bytes());
+        }
+        self.out.write_all(Untrusted(text).json().as_bytes())
+    }
 }
 
 #[cfg(test)]
@@ -51,6 +94,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn pretty(json: &str) -> String {
+        let mut out = Vec::new();
+        super::pretty(json, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
 
     #[test]
     fn values_stay_as_they_are_written() {
@@ -62,8 +111,33 @@ mod tests {
     #[test]
     fn nested_without_end_it_grows_by_its_length() {
         let deep = 100_000;
-        let text = pretty(&("[".repeat(deep) + &"]".repeat(deep)));
-        assert!(text.len() < 2 * deep * 100, "{}", text.len());
+        let text = pretty(&("[".repeat(deep) + "1,2" + &"]".repeat(deep)));
+        assert!(text.len() < 2 * deep + 2000, "{}", text.len());
+        assert!(text.contains("[[[1, 2]]]") && text.ends_with("\n  ]\n]"), "{text}");
+    }
+
+    #[test]
+    fn what_a_terminal_would_act_on_is_escaped() {
+        assert_eq!(pretty("[\"a\u{9b}2J\u{202e}\"]"), "[\n  \"a\\u009b2J\\u202e\"\n]");
+    }
+
+    #[test]
+    fn every_part_is_written_at_once_and_nothing_is_kept() {
+        struct Small(usize);
+        impl Write for Small {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 += bytes.len();
+                assert!(bytes.len() < 100, "{}", bytes.len());
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut out = Small(0);
+        let json = format!("{}{}1{}", "[".repeat(10), "1,".repeat(1 << 20), "]".repeat(10));
+        super::pretty(&json, &mut out).unwrap();
+        assert!(out.0 > json.len());
     }
 
     proptest! {

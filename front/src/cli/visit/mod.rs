@@ -1,5 +1,6 @@
 //! A visit at a server: connect, do one thing, leave; what `tools`, `call` and their like share.
 
+use std::io::Write;
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use super::{Failure, logging, on_runtime, settings, tls};
 use crate::client::{self, Client, Handler, Options, Spec};
 use crate::limits::Timeouts;
 use crate::secret::{Scrubber, Secret};
+use crate::untrusted::Untrusted;
 use crate::{limits, os};
 
 mod json_text;
@@ -22,7 +24,7 @@ mod status;
 mod trouble;
 
 pub(super) use json_text::pretty;
-pub(super) use page::{Page, count, one_line, safe};
+pub(super) use page::{Page, count, one_line};
 pub(super) use status::Status;
 pub(super) use trouble::Trouble;
 
@@ -49,9 +51,19 @@ impl Guest {
         Ok(super::report::print(text)?)
     }
 
-    /// The same with a line for a program.
+    /// The same with what is never in memory as a whole.
+    pub(super) fn print_with(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+    ) -> Result<(), Trouble> {
+        self.status.clear();
+        Ok(super::report::print_with(write)?)
+    }
+
+    /// The same with a line for a program. What a terminal would act on is escaped, so that the
+    /// value stays what it is.
     pub(super) fn print_json(&self, json: &str) -> Outcome {
-        self.print(&format!("{json}\n"))?;
+        self.print(&(Untrusted(json).json() + "\n"))?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -5,8 +5,8 @@ use std::io::IsTerminal;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 
-use crate::cli::report::is_acted_on;
 use crate::limits;
+use crate::untrusted::Untrusted;
 
 /// What text is laid out for.
 #[derive(Clone, Copy, Debug)]
@@ -50,13 +50,13 @@ impl Page {
     /// Words of others as they may reach what is behind stdout: a terminal acts on control
     /// characters, a file or a program gets what there is.
     pub(in crate::cli) fn foreign(&self, text: &str) -> String {
-        if self.is_terminal { safe(text) } else { text.to_owned() }
+        if self.is_terminal { Untrusted(text).block() } else { text.to_owned() }
     }
 
     /// Text in lines behind an indent; its own line breaks stay.
     pub(in crate::cli) fn wrapped(&self, indent: usize, text: &str) -> String {
         let blank = " ".repeat(indent);
-        let lines = wrap(&safe(text), self.width.saturating_sub(indent));
+        let lines = wrap(&Untrusted(text).block(), self.width.saturating_sub(indent));
         lines.iter().map(|line| format!("{blank}{line}").trim_end().to_owned() + "\n").collect()
     }
 
@@ -108,14 +108,9 @@ pub(in crate::cli) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// Without what a terminal would act on; lines and tabs stay.
-pub(in crate::cli) fn safe(text: &str) -> String {
-    text.chars().filter(|c| !is_acted_on(*c) || matches!(c, '\n' | '\t')).collect()
-}
-
-/// The same as one line.
+/// Words of others as one line, with one blank between two of them.
 pub(in crate::cli) fn one_line(text: &str) -> String {
-    safe(text).split_whitespace().collect::<Vec<_>>().join(" ")
+    Untrusted(text).line().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// How wide lines may be.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Instant, interval};
 
-use super::page::safe;
 use crate::limits;
+use crate::untrusted::Untrusted;
 
 /// The line. Where stderr is no terminal, there is none.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ impl Status {
     /// What is going on now.
     pub(in crate::cli) fn set(&self, text: &str) {
         if let Some(mut state) = self.lock() {
-            state.text = safe(text).replace('\n', " ");
+            state.text = Untrusted(text).line();
         }
     }
 

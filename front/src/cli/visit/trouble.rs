@@ -10,6 +10,7 @@ use crate::cli::report::{self, plain};
 use crate::client::{Class, Failure, Stage};
 use crate::error::{Delivery, Kind};
 use crate::secret::Scrubber;
+use crate::untrusted::Untrusted;
 
 /// What went wrong.
 #[derive(Debug)]
@@ -59,7 +60,10 @@ impl Trouble {
         };
         match &self {
             Self::Unexpected(error) => return report::unexpected(error),
-            _ if is_json => eprintln!("{}", scrubber.clean_json(&self.json().to_string())),
+            _ if is_json => {
+                let json = scrubber.clean(&self.json().to_string());
+                eprintln!("{}", Untrusted(&json).json());
+            }
             Self::Usage(sentence, hint) => {
                 eprintln!("mcp-span: {}", plain(sentence));
                 say(hint.as_deref());

@@ -1,0 +1,134 @@
+//! What an HTML page says, in a few plain words. Pure.
+//!
+//! No parser of HTML: an error page of a proxy has a title or a heading, and whatever else it is, a
+//! person is better served by its first words than by its tags.
+
+/// Whether `text` is a page: it begins as one.
+#[must_use]
+pub fn is_page(text: &str) -> bool {
+    let start = text.trim_start().as_bytes();
+    ["<!doctype html", "<html", "<head", "<body", "<title", "<h1", "<center", "<!--"]
+        .iter()
+        .any(|tag| start.get(..tag.len()).is_some_and(|s| s.eq_ignore_ascii_case(tag.as_bytes())))
+}
+
+/// The words of a page, at most `limit` bytes of them: its title first, then its text unless that
+/// says the same. `None` if there are none.
+#[must_use]
+pub fn words(page: &str, limit: usize) -> Option<String> {
+    let title = title(page).unwrap_or_default();
+    let mut words = title.clone();
+    for part in texts(page) {
+        if words.len() >= limit {
+            break;
+        }
+        let part = plain(part);
+        if part.is_empty() || part == title {
+            continue;
+        }
+        if !words.is_empty() {
+            words.push_str(if words.ends_with(['.', ':', '!', '?']) { " " } else { ": " });
+        }
+        words.push_str(&part);
+    }
+    words.truncate(words.floor_char_boundary(limit));
+    (!words.is_empty()).then_some(words)
+}
+
+/// What stands in the title of a page; `None` for nothing.
+#[must_use]
+pub fn title(page: &str) -> Option<String> {
+    let tag = find(page, "<title")?;
+    let begin = tag + page.get(tag..)?.find('>')? + 1;
+    let end = begin + find(page.get(begin..)?, "</title")?;
+    let title = plain(page.get(begin..end)?);
+    (!title.is_empty()).then_some(title)
+}
+
+/// The texts between tags, without those that nobody sees.
+fn texts(page: &str) -> impl Iterator<Item = &str> {
+    let mut rest = page;
+    std::iter::from_fn(move || {
+        loop {
+            let Some(open) = rest.find('<') else {
+                let last = std::mem::take(&mut rest);
+                return (!last.is_empty()).then_some(last);
+            };
+            let (text, tag) = rest.split_at(open);
+            rest = behind(tag);
+            if !text.trim().is_empty() {
+                return Some(text);
+            }
+        }
+    })
+}
+
+/// What follows a tag, a comment, or an element that is not shown.
+fn behind(tag: &str) -> &str {
+    let after = |end: &str| find(tag, end).map_or("", |at| &tag[at + end.len()..]);
+    if tag.starts_with("<!--") {
+        return after("-->");
+    }
+    for (name, end) in [("<title", "</title"), ("<script", "</script"), ("<style", "</style")] {
+        if tag.as_bytes().get(..name.len()).is_some_and(|s| s.eq_ignore_ascii_case(name.as_bytes()))
+        {
+            let rest = after(end);
+            return rest.split_once('>').map_or("", |(_, rest)| rest);
+        }
+    }
+    tag.split_once('>').map_or("", |(_, rest)| rest)
+}
+
+/// Where `word` stands, in any case.
+fn find(text: &str, word: &str) -> Option<usize> {
+    let (first, word) = (word.as_bytes().first()?, word.as_bytes());
+    let bytes = text.as_bytes();
+    let is_it =
+        |at: &usize| bytes[*at..].get(..word.len()).is_some_and(|s| s.eq_ignore_ascii_case(word));
+    memchr::memchr_iter(*first, bytes).find(is_it)
+}
+
+/// Words with one blank between them, and the usual characters in place of their names.
+fn plain(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if !text.contains('&') {
+        return text;
+    }
+    // The last one last, or `&amp;lt;` would become a sign.
+    let names = [
+        ("&nbsp;", " "),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+        ("&amp;", "&"),
+    ];
+    names.iter().fold(text, |text, (name, sign)| text.replace(name, sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_page_is_told_by_its_title_and_its_first_words() {
+        let nginx = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>nginx/1.22</center>\r\n</body></html>";
+        assert!(is_page(nginx));
+        assert_eq!(words(nginx, 200).unwrap(), "502 Bad Gateway: nginx/1.22");
+        let page = "<!DOCTYPE html><HTML><style>p {}</style><!-- <p>no --><Title>\n Log in\n</TITLE><script>if (a<b) {}</script><p>It&#39;s &amp;lt; closed.<p>Try later";
+        assert_eq!(words(page, 200).unwrap(), "Log in: It's &lt; closed. Try later");
+        assert_eq!(words(page, 9).unwrap(), "Log in: I");
+        assert_eq!(title(page).unwrap(), "Log in");
+        assert_eq!(words("<html></html>", 200), None);
+        assert!(!is_page("plain <b>") && !is_page("{}") && !is_page(""));
+    }
+
+    proptest! {
+        #[test]
+        fn no_page_is_too_odd(page in "[<>!a-cé&;/ -]{0,60}|(<title|</title|<!--|-->|<script|>|x){0,20}") {
+            let _ = (words(&page, 20), title(&page), is_page(&page));
+        }
+    }
+}
