@@ -102,15 +102,17 @@ impl Error {
         }
     }
 
-    /// Somebody has to log in before the request can be sent; `prompt` says where. What is too long
-    /// for the sentence stands beside it: half an address leads nowhere.
+    /// Somebody has to log in before the request can be sent; `prompt` says where, and what for. What
+    /// is too long for the sentence stands beside it: half an address leads nowhere.
     #[must_use]
     pub fn login_pending(prompt: &str) -> Self {
+        let page = prompt.split_whitespace().find(|word| word.contains("://"));
         let mut message = format!("A login is pending: open {prompt}");
         if message.chars().count() > limits::ERROR_TEXT {
-            message = "A login is pending: open the address that is in `url`".to_owned();
+            let rest = page.and_then(|page| prompt.split_once(page)).map_or("", |(_, rest)| rest);
+            let rest: String = rest.chars().take(limits::LOGIN_TEXT).collect();
+            message = format!("A login is pending: open the address that is in `url`{rest}");
         }
-        let page = prompt.split_whitespace().find(|word| word.contains("://"));
         let mut error = Self::new(Kind::Login, message).hint("Log in there, then try again");
         error.page = page.filter(|page| page.len() <= limits::PAGE_TEXT).map(Into::into);
         error.not_delivered()

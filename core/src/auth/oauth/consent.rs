@@ -75,7 +75,7 @@ impl OAuth {
         let noted = self.store.note_page(&note);
         (self.settings.show)(prompt, &note.parties);
         self.state(|state| state.was_shown = true);
-        Shown { note: noted, _over: self.pending_at(&prompt.to_string()) }
+        Shown { note: noted, _over: self.pending_at(&note) }
     }
 
     /// Asks a person, and waits for the answer that the browser brings back.

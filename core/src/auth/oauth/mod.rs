@@ -74,7 +74,7 @@ use recent::Recent;
 use renewal::{Cause, Renewal};
 use scope::Scopes;
 pub use settings::{Grant, LoginCommand, Open, Settings, Show, TokenStore};
-use store::{Lock, Store};
+use store::{Lock, PageNote, Store};
 pub use survey::{Found, Provider, Survey, Tried};
 use token::{Age, Token};
 use web::Web;
@@ -298,17 +298,20 @@ impl OAuth {
     /// Shows the page of another process, if it has one yet.
     fn watch_page(&self, reopen: Reopen) -> Option<Watched<'_>> {
         let note = self.store.page()?;
-        if let (Reopen::Yes, Some(again)) = (reopen, note.again) {
+        if let (Reopen::Yes, Some(again)) = (reopen, note.again.clone()) {
             // A person who has restarted a client may have closed the page.
             tokio::spawn(async move { callback_server::open_again(&again).await });
         }
         (self.settings.show)(&note.prompt, &note.parties);
-        Some(Watched { id: note.id, _over: self.pending_at(&note.prompt.to_string()) })
+        let over = self.pending_at(&note);
+        Some(Watched { id: note.id, _over: over })
     }
 
     /// Tells whoever listens that a login waits for a person, until the result is dropped.
-    fn pending_at(&self, page: &str) -> Over<'_> {
-        self.pending.send_replace(Some(page.to_owned()));
+    fn pending_at(&self, note: &PageNote) -> Over<'_> {
+        // Behind "open".
+        let text = format!("{} to {}", note.prompt, note.parties);
+        self.pending.send_replace(Some(text));
         Over(&self.pending)
     }
 
