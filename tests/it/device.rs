@@ -78,11 +78,13 @@ async fn a_client_that_waits_is_told_the_code() {
     let answer = bridge.ask(INITIALIZE).await;
     let page = format!("{}/device", provider.desk.issuer());
     let expected = format!("{page}?user_code=WDJB-1 (or {page}) and see that the code is WDJB-1");
+    let host = page.trim_start_matches("http://").trim_end_matches("/device");
+    let told = format!("{expected}, to log in to {host}");
     let instructions = answer["result"]["instructions"].as_str().unwrap();
-    assert!(instructions.ends_with(&expected), "{instructions}");
+    assert!(instructions.ends_with(&told), "{instructions}");
     bridge.send(INITIALIZED).await;
     let error = bridge.ask(request(1, "tools/call")).await["error"].clone();
-    assert_eq!(error["message"], format!("A login is pending: open {expected}"), "{error}");
+    assert_eq!(error["message"], format!("A login is pending: open {told}"), "{error}");
     provider.enter_code("yes").await;
     provider.server().saw("notifications/initialized").await;
     assert!(bridge.ask(request(2, "tools/call")).await["result"].is_object());

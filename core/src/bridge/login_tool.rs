@@ -36,7 +36,7 @@ impl Needed<'_> {
     fn text(&self) -> String {
         match self {
             Self::Page(page) => format!(
-                "A login is pending. Ask the user to open {page} in a browser and to log in there. \
+                "A login is pending. Ask the user to do this in a browser: open {page}. \
                  The tools of this server are there as soon as that is done."
             ),
             Self::Soon => {

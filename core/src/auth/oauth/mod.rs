@@ -310,7 +310,8 @@ impl OAuth {
     /// Tells whoever listens that a login waits for a person, until the result is dropped.
     fn pending_at(&self, note: &PageNote) -> Over<'_> {
         // Behind "open".
-        let text = format!("{} to {}", note.prompt, note.parties);
+        let comma = if matches!(note.prompt, Prompt::Device { .. }) { "," } else { "" };
+        let text = format!("{}{comma} to {}", note.prompt, note.parties);
         self.pending.send_replace(Some(text));
         Over(&self.pending)
     }
