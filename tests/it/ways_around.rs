@@ -88,6 +88,39 @@ fn files_are_opened_by_the_module_for_private_files_but_for_those_that_the_user_
 }
 
 #[test]
+fn text_reaches_a_terminal_from_these_files_alone_and_each_of_them_filters_it() {
+    let writers = ["print!(", "println!(", "eprint!(", "eprintln!(", "stdout()", "stderr()"];
+    let filtered = [
+        ("front/src/cli/report.rs", "sentences and errors, through `plain`"),
+        ("front/src/cli/visit/page.rs", "what a command shows, through `Page`"),
+        ("front/src/cli/visit/trouble.rs", "failures of a command, through `plain`"),
+        ("front/src/cli/visit/status.rs", "the line that tells what is being done"),
+        ("front/src/cli/oauth.rs", "where to log in"),
+        ("front/src/cli/paste.rs", "where to log in, and what was pasted wrongly"),
+        ("front/src/cli/check/mod.rs", "findings, which are filtered where they are written"),
+        ("front/src/cli/check/spinner.rs", "the line that tells what is being checked"),
+        ("front/src/cli/trace.rs", "lines of a trace, through `trace_line`"),
+        ("front/src/cli/call/asked.rs", "questions of a server, through `form`"),
+    ];
+    let own_words = [
+        ("front/src/cli/demo.rs", "the embedded server's words, which are ours"),
+        ("front/src/cli/visit/login.rs", "one sentence of ours"),
+        ("front/src/cli/read.rs", "asks whether it is a terminal"),
+        ("front/src/cli/logging.rs", "the log, whose writer filters each line"),
+        ("front/src/cli/login_process.rs", "single words, for the process that started it"),
+        ("core/src/os/unix.rs", "messages for the client"),
+        ("core/src/os/other.rs", "messages for the client"),
+    ];
+    stand_only_in(&writers, &[&filtered[..], &own_words[..]].concat());
+    let sources = sources();
+    for (name, reason) in filtered {
+        let (_, code) = sources.iter().find(|(known, _)| known == name).unwrap();
+        let filters = ["Untrusted", "plain(", "one_line", "trace_line", "form::ask", "report"];
+        assert!(filters.iter().any(|filter| code.contains(filter)), "{name}: {reason}");
+    }
+}
+
+#[test]
 fn what_is_installed_for_tests_runs_no_scripts_and_is_pinned_by_hash() {
     for path in ["tests/real/setup.sh", "benches/bridges/install.rs"] {
         let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path));

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::limits;
+use crate::untrusted::Untrusted;
 
 /// What is being done about one target.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +59,8 @@ impl Spinner {
                 Err(_) => {
                     self.turn += 1;
                     let sign = SIGNS[self.turn % SIGNS.len()];
-                    Self::write(&format!("{sign} {name}: {}", activity.what()));
+                    let line = format!("{sign} {name}: {}", activity.what());
+                    Self::write(&Untrusted(&line).line());
                 }
             }
         }
