@@ -151,6 +151,28 @@ mod tests {
     }
 
     #[test]
+    fn eight_times_as_many_scopes_are_eight_times_the_work() {
+        // Each is looked up in a table once; beyond the limit not even that.
+        let looked_at = |count: usize, of: fn(usize) -> String| {
+            let names: Vec<String> = (0..count).map(of).collect();
+            let looked_at = std::cell::Cell::new(0);
+            let counted = names.iter().map(|name| {
+                looked_at.set(looked_at.get() + 1);
+                name.as_str()
+            });
+            let scopes = Scopes::default().with(counted);
+            assert!(scopes.0.len() <= limits::SCOPES);
+            looked_at.get()
+        };
+        assert_eq!(
+            looked_at(8_000, |_| "same".to_owned()),
+            8 * looked_at(1_000, |_| "same".to_owned())
+        );
+        let different = |n: usize| format!("scope{n}");
+        assert_eq!(looked_at(64_000, different), looked_at(8_000, different));
+    }
+
+    #[test]
     fn more_scope_is_asked_for_on_top_of_what_there_was() {
         let more = challenge(Some("write read"), Some("insufficient_scope"));
         let chosen = Scopes::choose(None, Some("read profile"), &more, &authority(None, &[]));

@@ -140,6 +140,36 @@ mod tests {
         assert!(out.0 > json.len());
     }
 
+    #[test]
+    fn eight_times_as_much_json_is_eight_times_the_work() {
+        #[derive(Default)]
+        struct Counted {
+            writes: usize,
+            bytes: usize,
+        }
+        impl Write for Counted {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.writes += 1;
+                self.bytes += bytes.len();
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let work = |part: &str, times: usize| {
+            let mut counted = Counted::default();
+            super::pretty(&part.repeat(times), &mut counted).unwrap();
+            counted
+        };
+        for part in ["[", "[ ", "{\"a\":", "1,", "\"\u{9b}\\\"\",", "[]", "{ }", "\"", "]"] {
+            // Deeper than what is indented, so that both are laid out in the same way.
+            let (few, many) = (work(part, 4_000), work(part, 32_000));
+            assert!(many.writes <= 8 * few.writes + 8, "{part}: {}", many.writes);
+            assert!(many.bytes <= 8 * few.bytes + 8, "{part}: {}", many.bytes);
+        }
+    }
+
     proptest! {
         #[test]
         fn any_text_is_laid_out_without_a_panic(text in "[\\[\\]{}\",: a\\\\é]{0,40}") {
