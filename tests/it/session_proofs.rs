@@ -330,3 +330,31 @@ async fn a_second_loss_is_healed_long_after_the_first_was_healed_in_silence() {
         assert_eq!(server.all("initialize").len(), 5);
     }
 }
+
+#[tokio::test]
+async fn the_limit_on_new_sessions_holds_up_no_call_in_a_living_one() {
+    let generation = Arc::new(AtomicUsize::new(1));
+    let inner = sessions(&generation, no_valid_session);
+    let server = Server::start(move |r| match &*r.what() {
+        "prompts/get" => refused(400, error_to(r, -32000, "invalid session id for booking 17")),
+        _ => inner(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    // As many as there may be in half a minute.
+    for number in 2..7 {
+        generation.store(number, Ordering::SeqCst);
+        bridge.send(request(number, "tools/call")).await;
+        let (answer, _) = bridge.answer(number).await;
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    for id in 100..103 {
+        bridge.send(request(id, "prompts/get")).await;
+        let (answer, _) = bridge.answer(id).await;
+        assert_eq!(answer["error"]["message"], "invalid session id for booking 17");
+        bridge.send(request(100 + id, "tools/call")).await;
+        let (answer, _) = bridge.answer(100 + id).await;
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    assert_eq!(server.all("initialize").len(), 6);
+}

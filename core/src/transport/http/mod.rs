@@ -398,13 +398,6 @@ impl Context {
         was_away
     }
 
-    /// A request met a loss in a new session as well: what it was refused for is not the session.
-    fn note_last_loss(&self, error: &Error) {
-        if error.status == Some(StatusCode::NOT_FOUND.as_u16()) {
-            self.habits.note_repeated_404();
-        }
-    }
-
     /// Whether the server may yet turn out to speak the older transport.
     fn may_be_older(&self) -> bool {
         self.settings.transport == Transport::Auto && !self.is_decided.load(Ordering::Relaxed)

@@ -4,15 +4,37 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Method, Response};
 use tokio::time::{Instant, timeout_at};
+use tracing::debug;
 
 use super::answer::{Refusal, drain};
-use super::session_loss::{self, Proof};
+use super::session_loss::{self, Complaint, Proof, Verdict};
 use super::{Context, Manner};
 use crate::limits;
 use crate::message::{Id, reply};
 use crate::net::backoff::entropy;
 use crate::net::{Call, Content, Endpoint, Progress};
 use crate::wire::media;
+
+/// Whether what a message was refused for means that the server does not know its session. `endpoint`
+/// and `headers` are those of POSTs in it, for the ping if one is needed.
+pub(super) async fn is_session_lost(
+    context: &Context,
+    complaint: &Complaint<'_>,
+    is_ping: bool,
+    endpoint: &Arc<Endpoint>,
+    headers: &Arc<HeaderMap>,
+) -> bool {
+    let verdict = session_loss::of_message(complaint, is_ping, context.habits.get());
+    match verdict {
+        Verdict::Answer => false,
+        Verdict::Lost => true,
+        Verdict::Suspected | Verdict::Presumed => {
+            let proof = prove(context, Arc::clone(endpoint), Arc::clone(headers)).await;
+            debug!(?verdict, ?proof, "a refusal may be about the session");
+            session_loss::is_lost(verdict, proof)
+        }
+    }
+}
 
 /// Sends a ping to `endpoint` with the `headers` of the session, and judges the answer.
 pub(super) async fn prove(

@@ -15,7 +15,6 @@ use super::events::{Events, Position};
 use super::gate::Outgoing;
 use super::ping;
 use super::post::Exchange;
-use super::session_loss::{self, Verdict};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Members, Message, edit, peek, reply};
@@ -84,19 +83,9 @@ impl Exchange {
     /// Whether the refusal means that the server does not know the session, by a ping if need be.
     async fn has_lost_session(&self, refusal: &Refusal) -> bool {
         let complaint = refusal.complaint(self.request_id());
-        let habits = self.context.habits.get();
-        let verdict = session_loss::of_message(&complaint, self.is("ping"), habits);
-        match verdict {
-            Verdict::Answer => false,
-            Verdict::Lost => true,
-            Verdict::Suspected | Verdict::Presumed => {
-                let endpoint = Arc::clone(&self.context.endpoint);
-                let headers = self.post.session.own_post_headers();
-                let proof = ping::prove(&self.context, endpoint, headers).await;
-                debug!(?verdict, ?proof, "a refusal may be about the session");
-                session_loss::is_lost(verdict, proof)
-            }
-        }
+        let (context, headers) = (&self.context, self.post.session.own_post_headers());
+        let is_ping = self.is("ping");
+        ping::is_session_lost(context, &complaint, is_ping, &context.endpoint, &headers).await
     }
 
     /// An opening was refused for reasons that have nothing to do with eras. The body is not read as

@@ -29,8 +29,8 @@ pub(super) enum Verdict {
     Answer,
     /// It speaks of a session. Lost if a ping proves it, else the answer.
     Suspected,
-    /// It should mean a loss, but has meant something else before. The answer if a ping is answered
-    /// in the session, else lost.
+    /// It should mean a loss, but has meant something else before. Lost unless a ping shows that
+    /// the session lives, or nobody answers it.
     Presumed,
     /// The server does not know the session.
     Lost,
@@ -77,8 +77,11 @@ impl SharedHabits {
         self.answers_pings.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn note_repeated_404(&self) {
-        self.repeats_404.store(true, Ordering::Relaxed);
+    /// A request was refused with this status in a new session as well.
+    pub(super) fn note_last_loss(&self, status: Option<u16>) {
+        if status == Some(404) {
+            self.repeats_404.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -131,7 +134,7 @@ pub(super) fn is_lost(verdict: Verdict, proof: Proof) -> bool {
     match verdict {
         Verdict::Answer => false,
         Verdict::Suspected => proof == Proof::Lost,
-        Verdict::Presumed => proof != Proof::Lives,
+        Verdict::Presumed => matches!(proof, Proof::Lost | Proof::Refused),
         Verdict::Lost => true,
     }
 }
@@ -278,9 +281,8 @@ mod tests {
             // A session in which a ping is answered is never given up, but for a bare 404 that has
             // not misled anybody yet.
             prop_assert!(!is_lost(verdict, Proof::Lives) || verdict == Verdict::Lost);
-            for proof in [Proof::Refused, Proof::Silence] {
-                prop_assert!(!is_lost(verdict, proof) || status == 404 && !is_own);
-            }
+            prop_assert!(!is_lost(verdict, Proof::Silence) || verdict == Verdict::Lost);
+            prop_assert!(!is_lost(verdict, Proof::Refused) || status == 404 && !is_own);
         }
 
         #[test]

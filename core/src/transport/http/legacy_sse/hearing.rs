@@ -166,7 +166,7 @@ impl Driver {
         self.land(&flight);
         let (outgoing, is_left) = (flight.outgoing, flight.is_left);
         if Line::is_last_loss(&outgoing) {
-            self.context.note_last_loss(&error);
+            self.context.habits.note_last_loss(error.status);
             return self.line.give_back(outgoing.message, error).await;
         }
         if !is_left {

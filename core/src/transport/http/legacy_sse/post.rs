@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use tokio::sync::mpsc;
-use tracing::debug;
 
 use super::driver::Report;
 use crate::error::Error;
@@ -12,7 +11,6 @@ use crate::message::{Head, Message};
 use crate::net::{Call, Endpoint};
 use crate::transport::Alarm;
 use crate::transport::http::answer::{Refusal, drain};
-use crate::transport::http::session_loss::{self, Verdict};
 use crate::transport::http::{Context, Manner, ping, posters};
 
 /// What became of a POST.
@@ -52,7 +50,7 @@ impl posters::Errand for Errand {
             Ok(response) => {
                 let refusal = Refusal::read(response, &context).await;
                 let sent = Message::parse(sent).ok();
-                let judged = judge(&context, &refusal, sent.as_ref(), endpoint, headers);
+                let judged = judge(&context, &refusal, sent.as_ref(), &endpoint, &headers);
                 (Box::pin(judged).await, None)
             }
             Err(error) => (Posted::Failed(context.scrubbed(error)), None),
@@ -70,8 +68,8 @@ async fn judge(
     context: &Context,
     refusal: &Refusal,
     sent: Option<&Message>,
-    endpoint: Arc<Endpoint>,
-    headers: Arc<HeaderMap>,
+    endpoint: &Arc<Endpoint>,
+    headers: &Arc<HeaderMap>,
 ) -> Posted {
     let own = sent.and_then(|sent| match sent.head() {
         Head::Request { id, .. } => Some(id),
@@ -84,16 +82,7 @@ async fn judge(
     }
     let complaint = refusal.complaint(own);
     let is_ping = method == Some("ping");
-    let verdict = session_loss::of_message(&complaint, is_ping, context.habits.get());
-    let is_lost = match verdict {
-        Verdict::Answer => false,
-        Verdict::Lost => true,
-        Verdict::Suspected | Verdict::Presumed => {
-            let proof = ping::prove(context, endpoint, headers).await;
-            debug!(?verdict, ?proof, "a refusal may be about the session");
-            session_loss::is_lost(verdict, proof)
-        }
-    };
+    let is_lost = ping::is_session_lost(context, &complaint, is_ping, endpoint, headers).await;
     match own.and_then(|own| refusal.error_to(own)) {
         _ if is_lost => Posted::SessionLost(context.scrubbed(refusal.lost_session())),
         Some(answer) => Posted::Answered(answer),
