@@ -66,6 +66,10 @@ pub const SIGN_OF_LIFE: Duration = Duration::from_millis(50);
 /// Longest such pause, and the least time between two tries that the client's messages cause.
 pub const AWAY_CAP: Duration = Duration::from_secs(1);
 
+/// How long a ping may take that is to prove whether a session is lost: an answer is kept back
+/// meanwhile.
+pub const PROOF_WAIT: Duration = Duration::from_secs(5);
+
 /// How many times a session is opened again within [`REOPEN_WINDOW`]; more is a storm.
 pub const REOPENINGS: usize = 5;
 

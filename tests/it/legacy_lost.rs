@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::hub::{acknowledged, is_get, session_of, unknown};
-use crate::support::{Feed, Hub, INITIALIZE, INITIALIZED, Reply, cancel, request, result};
+use crate::support::{
+    Feed, Gate, Hub, INITIALIZE, INITIALIZED, Reply, Request, cancel, request, result,
+};
 
 const CHANGED: &str = "notifications/tools/list_changed";
 
@@ -319,4 +321,98 @@ async fn a_keep_alive_pings_in_every_session() {
     hub.saw_count("ping", before + 2).await;
     let (rest, _, stderr) = bridge.finish().await;
     assert_eq!((rest, stderr.as_str()), (vec![], ""), "its answers never show");
+}
+
+/// A JSON-RPC error under the id of the request, as the answer to its POST.
+fn error_to(r: &Request, status: u16, text: &str) -> Reply {
+    let id = r.id();
+    let error =
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"{text}"}}}}"#);
+    Reply::status(status, "application/json", error)
+}
+
+#[tokio::test]
+async fn an_application_error_under_its_own_id_is_passed_on_and_carried_out_once() {
+    for (status, text) in [
+        (400, "invalid session id for booking 17"),
+        (409, "session not found in the calendar"),
+        (422, "Session expired: book again"),
+        (404, "unknown session of the conference"),
+        (404, "item not found"),
+    ] {
+        let hub =
+            Hub::start(move |r, _| (r.what() == "tools/call").then(|| error_to(r, status, text)))
+                .await;
+        let mut bridge = hub.ready(&[]).await;
+        for id in 0..10 {
+            let answer = bridge.ask(request(id, "tools/call")).await;
+            assert_eq!(answer["error"]["message"], text, "{status}: {answer}");
+            let other = bridge.ask(request(100 + id, "resources/subscribe")).await;
+            assert_eq!(other["result"]["session"], 1, "{status} {text}: {other}");
+        }
+        assert_eq!(hub.all("tools/call").len(), 10, "{status} {text}");
+        assert_eq!((hub.all("GET").len(), hub.all("initialize").len()), (1, 1), "{status} {text}");
+        let (rest, _, stderr) = bridge.finish().await;
+        assert_eq!((rest, stderr.as_str()), (vec![], ""));
+    }
+}
+
+#[tokio::test]
+async fn a_loss_in_words_is_proved_by_a_ping_and_the_call_is_repeated_once() {
+    let hub = Hub::start(|r, streams| {
+        let is_unknown = session_of(r).is_some_and(|session| !streams.knows(session));
+        is_unknown.then(|| Reply::status(400, "text/plain", "No transport found for sessionId"))
+    })
+    .await;
+    let mut bridge = hub.ready(&[]).await;
+    assert_eq!(bridge.ask(request(1, "tools/call")).await["result"]["session"], 1);
+    hub.streams.forget();
+    bridge.send(request(2, "tools/call")).await;
+    let (answer, _) = bridge.answer(2).await;
+    assert_eq!(answer["result"]["session"], 2, "{answer}");
+    assert_eq!(hub.all("tools/call").len(), 3);
+    assert_eq!(hub.told(1).last().map(String::as_str), Some("ping"));
+}
+
+#[tokio::test]
+async fn a_complaint_in_words_is_passed_on_where_a_ping_is_taken() {
+    let hub = Hub::start(|r, _| {
+        let says = || Reply::status(400, "text/plain", "No session for this booking");
+        (r.what() == "tools/call").then(says)
+    })
+    .await;
+    let mut bridge = hub.ready(&[]).await;
+    for id in 0..8 {
+        let answer = bridge.ask(request(id, "tools/call")).await;
+        assert_eq!(answer["error"]["data"]["status"], 400, "{answer}");
+    }
+    assert_eq!((hub.all("GET").len(), hub.all("tools/call").len()), (1, 8));
+    let (rest, _, _) = bridge.finish().await;
+    assert!(rest.is_empty(), "the bridge's own pings never show: {rest:?}");
+}
+
+#[tokio::test]
+async fn a_second_loss_is_healed_although_the_next_stream_opens_slowly() {
+    let hub = Hub::start(|r, streams| {
+        (is_get(r) && streams.count() == 2).then(|| {
+            let gate = Gate::new();
+            let opening = gate.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                opening.open();
+            });
+            streams.open().held(&gate)
+        })
+    })
+    .await;
+    let mut bridge = hub.ready(&["--timeout", "4"]).await;
+    hub.saw("notifications/initialized").await;
+    hub.streams.forget().end();
+    hub.saw_count("notifications/initialized", 2).await;
+    // With what the stream takes, longer than anything waits for a session.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    hub.streams.forget();
+    bridge.send(request(1, "tools/call")).await;
+    let (answer, _) = bridge.answer(1).await;
+    assert_eq!(answer["result"]["session"], 3, "{answer}");
 }

@@ -4,7 +4,8 @@
 //! - `stdio`: what comes in on stdin, and what must not.
 //! - `passthrough`: bytes that must survive.
 //! - `handshake`: headers and order of the opening.
-//! - `sessions`: sessions that are lost. `away`: servers that are. `delivery`: what is sent again.
+//! - `sessions`: sessions that are lost. `session_proofs`: when they count as lost. `away`: servers
+//!   that are. `delivery`: what is sent again.
 //! - `answers`: JSON, events, acknowledgements, and all that is none of these.
 //! - `failures`: connections that do not come about, break or stall.
 //! - `faults`: the wire is damaged at every byte. `load`: much at once, and slow peers.
@@ -137,6 +138,7 @@ mod resuming;
 mod secure;
 mod seeing;
 mod server_stream;
+mod session_proofs;
 mod sessions;
 mod soak;
 mod standing_in;

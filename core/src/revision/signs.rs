@@ -41,6 +41,48 @@ const LOST: [&str; 12] = [
     "session is missing",
 ];
 
+/// How they say that there is no such session, where "session" stands for its id as well.
+const DENIED: [&str; 38] = [
+    "not initialized",
+    "no session",
+    "no valid session",
+    "no such session",
+    "no active session",
+    "unknown session",
+    "invalid session",
+    "invalid mcp session",
+    "invalid or missing session",
+    "invalid or expired session",
+    "missing session",
+    "missing mcp session",
+    "missing or invalid session",
+    "expired session",
+    "found for session",
+    "find session",
+    "session not found",
+    "session was not found",
+    "session not valid",
+    "session is not valid",
+    "session not provided",
+    "session not known",
+    "session is unknown",
+    "session is not known",
+    "session does not exist",
+    "session expired",
+    "session has expired",
+    "session is expired",
+    "session invalid",
+    "session is invalid",
+    "session terminated",
+    "session is missing",
+    "session required",
+    "session is required",
+    "session header required",
+    "session header is required",
+    "session header missing",
+    "session header is missing",
+];
+
 /// The era that an error names by a code of its own.
 ///
 /// Of revisions that we do not know we assume that they are newer than we are.
@@ -87,6 +129,14 @@ pub(crate) fn was_turned_away(answer: &Message) -> bool {
 pub(crate) fn speaks_of_lost_session(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     UNOPENED.iter().chain(&LOST).any(|phrase| text.contains(phrase))
+}
+
+/// Whether a text of a server's says that there is no such session. That it names one is not enough.
+pub(crate) fn denies_session(text: &str) -> bool {
+    // One form for `Mcp-Session-Id`, `session_id`, `sessionId` and the like.
+    let text = text.to_ascii_lowercase().replace(['-', '_'], " ");
+    let text = text.replace("sessionid", "session").replace("session id", "session");
+    DENIED.iter().any(|phrase| text.contains(phrase))
 }
 
 /// Whether revisions are listed, and none of them is modern.
@@ -164,6 +214,35 @@ mod tests {
         let tool = error(-32000, "The database is not initialized", Value::Null);
         assert!(!sounds_legacy(&tool) && !was_turned_away(&tool));
         assert!(speaks_of_lost_session("Session expired") && !speaks_of_lost_session("a session"));
+    }
+
+    #[test]
+    fn a_session_is_denied_in_words_and_not_by_being_named() {
+        for text in [
+            "Bad Request: No valid session ID provided",
+            "Bad Request: Mcp-Session-Id header is required",
+            "Bad Request: Server not initialized",
+            "Missing session ID",
+            "Mcp-Session-Id is missing: session",
+            "No transport found for sessionId",
+            r#"{"error":"session_not_found"}"#,
+            "Invalid or expired session",
+            "Session not found: 7",
+            "Invalid session_id",
+        ] {
+            assert!(denies_session(text), "{text}");
+        }
+        for text in [
+            "",
+            "Not Found",
+            "unknown method ping in session s1",
+            r#"{"error":"Method not found","sessionId":"s1"}"#,
+            "session id: s1",
+            "session s1 not allowed to ping",
+            "Mcp-Session-Id: s1",
+        ] {
+            assert!(!denies_session(text), "{text}");
+        }
     }
 
     #[test]

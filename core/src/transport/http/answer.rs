@@ -9,11 +9,11 @@ use url::Url;
 
 use super::Context;
 use super::events::{timeout, too_large};
+use super::session_loss::Complaint;
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Message, edit, peek};
+use crate::message::{Head, Id, Message, edit, peek};
 use crate::net::Content;
-use crate::revision::signs;
 use crate::secret::{Scrubber, shown};
 use crate::traffic;
 use crate::transport::Alarm;
@@ -251,25 +251,22 @@ impl Refusal {
         Error { kind: Kind::SessionLost, ..self.error().not_delivered() }
     }
 
-    /// Whether the server says that it does not know the session that the request was sent in.
-    ///
-    /// 404 is the word for it; many servers have others. Statuses that mean something of their own
-    /// do not count, nor does a method that nobody knows.
-    pub(super) fn tells_of_lost_session(&self) -> bool {
-        match self.status.as_u16() {
-            404 => {
-                let code = self.json_rpc_error().and_then(|error| peek::error_code(&error));
-                code.is_none_or(|(code, _)| code != -32601)
-            }
-            401 | 403 | 408 | 413 | 429 => false,
-            400..=499 => {
-                let code = self.json_rpc_error().and_then(|error| peek::error_code(&error));
-                // The server understood the request, and complains about that.
-                let is_answer = matches!(code, Some((-32602 | -32601, _)));
-                !is_answer && signs::speaks_of_lost_session(&String::from_utf8_lossy(&self.body))
-            }
-            _ => false,
+    /// What there is to be judged about the session of the request `own`, or of a message without
+    /// an id.
+    pub(super) fn complaint(&self, own: Option<&Id>) -> Complaint<'_> {
+        let error = self.json_rpc_error();
+        let start = &self.body[..self.body.len().min(limits::ERROR_BODY)];
+        Complaint {
+            status: self.status.as_u16(),
+            code: error.as_ref().and_then(peek::error_code).map(|(code, _)| code),
+            is_own: error.zip(own).is_some_and(|(error, own)| answers(&error, own)),
+            text: String::from_utf8_lossy(start),
         }
+    }
+
+    /// The JSON-RPC error in the body, if it is about the request `own` and no other.
+    pub(super) fn error_to(&self, own: &Id) -> Option<Message> {
+        self.json_rpc_error().filter(|error| answers(error, own))
     }
 
     /// How long a server that is overloaded wants to be left alone: seconds, or until a date.
@@ -307,6 +304,11 @@ impl Refusal {
         let hints = self.scrubber.excerpt(&hints.join("; "), limits::ERROR_TEXT / 2);
         format!(" [{hints}]")
     }
+}
+
+/// Whether `answer` names the request `own`, in whatever form.
+fn answers(answer: &Message, own: &Id) -> bool {
+    matches!(answer.head(), Head::Response { id: Some(id), .. } if id.resembles(own))
 }
 
 /// Whether a status says nothing about the protocol that is spoken.
@@ -376,28 +378,23 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_session_is_recognised_by_status_or_words() {
-        let lost = |status, body| refusal(status, body).tells_of_lost_session();
-        assert!(lost(404, "") && lost(404, "anything"));
-        for body in [
-            r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#,
-            "Session expired",
-            "unknown session",
-            "Bad Request: Server not initialized",
-            "Mcp-Session-Id is missing: session",
-        ] {
-            assert!(lost(400, body) && lost(410, body), "{body}");
-            for status in [401, 403, 408, 413, 429, 500] {
-                assert!(!lost(status, body), "{status} {body}");
-            }
+    fn an_error_is_the_requests_own_by_its_id_in_whatever_form() {
+        let body = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"no"}}"#;
+        let id = |id: &str| Id::from_json(id).unwrap();
+        let refused = refusal(404, body);
+        for own in ["7", "7.0"] {
+            let complaint = refused.complaint(Some(&id(own)));
+            assert!(complaint.is_own, "{own}");
+            assert_eq!((complaint.status, complaint.code), (404, Some(-32000)));
+            assert!(refused.error_to(&id(own)).is_some());
         }
-        assert!(!lost(400, "Bad Request") && !lost(400, "invalid: session_name is required"));
-        let params =
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"invalid session id"}}"#;
-        assert!(!lost(400, params), "the request was understood");
-        let unknown =
-            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#;
-        assert!(!lost(404, unknown));
+        assert!(!refused.complaint(Some(&id("\"7\""))).is_own);
+        assert!(!refused.complaint(None).is_own, "nobody asked");
+        let null = body.replace("\"id\":7", "\"id\":null");
+        let refused = Refusal { body: Bytes::from(null), ..refusal(404, "") };
+        assert!(!refused.complaint(Some(&id("7"))).is_own);
+        assert!(refused.error_to(&id("7")).is_none());
+        assert_eq!(refusal(404, "gone").complaint(Some(&id("7"))).text, "gone");
     }
 
     #[test]

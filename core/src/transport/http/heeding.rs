@@ -165,6 +165,7 @@ impl Driver {
             self.lose_session(session, &error).await;
             return self.line.wait_for_session(outgoing, error).await;
         }
+        self.context.habits.note_last_loss(error.status);
         match last_word {
             Some(answer) => drop(self.context.incoming.send(Incoming::Message(answer)).await),
             None => self.line.give_back(outgoing.message, error).await,

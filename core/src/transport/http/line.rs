@@ -24,7 +24,8 @@ pub(super) struct Line {
     /// More may come to be sent.
     pub(super) is_open: bool,
     next_order: u64,
-    /// When the session was lost, and what the server said; until something has gone well again.
+    /// When the session was lost, and what the server said; until something has gone well again, or
+    /// another session has taken its place.
     lost: Option<(Instant, Error)>,
 }
 
@@ -104,6 +105,10 @@ impl Line {
     /// The session is no more; whoever holds the link can open another.
     pub(super) async fn lose(&mut self, error: &Error) {
         self.express.clear();
+        // The clock of a loss that was healed is not that of this one.
+        if !self.gate.is_held() {
+            self.lost = None;
+        }
         self.lost.get_or_insert_with(|| (Instant::now(), error.clone()));
         if self.gate.lost() {
             traffic::recovery(Recovery::SessionLost, Some(error));

@@ -39,11 +39,13 @@ mod listen;
 mod log;
 mod logins;
 mod modern;
+mod ping;
 mod post;
 mod posters;
 mod reading;
 mod remedy;
 mod session;
+mod session_loss;
 mod soon;
 mod stream;
 mod tasks;
@@ -55,6 +57,7 @@ use events::timeout;
 use logins::Logins;
 use modern::Learnt;
 pub use session::basic_authorization;
+use session_loss::SharedHabits;
 use tasks::Tasks;
 
 /// All that a link to a server needs to know.
@@ -238,6 +241,8 @@ struct Context {
     logins: Logins,
     /// What the answers of a modern server have taught.
     learnt: Mutex<Learnt>,
+    /// How the server refuses what it does not know.
+    habits: SharedHabits,
 }
 
 impl Context {
@@ -259,6 +264,7 @@ impl Context {
             stirs: watch::Sender::default(),
             logins: Logins::default(),
             learnt: Mutex::default(),
+            habits: SharedHabits::default(),
             settings,
         }
     }

@@ -151,6 +151,9 @@ impl Exchange {
             let session_id = response.headers().get(header::SESSION_ID).cloned();
             self.session_id = session_id.filter(header::is_session_id);
         }
+        if response.status().is_success() && self.is("ping") {
+            self.context.habits.note_answered_ping();
+        }
         let wants_content = self.request_id().is_some();
         let answer = Answer::sort(response, wants_content, self.context.endpoint.url());
         if !wants_content && !matches!(answer, Answer::Refused(_)) {

@@ -2,6 +2,7 @@
 //! mended, else an answer or an error.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Response};
@@ -12,6 +13,7 @@ use super::answer::{Answer, Refusal, whole};
 use super::detect::allows_older_transport;
 use super::events::{Events, Position};
 use super::gate::Outgoing;
+use super::ping;
 use super::post::Exchange;
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -38,7 +40,7 @@ impl Exchange {
 
     pub(super) async fn heed_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
         let in_session = self.post.session_id().is_some() && !self.opens();
-        if in_session && refusal.tells_of_lost_session() {
+        if in_session && self.has_lost_session(&refusal).await {
             let id = self.request_id();
             self.last_word = refusal.json_rpc_error().zip(id).map(|(e, id)| edit::with_id(&e, id));
             return Err(refusal.lost_session());
@@ -76,6 +78,14 @@ impl Exchange {
             }
             None => Err(refusal.error()),
         }
+    }
+
+    /// Whether the refusal means that the server does not know the session, by a ping if need be.
+    async fn has_lost_session(&self, refusal: &Refusal) -> bool {
+        let complaint = refusal.complaint(self.request_id());
+        let (context, headers) = (&self.context, self.post.session.own_post_headers());
+        let is_ping = self.is("ping");
+        ping::is_session_lost(context, &complaint, is_ping, &context.endpoint, &headers).await
     }
 
     /// An opening was refused for reasons that have nothing to do with eras. The body is not read as
@@ -182,7 +192,7 @@ impl Exchange {
                 Message::parse(body).map_err(malformed)
             }
             Answer::Events(body) => {
-                let endpoint = std::sync::Arc::clone(&context.endpoint);
+                let endpoint = Arc::clone(&context.endpoint);
                 let mut events = Events::new(body, context.settings.max_message, endpoint);
                 let mut position = Position::default();
                 while let Some(payload) = events.next_payload(&mut position, None).await? {

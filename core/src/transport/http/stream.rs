@@ -13,12 +13,13 @@ use super::answer::{Answer, Refusal};
 use super::events::{Events, Position, timeout};
 use super::heeding::Report;
 use super::log::Direction;
-use super::{Context, Manner};
+use super::session_loss::{self, Proof, Verdict};
+use super::{Context, Manner, ping};
 use crate::error::Error;
 use crate::limits;
-use crate::message::{Head, Id, reply};
+use crate::message::Head;
 use crate::net::Content;
-use crate::net::backoff::{Backoff, entropy};
+use crate::net::backoff::Backoff;
 use crate::traffic::{self, Recovery};
 use crate::transport::Incoming;
 use crate::wire::header;
@@ -57,7 +58,7 @@ pub(super) async fn keep_open(
     context: Arc<Context>,
     reports: mpsc::Sender<Report>,
     headers: HeaderMap,
-    ping: Arc<HeaderMap>,
+    post_headers: Arc<HeaderMap>,
 ) {
     let mut position = Position::default();
     let mut backoff = Backoff::default();
@@ -93,7 +94,7 @@ pub(super) async fn keep_open(
             }
             Opened::Never => return debug!("the server has no stream of its own"),
             Opened::Suspicious => {
-                if is_in_vain(&context, &reports, &ping, session.as_ref()).await {
+                if is_in_vain(&context, &reports, &post_headers, session.as_ref()).await {
                     return;
                 }
             }
@@ -115,17 +116,17 @@ pub(super) async fn keep_open(
 async fn is_in_vain(
     context: &Arc<Context>,
     reports: &mpsc::Sender<Report>,
-    ping: &Arc<HeaderMap>,
+    headers: &Arc<HeaderMap>,
     session: Option<&HeaderValue>,
 ) -> bool {
-    match ask_for_session(context, ping).await {
-        Some(true) => debug!("the server has no stream in this session"),
-        Some(false) => {
+    match ping::prove(context, Arc::clone(&context.endpoint), Arc::clone(headers)).await {
+        Proof::Lives | Proof::Refused => debug!("the server has no stream in this session"),
+        Proof::Lost => {
             if let Some(session) = session.cloned() {
                 let _ = reports.send(Report::SessionGone { session }).await;
             }
         }
-        None => return false,
+        Proof::Silence => return false,
     }
     true
 }
@@ -236,8 +237,10 @@ async fn open(context: &Context, headers: HeaderMap, in_session: bool) -> Opened
         Answer::Refused(response) => {
             let refusal = Refusal::read(response, context).await;
             debug!("no stream: {}", refusal.error());
-            let lost = in_session && refusal.tells_of_lost_session();
-            if lost { Opened::Suspicious } else { by_status(refusal.status()) }
+            match session_loss::of_stream(&refusal.complaint(None)) {
+                Verdict::Suspected if in_session => Opened::Suspicious,
+                _ => by_status(refusal.status()),
+            }
         }
         _ => Opened::Never,
     }
@@ -293,21 +296,6 @@ async fn read(
                 return Ended::Elsewhere;
             }
         }
-    }
-}
-
-/// Asks by a ping inside the session whether there still is one. `None`: nobody knows.
-async fn ask_for_session(context: &Context, headers: &Arc<HeaderMap>) -> Option<bool> {
-    let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
-    let body = reply::request(&id, "ping").bytes().clone();
-    let asking =
-        context.send(context.call(Method::POST, Arc::clone(headers), body), Manner::aside());
-    let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
-    let status = tokio::time::timeout(limit, asking).await.ok()?.ok()?.status();
-    match status.as_u16() {
-        // These say something, but not about the session.
-        401 | 403 | 408 | 429 | 500.. => None,
-        _ => Some(status.is_success()),
     }
 }
 

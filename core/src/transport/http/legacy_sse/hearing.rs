@@ -102,6 +102,13 @@ impl Driver {
             {
                 self.reached().await;
             }
+            Posted::Answered(answer) => {
+                self.reached().await;
+                if let Some(flight) = self.flights.remove(ticket) {
+                    self.answered(&flight, &answer).await;
+                    self.pass_on(Incoming::Message(answer)).await;
+                }
+            }
             Posted::SessionLost(error) => {
                 self.reached().await;
                 self.refused(ticket, error).await;
@@ -158,11 +165,8 @@ impl Driver {
         let Some(flight) = self.flights.remove(ticket) else { return };
         self.land(&flight);
         let (outgoing, is_left) = (flight.outgoing, flight.is_left);
-        if outgoing.is_request("initialize") {
-            // It opens one: whatever the server means, there was none to be lost.
-            return self.come_back(outgoing, &Error { kind: Kind::Status, ..error }).await;
-        }
         if Line::is_last_loss(&outgoing) {
+            self.context.habits.note_last_loss(error.status);
             return self.line.give_back(outgoing.message, error).await;
         }
         if !is_left {

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use tokio::sync::mpsc;
 
 use super::driver::Report;
 use crate::error::Error;
-use crate::net::Call;
+use crate::message::{Head, Message};
+use crate::net::{Call, Endpoint};
 use crate::transport::Alarm;
 use crate::transport::http::answer::{Refusal, drain};
-use crate::transport::http::{Context, Manner, posters};
+use crate::transport::http::{Context, Manner, ping, posters};
 
 /// What became of a POST.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(super) enum Posted {
     Accepted,
     /// The server does not know the session.
     SessionLost(Error),
+    /// An error under the id of the request, in place of an acknowledgement.
+    Answered(Message),
     /// Anything else.
     Failed(Error),
 }
@@ -37,18 +41,17 @@ impl posters::Errand for Errand {
 
     async fn run(self, context: Arc<Context>, mut alarm: Alarm) -> Alarm {
         let Self { ticket, call, manner, reports } = self;
+        let (endpoint, headers) = (Arc::clone(&call.endpoint), Arc::clone(&call.headers));
+        let sent = call.body.clone();
         let (posted, body) = match context.send_by(call, manner, &mut alarm).await {
             Ok(response) if response.status().is_success() => {
                 (Posted::Accepted, Some(response.into_body()))
             }
             Ok(response) => {
                 let refusal = Refusal::read(response, &context).await;
-                let posted = if refusal.tells_of_lost_session() {
-                    Posted::SessionLost(context.scrubbed(refusal.lost_session()))
-                } else {
-                    Posted::Failed(context.scrubbed(refusal.error()))
-                };
-                (posted, None)
+                let sent = Message::parse(sent).ok();
+                let judged = judge(&context, &refusal, sent.as_ref(), &endpoint, &headers);
+                (Box::pin(judged).await, None)
             }
             Err(error) => (Posted::Failed(context.scrubbed(error)), None),
         };
@@ -57,5 +60,32 @@ impl posters::Errand for Errand {
             drain(body).await;
         }
         alarm
+    }
+}
+
+/// What the refusal of the message `sent` means, by a ping to the same address if need be.
+async fn judge(
+    context: &Context,
+    refusal: &Refusal,
+    sent: Option<&Message>,
+    endpoint: &Arc<Endpoint>,
+    headers: &Arc<HeaderMap>,
+) -> Posted {
+    let own = sent.and_then(|sent| match sent.head() {
+        Head::Request { id, .. } => Some(id),
+        _ => None,
+    });
+    let method = sent.and_then(Message::method);
+    if method == Some("initialize") {
+        // It opens a session: there was none to be lost.
+        return Posted::Failed(context.scrubbed(refusal.error()));
+    }
+    let complaint = refusal.complaint(own);
+    let is_ping = method == Some("ping");
+    let is_lost = ping::is_session_lost(context, &complaint, is_ping, endpoint, headers).await;
+    match own.and_then(|own| refusal.error_to(own)) {
+        _ if is_lost => Posted::SessionLost(context.scrubbed(refusal.lost_session())),
+        Some(answer) => Posted::Answered(answer),
+        None => Posted::Failed(context.scrubbed(refusal.error())),
     }
 }

@@ -1,0 +1,301 @@
+//! Judges what a refusal says about the session that its request was sent in. Pure.
+//!
+//! A bare 404 means what the specification says. Every other complaint about a session may be an
+//! application's own, so it has to be proved by a ping in the session; unproved, it is the answer.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::revision::signs::{self, METHOD_NOT_FOUND};
+
+/// The server understood the request, and complains about its parameters.
+const INVALID_PARAMS: i64 = -32602;
+
+/// An HTTP error as far as it can be about a session.
+#[derive(Debug)]
+pub(super) struct Complaint<'a> {
+    pub(super) status: u16,
+    /// The code of the JSON-RPC error in the body, if it is one.
+    pub(super) code: Option<i64>,
+    /// That error has the id of the request: somebody has read the request.
+    pub(super) is_own: bool,
+    pub(super) text: Cow<'a, str>,
+}
+
+/// What a refused message says about its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing: it is the answer.
+    Answer,
+    /// It speaks of a session. Lost if a ping proves it, else the answer.
+    Suspected,
+    /// It should mean a loss, but has meant something else before. Lost unless a ping shows that
+    /// the session lives, or nobody answers it.
+    Presumed,
+    /// The server does not know the session.
+    Lost,
+}
+
+/// What a ping in the session has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// The server does not know the session.
+    Lost,
+    /// The session lives: the ping was answered.
+    Lives,
+    /// It was refused in a way that proves nothing, so the session is taken to live.
+    Refused,
+    /// Nobody said anything about it.
+    Silence,
+}
+
+/// What was learnt in this run about how the server refuses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Habits {
+    /// It has answered a ping: it knows the method.
+    pub(super) answers_pings: bool,
+    /// A request that met a bare 404 met it again in a new session.
+    pub(super) repeats_404: bool,
+}
+
+/// The same, shared by all who learn about it.
+#[derive(Debug, Default)]
+pub(super) struct SharedHabits {
+    answers_pings: AtomicBool,
+    repeats_404: AtomicBool,
+}
+
+impl SharedHabits {
+    pub(super) fn get(&self) -> Habits {
+        Habits {
+            answers_pings: self.answers_pings.load(Ordering::Relaxed),
+            repeats_404: self.repeats_404.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn note_answered_ping(&self) {
+        self.answers_pings.store(true, Ordering::Relaxed);
+    }
+
+    /// A request was refused with this status in a new session as well.
+    pub(super) fn note_last_loss(&self, status: Option<u16>) {
+        if status == Some(404) {
+            self.repeats_404.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Judges the refusal of a message that was sent in a session.
+pub(super) fn of_message(complaint: &Complaint<'_>, is_ping: bool, habits: Habits) -> Verdict {
+    if is_ping {
+        // It has nothing to say but this, and needs no other ping to prove it.
+        return match of_ping(complaint, habits) {
+            Proof::Lost => Verdict::Lost,
+            Proof::Lives | Proof::Refused | Proof::Silence => Verdict::Answer,
+        };
+    }
+    match complaint.code {
+        Some(METHOD_NOT_FOUND) => Verdict::Answer,
+        _ if complaint.is_bare_404() && habits.repeats_404 => Verdict::Presumed,
+        _ if complaint.is_bare_404() => Verdict::Lost,
+        Some(INVALID_PARAMS) => Verdict::Answer,
+        _ if complaint.may_be_about_session() && signs::speaks_of_lost_session(&complaint.text) => {
+            Verdict::Suspected
+        }
+        _ => Verdict::Answer,
+    }
+}
+
+/// Judges the refusal of a GET for a stream, which is sent under no id: at most a suspicion, since
+/// many servers have no stream and say so by 404.
+pub(super) fn of_stream(complaint: &Complaint<'_>) -> Verdict {
+    match of_message(complaint, false, Habits::default()) {
+        Verdict::Answer => Verdict::Answer,
+        Verdict::Suspected | Verdict::Presumed | Verdict::Lost => Verdict::Suspected,
+    }
+}
+
+/// Judges the refusal of a ping.
+pub(super) fn of_ping(complaint: &Complaint<'_>, habits: Habits) -> Proof {
+    let is_method = complaint.code == Some(METHOD_NOT_FOUND);
+    match complaint.status {
+        // These say something, but not about the session.
+        401 | 403 | 408 | 429 => Proof::Silence,
+        400..=499 if is_method || !complaint.may_be_about_session() => Proof::Refused,
+        400..=499 if signs::denies_session(&complaint.text) => Proof::Lost,
+        404 if complaint.is_bare_404() && habits.answers_pings => Proof::Lost,
+        400..=499 => Proof::Refused,
+        _ => Proof::Silence,
+    }
+}
+
+/// What becomes of a message with this verdict after a ping: whether its session is lost.
+pub(super) fn is_lost(verdict: Verdict, proof: Proof) -> bool {
+    match verdict {
+        Verdict::Answer => false,
+        Verdict::Suspected => proof == Proof::Lost,
+        Verdict::Presumed => matches!(proof, Proof::Lost | Proof::Refused),
+        Verdict::Lost => true,
+    }
+}
+
+impl Complaint<'_> {
+    /// 404, and nobody has answered the request in it.
+    fn is_bare_404(&self) -> bool {
+        self.status == 404 && !self.is_own
+    }
+
+    /// Client errors, but for those with a meaning of their own.
+    fn may_be_about_session(&self) -> bool {
+        matches!(self.status, 400..=499) && !matches!(self.status, 401 | 403 | 408 | 413 | 429)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FRESH: Habits = Habits { answers_pings: false, repeats_404: false };
+    const PINGED: Habits = Habits { answers_pings: true, repeats_404: false };
+    const DOUBTED: Habits = Habits { answers_pings: false, repeats_404: true };
+
+    fn bare(status: u16, text: &str) -> Complaint<'_> {
+        Complaint { status, code: None, is_own: false, text: text.into() }
+    }
+
+    fn own(status: u16, code: i64, text: &str) -> Complaint<'_> {
+        Complaint { status, code: Some(code), is_own: true, text: text.into() }
+    }
+
+    fn message(complaint: Complaint<'_>) -> Verdict {
+        of_message(&complaint, false, FRESH)
+    }
+
+    const WORDS: [&str; 6] = [
+        r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#,
+        "Session expired",
+        "unknown session",
+        "Bad Request: Server not initialized",
+        "Mcp-Session-Id is missing",
+        "No transport found for sessionId",
+    ];
+
+    #[test]
+    fn a_bare_404_is_a_lost_session() {
+        for text in ["", "anything", "<html>", r#"{"detail":"Not Found"}"#] {
+            assert_eq!(message(bare(404, text)), Verdict::Lost, "{text}");
+            assert_eq!(of_message(&bare(404, text), false, DOUBTED), Verdict::Presumed, "{text}");
+        }
+        let others = Complaint { code: Some(-32000), ..bare(404, "x") };
+        assert_eq!(message(others), Verdict::Lost, "an error under another id, or none");
+    }
+
+    #[test]
+    fn words_are_a_suspicion_whatever_the_status_and_the_id() {
+        for text in WORDS {
+            assert_eq!(message(bare(400, text)), Verdict::Suspected, "{text}");
+            assert_eq!(message(bare(410, text)), Verdict::Suspected, "{text}");
+            for status in [400, 404, 409, 422] {
+                assert_eq!(message(own(status, -32000, text)), Verdict::Suspected, "{text}");
+            }
+            for status in [401, 403, 408, 413, 429, 500, 503] {
+                assert_eq!(message(bare(status, text)), Verdict::Answer, "{status} {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_read_and_does_not_speak_of_a_session_is_the_answer() {
+        for status in [400, 404, 409, 422] {
+            assert_eq!(message(own(status, -32000, "item not found")), Verdict::Answer);
+            assert_eq!(message(own(status, -32602, "invalid session id")), Verdict::Answer);
+            assert_eq!(message(own(status, -32601, "session id")), Verdict::Answer);
+        }
+        let unknown = Complaint { is_own: false, ..own(404, -32601, "Method not found") };
+        assert_eq!(message(unknown), Verdict::Answer, "a method that nobody knows");
+        assert_eq!(message(bare(400, "Bad Request")), Verdict::Answer);
+        assert_eq!(message(bare(400, "invalid: session_name is required")), Verdict::Answer);
+    }
+
+    #[test]
+    fn a_ping_proves_a_loss_by_its_words() {
+        for text in WORDS {
+            for status in [400, 404, 410, 422] {
+                assert_eq!(of_ping(&bare(status, text), FRESH), Proof::Lost, "{status} {text}");
+                assert_eq!(of_ping(&own(status, -32000, text), FRESH), Proof::Lost, "{text}");
+            }
+            assert_eq!(of_ping(&own(404, -32601, text), PINGED), Proof::Refused, "{text}");
+            assert_eq!(of_ping(&bare(413, text), PINGED), Proof::Refused, "{text}");
+            for status in [401, 403, 408, 429, 500, 503, 302] {
+                assert_eq!(of_ping(&bare(status, text), PINGED), Proof::Silence, "{status} {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bare_404_to_a_ping_proves_it_where_pings_were_answered() {
+        assert_eq!(of_ping(&bare(404, "Not Found"), FRESH), Proof::Refused);
+        assert_eq!(of_ping(&bare(404, "Not Found"), PINGED), Proof::Lost);
+        assert_eq!(of_ping(&own(404, -32000, "Not Found"), PINGED), Proof::Refused);
+        for text in ["Bad Request", "unknown method in session s1", "session id: s1"] {
+            assert_eq!(of_ping(&bare(400, text), PINGED), Proof::Refused, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_stream_that_is_refused_is_never_more_than_a_suspicion() {
+        assert_eq!(of_stream(&bare(404, "")), Verdict::Suspected);
+        assert_eq!(of_stream(&bare(400, "Session expired")), Verdict::Suspected);
+        assert_eq!(of_stream(&bare(405, "")), Verdict::Answer);
+        assert_eq!(of_stream(&bare(400, "no")), Verdict::Answer);
+    }
+
+    fn any_complaint() -> impl Strategy<Value = (u16, Option<i64>, bool, &'static str)> {
+        let text = prop::sample::select(vec![
+            "",
+            "item not found",
+            "Session expired",
+            "invalid session id for booking 17",
+            "No valid session ID provided",
+            "session id s1",
+        ]);
+        let code = prop::option::of(prop::sample::select(vec![-32000, -32001, -32601, -32602]));
+        (300..600_u16, code, any::<bool>(), text)
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_but_a_bare_404_is_a_loss_without_a_proof(
+            (status, code, is_own, text) in any_complaint(),
+            answers_pings: bool,
+            repeats_404: bool,
+        ) {
+            let complaint = Complaint { status, code, is_own, text: text.into() };
+            let habits = Habits { answers_pings, repeats_404 };
+            let verdict = of_message(&complaint, false, habits);
+            if verdict == Verdict::Lost {
+                prop_assert!(status == 404 && !is_own);
+            }
+            // A session in which a ping is answered is never given up, but for a bare 404 that has
+            // not misled anybody yet.
+            prop_assert!(!is_lost(verdict, Proof::Lives) || verdict == Verdict::Lost);
+            prop_assert!(!is_lost(verdict, Proof::Silence) || verdict == Verdict::Lost);
+            prop_assert!(!is_lost(verdict, Proof::Refused) || status == 404 && !is_own);
+        }
+
+        #[test]
+        fn a_ping_never_suspects(
+            (status, code, is_own, text) in any_complaint(),
+            answers_pings: bool,
+        ) {
+            let complaint = Complaint { status, code, is_own, text: text.into() };
+            let habits = Habits { answers_pings, repeats_404: false };
+            let verdict = of_message(&complaint, true, habits);
+            let proof = of_ping(&complaint, habits);
+            prop_assert_eq!(verdict == Verdict::Lost, proof == Proof::Lost);
+            prop_assert!(matches!(verdict, Verdict::Lost | Verdict::Answer));
+        }
+    }
+}
