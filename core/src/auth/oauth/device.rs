@@ -230,8 +230,8 @@ impl OAuth {
                     }
                     // The person did not come: that is no refusal.
                     let is_refusal = refusal.is_refusal && answer["error"] != "expired_token";
-                    let error = self.explained(&answer, refusal.error);
-                    return Err(Unsuccessful { error, is_refusal });
+                    let error = self.explained(&answer, *refusal.error);
+                    return Err(Unsuccessful { error: error.into(), is_refusal });
                 }
             }
         }

@@ -38,27 +38,27 @@ pub(super) struct Plan {
 /// Why there is no token.
 #[derive(Debug)]
 pub(super) struct Unsuccessful {
-    pub(super) error: Error,
+    pub(super) error: Box<Error>,
     /// The person or the provider said no.
     pub(super) is_refusal: bool,
 }
 
 impl Unsuccessful {
     pub(super) fn refused(error: Error) -> Self {
-        Self { error, is_refusal: true }
+        Self { error: error.into(), is_refusal: true }
     }
 }
 
 impl From<Error> for Unsuccessful {
     fn from(error: Error) -> Self {
-        Self { error, is_refusal: false }
+        Self { error: error.into(), is_refusal: false }
     }
 }
 
 impl From<Refusal> for Unsuccessful {
     fn from(refusal: Refusal) -> Self {
         let is_refusal = !matches!(refusal, Refusal::Unanswered(_));
-        Self { error: refusal.into_error(), is_refusal }
+        Self { error: refusal.into_error().into(), is_refusal }
     }
 }
 
@@ -132,7 +132,7 @@ impl OAuth {
                 }
             }
             Err(Unsuccessful { error, is_refusal }) => {
-                Failed { error, is_refusal, was_shown: false }
+                Failed { error: *error, is_refusal, was_shown: false }
             }
         };
         if plan.authority.is_guess && !failed.was_shown {
@@ -188,7 +188,8 @@ impl OAuth {
                 let page = if is_refusal { about.refused(&reason) } else { about.failed(&reason) };
                 let was_shown = self.state(|state| state.was_shown);
                 // Where nobody was asked, nobody is bothered by the next try.
-                let failed = Failed { error, is_refusal: is_refusal && was_shown, was_shown };
+                let is_refusal = is_refusal && was_shown;
+                let failed = Failed { error: *error, is_refusal, was_shown };
                 self.store.note_failure(&plan.id, &failed);
                 (Err(failed), page)
             }
