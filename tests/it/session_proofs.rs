@@ -148,6 +148,23 @@ async fn a_loss_that_is_told_under_the_requests_own_id_is_proved_by_a_ping_as_we
 }
 
 #[tokio::test]
+async fn a_loss_is_also_proved_by_a_ping_that_is_answered_with_200_and_an_error() {
+    let generation = Arc::new(AtomicUsize::new(1));
+    let forgotten = |r: &Request| match &*r.what() {
+        "ping" => refused(200, error_to(r, -32001, "Session not found")),
+        _ => no_valid_session(r),
+    };
+    let server = Server::start(sessions(&generation, forgotten)).await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.ask(request(1, "tools/call")).await;
+    generation.store(2, Ordering::SeqCst);
+    bridge.send(request(2, "tools/call")).await;
+    let (answer, _) = bridge.answer(2).await;
+    assert!(answer["result"].is_object(), "{answer}");
+    assert_eq!(server.all("tools/call").len(), 3);
+}
+
+#[tokio::test]
 async fn a_call_is_not_repeated_where_the_ping_proves_nothing() {
     for (status, text) in [
         (401, "Session expired"),

@@ -57,13 +57,18 @@ pub(super) async fn prove(
     let Ok(Ok(response)) = timeout_at(deadline, context.send(call, Manner::aside())).await else {
         return Proof::Silence;
     };
-    if response.status().is_success() {
+    let is_success = response.status().is_success();
+    if is_success && media::of(response.headers()) != media::Media::Json {
         context.habits.note_answered_ping();
         let _ = timeout_at(deadline, read_rest(response)).await;
         return Proof::Lives;
     }
-    let refusal = Refusal::read(response, context).await;
-    session_loss::of_ping(&refusal.complaint(Some(&id)), context.habits.get())
+    let answer = Refusal::read(response, context).await;
+    let proof = session_loss::of_ping(&answer.complaint(Some(&id)), context.habits.get());
+    if proof == Proof::Lives {
+        context.habits.note_answered_ping();
+    }
+    proof
 }
 
 /// So that the connection can be used again; but an event stream may stay open after the answer.

@@ -115,10 +115,15 @@ pub(super) fn of_stream(complaint: &Complaint<'_>) -> Verdict {
     }
 }
 
-/// Judges the refusal of a ping.
+/// Judges the answer to a ping.
 pub(super) fn of_ping(complaint: &Complaint<'_>, habits: Habits) -> Proof {
     let is_method = complaint.code == Some(METHOD_NOT_FOUND);
     match complaint.status {
+        // Some servers put every error into a response that is none.
+        200..=299 if complaint.code.is_some() && signs::denies_session(&complaint.text) => {
+            Proof::Lost
+        }
+        200..=299 => Proof::Lives,
         // These say something, but not about the session.
         401 | 403 | 408 | 429 => Proof::Silence,
         400..=499 if is_method || !complaint.may_be_about_session() => Proof::Refused,
@@ -181,6 +186,18 @@ mod tests {
         "Mcp-Session-Id is missing",
         "No transport found for sessionId",
     ];
+
+    #[test]
+    fn an_answered_ping_shows_that_the_session_lives_unless_its_error_denies_it() {
+        assert_eq!(of_ping(&own(200, -32001, "Session not found"), FRESH), Proof::Lost);
+        assert_eq!(of_ping(&own(200, -32601, "Method not found"), FRESH), Proof::Lives);
+        assert_eq!(of_ping(&own(200, -32603, "busy"), PINGED), Proof::Lives);
+        assert_eq!(
+            of_ping(&bare(200, r#"{"result":{"note":"session not found"}}"#), FRESH),
+            Proof::Lives
+        );
+        assert_eq!(of_ping(&bare(202, ""), FRESH), Proof::Lives);
+    }
 
     #[test]
     fn a_bare_404_is_a_lost_session() {
