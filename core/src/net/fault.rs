@@ -18,6 +18,7 @@ use super::proxy_fault::{ProxyFault, Refused, Trouble};
 use super::tls_fault;
 use super::tunnel::scheme;
 use crate::error::{Error, Kind};
+use crate::limits;
 use crate::secret::shown;
 
 /// Why a request has brought no answer.
@@ -50,11 +51,24 @@ pub(super) fn explain(error: &Failure, url: &Url, progress: &Progress) -> Error 
     if let Some(refusal) = find(error).and_then(|e| tls_fault::late_refusal(e, &place(url))) {
         return refusal;
     }
+    if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse_too_large) {
+        return too_many_headers(url);
+    }
     let explained = Error::new(Kind::Closed, format!("The connection to {} broke", place(url)))
         .because(innermost(error));
     let untouched =
         !progress.is_raised() || is_canceled(error) || named_remedy(error) != Remedy::Unknown;
     if untouched { explained.not_delivered() } else { explained }
+}
+
+/// The head of an answer is over a limit: of lines, or of bytes. The parser does not tell which.
+fn too_many_headers(url: &Url) -> Error {
+    let (lines, size) = (limits::HTTP1_HEADERS, limits::HTTP1_BUFFER / 1024);
+    let place = place(url);
+    let message =
+        format!("The answer of {place} has too many headers: more than {lines}, or {size} KiB");
+    Error::new(Kind::TooLarge, message)
+        .hint("Look which headers the server, or a proxy before it, adds to its answers")
 }
 
 /// What can be done at once about a request that failed.

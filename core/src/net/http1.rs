@@ -256,7 +256,7 @@ async fn open(mut connector: Connector, origin: Uri) -> Result<Connection, Failu
     let stream = connector.call(origin).await?;
     let peer = peer(&stream).filter(|_| is_direct);
     let mut http1 = http1::Builder::new();
-    http1.max_buf_size(limits::HTTP1_BUFFER);
+    http1.max_buf_size(limits::HTTP1_BUFFER).max_headers(limits::HTTP1_HEADERS);
     let (mut sender, connection) = http1.handshake(stream).await?;
     let (tell, told) = oneshot::channel();
     tokio::spawn(async move {
