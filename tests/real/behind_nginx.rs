@@ -18,7 +18,7 @@ const FIRST_STEP: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(20);
 const CALLS: usize = 60;
 
-// S2-22, C1, C8: one connection for calls and streams, and one for what is urgent.
+// S2-22, C1, C8: one connection for calls, one for the stream, and one for what is urgent.
 #[test]
 fn everything_passes_a_tls_terminator_over_http2() {
     let server = servers::everything(&Peers::find());
@@ -29,7 +29,7 @@ fn everything_passes_a_tls_terminator_over_http2() {
     let accesses = nginx.accesses(CALLS + 8, |_| true);
     assert!(accesses.iter().all(|access| access.protocol == "HTTP/2.0"), "{accesses:#?}");
     let connections: HashSet<_> = accesses.iter().map(|access| &access.connection).collect();
-    assert!(connections.len() <= 2, "{connections:?}");
+    assert!(connections.len() <= 3, "{connections:?}");
 }
 
 // C1, C8: also with the older version of TLS, which some of them still have to themselves.

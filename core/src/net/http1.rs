@@ -290,7 +290,7 @@ mod tests {
 
     use super::super::authority::Authority;
     use super::super::tls::LazyTls;
-    use super::super::{Endpoint, Options, Progress, Roots, TlsOptions, Trust};
+    use super::super::{Endpoint, Lane, Options, Progress, Roots, TlsOptions, Trust};
     use super::*;
 
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
@@ -312,7 +312,7 @@ mod tests {
             endpoint: Arc::new(Endpoint::new(&url).unwrap()),
             headers: Arc::default(),
             body: Bytes::from_static(b"[]"),
-            urgent: false,
+            lane: Lane::Calls,
             progress: Progress::default(),
         };
         (listener, call)
