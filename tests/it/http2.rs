@@ -230,6 +230,25 @@ async fn messages_do_not_wait_behind_the_stream_of_the_older_transport() {
 }
 
 #[tokio::test]
+async fn an_answer_with_thousands_of_headers_is_no_broken_connection() {
+    let (server, store) = server(Manner::default(), |r| match &*r.what() {
+        "tools/call" => {
+            let many = (0..3000).map(|n| format!("x-header-{n}"));
+            many.fold(Reply::json(result(r.id(), "{}")), |reply, name| reply.header(&name, "value"))
+        }
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = ready(&server, &store, &["--no-server-stream"]).await;
+    let error = bridge.ask(request(1, "tools/call")).await["error"].clone();
+    assert_eq!(error["data"]["kind"], "too-large", "{error}");
+    assert!(error["message"].as_str().unwrap().contains("too many headers"), "{error}");
+    assert_eq!(error["data"]["delivery"], "unknown", "{error}");
+    assert_eq!(server.all("tools/call").len(), 1);
+    assert_eq!(bridge.ask(request(2, "tools/list")).await["id"], 2);
+}
+
+#[tokio::test]
 async fn what_waits_for_a_stream_and_is_cancelled_is_never_carried_out() {
     // C32
     let gate = Gate::new();

@@ -51,8 +51,11 @@ pub(super) fn explain(error: &Failure, url: &Url, progress: &Progress) -> Error 
     if let Some(refusal) = find(error).and_then(|e| tls_fault::late_refusal(e, &place(url))) {
         return refusal;
     }
-    if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse_too_large) {
-        return too_many_headers(url);
+    if let Some(limit) = exceeded_head(error) {
+        let message = format!("The answer of {} has too many headers: {limit}", place(url));
+        return Error::new(Kind::TooLarge, message)
+            .hint("Look which headers the server, or a proxy before it, adds to its answers")
+            .because(innermost(error));
     }
     let explained = Error::new(Kind::Closed, format!("The connection to {} broke", place(url)))
         .because(innermost(error));
@@ -61,14 +64,18 @@ pub(super) fn explain(error: &Failure, url: &Url, progress: &Progress) -> Error 
     if untouched { explained.not_delivered() } else { explained }
 }
 
-/// The head of an answer is over a limit: of lines, or of bytes. The parser does not tell which.
-fn too_many_headers(url: &Url) -> Error {
-    let (lines, size) = (limits::HTTP1_HEADERS, limits::HTTP1_BUFFER / 1024);
-    let place = place(url);
-    let message =
-        format!("The answer of {place} has too many headers: more than {lines}, or {size} KiB");
-    Error::new(Kind::TooLarge, message)
-        .hint("Look which headers the server, or a proxy before it, adds to its answers")
+/// The limit that the head of an answer is over, if it is.
+fn exceeded_head(error: &Failure) -> Option<String> {
+    if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse_too_large) {
+        // The parser does not tell which.
+        let (lines, size) = (limits::HTTP1_HEADERS, limits::HTTP1_BUFFER / 1024);
+        return Some(format!("more than {lines}, or than {size} KiB"));
+    }
+    // Over HTTP/2 the stream is reset by our own side, as it is for headers that are malformed.
+    let is_reset = |error: &&h2::Error| error.is_library() && error.is_reset();
+    let reason = find::<h2::Error>(error).filter(is_reset)?.reason()?;
+    let size = limits::HTTP2_HEAD / 1024;
+    (reason == Reason::PROTOCOL_ERROR).then(|| format!("more than {size} KiB, or malformed ones"))
 }
 
 /// What can be done at once about a request that failed.
