@@ -122,6 +122,11 @@ pub const ADDED_HEADERS: usize = 8;
 /// makes a large one fast, and what is kept of it is little.
 pub const HTTP1_BUFFER: usize = 256 * 1024;
 
+/// How many headers an answer over HTTP/1.1 may have; the parser's own limit of 100 is one that
+/// cookies and policies of several proxies reach. Room for so many is made for each answer, and
+/// given back: 32 KiB. Over HTTP/2 their size alone counts.
+pub const HTTP1_HEADERS: usize = 512;
+
 /// An idle connection is dropped before the usual server (Node: 5 s) closes it under a request.
 pub const POOL_IDLE: Duration = Duration::from_secs(4);
 

@@ -33,6 +33,29 @@ async fn json_and_events_are_both_answers() {
     }
 }
 
+/// An answer with `count` headers beside its own.
+fn with_headers(reply: Reply, count: usize) -> Reply {
+    (0..count).fold(reply, |reply, n| reply.header(&format!("X-Header-{n}"), "value"))
+}
+
+#[tokio::test]
+async fn answers_may_have_hundreds_of_headers() {
+    let server = Server::start(|r| with_headers(Reply::json(result(r.id(), "{}")), 300)).await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    bridge.send(request(1, "tools/call")).await;
+    assert_eq!(bridge.line().await, result(1, "{}"));
+}
+
+#[tokio::test]
+async fn an_answer_with_thousands_of_headers_is_no_broken_connection() {
+    let error = error_for(|| with_headers(Reply::json(result(1, "{}")), 3000)).await;
+    is(&error, -32000, "too-large");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("too many headers"), "{message}");
+    assert_eq!(error["data"]["delivery"], "unknown", "it may have been carried out");
+    assert!(error["data"]["hint"].is_string(), "{error}");
+}
+
 #[tokio::test]
 async fn any_success_is_enough_for_a_notification_and_nothing_is_written() {
     // S1-16, S1-17, S4-11; section 7, 1: exactly one POST for each.

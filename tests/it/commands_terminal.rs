@@ -1,6 +1,6 @@
 //! Commands at a terminal: colour, a spinner that leaves no trace, questions that a person answers.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::shop::shop;
 use crate::support::terminal::Terminal;
@@ -121,4 +121,31 @@ async fn ctrl_c_at_the_keyboard_ends_it() {
     let (shown, status) = terminal.ends().await;
     assert_eq!(status.code(), Some(130), "{shown}");
     assert!(server.asked().contains(&"notifications/cancelled".to_owned()));
+}
+
+#[tokio::test]
+async fn every_command_offers_the_server_what_a_call_offers() {
+    let server = Server::start(shop).await;
+    let url = &*server.url;
+    let commands: [&[&str]; 8] = [
+        &["call", url, "fail"],
+        &["tools", url],
+        &["resources", url],
+        &["prompts", url],
+        &["read", url, "note://1"],
+        &["prompt", url, "greet", "who=x"],
+        &["raw", url, "ping"],
+        &["tools", url, "--roots"],
+    ];
+    for words in commands {
+        Terminal::start(words, &[]).ends().await;
+    }
+    let offers: Vec<Value> = server
+        .all("initialize")
+        .iter()
+        .map(|r| r.json()["params"]["capabilities"].clone())
+        .collect();
+    let call = json!({"elicitation": {"form": {}, "url": {}}});
+    assert_eq!(offers[..7], vec![call.clone(); 7]);
+    assert_eq!(offers[7], json!({"elicitation": call["elicitation"], "roots": {}}));
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::support::process::command;
-use crate::support::{Bridge, Hub, run};
+use crate::support::{Bridge, Hub, run, soon};
 
 /// A folder for the state of hubs, and one for each place in which something is started.
 struct Machine {
@@ -188,4 +188,20 @@ async fn a_flag_beats_a_url_in_the_environment() {
     let env = [("MCP_SPAN_URL", "http://127.0.0.1:1/mcp")];
     let mut bridge = Bridge::start_with(&["--mcp-hub", &hub.url], &env);
     bridge.handshake().await;
+}
+
+#[tokio::test]
+async fn a_tool_behind_the_flag_is_no_url() {
+    let (machine, hub) = (Machine::new(), Hub::plain().await);
+    machine.list("home/.mcp-hub", &[(port_of(&hub), "a", &[])]);
+    for words in [&["--mcp-hub", "echo", "x=1"][..], &["echo", "--mcp-hub", "x=1"]] {
+        let mut call = command(&[&["call", "--no-check", "--json"], words].concat());
+        call.env("HOME", machine.path("home")).env("XDG_STATE_HOME", machine.path("state"));
+        let output = soon("the end", call.output()).await.unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {stderr}");
+        let params = hub.server.all("tools/call").pop().unwrap().json()["params"].clone();
+        assert_eq!(params["name"], "echo", "{words:?}");
+        assert_eq!(params["arguments"], json!({"x": 1}), "{words:?}");
+    }
 }

@@ -114,6 +114,72 @@ async fn signals_end_it_at_once_with_exit_code_0() {
     }
 }
 
+/// Ends stdin, then the process by a signal: it must be as quick about it as before the end of stdin,
+/// and delete its session.
+async fn assert_signal_ends(mut bridge: Bridge, server: &Server, signal: &str, what: &str) {
+    bridge.close_stdin();
+    // It has to have heard of that; nothing that can be seen from outside tells it.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let start = Instant::now();
+    bridge.signal(signal);
+    assert_eq!(bridge.exit().await.code(), Some(0), "{what}, {signal}");
+    assert!(start.elapsed() < Duration::from_millis(1900), "{what}, {signal}: clients wait 2 s");
+    server.saw("DELETE").await;
+}
+
+#[tokio::test]
+async fn signals_end_it_at_once_when_what_was_said_before_the_end_of_stdin_hangs() {
+    // C20
+    const CANCEL: &str =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    const NOTICE: &str = r#"{"jsonrpc":"2.0","method":"notifications/last"}"#;
+    const ANSWER: &str = r#"{"jsonrpc":"2.0","id":"q","result":{}}"#;
+    for signal in ["TERM", "INT"] {
+        for (said, what) in
+            [(NOTICE, "notifications/last"), (CANCEL, "notifications/cancelled"), (ANSWER, "POST")]
+        {
+            let server = Server::start(move |r| match &*r.what() {
+                "tools/call" => Reply::sse().event(request("\"q\"", "roots/list")).hang(),
+                hangs if hangs == what => Reply::nothing().hang(),
+                _ => polite(r),
+            })
+            .await;
+            let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+            if said != NOTICE {
+                bridge.send(request(1, "tools/call")).await;
+                assert_eq!(bridge.receive().await["method"], "roots/list");
+            }
+            if said == ANSWER {
+                // Nothing but the answer is left in flight.
+                bridge.send(ANSWER).await;
+                bridge.send(CANCEL).await;
+                server.saw("notifications/cancelled").await;
+            } else {
+                bridge.send(said).await;
+            }
+            server.saw(what).await;
+            assert_signal_ends(bridge, &server, signal, what).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn signals_end_it_at_once_when_nobody_reads_a_large_answer_after_the_end_of_stdin() {
+    // C20
+    for signal in ["TERM", "INT"] {
+        let server = Server::start(|r| match &*r.what() {
+            "tools/call" => Reply::json(result(r.id(), &format!("\"{}\"", "x".repeat(8_000_000)))),
+            _ => polite(r),
+        })
+        .await;
+        let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+        bridge.send(request(1, "tools/call")).await;
+        bridge.send(request(2, "tools/call")).await;
+        server.saw_count("tools/call", 2).await;
+        assert_signal_ends(bridge, &server, signal, "a large answer").await;
+    }
+}
+
 #[tokio::test]
 async fn a_goodbye_that_is_not_answered_does_not_hold_it_up() {
     let server = Server::start(|r| match &*r.what() {

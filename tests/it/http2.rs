@@ -9,7 +9,7 @@ use h2::Reason;
 
 use crate::support::http2::Manner;
 use crate::support::{
-    Authority, Bridge, Gate, Reply, Request, Server, Store, polite, request, result,
+    Authority, Bridge, Feed, Gate, Reply, Request, Server, Store, modern, polite, request, result,
 };
 
 /// A server that prefers HTTP/2, and the store with the authority that vouches for it.
@@ -48,7 +48,7 @@ async fn many_calls_share_one_connection() {
         _ => polite(r),
     })
     .await;
-    let mut bridge = ready(&server, &store, &[]).await;
+    let mut bridge = ready(&server, &store, &["--no-server-stream"]).await;
     for id in 0..100 {
         bridge.send(request(id, "tools/call")).await;
     }
@@ -85,7 +85,7 @@ async fn sessions_events_and_the_servers_own_stream_work_as_ever() {
         assert_eq!(request.header("mcp-session-id"), Some("s1"), "{}", request.what());
         assert_eq!(request.header("connection"), None);
     }
-    assert_eq!(server.connections(), 1);
+    assert_eq!(server.connections(), 2, "one for calls, one for the stream");
 }
 
 #[tokio::test]
@@ -158,6 +158,94 @@ async fn a_hundred_calls_that_hang_hold_up_neither_pings_nor_cancellations() {
     // The best of several: the machine may have better things to do, but not each time.
     assert!(best < Duration::from_millis(100), "{best:?}");
     assert_eq!(server.connections(), 2);
+}
+
+#[tokio::test]
+async fn calls_do_not_wait_behind_the_servers_own_stream_however_few_streams_it_takes() {
+    for streams in [1, 2] {
+        let manner = Manner { streams, ..Manner::default() };
+        let (server, store) = server(manner, |r| match &*r.what() {
+            "GET" => Reply::sse().event(r#"{"jsonrpc":"2.0","method":"own"}"#).hang(),
+            _ => polite(r),
+        })
+        .await;
+        let mut bridge = ready(&server, &store, &[]).await;
+        assert_eq!(bridge.receive().await["method"], "own", "the stream is open");
+        for id in 1..4 {
+            assert_eq!(bridge.ask(request(id, "tools/call")).await["id"], id);
+        }
+        let (rest, status, stderr) = bridge.finish().await;
+        assert_eq!((rest.len(), status.code(), stderr.as_str()), (0, Some(0), ""));
+        assert_eq!(server.all("GET").len(), 1, "the stream stays");
+        assert_eq!(server.all("DELETE").len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn neither_calls_nor_subscriptions_wait_behind_subscriptions() {
+    for streams in [1, 2] {
+        let manner = Manner { streams, ..Manner::default() };
+        let (server, store) = server(manner, |r| match &*r.what() {
+            "subscriptions/listen" => {
+                Reply::sse().event(format!(r#"{{"jsonrpc":"2.0","method":"m{}"}}"#, r.id())).hang()
+            }
+            _ => polite(r),
+        })
+        .await;
+        let mut bridge = bridge(&server, &store, &[]);
+        for id in 1..4 {
+            let listening = modern(id, "subscriptions/listen", r#""notifications":{},"#);
+            assert_eq!(bridge.ask(listening).await["method"], format!("m{id}"));
+        }
+        assert_eq!(bridge.ask(modern(9, "tools/call", r#""name":"x","#)).await["id"], 9);
+        assert_eq!(server.all("subscriptions/listen").len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn messages_do_not_wait_behind_the_stream_of_the_older_transport() {
+    let feed = Feed::new();
+    let answers = feed.clone();
+    let manner = Manner { streams: 1, ..Manner::default() };
+    let (server, store) = server(manner, move |r| match &*r.what() {
+        "GET" => Reply::sse().chunk("event: endpoint\ndata: /messages\n\n").feed(&answers),
+        method => {
+            if method == "initialize" {
+                let version = r#"{"protocolVersion":"2024-11-05","capabilities":{},"#;
+                answers.event(result(
+                    r.id(),
+                    &format!(r#"{version}"serverInfo":{{"name":"s","version":"1"}}}}"#),
+                ));
+            } else if method == "tools/call" {
+                answers.event(result(r.id(), "{}"));
+            }
+            Reply::accepted()
+        }
+    })
+    .await;
+    let mut bridge = ready(&server, &store, &["--transport", "sse"]).await;
+    for id in 1..4 {
+        assert_eq!(bridge.ask(request(id, "tools/call")).await["id"], id);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_with_thousands_of_headers_is_no_broken_connection() {
+    let (server, store) = server(Manner::default(), |r| match &*r.what() {
+        "tools/call" => {
+            let many = (0..3000).map(|n| format!("x-header-{n}"));
+            many.fold(Reply::json(result(r.id(), "{}")), |reply, name| reply.header(&name, "value"))
+        }
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = ready(&server, &store, &["--no-server-stream"]).await;
+    let error = bridge.ask(request(1, "tools/call")).await["error"].clone();
+    assert_eq!(error["data"]["kind"], "too-large", "{error}");
+    assert!(error["message"].as_str().unwrap().contains("too many headers"), "{error}");
+    assert_eq!(error["data"]["delivery"], "unknown", "{error}");
+    assert_eq!(server.all("tools/call").len(), 1);
+    assert_eq!(bridge.ask(request(2, "tools/list")).await["id"], 2);
 }
 
 #[tokio::test]
@@ -255,7 +343,7 @@ async fn what_the_server_refuses_is_sent_again() {
         _ => polite(r),
     })
     .await;
-    let mut bridge = ready(&server, &store, &[]).await;
+    let mut bridge = ready(&server, &store, &["--no-server-stream"]).await;
     let answer = bridge.ask(request(1, "tools/call")).await;
     assert!(answer["result"].is_object(), "{answer}");
     assert_eq!(server.all("tools/call").len(), 3, "two were refused");

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 
 use crate::support::certificates::{Ca, Files, Leaf, Manners};
-use crate::support::{Bridge, Reply, Server, polite, request, run};
+use crate::support::{Bridge, INITIALIZE, Reply, Server, check, polite, request, run};
 
 /// A server that takes the clients of one authority only.
 struct Guarded {
@@ -230,5 +230,42 @@ async fn bad_files_are_refused_with_a_sentence() {
             assert!(output.stdout.is_empty() && stderr.contains(said), "{args:?}: {stderr}");
             assert!(!stderr.contains(body), "{stderr}");
         }
+    }
+}
+
+/// The page with which nginx says that TLS was done wrong.
+fn nginx_page(text: &str) -> Reply {
+    let page = format!(
+        "<html>\r\n<head><title>400 {text}</title></head>\r\n<body>\r\n<center><h1>400 Bad Request</h1></center>\r\n<center>{text}</center>\r\n<hr><center>nginx/1.22.1</center>\r\n</body>\r\n</html>\r\n"
+    );
+    Reply::status(400, "text/html", page)
+}
+
+#[tokio::test]
+async fn a_page_about_a_missing_certificate_or_missing_tls_is_no_login_page() {
+    for (text, message, hint) in [
+        (
+            "No required SSL certificate was sent",
+            "HTTP 400: The server wants a client certificate, and was shown none",
+            "--client-cert FILE",
+        ),
+        (
+            "The plain HTTP request was sent to HTTPS port",
+            "HTTP 400: The port speaks TLS, and the URL says plain http",
+            "https:// in place of http://",
+        ),
+    ] {
+        let server = Server::start(move |_| nginx_page(text)).await;
+        let mut bridge = Bridge::start(&[&server.url]);
+        let error = bridge.ask(INITIALIZE).await["error"].clone();
+        assert_eq!(error["message"], message);
+        assert!(error["data"]["hint"].as_str().unwrap().contains(hint), "{error}");
+        assert!(error["data"]["body"].as_str().unwrap().contains(text), "{error}");
+        assert_eq!(error["data"]["delivery"], "not-delivered");
+        assert_eq!(server.requests().len(), 1, "no other transport is looked for");
+
+        let found = check(&[&server.url], &[]).await;
+        let finding = found.finding("transport");
+        assert!(finding.contains(hint) && !finding.contains("login page"), "{finding}");
     }
 }

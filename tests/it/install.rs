@@ -128,6 +128,51 @@ async fn what_was_installed_is_a_working_server() {
 }
 
 #[tokio::test]
+async fn clients_that_replace_variables_themselves_cannot_send_another_value() {
+    // They do so in arguments and variables, by what the shell has in which they were started.
+    let shell = [("SECRET", "from-shell"), ("OTHER", "other-from-shell")];
+    for (client, file, key) in [
+        ("claude-code", ".claude.json", "mcpServers"),
+        ("gemini-cli", ".gemini/settings.json", "mcpServers"),
+    ] {
+        let server = Server::start(polite).await;
+        let home = Home::new();
+        let args = [
+            &["install", client, &server.url, "--name", "s", "--header", "X-Token: a${SECRET}z"],
+            &["--timeout", "9", "--header", "X-Other: ${OTHER}", "--env", "SECRET=from-entry"][..],
+        ]
+        .concat();
+        let done = home.run(&args).await;
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        assert!(!done.stdout.contains("from-entry"), "{}", done.stdout);
+        let written: Value = serde_json::from_str(&read(&home.path(file))).unwrap();
+        let entry = &written[key]["s"];
+        let as_the_client_does = |text: &Value| {
+            let text = text.as_str().unwrap().to_owned();
+            shell
+                .iter()
+                .fold(text, |text, (name, value)| text.replace(&format!("${{{name}}}"), value))
+        };
+        let words: Vec<String> =
+            entry["args"].as_array().unwrap().iter().map(as_the_client_does).collect();
+        let env: Vec<(String, String)> = entry["env"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .map(|(name, value)| (name.clone(), as_the_client_does(value)))
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut env: Vec<(&str, &str)> = env.iter().map(|(n, v)| (&**n, &**v)).collect();
+        env.push(("OTHER", "other-from-shell"));
+        let mut bridge = Bridge::start_with(&words, &env);
+        assert_eq!(bridge.ask(request(1, "a")).await["id"], 1);
+        let asked = &server.all("a")[0];
+        assert_eq!(asked.header("x-token"), Some("afrom-entryz"), "{client}");
+        assert_eq!(asked.header("x-other"), Some("other-from-shell"), "{client}");
+    }
+}
+
+#[tokio::test]
 async fn the_same_entry_twice_changes_nothing() {
     let home = Home::new();
     let file = home.file("cursor", "{}").await;

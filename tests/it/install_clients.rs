@@ -81,9 +81,10 @@ async fn claude_code() {
     "notion": {
       "type": "stdio",
       "command": "@@",
-      "args": ["https://mcp.notion.com/mcp", "--header", "X-Api-Key: ${KEY}"],
+      "args": ["https://mcp.notion.com/mcp"],
       "env": {
-        "KEY": "k"
+        "KEY": "k",
+        "MCP_SPAN_HEADER": "X-Api-Key: k"
       }
     }
   },
@@ -317,10 +318,11 @@ env = { KEY = "k" }
 
 #[tokio::test]
 async fn the_others() {
-    for client in ["gemini-cli", "kiro", "roo", "lm-studio"] {
+    let before = "{\n   \"mcpServers\": {\n   },\n   \"x\": [1,\n2]\n}";
+    for client in ["kiro", "roo", "lm-studio"] {
         there_and_back(Case {
             client,
-            before: "{\n   \"mcpServers\": {\n   },\n   \"x\": [1,\n2]\n}",
+            before,
             after: r#"{
    "mcpServers": {
       "notion": {
@@ -337,6 +339,26 @@ async fn the_others() {
         })
         .await;
     }
+    // It would replace the variable itself, by what the shell has.
+    there_and_back(Case {
+        client: "gemini-cli",
+        before,
+        after: r#"{
+   "mcpServers": {
+      "notion": {
+         "command": "@@",
+         "args": ["https://mcp.notion.com/mcp"],
+         "env": {
+            "KEY": "k",
+            "MCP_SPAN_HEADER": "X-Api-Key: k"
+         }
+      }
+   },
+   "x": [1,
+2]
+}"#,
+    })
+    .await;
     there_and_back(Case {
         client: "copilot-cli",
         before: "{}\n",

@@ -162,3 +162,18 @@ async fn a_folder_of_tokens_that_others_can_read_is_closed_and_what_is_above_it_
     assert_eq!(mode(&tokens), 0o700);
     assert_eq!(mode(&provider.path("state")), 0o755);
 }
+
+#[tokio::test]
+async fn a_file_of_tokens_that_holds_json_of_another_type_is_named_in_a_warning() {
+    let provider = Provider::start(Manners::default()).await;
+    provider.ready(&[]).await;
+    let file = provider.kept();
+    for text in ["[]", "7", r#"{"token": []}"#] {
+        std::fs::write(&file, text).unwrap();
+        let bridge = provider.ready(&[]).await;
+        let (_, status, stderr) = bridge.finish().await;
+        assert_eq!(status.code(), Some(0), "{text}");
+        let name = file.file_name().unwrap().to_str().unwrap();
+        assert!(stderr.contains(name) && stderr.contains("damaged"), "{text}: {stderr}");
+    }
+}

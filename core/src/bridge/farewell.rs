@@ -14,10 +14,10 @@ use crate::transport::Written;
 use crate::transport::channel::Weighed;
 
 /// Waits until the client has taken everything, as long as it takes anything.
-pub(super) async fn all_read(mut done: JoinHandle<()>, written: &Written) {
+pub(super) async fn all_read(done: &mut JoinHandle<()>, written: &Written) {
     loop {
         let before = written.count();
-        let waited = timeout(limits::LAST_READ, &mut done).await;
+        let waited = timeout(limits::LAST_READ, &mut *done).await;
         if waited.is_ok() || written.count() == before {
             return;
         }

@@ -146,8 +146,12 @@ pub async fn run_telling(
     {
         ended = Ended::Told;
     }
-    if ended == Ended::ClientClosed && !bridge.last_words(policy).await {
-        ended = Ended::ClientDeaf;
+    if ended == Ended::ClientClosed {
+        ended = match unless(shutdown.as_mut(), bridge.last_words(policy)).await {
+            Some(true) => Ended::ClientClosed,
+            Some(false) => Ended::ClientDeaf,
+            None => Ended::Told,
+        };
     }
     debug!(?ended, "the bridge ends");
     // All ends are dropped now: both links close, each within its own limit.
@@ -155,7 +159,12 @@ pub async fn run_telling(
     let written = client.written;
     let client = async {
         match ended {
-            Ended::ClientClosed | Ended::ServerClosed => all_read(client.done, &written).await,
+            Ended::ClientClosed | Ended::ServerClosed => {
+                let mut done = client.done;
+                if unless(shutdown, all_read(&mut done, &written)).await.is_none() {
+                    let _ = timeout(limits::FLUSH, done).await;
+                }
+            }
             Ended::ClientDeaf | Ended::Told => drop(timeout(limits::FLUSH, client.done).await),
         }
     };

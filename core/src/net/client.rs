@@ -35,11 +35,23 @@ pub struct Call {
     pub headers: Arc<HeaderMap>,
     /// The body; empty for none.
     pub body: Bytes,
-    /// Must not wait behind others: where requests share a connection, and the server takes only
-    /// so many at once, it goes by another one.
-    pub urgent: bool,
+    /// Which requests it may wait behind.
+    pub lane: Lane,
     /// Notes when the request begins to leave.
     pub progress: Progress,
+}
+
+/// Which requests wait for each other where they share an HTTP/2 connection: a server takes only so
+/// many of them at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lane {
+    /// Its answer ends sooner or later: it waits for its turn.
+    #[default]
+    Calls,
+    /// Must not wait behind calls, which may themselves wait for it.
+    Urgent,
+    /// A stream that stays open: nothing may wait behind it.
+    Lasting,
 }
 
 /// Where an answer came from in the end.
@@ -154,7 +166,7 @@ impl HttpClient {
         *request.headers_mut() = HeaderMap::clone(&call.headers);
         let proxy = self.pools.proxies().of(call.endpoint.uri());
         let mut connection = capture_connection(&mut request);
-        let (pool, limit) = (self.pools.http2(call.urgent), self.pools.connect_timeout());
+        let (pool, limit) = (self.pools.http2(call.lane), self.pools.connect_timeout());
         let sending = pool.request(request);
         tokio::pin!(sending);
         let connected = async { drop(connection.wait_for_connection_metadata().await) };
@@ -205,7 +217,7 @@ mod tests {
             endpoint: Arc::new(Endpoint::new(&url).unwrap()),
             headers: Arc::default(),
             body: Bytes::from_static(b"{}"),
-            urgent: false,
+            lane: Lane::Calls,
             progress: Progress::default(),
         }
     }

@@ -18,6 +18,7 @@ use super::proxy_fault::{ProxyFault, Refused, Trouble};
 use super::tls_fault;
 use super::tunnel::scheme;
 use crate::error::{Error, Kind};
+use crate::limits;
 use crate::secret::shown;
 
 /// Why a request has brought no answer.
@@ -50,11 +51,31 @@ pub(super) fn explain(error: &Failure, url: &Url, progress: &Progress) -> Error 
     if let Some(refusal) = find(error).and_then(|e| tls_fault::late_refusal(e, &place(url))) {
         return refusal;
     }
+    if let Some(limit) = exceeded_head(error) {
+        let message = format!("The answer of {} has too many headers: {limit}", place(url));
+        return Error::new(Kind::TooLarge, message)
+            .hint("Look which headers the server, or a proxy before it, adds to its answers")
+            .because(innermost(error));
+    }
     let explained = Error::new(Kind::Closed, format!("The connection to {} broke", place(url)))
         .because(innermost(error));
     let untouched =
         !progress.is_raised() || is_canceled(error) || named_remedy(error) != Remedy::Unknown;
     if untouched { explained.not_delivered() } else { explained }
+}
+
+/// The limit that the head of an answer is over, if it is.
+fn exceeded_head(error: &Failure) -> Option<String> {
+    if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse_too_large) {
+        // The parser does not tell which.
+        let (lines, size) = (limits::HTTP1_HEADERS, limits::HTTP1_BUFFER / 1024);
+        return Some(format!("more than {lines}, or than {size} KiB"));
+    }
+    // Over HTTP/2 the stream is reset by our own side, as it is for headers that are malformed.
+    let is_reset = |error: &&h2::Error| error.is_library() && error.is_reset();
+    let reason = find::<h2::Error>(error).filter(is_reset)?.reason()?;
+    let size = limits::HTTP2_HEAD / 1024;
+    (reason == Reason::PROTOCOL_ERROR).then(|| format!("more than {size} KiB, or malformed ones"))
 }
 
 /// What can be done at once about a request that failed.

@@ -256,7 +256,7 @@ async fn open(mut connector: Connector, origin: Uri) -> Result<Connection, Failu
     let stream = connector.call(origin).await?;
     let peer = peer(&stream).filter(|_| is_direct);
     let mut http1 = http1::Builder::new();
-    http1.max_buf_size(limits::HTTP1_BUFFER);
+    http1.max_buf_size(limits::HTTP1_BUFFER).max_headers(limits::HTTP1_HEADERS);
     let (mut sender, connection) = http1.handshake(stream).await?;
     let (tell, told) = oneshot::channel();
     tokio::spawn(async move {
@@ -290,7 +290,7 @@ mod tests {
 
     use super::super::authority::Authority;
     use super::super::tls::LazyTls;
-    use super::super::{Endpoint, Options, Progress, Roots, TlsOptions, Trust};
+    use super::super::{Endpoint, Lane, Options, Progress, Roots, TlsOptions, Trust};
     use super::*;
 
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
@@ -312,7 +312,7 @@ mod tests {
             endpoint: Arc::new(Endpoint::new(&url).unwrap()),
             headers: Arc::default(),
             body: Bytes::from_static(b"[]"),
-            urgent: false,
+            lane: Lane::Calls,
             progress: Progress::default(),
         };
         (listener, call)

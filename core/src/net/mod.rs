@@ -40,7 +40,7 @@ mod tunnel;
 pub use addresses::Addresses;
 pub use body::{Inbound, Progress};
 pub use certificate::Certificate;
-pub use client::{Call, HttpClient, final_endpoint};
+pub use client::{Call, HttpClient, Lane, final_endpoint};
 pub use content::Content;
 pub use cookies::Jar;
 pub use endpoint::Endpoint;

@@ -1,4 +1,5 @@
-//! The pools of connections: one for each version of HTTP, and one for what is urgent.
+//! The pools of connections: one for each version of HTTP, one for what is urgent, and one for each
+//! stream that lasts.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use tracing::debug;
 
 use super::Options;
 use super::body::Outbound;
+use super::client::Lane;
 use super::connect::Connector;
 use super::http1::Http1;
 use super::protocol::{Known, Protocol};
@@ -85,10 +87,15 @@ impl Pools {
         Arc::clone(&self.current().http1)
     }
 
-    /// For many requests on one connection.
-    pub(super) fn http2(&self, urgent: bool) -> Pool {
-        let current = self.current();
-        Arc::clone(if urgent { &current.express } else { &current.http2 })
+    /// For many requests on one connection; what lasts has one to itself. A server may take a single
+    /// request at a time on each, and no API of the pool's tells how many it takes.
+    pub(super) fn http2(&self, lane: Lane) -> Pool {
+        match lane {
+            Lane::Calls => Arc::clone(&self.current().http2),
+            Lane::Urgent => Arc::clone(&self.current().express),
+            // Dropping the pool leaves the connection to the stream that is open on it.
+            Lane::Lasting => http2(&self.connector, self.pings),
+        }
     }
 
     /// The pools; new ones after a sleep. What slept along is dead, or soon will be, and a request

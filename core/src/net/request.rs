@@ -97,7 +97,7 @@ mod tests {
     use bytes::Bytes;
     use http::Method;
 
-    use super::super::Progress;
+    use super::super::{Lane, Progress};
     use super::*;
 
     fn call(headers: &Arc<HeaderMap>, endpoint: &Arc<Endpoint>, body: &'static str) -> Call {
@@ -106,7 +106,7 @@ mod tests {
             endpoint: Arc::clone(endpoint),
             headers: Arc::clone(headers),
             body: Bytes::from_static(body.as_bytes()),
-            urgent: false,
+            lane: Lane::Calls,
             progress: Progress::default(),
         }
     }

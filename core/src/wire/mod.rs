@@ -6,3 +6,4 @@ pub mod media;
 pub mod page;
 pub mod pile;
 pub mod sse;
+pub mod tls_refusal;

@@ -13,7 +13,7 @@ use super::call::files::Files;
 use super::call::schema;
 use super::look;
 use super::report::{self, Usage};
-use super::visit::{self, Guest, Offer, Outcome, Page, Trouble, one_line};
+use super::visit::{self, Guest, Outcome, Page, Trouble, one_line};
 use super::visit_args::Visit;
 use crate::client;
 use crate::message::{Members, lenient};
@@ -24,7 +24,7 @@ pub(super) fn run(typed: &Visit) -> Result<ExitCode, Failure> {
         return Err(Usage::new("which prompt? mcp-span prompt <URL> NAME [key=value…]").into());
     };
     let (name, arguments) = (name.clone(), Typed::read(words, load).map_err(Usage::new)?);
-    visit::run(typed, |_| Offer::default(), move |guest| get(guest, name, arguments))
+    visit::run(typed, move |guest| get(guest, name, arguments))
 }
 
 async fn get(guest: Guest, name: String, arguments: Typed) -> Outcome {

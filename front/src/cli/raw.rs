@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::Failure;
 use super::call::arguments::{json_text, load};
 use super::report::Usage;
-use super::visit::{self, Guest, Offer, Outcome, pretty};
+use super::visit::{self, Guest, Outcome, pretty};
 use super::visit_args::Raw;
 
 /// Sends it.
@@ -20,16 +20,12 @@ pub(super) fn run(typed: &Raw) -> Result<ExitCode, Failure> {
         }
     };
     let is_notification = typed.notify;
-    visit::run(
-        &typed.visit,
-        |_| Offer::default(),
-        move |guest| async move {
-            match is_notification {
-                true => notify(&guest, &method, params).await,
-                false => ask(&guest, method, params).await,
-            }
-        },
-    )
+    visit::run(&typed.visit, move |guest| async move {
+        match is_notification {
+            true => notify(&guest, &method, params).await,
+            false => ask(&guest, method, params).await,
+        }
+    })
 }
 
 fn json(word: &str) -> Result<Box<RawValue>, Usage> {

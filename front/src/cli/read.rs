@@ -10,7 +10,7 @@ use super::Failure;
 use super::call::content::{Contents, entries, text};
 use super::call::files::{self, Files};
 use super::report::{self, Usage};
-use super::visit::{self, Guest, Offer, Outcome, Trouble, pretty};
+use super::visit::{self, Guest, Outcome, Trouble, pretty};
 use super::visit_args::Read;
 use crate::message::Members;
 
@@ -28,7 +28,7 @@ pub(super) fn run(typed: &Read) -> Result<ExitCode, Failure> {
     if let Some(folder) = out.as_deref().filter(|_| !to_stdout) {
         files::prepare(folder)?;
     }
-    visit::run(&typed.visit, |_| Offer::default(), move |guest| read(guest, uri, out, to_stdout))
+    visit::run(&typed.visit, move |guest| read(guest, uri, out, to_stdout))
 }
 
 async fn read(guest: Guest, uri: String, out: Option<PathBuf>, to_stdout: bool) -> Outcome {

@@ -6,7 +6,7 @@ use clap::builder::{Resettable, Str};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
 
-use super::args::{Connect, source};
+use super::args::{Connect, LOCAL_HUB, source};
 
 /// Which server, and what to do there.
 #[derive(Args)]
@@ -14,6 +14,10 @@ pub(super) struct Visit {
     /// Print JSON for a program, as the server wrote it; errors are JSON on stderr
     #[arg(long)]
     pub(super) json: bool,
+
+    /// Tell the server the working directory, if it asks for roots
+    #[arg(long)]
+    pub(super) roots: bool,
 
     /// What to do there
     pub(super) words: Vec<String>,
@@ -31,10 +35,6 @@ pub(super) struct Call {
     /// The folder for images, sounds and other files [default: the working directory]
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
-
-    /// Tell the server the working directory, if it asks for roots
-    #[arg(long)]
-    pub(super) roots: bool,
 
     #[command(flatten)]
     pub(super) visit: Visit,
@@ -68,11 +68,39 @@ impl Visit {
         if is_program || is_typed("mcp_hub") {
             let word = self.connect.url.take().filter(|_| is_typed("url"));
             self.words.splice(0..0, word);
+            self.give_back_word(matches);
         }
         if is_program {
             self.connect.mcp_hub = None;
         }
     }
+
+    /// `--mcp-hub` may stand without a URL before a word, which it has then taken for one.
+    fn give_back_word(&mut self, matches: &ArgMatches) {
+        let Some(hub) = &mut self.connect.mcp_hub else { return };
+        if source(matches, "mcp_hub") != Some(ValueSource::CommandLine) || names_hub(hub) {
+            return;
+        }
+        let word = std::mem::replace(hub, LOCAL_HUB.to_owned());
+        let places = |id: &str| matches.indices_of(id).into_iter().flatten();
+        let place = matches.index_of("mcp_hub").unwrap_or_default();
+        let before = places("url").chain(places("words")).filter(|index| *index < place).count();
+        self.words.insert(before.min(self.words.len()), word);
+    }
+}
+
+/// Whether `value` says where a hub is. A host with a port does, without a scheme, too: what is
+/// wrong with it is said elsewhere.
+fn names_hub(value: &str) -> bool {
+    let has_scheme = |scheme: &str| {
+        value.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    let has_port = value.split_once(':').is_some_and(|(host, rest)| {
+        let port = rest.split('/').next().unwrap_or_default();
+        let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && !host.is_empty() && !host.contains('=')
+    });
+    value == LOCAL_HUB || has_scheme("http://") || has_scheme("https://") || has_port
 }
 
 /// The words behind the target of each command, and what they mean.
@@ -179,6 +207,17 @@ mod tests {
         is("mcp-span call t x=1 --json -- npx -y s -- t", None, None, "t x=1", "npx -y s -- t");
         is("mcp-span raw -- p", None, None, "", "p");
         is("mcp-span call --mcp-hub=local t x=1", None, some("local"), "t x=1", "");
+        let hub = some("http://h:1/mcp");
+        is("mcp-span call --mcp-hub http://h:1/mcp t x=1", None, hub, "t x=1", "");
+        is("mcp-span tools --mcp-hub localhost:1", None, some("localhost:1"), "", "");
+        // The flag without a URL, wherever it stands.
+        is("mcp-span call --mcp-hub t x=1 y=2", None, some("local"), "t x=1 y=2", "");
+        is("mcp-span call t --mcp-hub x=1 y=2", None, some("local"), "t x=1 y=2", "");
+        is("mcp-span call t x=1 --mcp-hub y=2", None, some("local"), "t x=1 y=2", "");
+        is("mcp-span call t x=1 --mcp-hub", None, some("local"), "t x=1", "");
+        is("mcp-span call --mcp-hub t x=h:1", None, some("local"), "t x=h:1", "");
+        is("mcp-span tools --mcp-hub t", None, some("local"), "t", "");
+        is("mcp-span read --mcp-hub note://1", None, some("local"), "note://1", "");
         let elsewhere = target("mcp-span tools -- p -x", Some("https://a/b"));
         assert_eq!(elsewhere, (None, None, String::new(), "p -x".to_owned()));
         let elsewhere = target("mcp-span tools", Some("https://a/b"));

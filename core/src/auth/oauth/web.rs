@@ -17,7 +17,7 @@ use super::survey::{Found, Tried};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, reply};
-use crate::net::{Addresses, Call, Content, Endpoint, HttpClient, Options, Progress};
+use crate::net::{Addresses, Call, Content, Endpoint, HttpClient, Lane, Options, Progress};
 use crate::secret::shown;
 use crate::wire::{header, media};
 
@@ -170,7 +170,7 @@ impl Web {
     ) -> Result<(StatusCode, HeaderMap), Error> {
         let (endpoint, progress) = (Arc::new(Endpoint::new(server)?), Progress::default());
         let headers = Arc::new(headers);
-        let call = Call { method, endpoint, headers, body, urgent: false, progress };
+        let call = Call { method, endpoint, headers, body, lane: Lane::Calls, progress };
         let response =
             tokio::time::timeout(limits::LOGIN_QUESTION, self.client_for(server).send(&call)).await;
         let response = response.map_err(|_| late(server))??;
@@ -237,7 +237,7 @@ impl Web {
         let endpoint = Arc::new(Endpoint::new(url)?);
         let progress = Progress::default();
         let headers = Arc::new(headers);
-        let call = Call { method, endpoint, headers, body, urgent: false, progress };
+        let call = Call { method, endpoint, headers, body, lane: Lane::Calls, progress };
         let asking = async {
             let response = Content::of(self.client_for(url).send(&call).await?, url)?;
             if media::of(response.headers()) == media::Media::EventStream {

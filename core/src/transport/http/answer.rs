@@ -1,5 +1,6 @@
 //! Sorts the answer to a POST, once: JSON, events, an acknowledgement, or a failure.
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use crate::secret::{Scrubber, shown};
 use crate::traffic;
 use crate::transport::Alarm;
 use crate::wire::pile::Pile;
+use crate::wire::tls_refusal::TlsRefusal;
 use crate::wire::{header, media, page};
 
 /// What the server's answer is, by its status and media type.
@@ -205,6 +207,16 @@ impl Refusal {
         is_about_else(self.status)
     }
 
+    /// What is wrong with the client's TLS, if that is what the server has to say.
+    pub(super) fn tls(&self) -> Option<TlsRefusal> {
+        TlsRefusal::parse(self.status.as_u16(), &self.start())
+    }
+
+    /// The beginning of the body.
+    fn start(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.body[..self.body.len().min(limits::ERROR_BODY)])
+    }
+
     /// The JSON-RPC error in the body, if that is what the server has to say.
     ///
     /// 401 and 403 keep their meaning, whatever the body is.
@@ -219,12 +231,12 @@ impl Refusal {
     /// The error for whoever sent the request (S1-35, S1-36).
     pub(super) fn error(&self) -> Error {
         let status = self.status.as_u16();
-        let start = &self.body[..self.body.len().min(limits::ERROR_BODY)];
-        let start = String::from_utf8_lossy(start);
+        let start = self.start();
         let body = self.scrubber.excerpt(&start, limits::ERROR_TEXT);
         // Nobody reads tags. All its words, since a cut must not hide half a secret.
         let words = page::is_page(&start).then(|| page::words(&start, start.len())).flatten();
         let words = words.map(|words| self.scrubber.excerpt(&words, limits::ERROR_TEXT));
+        let words = self.tls().map(|tls| tls.meaning().to_owned()).or(words);
         let text = match &*words.unwrap_or_else(|| body.clone()) {
             "" => self.status.canonical_reason().unwrap_or("no text").to_owned(),
             text => text.to_owned(),
@@ -237,6 +249,9 @@ impl Refusal {
         error.body = (!self.body.is_empty()).then(|| body.into());
         if self.status == StatusCode::UNAUTHORIZED || self.status == StatusCode::FORBIDDEN {
             error = error.hint(&self.remedy);
+        }
+        if let Some(tls) = self.tls() {
+            error = error.hint(tls.hint());
         }
         error.retry_after = self.retry_after();
         // A client error turned the message away; a server's own error may have come too late.

@@ -26,7 +26,7 @@ use super::{Context, Manner, legacy_sse, stream};
 use crate::limits;
 use crate::message::table::Table;
 use crate::message::{Head, Id, Message, peek};
-use crate::net::{Call, Progress};
+use crate::net::{self, Call, Progress};
 use crate::revision::{Cancel, Envelope};
 use crate::transport::channel;
 
@@ -222,7 +222,7 @@ impl Driver {
         let rules = self.session.rules_for(&outgoing);
         let Written { headers, body, mirrored } = self.context.written(&self.session, &outgoing);
         let mut call = self.context.call(Method::POST, headers, body);
-        call.urgent = self.is_urgent(&outgoing, lane);
+        call.lane = self.lane_on_the_wire(&outgoing, lane);
         let progress = call.progress.clone();
         let post = Post {
             ticket,
@@ -238,12 +238,15 @@ impl Driver {
         self.flights.insert(ticket, flight);
     }
 
-    /// Whether it must not wait behind calls where all share a connection. What stays for good is
-    /// none of it: it would be what the others wait behind. Calls that hold every place may
-    /// themselves wait for the session that is being opened anew.
-    fn is_urgent(&self, outgoing: &Outgoing, lane: Lane) -> bool {
-        let stays = outgoing.message.method() == Some("subscriptions/listen");
-        lane == Lane::Express && !stays || self.line.gate.is_held()
+    /// What it waits behind where all share a connection. Calls that hold every place may themselves
+    /// wait for the session that is being opened anew.
+    fn lane_on_the_wire(&self, outgoing: &Outgoing, lane: Lane) -> net::Lane {
+        match lane {
+            _ if outgoing.lasts() => net::Lane::Lasting,
+            Lane::Express => net::Lane::Urgent,
+            Lane::Line if self.line.gate.is_held() => net::Lane::Urgent,
+            Lane::Line => net::Lane::Calls,
+        }
     }
 
     /// The request `id`, if it is out.

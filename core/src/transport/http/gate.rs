@@ -29,6 +29,11 @@ impl Outgoing {
         matches!(self.message.head(), Head::Notification { method } if &**method == name)
     }
 
+    /// Whether its answer is a stream that stays open for good.
+    pub(super) fn lasts(&self) -> bool {
+        self.is_request("subscriptions/listen")
+    }
+
     /// The same under another id.
     pub(super) fn renamed(&self, id: &Id) -> Self {
         Self { message: edit::with_id(&self.message, id), ..self.clone() }

@@ -278,7 +278,19 @@ impl Context {
     /// A request to the endpoint.
     fn call(&self, method: Method, headers: impl Into<Arc<HeaderMap>>, body: Bytes) -> Call {
         let (endpoint, headers) = (Arc::clone(&self.endpoint), headers.into());
-        Call { method, endpoint, headers, body, urgent: false, progress: Progress::default() }
+        Call {
+            method,
+            endpoint,
+            headers,
+            body,
+            lane: net::Lane::Calls,
+            progress: Progress::default(),
+        }
+    }
+
+    /// The same for a stream that stays open.
+    fn lasting(&self, method: Method, headers: impl Into<Arc<HeaderMap>>, body: Bytes) -> Call {
+        Call { lane: net::Lane::Lasting, ..self.call(method, headers, body) }
     }
 
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more

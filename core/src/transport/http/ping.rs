@@ -12,7 +12,7 @@ use super::{Context, Manner};
 use crate::limits;
 use crate::message::{Id, reply};
 use crate::net::backoff::entropy;
-use crate::net::{Call, Content, Endpoint, Progress};
+use crate::net::{Call, Content, Endpoint, Lane, Progress};
 use crate::wire::media;
 
 /// Whether what a message was refused for means that the server does not know its session. `endpoint`
@@ -51,7 +51,7 @@ pub(super) async fn prove(
         headers,
         body: reply::request(&id, "ping").bytes().clone(),
         // An answer is kept back for it: it must not wait behind calls.
-        urgent: true,
+        lane: Lane::Urgent,
         progress: Progress::default(),
     };
     let Ok(Ok(response)) = timeout_at(deadline, context.send(call, Manner::aside())).await else {

@@ -19,7 +19,7 @@ use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Members, Message, edit, peek, reply};
 use crate::net::backoff::entropy;
-use crate::net::{Call, Content};
+use crate::net::{Call, Content, Lane};
 use crate::revision::signs::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
 use crate::revision::tools::Page;
 use crate::revision::{Envelope, Era, Revision};
@@ -136,7 +136,8 @@ impl Exchange {
         self.post.mirrored = written.mirrored;
         self.post.progress.lower();
         let call = self.context.call(Method::POST, written.headers, written.body);
-        Call { progress: self.post.progress.clone(), ..call }
+        let lane = if self.post.outgoing.lasts() { Lane::Lasting } else { call.lane };
+        Call { lane, progress: self.post.progress.clone(), ..call }
     }
 
     fn has_other_headers(&self) -> bool {

@@ -18,8 +18,8 @@ use super::{Context, Manner, ping};
 use crate::error::Error;
 use crate::limits;
 use crate::message::Head;
-use crate::net::Content;
 use crate::net::backoff::Backoff;
+use crate::net::{Call, Content, Lane};
 use crate::traffic::{self, Recovery};
 use crate::transport::Incoming;
 use crate::wire::header;
@@ -72,7 +72,8 @@ pub(super) async fn keep_open(
         stirs.mark_unchanged();
         position.moved = false;
         let mut can_be_hastened = true;
-        match open(&context, resuming(&headers, &position), session.is_some()).await {
+        match open(&context, resuming(&headers, &position), session.is_some(), Lane::Lasting).await
+        {
             Opened::Stream(body) => {
                 if std::mem::replace(&mut was_open, true) {
                     traffic::recovery(Recovery::StreamReopened, None);
@@ -185,7 +186,7 @@ pub(super) async fn reopen(
     headers: HeaderMap,
     limit: Option<Duration>,
 ) -> Result<Resumed, Error> {
-    let opening = open(context, headers, false);
+    let opening = open(context, headers, false, Lane::Calls);
     let opened = match limit {
         None => opening.await,
         Some(limit) => tokio::time::timeout(limit, opening)
@@ -211,9 +212,9 @@ fn resuming(headers: &HeaderMap, position: &Position) -> HeaderMap {
     headers
 }
 
-async fn open(context: &Context, headers: HeaderMap, in_session: bool) -> Opened {
+async fn open(context: &Context, headers: HeaderMap, in_session: bool, lane: Lane) -> Opened {
     let url = context.endpoint.url();
-    let call = context.call(Method::GET, headers, Bytes::new());
+    let call = Call { lane, ..context.call(Method::GET, headers, Bytes::new()) };
     let sending = context.send(call, Manner::within(None, "Stream"));
     let answer = match context.settings.timeouts.quick {
         None => sending.await,

@@ -17,10 +17,8 @@ use crate::client::{self, Progress};
 use crate::message::{Members, lenient};
 
 pub(super) mod arguments;
-mod asked;
 pub(super) mod content;
 pub(super) mod files;
-mod form;
 mod progress;
 pub(super) mod schema;
 
@@ -44,8 +42,7 @@ pub(super) fn run(typed: &Call) -> Result<ExitCode, Failure> {
         is_checked: !typed.no_check,
         folder: typed.out.clone(),
     };
-    let roots = typed.roots;
-    visit::run(&typed.visit, move |status| asked::offer(status, roots), |guest| order.carry(guest))
+    visit::run(&typed.visit, |guest| order.carry(guest))
 }
 
 /// What is wanted of the server.

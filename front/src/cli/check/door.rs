@@ -16,7 +16,7 @@ use crate::auth::Granted;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::edit;
-use crate::net::{Call, Content, Endpoint, HttpClient, Jar, Progress, final_endpoint};
+use crate::net::{Call, Content, Endpoint, HttpClient, Jar, Lane, Progress, final_endpoint};
 use crate::secret::{Scrubber, Secret, shown};
 use crate::traffic::shown_headers;
 use crate::transport::http::{Settings, basic_authorization};
@@ -263,7 +263,14 @@ impl Door {
             jar.apply(endpoint.url(), &mut headers);
         }
         let (method, body, headers) = (ask.method.clone(), ask.body.clone(), Arc::new(headers));
-        Ok(Call { method, endpoint, headers, body, urgent: false, progress: Progress::default() })
+        Ok(Call {
+            method,
+            endpoint,
+            headers,
+            body,
+            lane: Lane::Calls,
+            progress: Progress::default(),
+        })
     }
 
     fn note_cookies(&self, url: &Url, headers: &HeaderMap) {

@@ -11,6 +11,7 @@ use crate::error::Kind;
 use crate::limits;
 use crate::message::edit;
 use crate::wire::page;
+use crate::wire::tls_refusal::TlsRefusal;
 
 /// There was no answer at all.
 pub(super) fn unheard(unheard: &Unheard) -> Finding {
@@ -46,7 +47,7 @@ fn is_no_http(reason: &str) -> bool {
 /// Whether the server may well be there, and only the path be wrong.
 pub(super) fn may_be_elsewhere(heard: &Heard) -> bool {
     let is_refusal = matches!(heard.status.as_u16(), 400 | 404..=406 | 410 | 415);
-    heard.answer.is_none() && (heard.is_page() || is_refusal)
+    heard.answer.is_none() && (heard.is_page() || is_refusal) && tls_refusal(heard).is_none()
 }
 
 /// An answer to the handshake that is none; `elsewhere` are paths that look better.
@@ -55,6 +56,13 @@ pub(super) fn of(heard: &Heard, elsewhere: &[String]) -> Finding {
         Finding::failed("transport", format!("it refuses the handshake: {refusal}"))
             .meaning("An MCP server is there, but wants no session with us")
             .next_step("Look for the reason in its words; a server behind a gateway may want other headers")
+    } else if let Some(refusal) = tls_refusal(heard) {
+        Finding::failed(
+            "transport",
+            format!("a page about TLS in place of an answer ({})", kind(heard)),
+        )
+        .meaning(refusal.meaning())
+        .next_step(refusal.hint())
     } else if heard.is_page() {
         page(heard)
     } else if heard.result().is_some() {
@@ -65,6 +73,10 @@ pub(super) fn of(heard: &Heard, elsewhere: &[String]) -> Finding {
         by_status(heard)
     };
     with_paths(finding, elsewhere).exchange(&heard.exchange)
+}
+
+fn tls_refusal(heard: &Heard) -> Option<TlsRefusal> {
+    TlsRefusal::parse(heard.status.as_u16(), &heard.body)
 }
 
 /// `HTTP 200, text/plain`

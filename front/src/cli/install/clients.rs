@@ -48,6 +48,9 @@ pub(super) struct Known {
     project: Option<&'static str>,
     /// Whether it is started in a shell, where PATH is what the user sees.
     pub(super) is_for_terminals: bool,
+    /// Whether it replaces `${NAME}` in arguments and variables itself, by what its own environment
+    /// has; nothing can be written that it would leave alone.
+    pub(super) expands_variables: bool,
     /// What makes it read the file again.
     pub(super) next: &'static str,
 }
@@ -81,6 +84,7 @@ const CURSOR: Known = Known {
     places: ["~/.cursor/mcp.json"; 3],
     project: Some(".cursor/mcp.json"),
     is_for_terminals: false,
+    expands_variables: false,
     next: "Restart Cursor, or switch the server on in its settings under MCP.",
 };
 
@@ -111,6 +115,7 @@ impl Client {
                 title: "Gemini CLI",
                 places: ["~/.gemini/settings.json"; 3],
                 project: Some(".gemini/settings.json"),
+                expands_variables: true,
                 next: "Start Gemini CLI anew; /mcp in it shows its servers.",
                 ..base
             },
@@ -129,6 +134,7 @@ impl Client {
                 folder: Some(("CLAUDE_CONFIG_DIR", ".claude.json")),
                 places: ["~/.claude.json"; 3],
                 project: Some(".mcp.json"),
+                expands_variables: true,
                 next: "Start Claude Code anew; /mcp in it shows its servers.",
                 ..base
             },

@@ -96,8 +96,11 @@ pub(super) fn run(
     let target = request::target(&typed.connect, &program)?;
     let command = command.unwrap_or(&parsed.command);
     let mut words = request::words(command, matches, &target, &program)?;
-    let env = request::variables(&typed.env)?;
+    let mut env = request::variables(&typed.env)?;
     let known = typed.place.client.known();
+    if known.expands_variables {
+        words.move_headers(&mut env, known.title);
+    }
     words.warn_of_variables(&env, known.title);
     if !ignored.is_empty() {
         let sentence = format!("accepted without any effect, and left out: {}", ignored.join(" "));

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
@@ -65,6 +66,8 @@ pub(super) struct Words {
     pub(super) warnings: Vec<String>,
     /// Variables that are read when the server is started.
     variables: Vec<String>,
+    /// Headers, with their places in `args` and `shown`.
+    headers: Vec<(Range<usize>, usize, String)>,
 }
 
 /// Flags of `install` that say nothing about the server.
@@ -87,6 +90,7 @@ pub(super) fn words(
         },
         warnings: target.url.iter().filter_map(warn_of_url).collect(),
         variables: Vec::new(),
+        headers: Vec::new(),
     };
     let is_ours = |arg: &&Arg| !OWN.contains(&arg.get_id().as_str());
     let mut flags = Vec::new();
@@ -126,6 +130,7 @@ impl Words {
             ValueHint::AnyPath => absolute(value)?,
             _ => value.to_owned(),
         };
+        let begin = self.args.len();
         let can_be_missing = arg.get_num_args().is_some_and(|range| range.min_values() == 0);
         if can_be_missing || value.starts_with('-') {
             self.args.push(format!("--{long}={value}"));
@@ -141,8 +146,30 @@ impl Words {
         if long == "header" {
             self.variables.extend(names_in(&value));
             self.warnings.extend(warn_of_header(&value));
+            self.headers.push((begin..self.args.len(), self.shown.len() - 1, value));
         }
         Ok(())
+    }
+
+    /// Moves the headers to the variables of the entry, with the values of those that it sets put in,
+    /// for a client that would replace them by what the shell has under the same name.
+    pub(super) fn move_headers(&mut self, env: &mut BTreeMap<String, String>, client: &str) {
+        let filled: Vec<String> =
+            self.headers.iter().map(|(.., header)| with_values(header, env)).collect();
+        if filled.iter().zip(&self.headers).all(|(filled, (.., header))| filled == header) {
+            return;
+        }
+        for (place, shown, header) in self.headers.drain(..).rev() {
+            self.args.drain(place);
+            self.shown.remove(shown);
+            let has_dollar = |name: &String| env.get(name).is_some_and(|v| v.contains('$'));
+            self.warnings.extend(names_in(&header).filter(has_dollar).map(|name| {
+                format!("{client} may replace what stands behind a '$' in the value of {name}")
+            }));
+        }
+        self.shown.push(format!("({HEADERS} in its environment)"));
+        env.insert(HEADERS.to_owned(), filled.join("\n"));
+        self.variables.push(HEADERS.to_owned());
     }
 
     /// A word on each variable that the entry does not set itself.
@@ -215,9 +242,46 @@ fn warn_of_header(header: &str) -> Option<String> {
     })
 }
 
+/// The variable that holds headers, one a line.
+const HEADERS: &str = "MCP_SPAN_HEADER";
+
+/// `text` with the values of those variables that the entry sets; the others stay as they are.
+fn with_values(text: &str, env: &BTreeMap<String, String>) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, reference)) = rest.split_once("${") {
+        let Some((inner, behind)) = reference.split_once('}') else { break };
+        filled.push_str(before);
+        let name = inner.split(":-").next().unwrap_or_default();
+        let value = env.get(name.strip_prefix("env:").unwrap_or(name));
+        match value.filter(|value| !value.is_empty() && !inner.contains("${")) {
+            Some(value) => filled.push_str(value),
+            None => filled.extend(["${", inner, "}"]),
+        }
+        rest = behind;
+    }
+    filled + rest
+}
+
 /// The names in `${NAME}` and `${env:NAME}`; not those that can do without a value.
 fn names_in(text: &str) -> impl Iterator<Item = String> + '_ {
     let names = text.split("${").skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
     let names = names.filter(|name| !name.contains(":-"));
     names.map(|name| name.strip_prefix("env:").unwrap_or(name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_the_entry_are_put_in_and_other_variables_stay() {
+        let env =
+            BTreeMap::from([("A".to_owned(), "1".to_owned()), ("E".to_owned(), String::new())]);
+        let filled = |text: &str| with_values(text, &env);
+        assert_eq!(filled("X: a${A}b${env:A}${A:-2}"), "X: a1b11");
+        assert_eq!(filled("X: ${B} ${E:-2} ${A"), "X: ${B} ${E:-2} ${A");
+        assert_eq!(filled("X: ${B:-${A}}"), "X: ${B:-${A}}");
+        assert_eq!(filled("X: $A {A}"), "X: $A {A}");
+    }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::value::RawValue;
 
 use super::Failure;
-use super::visit::{self, Guest, Offer, Outcome, Trouble};
+use super::visit::{self, Guest, Outcome, Trouble};
 use super::visit_args::Visit;
 use crate::client::{self, Class, Item};
 use crate::message::{Members, lenient};
@@ -22,17 +22,17 @@ pub(super) use tools::find as find_tool;
 
 /// Lists tools, or shows one.
 pub(super) fn tools(typed: &Visit) -> Result<ExitCode, Failure> {
-    visit::run(typed, |_| Offer::default(), tools::show)
+    visit::run(typed, tools::show)
 }
 
 /// Lists resources and their templates.
 pub(super) fn resources(typed: &Visit) -> Result<ExitCode, Failure> {
-    visit::run(typed, |_| Offer::default(), resources::show)
+    visit::run(typed, resources::show)
 }
 
 /// Lists prompts, or shows one.
 pub(super) fn prompts(typed: &Visit) -> Result<ExitCode, Failure> {
-    visit::run(typed, |_| Offer::default(), prompts::show)
+    visit::run(typed, prompts::show)
 }
 
 /// All that the server lists, as it wrote it. One that does not know the question has none.

@@ -3,26 +3,27 @@
 use std::io::Write;
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::visit_args::Visit;
 use super::{Failure, logging, on_runtime, settings, tls};
-use crate::client::{self, Client, Handler, Options, Spec};
+use crate::client::{self, Client, Options, Spec};
 use crate::limits::Timeouts;
 use crate::secret::{Scrubber, Secret};
 use crate::untrusted::Untrusted;
 use crate::{limits, os};
 
+mod asked;
+mod form;
 mod json_text;
 mod login;
 mod page;
 mod status;
 mod trouble;
 
+use asked::Offer;
 pub(super) use json_text::pretty;
 pub(super) use page::{Page, count, one_line};
 pub(super) use status::Status;
@@ -68,13 +69,6 @@ impl Guest {
     }
 }
 
-/// What the server may ask of us, and who answers it.
-#[derive(Default)]
-pub(super) struct Offer {
-    pub(super) capabilities: Option<Value>,
-    pub(super) handler: Option<Arc<dyn Handler>>,
-}
-
 /// What a command does at a server. Behind a pointer, or the way there and back would be compiled
 /// for each command anew.
 type Work = Box<dyn FnOnce(Guest) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send>;
@@ -82,20 +76,15 @@ type Work = Box<dyn FnOnce(Guest) -> Pin<Box<dyn Future<Output = Outcome> + Send
 /// Goes to the server that was typed, does `work` there, and leaves.
 pub(super) fn run<F>(
     typed: &Visit,
-    offer: impl FnOnce(&Status) -> Offer,
     work: impl FnOnce(Guest) -> F + Send + 'static,
 ) -> Result<ExitCode, Failure>
 where
     F: Future<Output = Outcome> + Send + 'static,
 {
-    visit(typed, Box::new(offer), Box::new(|guest| Box::pin(work(guest))))
+    visit(typed, Box::new(|guest| Box::pin(work(guest))))
 }
 
-fn visit(
-    typed: &Visit,
-    offer: Box<dyn FnOnce(&Status) -> Offer + '_>,
-    work: Work,
-) -> Result<ExitCode, Failure> {
+fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
     let mut spec = settings::spec(&typed.connect)?;
     let scrubber = settings::scrubber(&spec).clone();
     hide(&spec);
@@ -108,10 +97,10 @@ fn visit(
         tls::warn();
     }
     let status = Status::new("connecting");
-    let Offer { capabilities, handler } = offer(&status);
+    let Offer { capabilities, handler } = asked::offer(&status, typed.roots);
     let options = Options {
-        capabilities: capabilities.unwrap_or_else(|| json!({})),
-        handler,
+        capabilities,
+        handler: Some(handler),
         timeouts: typed.connect.link.timeout.map_or_else(Timeouts::default, Timeouts::all),
         ..Options::default()
     };

@@ -16,7 +16,7 @@ use super::stream::{self, First, Stream};
 use crate::error::Error;
 use crate::limits;
 use crate::message::{Head, Id, Message, peek, reply};
-use crate::net::{Call, Progress};
+use crate::net::{self, Call, Progress};
 use crate::transport::http::events::{Payload, Position};
 use crate::transport::http::gate::{INITIALIZED, Lane, Outgoing};
 use crate::transport::http::line::Line;
@@ -277,7 +277,7 @@ impl Driver {
             endpoint: Arc::clone(&stream.endpoint),
             headers: self.session.post_headers(&outgoing),
             body: message.bytes().clone(),
-            urgent: !holds_place,
+            lane: if holds_place { net::Lane::Calls } else { net::Lane::Urgent },
             progress: progress.clone(),
         };
         let limit = express::limit(message, &self.context.settings.timeouts);

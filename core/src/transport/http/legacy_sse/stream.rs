@@ -66,7 +66,7 @@ pub(in super::super) async fn open(
     login: Login,
 ) -> Result<Box<Stream>, Error> {
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
-    let call = context.call(Method::GET, headers, Bytes::new());
+    let call = context.lasting(Method::GET, headers, Bytes::new());
     // A login on the way takes its own time.
     let manner = Manner { login, ..Manner::within(Some(limit), "Stream") };
     let opened = match context.send(call, manner).await {

@@ -5,8 +5,8 @@ use std::io::{self, BufRead, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::schema;
-use crate::cli::visit::one_line;
+use super::one_line;
+use crate::cli::call::schema;
 use crate::limits;
 use crate::message::{Members, lenient};
 use crate::untrusted::Untrusted;

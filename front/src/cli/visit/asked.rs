@@ -1,4 +1,4 @@
-//! What a server asks during a call: a person at the terminal answers, or it is not offered.
+//! What a server asks during a visit: a person at the terminal answers, or it is not offered.
 
 use std::io::{BufReader, IsTerminal};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,13 +7,19 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use url::Url;
 
-use super::form;
-use crate::cli::visit::{Offer, Status};
+use super::{Status, form};
 use crate::client::{Answering, Asked, Handler, Refusal};
 use crate::limits;
 use crate::message::Members;
 
-/// What this process can do for a server.
+/// What the server may ask of us, and who answers it.
+pub(super) struct Offer {
+    pub(super) capabilities: Value,
+    pub(super) handler: Arc<dyn Handler>,
+}
+
+/// What this process can do for a server: the same with every command, since servers show their
+/// tools by it.
 pub(super) fn offer(status: &Status, with_roots: bool) -> Offer {
     let has_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let mut capabilities = json!({});
@@ -25,7 +31,7 @@ pub(super) fn offer(status: &Status, with_roots: bool) -> Offer {
         capabilities["roots"] = json!({});
     }
     let desk = has_person.then(|| Desk::new(status.clone()));
-    Offer { capabilities: Some(capabilities), handler: Some(Arc::new(Clerk { desk, roots })) }
+    Offer { capabilities, handler: Arc::new(Clerk { desk, roots }) }
 }
 
 /// The working directory, as the protocol names it.
