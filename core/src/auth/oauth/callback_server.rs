@@ -47,6 +47,34 @@ impl Default for CallbackPlace {
     }
 }
 
+impl CallbackPlace {
+    /// What stands around the port in a redirect address.
+    pub(super) fn of(redirect: &Url) -> Option<Self> {
+        Some(Self { host: redirect.host_str()?.to_owned(), path: redirect.path().to_owned() })
+    }
+}
+
+/// The ports that a redirect address may have: the first of them that is free.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct CallbackPorts {
+    /// The one that is tried first.
+    pub first: u16,
+    /// The one that is tried last.
+    pub last: u16,
+}
+
+impl CallbackPorts {
+    /// This one and no other.
+    #[must_use]
+    pub fn only(port: u16) -> Self {
+        Self { first: port, last: port }
+    }
+
+    pub(super) fn contains(self, port: u16) -> bool {
+        (self.first..=self.last).contains(&port)
+    }
+}
+
 /// The port of the redirect address, held: the provider may be told of it.
 #[derive(Debug)]
 pub(super) struct CallbackPort {
@@ -56,22 +84,48 @@ pub(super) struct CallbackPort {
 }
 
 impl CallbackPort {
-    /// Binds any free port, or the one that was asked for.
-    pub(super) async fn bind(port: Option<u16>, place: &CallbackPlace) -> Result<Self, Error> {
-        let listening = TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or(0))).await;
-        let listener = listening.map_err(|error| {
-            let message = match port {
-                Some(port) => format!("Port {port} of this machine, for the login, cannot be had"),
-                None => "No port of this machine can be had for the login".to_owned(),
-            };
-            let hint = "End the program that holds it, or leave --oauth-callback-port out";
-            Error::new(Kind::Login, message).because(error).hint(hint).not_delivered()
-        })?;
-        let port = listener.local_addr().map_or(0, |address| address.port());
+    /// Binds any free port, or the first free one of those that were asked for.
+    pub(super) async fn bind(
+        ports: Option<CallbackPorts>,
+        place: &CallbackPlace,
+    ) -> Result<Self, Error> {
+        let tried: Vec<u16> = match ports {
+            Some(ports) => (ports.first..=ports.last).collect(),
+            None => vec![0; limits::CALLBACK_PORTS],
+        };
+        let mut failed = None;
+        for port in tried {
+            match Self::bind_one(port, place).await {
+                Ok(bound) => return Ok(bound),
+                Err(error) => failed = Some(error),
+            }
+        }
+        let message = match ports {
+            Some(CallbackPorts { first, last }) if first == last => {
+                format!("Port {first} of this machine, for the login, cannot be had")
+            }
+            Some(CallbackPorts { first, last }) => {
+                format!("No port of this machine from {first} to {last}, for the login, can be had")
+            }
+            None => "No port of this machine can be had for the login".to_owned(),
+        };
+        let hint = "End the program that holds it, or leave --oauth-callback-port out";
+        let error = Error::new(Kind::Login, message).hint(hint).not_delivered();
+        Err(failed.into_iter().fold(error, Error::because))
+    }
+
+    async fn bind_one(port: u16, place: &CallbackPlace) -> std::io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        let port = listener.local_addr()?.port();
         let mut listeners = vec![listener];
         if place.host == "localhost" {
-            // Browsers may take the name for ::1. Where that cannot be had, they try the other.
-            listeners.extend(TcpListener::bind((Ipv6Addr::LOCALHOST, port)).await.ok());
+            // Browsers may take the name for ::1. Where that does not exist, they take the other;
+            // where another program has it, that would get the code.
+            match TcpListener::bind((Ipv6Addr::LOCALHOST, port)).await {
+                Ok(listener) => listeners.push(listener),
+                Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => return Err(error),
+                Err(error) => debug!("the login is not listened for at ::1: {error}"),
+            }
         }
         Ok(Self { listeners, port, place: place.clone() })
     }
@@ -169,15 +223,17 @@ impl CallbackServer {
         }
     }
 
-    /// Shows how the login ended, and waits until whoever is there has seen it.
-    pub(super) async fn finish(self, page: Page) {
+    /// Shows how the login ended, or sends the browser to `onward`, and waits until whoever is there
+    /// has seen it.
+    pub(super) async fn finish(self, page: Page, onward: Option<&Url>) {
         let is_awaited = {
             let mut login = self.shared.login();
             login.result = Some(page);
             let round = login.round.as_mut();
             round.is_some_and(|round| {
-                round.next.send_replace(Some(Next::Result));
-                round.is_taken
+                let next = onward.map_or(Next::Result, |url| Next::Go(url.to_string()));
+                round.next.send_replace(Some(next));
+                round.is_taken && onward.is_none()
             })
         };
         let mut visited = self.shared.visited.subscribe();

@@ -16,7 +16,7 @@ use super::identity::{self, Identity, Purpose};
 use super::kept::Kept;
 use super::store::{Noted, PageNote};
 use super::token::Token;
-use super::{OAuth, Over, Parties, Prompt, pkce, said};
+use super::{CallbackPorts, OAuth, Over, Parties, Prompt, pkce, said};
 use crate::error::{Error, Kind};
 use crate::secret::shown;
 
@@ -152,13 +152,14 @@ impl OAuth {
         }
         let registered = kept.identity.as_ref();
         let fits = |identity: &&Identity| {
-            wanted.is_none() || identity.port.is_none() || identity.port == wanted
+            let has_port = |wanted: CallbackPorts| identity.port.is_none_or(|p| wanted.contains(p));
+            let has_place = identity.place.as_ref().is_none_or(|place| *place == settings.callback);
+            has_place && wanted.is_none_or(has_port)
         };
         let registered = registered.filter(|identity| identity.only.is_none());
         if let Some(identity) = registered.filter(fits) {
-            match self.listen(wanted.or(identity.port)).await {
+            match self.listen(identity.port.map(CallbackPorts::only).or(wanted)).await {
                 Ok(port) => return Ok((port, identity.clone())),
-                Err(error) if wanted.is_some() => return Err(error),
                 Err(error) => debug!("the client has to be registered anew: {error}"),
             }
         }
@@ -170,8 +171,8 @@ impl OAuth {
         Ok((port, identity))
     }
 
-    async fn listen(&self, port: Option<u16>) -> Result<CallbackPort, Error> {
-        CallbackPort::bind(port, &self.settings.callback).await
+    async fn listen(&self, ports: Option<CallbackPorts>) -> Result<CallbackPort, Error> {
+        CallbackPort::bind(ports, &self.settings.callback).await
     }
 
     /// The page for the person.

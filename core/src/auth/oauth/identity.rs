@@ -1,13 +1,13 @@
 //! Who we are to an authorization server: configured, a document of ours, or registered on the spot.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::authority::Authority;
 use super::kept::{Holder, Kept};
 use super::metadata::Issuer;
 use super::web::Web;
-use super::{Settings, Style, device, refused, said};
+use super::{CallbackPlace, CallbackPorts, Settings, Style, device, refused, said};
 use crate::error::{Error, Kind};
 use crate::secret::{Secret, shown};
 
@@ -19,6 +19,8 @@ pub(super) struct Identity {
     pub(super) proof: Proof,
     /// The port of the redirect address that it was registered with on the spot.
     pub(super) port: Option<u16>,
+    /// The same for what stands around the port.
+    pub(super) place: Option<CallbackPlace>,
     /// It cannot do all that we can.
     pub(super) only: Option<Only>,
 }
@@ -104,7 +106,7 @@ pub(super) fn configured(settings: &Settings, issuer: &Issuer) -> Option<Identit
         },
         (None, None) => Proof::Nothing,
     };
-    Some(Identity { id, secret, proof, port: None, only: None })
+    Some(Identity { id, secret, proof, port: None, place: None, only: None })
 }
 
 /// Whether `id` is that of a client in the settings, rather than of one registered on the spot.
@@ -128,7 +130,7 @@ pub(super) fn of_token(settings: &Settings, kept: &Kept) -> Option<Identity> {
         (_, Some(_)) if proof == Proof::Post => Proof::Post,
         (_, Some(_)) => Proof::Basic,
     };
-    Some(Identity { id, secret, proof, port: None, only: None })
+    Some(Identity { id, secret, proof, port: None, place: None, only: None })
 }
 
 /// What is kept, but for a token that was given to another client than the one that is configured,
@@ -163,12 +165,12 @@ pub(super) async fn choose(
     {
         let id = document.to_string();
         let proof = Proof::Nothing;
-        return Ok(Identity { id, secret: None, proof, port: None, only: None });
+        return Ok(Identity { id, secret: None, proof, port: None, place: None, only: None });
     }
     if issuer.registration_endpoint.is_some() {
         let (place, given) = (issuer.registration_endpoint.as_ref(), &settings.given);
         let place = Issuer::endpoint(place, "registration", server, given)?;
-        return register(issuer, web, &place, purpose).await;
+        return register(issuer, web, &place, purpose, &given.registration).await;
     }
     let name = issuer.issuer.as_deref().map_or("its authorization server".to_owned(), said);
     let message = format!("{} wants a login, and {name} knows no client of ours", shown(server));
@@ -188,12 +190,15 @@ async fn register(
     web: &Web,
     place: &Url,
     purpose: Purpose<'_>,
+    said: &Map<String, Value>,
 ) -> Result<Identity, Error> {
     let offered = issuer.token_endpoint_auth_methods_supported.as_deref();
     let wanted = [Proof::Nothing, Proof::Basic, Proof::Post]
         .into_iter()
         .find(|proof| offered.is_none_or(|names| names.iter().any(|name| name == proof.name())))
         .unwrap_or(Proof::Nothing);
+    let named = said.get("token_endpoint_auth_method").and_then(Value::as_str).and_then(Proof::of);
+    let wanted = named.unwrap_or(wanted);
     let mut request = json!({
         "client_name": "mcp-span",
         "application_type": "native",
@@ -211,6 +216,7 @@ async fn register(
             request["response_types"] = json!([]);
         }
     }
+    describe(&mut request, said);
     let (status, answer) = web.json(place, &request).await?;
     let text = |name: &str| answer[name].as_str().filter(|text| !text.is_empty());
     let Some(id) = text("client_id").filter(|_| status.is_success()) else {
@@ -219,15 +225,29 @@ async fn register(
     let identity = identity(id, &answer, wanted, issuer);
     Ok(match purpose {
         Purpose::Redirect(redirect) => {
-            let port = Url::parse(redirect).ok().and_then(|url| url.port());
-            Identity { port, ..identity }
+            let url = Url::parse(redirect).ok();
+            let place = url.as_ref().and_then(CallbackPlace::of);
+            Identity { port: url.and_then(|url| url.port()), place, ..identity }
         }
         Purpose::Devices => Identity { only: Some(Only::Devices), ..identity },
     })
 }
 
+/// Puts what the user says of the client into its registration. The address that the browser comes
+/// back to is one of those that are registered, whatever others there are.
+fn describe(request: &mut Value, said: &Map<String, Value>) {
+    let own = request["redirect_uris"].as_array().cloned().unwrap_or_default();
+    for (name, value) in said {
+        request[name] = value.clone();
+    }
+    if let Some(all) = request["redirect_uris"].as_array_mut() {
+        let missing: Vec<Value> = own.into_iter().filter(|uri| !all.contains(uri)).collect();
+        all.splice(0..0, missing);
+    }
+}
+
 /// Without a port of the user's own, each login has another.
-fn redirect_in_words(redirect: &str, wanted: Option<u16>) -> String {
+fn redirect_in_words(redirect: &str, wanted: Option<CallbackPorts>) -> String {
     let Some(mut any) = Url::parse(redirect).ok().filter(|_| wanted.is_none()) else {
         return format!("with the redirect address {redirect}");
     };
@@ -247,7 +267,7 @@ pub(super) fn identity(id: &str, answer: &Value, wanted: Proof, issuer: &Issuer)
         (None, Some(_)) if wanted == Proof::Nothing => Proof::with_secret(issuer),
         (None, _) => wanted,
     };
-    Identity { id: id.to_owned(), secret, proof, port: None, only: None }
+    Identity { id: id.to_owned(), secret, proof, port: None, place: None, only: None }
 }
 
 #[cfg(test)]
@@ -269,6 +289,20 @@ mod tests {
     }
 
     #[test]
+    fn what_the_user_says_of_the_client_counts() {
+        let mut request = json!({"client_name": "mcp-span", "redirect_uris": ["http://a/"]});
+        let said =
+            json!({"client_name": "mine", "software_id": "x", "redirect_uris": ["http://b/"]});
+        describe(&mut request, said.as_object().unwrap());
+        let expected = json!({"client_name": "mine", "software_id": "x",
+            "redirect_uris": ["http://a/", "http://b/"]});
+        assert_eq!(request, expected);
+        let same = request.clone();
+        describe(&mut request, &Map::new());
+        assert_eq!(request, same);
+    }
+
+    #[test]
     fn a_registration_says_how_to_prove_it() {
         let read = |answer: Value| identity("i", &answer, Proof::Nothing, &Issuer::default()).proof;
         assert_eq!(read(json!({})), Proof::Nothing);
@@ -285,6 +319,7 @@ mod tests {
             secret: None,
             proof: Proof::Nothing,
             port: Some(1),
+            place: None,
             only: None,
         };
         let kept = |holder: &str| Kept {

@@ -11,7 +11,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{debug, warn};
 use url::Url;
 
 use crate::error::{Error, Kind};
@@ -21,6 +21,7 @@ use crate::secret::shown;
 
 mod account;
 mod address;
+mod apart;
 mod authority;
 mod binding;
 mod callback;
@@ -60,7 +61,7 @@ mod web;
 mod words;
 
 pub use account::{Account, LoggedOut};
-pub use callback_server::CallbackPlace;
+pub use callback_server::{CallbackPlace, CallbackPorts};
 use challenge::Challenge;
 pub use given::{Given, OneShot, Style};
 pub use import::{Foreign, TakenOver};
@@ -76,6 +77,7 @@ use scope::Scopes;
 pub use settings::{Grant, LoginCommand, Open, Settings, Show, TokenStore};
 use store::{Lock, PageNote, Store};
 pub use survey::{Found, Provider, Survey, Tried};
+pub use token::Bearer;
 use token::{Age, Token};
 use web::Web;
 use words::{refused, said};
@@ -126,6 +128,8 @@ struct State {
     is_renewing_ahead: bool,
     /// What there is has come from a renewal of ours, not from a login.
     is_renewal: bool,
+    /// It was said that there is no ID token.
+    is_id_missed: bool,
     /// When it was last looked whether a login would bring what renewals do not, and the verdict.
     looked: Option<(Instant, bool)>,
     /// When a login last brought a token, or was begun because renewals bring none that are taken.
@@ -146,6 +150,7 @@ impl Default for State {
             held: None,
             is_renewing_ahead: false,
             is_renewal: false,
+            is_id_missed: false,
             looked: None,
             anew: None,
         }
@@ -170,12 +175,8 @@ impl OAuth {
         let mut server = server.clone();
         server.set_fragment(None);
         let folders = (settings.folder.as_deref(), settings.usual_folder.as_deref());
-        // A token is good for the client that it was given to: each that is named has its own.
-        let owner = match &settings.client_id {
-            Some(id) => format!("{}\n{id}", settings.profile),
-            None => settings.profile.clone(),
-        };
-        let store = Store::new(folders, &server, &owner).in_place(settings.token_store);
+        let apart = apart::Apart::new(&server, &settings);
+        let store = Store::new(folders, &server, apart).in_place(settings.token_store);
         let web = Web::new(options, &server, &settings.given);
         let (state, pending) = (Mutex::default(), watch::Sender::default());
         let (renewing, looking) = (Semaphore::new(1), Semaphore::new(1));
@@ -198,7 +199,7 @@ impl OAuth {
         let kept = self.kept();
         let can_be_renewed = |token: &&Token| token.refresh.is_some() || !self.asks_a_person();
         let renewable = kept.token.as_ref().filter(can_be_renewed);
-        match renewable.map(|token| token.age(SystemTime::now(), self.settings.skew)) {
+        match renewable.map(|token| self.age(token)) {
             Some(Age::Old) => match self.renew(&kept, Cause::Age).await {
                 Ok(renewal) => debug!(?renewal, "the token is old"),
                 // If that matters, the server will say so.
@@ -212,8 +213,27 @@ impl OAuth {
 
     /// What there is, however old.
     pub(super) fn header(&self) -> HeaderMap {
-        let header = self.kept().token.as_ref().and_then(Token::header);
-        header.map(|value| (AUTHORIZATION, value)).into_iter().collect()
+        let (bearer, kept) = (self.settings.bearer, self.kept());
+        let Some(token) = &kept.token else { return HeaderMap::new() };
+        if bearer == Bearer::IdToken && token.id.is_none() {
+            self.miss_id_token();
+        }
+        token.header(bearer).map(|value| (AUTHORIZATION, value)).into_iter().collect()
+    }
+
+    fn age(&self, token: &Token) -> Age {
+        token.age(self.settings.bearer, SystemTime::now(), self.settings.skew)
+    }
+
+    /// Says once that the token is not there that is to be sent.
+    fn miss_id_token(&self) {
+        if !self.state(|state| std::mem::replace(&mut state.is_id_missed, true)) {
+            warn!(
+                "the authorization server of {} gave no ID token, so the access token is sent: ask \
+                 for the scope 'openid' with --oauth-scope",
+                shown(&self.server)
+            );
+        }
     }
 
     /// The server has refused what `current` gave: what can be done without asking anybody.
@@ -455,6 +475,9 @@ mod tests {
             usual_folder: None,
             token_store: TokenStore::File,
             profile: String::new(),
+            apart_by: Vec::new(),
+            bearer: Bearer::AccessToken,
+            success_url: None,
             show: Arc::new(|_, _| ()),
             open: None,
             process: None,

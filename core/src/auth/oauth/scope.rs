@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::Bearer;
 use super::authority::Authority;
 use super::challenge::Challenge;
 use crate::limits;
@@ -60,6 +61,7 @@ impl Scopes {
         before: Option<&str>,
         challenge: &Challenge,
         authority: &Authority,
+        bearer: Bearer,
     ) -> Self {
         if let Some(configured) = configured {
             return Self::of(configured);
@@ -75,13 +77,18 @@ impl Scopes {
         };
         // Without it, many a provider gives no refresh token.
         let wants_offline = authority.metadata.offers_scope("offline_access");
-        if wants_offline { chosen.with(["offline_access"]) } else { chosen }
+        let chosen = if wants_offline { chosen.with(["offline_access"]) } else { chosen };
+        // Without it, no provider says who has logged in.
+        let wants_id = bearer == Bearer::IdToken && authority.metadata.offers_scope("openid");
+        if wants_id { chosen.with(["openid"]) } else { chosen }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ACCESS: Bearer = Bearer::AccessToken;
     use crate::auth::oauth::authority::Found;
     use crate::auth::oauth::metadata::Issuer;
 
@@ -107,15 +114,20 @@ mod tests {
 
     #[test]
     fn the_challenge_counts_then_the_resource_then_nothing() {
-        let choose = |c: &Challenge, a: &Authority| Scopes::choose(None, None, c, a).text();
+        let choose = |c: &Challenge, a: &Authority| Scopes::choose(None, None, c, a, ACCESS).text();
         let both = authority(Some(&["r1", "r2"]), &[]);
         assert_eq!(choose(&challenge(Some("c"), None), &both).unwrap(), "c");
         assert_eq!(choose(&challenge(None, None), &both).unwrap(), "r1 r2");
         assert_eq!(choose(&challenge(None, None), &authority(None, &["x"])), None);
         let offline = authority(None, &["offline_access"]);
         assert_eq!(choose(&challenge(Some("c"), None), &offline).unwrap(), "c offline_access");
-        let configured =
-            Scopes::choose(Some("mine"), Some("b"), &challenge(Some("c"), None), &offline);
+        let configured = Scopes::choose(
+            Some("mine"),
+            Some("b"),
+            &challenge(Some("c"), None),
+            &offline,
+            Bearer::IdToken,
+        );
         assert_eq!(configured.text().unwrap(), "mine");
     }
 
@@ -141,10 +153,11 @@ mod tests {
             Some("mine"),
             &challenge(Some(&text), None),
             &authority(None, &[]),
+            ACCESS,
         );
         assert_eq!(chosen.0, many[..limits::SCOPES]);
         let more = challenge(Some(&text), Some("insufficient_scope"));
-        let chosen = Scopes::choose(None, Some("mine"), &more, &authority(None, &[]));
+        let chosen = Scopes::choose(None, Some("mine"), &more, &authority(None, &[]), ACCESS);
         assert_eq!(chosen.0[0], "mine", "what there was comes first");
         assert_eq!(chosen.0.len(), limits::SCOPES);
         assert!(!Scopes::can_grow(None, Some(&text), &more));
@@ -153,7 +166,8 @@ mod tests {
     #[test]
     fn more_scope_is_asked_for_on_top_of_what_there_was() {
         let more = challenge(Some("write read"), Some("insufficient_scope"));
-        let chosen = Scopes::choose(None, Some("read profile"), &more, &authority(None, &[]));
+        let chosen =
+            Scopes::choose(None, Some("read profile"), &more, &authority(None, &[]), ACCESS);
         assert_eq!(chosen.text().unwrap(), "read profile write");
     }
 }

@@ -67,7 +67,7 @@ async fn only_the_browser_that_was_sent_is_listened_to() {
     assert_eq!(callback.code.as_deref(), Some("c d"));
     assert_eq!(callback.issuer.as_deref(), Some("https://as"));
     assert!(!page.is_finished(), "there is nothing to be said yet");
-    let finishing = tokio::spawn(server.finish(about().done(Some("read"), true)));
+    let finishing = tokio::spawn(server.finish(about().done(Some("read"), true), None));
     let place = location(&page.await.unwrap());
     assert!(!place.contains("code"), "the code leaves the address bar: {place}");
     let last = get(port, &place).await;
@@ -128,7 +128,7 @@ async fn a_browser_that_has_come_back_is_sent_to_the_next_page() {
     assert!(get(port, "/callback?state=s&code=c").await.contains("no longer valid"));
     let second = tokio::spawn(async move { get(port, "/callback?state=t&code=c").await });
     assert_eq!(callback(&mut server).await.code.as_deref(), Some("c"));
-    let finishing = tokio::spawn(server.finish(about().failed("the network is down")));
+    let finishing = tokio::spawn(server.finish(about().failed("the network is down"), None));
     let last = get(port, &location(&second.await.unwrap())).await;
     assert!(last.contains("could not be finished") && last.contains("the network is down"));
     finishing.await.unwrap();
@@ -199,6 +199,9 @@ async fn a_login_under_the_name_localhost_listens_on_both_families() {
 #[tokio::test]
 async fn a_port_that_is_taken_is_named() {
     let first = CallbackPort::bind(None, &CallbackPlace::default()).await.unwrap();
-    let error = CallbackPort::bind(Some(first.port), &CallbackPlace::default()).await.unwrap_err();
+    let error =
+        CallbackPort::bind(Some(CallbackPorts::only(first.port)), &CallbackPlace::default())
+            .await
+            .unwrap_err();
     assert!(error.message.contains(&first.port.to_string()), "{error}");
 }
