@@ -122,17 +122,56 @@ pub(crate) struct Intended {
     name: &'static str,
     /// What mcp-remote has to send for it, if that matters; `-` for nothing.
     theirs: Option<&'static str>,
+    /// The same for mcp-span.
+    ours: Option<&'static str>,
     pub(crate) why: &'static str,
 }
 
 impl Intended {
-    pub(crate) fn fits(&self, name: &str, theirs: &str, _ours: &str) -> bool {
-        self.name == name && self.theirs.is_none_or(|expected| expected == theirs)
+    pub(crate) fn fits(&self, name: &str, theirs: &str, ours: &str) -> bool {
+        self.name == name
+            && self.theirs.is_none_or(|expected| expected == theirs)
+            && self.ours.is_none_or(|expected| expected == ours)
     }
 }
 
 const fn because(name: &'static str, theirs: Option<&'static str>, why: &'static str) -> Intended {
-    Intended { name, theirs, why }
+    Intended { name, theirs, ours: None, why }
 }
 
-pub(crate) const INTENDED: &[Intended] = &[];
+const fn because_empty(name: &'static str, why: &'static str) -> Intended {
+    Intended { name, theirs: None, ours: Some("[]"), why }
+}
+
+const OTHER_PROGRAM: &str = "mcp-span does not pretend to be another program; \
+     --static-oauth-client-metadata, or --oauth-registration, says otherwise";
+const FETCH: &str = "Node's fetch adds it by itself, and no MCP server looks at it";
+const NO_REDIRECT: &str = "a login on another device has no redirect address";
+
+pub(crate) const INTENDED: &[Intended] = &[
+    because("registration: client_name", Some("\"MCP CLI Proxy\""), OTHER_PROGRAM),
+    because("registration: client_uri", None, OTHER_PROGRAM),
+    because("registration: software_id", None, OTHER_PROGRAM),
+    because("registration: software_version", None, OTHER_PROGRAM),
+    because("headers: accept-language", Some("*"), FETCH),
+    because("headers: sec-fetch-mode", Some("cors"), FETCH),
+    because(
+        "headers: mcp-method",
+        Some("tools/list"),
+        "a header of 2026-07-28, which is sent to servers that speak that revision",
+    ),
+    because("headers: accept", Some("*/*"), "over HTTP+SSE, too, it is said what can be read"),
+    because(
+        "registration: scope",
+        Some("\"mcp:read\""),
+        "a client is registered for the scopes that it asks for, also where the user names them",
+    ),
+    because_empty("registration: redirect_uris", NO_REDIRECT),
+    because_empty("registration: response_types", NO_REDIRECT),
+    because(
+        "token request: Authorization",
+        None,
+        "RFC 6749 wants id and secret coded like a form, which matters for special characters \
+         alone; where a provider does not know the client then, it is asked with them as they are",
+    ),
+];

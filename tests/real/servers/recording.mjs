@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 const transport = process.argv[2];
 const TOOLS = ["deleteTask", "removeUser", "getAccount", "list"].map((name) => ({ name, inputSchema: { type: "object" } }));
 const GOOD = new Set(["my-token", "<auth-token>"]);
+const DEVICE = "urn:ietf:params:oauth:grant-type:device_code";
 let issued = 0;
 let stream;
 
@@ -38,7 +39,7 @@ const metadata = () => ({
   registration_endpoint: `${origin}/register`,
   device_authorization_endpoint: `${origin}/device_authorization`,
   response_types_supported: ["code"],
-  grant_types_supported: ["authorization_code", "refresh_token", "client_credentials"],
+  grant_types_supported: ["authorization_code", "refresh_token", "client_credentials", DEVICE],
   code_challenge_methods_supported: ["S256"],
   token_endpoint_auth_methods_supported: ["none", "client_secret_basic", "client_secret_post"],
   authorization_response_iss_parameter_supported: true,

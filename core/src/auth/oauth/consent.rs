@@ -9,12 +9,13 @@ use url::{Url, form_urlencoded};
 
 use super::authority::Authority;
 use super::callback::Callback;
-use super::callback_server::{Arrival, CallbackPort, CallbackServer, Expected};
+use super::callback_port::CallbackPort;
+use super::callback_server::{Arrival, CallbackServer, Expected};
 use super::flow::{Plan, Unsuccessful};
 use super::grant::Refusal;
 use super::identity::{self, Identity, Purpose};
 use super::kept::Kept;
-use super::store::{Noted, PageNote};
+use super::page_note::{Noted, PageNote};
 use super::token::Token;
 use super::{CallbackPorts, OAuth, Over, Parties, Prompt, pkce, said};
 use crate::error::{Error, Kind};
@@ -32,7 +33,7 @@ impl OAuth {
         let Plan { authority, token_endpoint, .. } = plan;
         let scope = plan.scope.as_deref();
         authority.metadata.check_pkce()?;
-        let (port, identity) = self.introduce(authority, kept).await?;
+        let (port, identity) = self.introduce(plan, kept).await?;
         let redirect = port.redirect_uri();
         let server = port.serve(self.settings.open.clone())?;
         let server = browser.insert(server);
@@ -140,11 +141,8 @@ impl OAuth {
 
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
     /// many a provider compares redirect addresses to the letter.
-    async fn introduce(
-        &self,
-        authority: &Authority,
-        kept: &Kept,
-    ) -> Result<(CallbackPort, Identity), Error> {
+    async fn introduce(&self, plan: &Plan, kept: &Kept) -> Result<(CallbackPort, Identity), Error> {
+        let (authority, scope) = (&plan.authority, plan.scope.as_deref());
         let (settings, metadata) = (&self.settings, &authority.metadata);
         let wanted = settings.callback_port;
         if let Some(identity) = identity::configured(settings, metadata) {
@@ -154,7 +152,7 @@ impl OAuth {
         let fits = |identity: &&Identity| {
             let has_port = |wanted: CallbackPorts| identity.port.is_none_or(|p| wanted.contains(p));
             let has_place = identity.place.as_ref().is_none_or(|place| *place == settings.callback);
-            has_place && wanted.is_none_or(has_port)
+            has_place && wanted.is_none_or(has_port) && identity.may_ask_for(scope)
         };
         let registered = registered.filter(|identity| identity.only.is_none());
         if let Some(identity) = registered.filter(fits) {
@@ -167,7 +165,7 @@ impl OAuth {
         let redirect = port.redirect_uri();
         let purpose = Purpose::Redirect(&redirect);
         let identity =
-            identity::choose(settings, authority, &self.web, &self.server, purpose).await?;
+            identity::choose(settings, authority, &self.web, &self.server, purpose, scope).await?;
         Ok((port, identity))
     }
 
@@ -213,6 +211,7 @@ impl OAuth {
         Ok(page)
     }
 
+    #[allow(clippy::result_large_err, reason = "once a login")]
     fn code(&self, callback: Callback) -> Result<String, Unsuccessful> {
         if let Some(error) = callback.error {
             let said = said(&callback.description.unwrap_or(error));

@@ -1,13 +1,14 @@
 //! Who we are to an authorization server: configured, a document of ours, or registered on the spot.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use url::Url;
 
 use super::authority::Authority;
 use super::kept::{Holder, Kept};
 use super::metadata::Issuer;
+use super::scope::Scopes;
 use super::web::Web;
-use super::{CallbackPlace, CallbackPorts, Settings, Style, device, refused, said};
+use super::{CallbackPlace, CallbackPorts, Settings, Style, registration, said};
 use crate::error::{Error, Kind};
 use crate::secret::{Secret, shown};
 
@@ -21,8 +22,18 @@ pub(super) struct Identity {
     pub(super) port: Option<u16>,
     /// The same for what stands around the port.
     pub(super) place: Option<CallbackPlace>,
+    /// The scopes that it was registered for, if any were said.
+    pub(super) scope: Option<String>,
     /// It cannot do all that we can.
     pub(super) only: Option<Only>,
+}
+
+impl Identity {
+    /// Whether it may ask for these scopes, as far as that is known.
+    pub(super) fn may_ask_for(&self, scope: Option<&str>) -> bool {
+        let registered = self.scope.as_deref().map(Scopes::of);
+        registered.is_none_or(|registered| scope.is_none_or(|s| registered.has(&Scopes::of(s))))
+    }
 }
 
 /// What a client is good for, if not for everything.
@@ -106,7 +117,7 @@ pub(super) fn configured(settings: &Settings, issuer: &Issuer) -> Option<Identit
         },
         (None, None) => Proof::Nothing,
     };
-    Some(Identity { id, secret, proof, port: None, place: None, only: None })
+    Some(Identity { id, secret, proof, port: None, place: None, scope: None, only: None })
 }
 
 /// Whether `id` is that of a client in the settings, rather than of one registered on the spot.
@@ -130,7 +141,7 @@ pub(super) fn of_token(settings: &Settings, kept: &Kept) -> Option<Identity> {
         (_, Some(_)) if proof == Proof::Post => Proof::Post,
         (_, Some(_)) => Proof::Basic,
     };
-    Some(Identity { id, secret, proof, port: None, place: None, only: None })
+    Some(Identity { id, secret, proof, port: None, place: None, scope: None, only: None })
 }
 
 /// What is kept, but for a token that was given to another client than the one that is configured,
@@ -155,6 +166,7 @@ pub(super) async fn choose(
     web: &Web,
     server: &Url,
     purpose: Purpose<'_>,
+    scope: Option<&str>,
 ) -> Result<Identity, Error> {
     let issuer = &authority.metadata;
     if let Some(identity) = configured(settings, issuer) {
@@ -165,12 +177,21 @@ pub(super) async fn choose(
     {
         let id = document.to_string();
         let proof = Proof::Nothing;
-        return Ok(Identity { id, secret: None, proof, port: None, place: None, only: None });
+        return Ok(Identity {
+            id,
+            secret: None,
+            proof,
+            port: None,
+            place: None,
+            scope: None,
+            only: None,
+        });
     }
     if issuer.registration_endpoint.is_some() {
         let (place, given) = (issuer.registration_endpoint.as_ref(), &settings.given);
         let place = Issuer::endpoint(place, "registration", server, given)?;
-        return register(issuer, web, &place, purpose, &given.registration).await;
+        return registration::register(issuer, web, &place, purpose, scope, &given.registration)
+            .await;
     }
     let name = issuer.issuer.as_deref().map_or("its authorization server".to_owned(), said);
     let message = format!("{} wants a login, and {name} knows no client of ours", shown(server));
@@ -183,67 +204,6 @@ pub(super) async fn choose(
     );
     let error = Error::new(Kind::Login, message).hint(hint).not_delivered();
     Err(authority.about_registration().into_iter().fold(error, Error::because))
-}
-
-async fn register(
-    issuer: &Issuer,
-    web: &Web,
-    place: &Url,
-    purpose: Purpose<'_>,
-    said: &Map<String, Value>,
-) -> Result<Identity, Error> {
-    let offered = issuer.token_endpoint_auth_methods_supported.as_deref();
-    let wanted = [Proof::Nothing, Proof::Basic, Proof::Post]
-        .into_iter()
-        .find(|proof| offered.is_none_or(|names| names.iter().any(|name| name == proof.name())))
-        .unwrap_or(Proof::Nothing);
-    let named = said.get("token_endpoint_auth_method").and_then(Value::as_str).and_then(Proof::of);
-    let wanted = named.unwrap_or(wanted);
-    let mut request = json!({
-        "client_name": "mcp-span",
-        "application_type": "native",
-        "token_endpoint_auth_method": wanted.name(),
-    });
-    match purpose {
-        Purpose::Redirect(redirect) => {
-            request["redirect_uris"] = json!([redirect]);
-            request["grant_types"] = json!(["authorization_code", "refresh_token"]);
-            request["response_types"] = json!(["code"]);
-        }
-        Purpose::Devices => {
-            request["redirect_uris"] = json!([]);
-            request["grant_types"] = json!([device::GRANT_TYPE, "refresh_token"]);
-            request["response_types"] = json!([]);
-        }
-    }
-    describe(&mut request, said);
-    let (status, answer) = web.json(place, &request).await?;
-    let text = |name: &str| answer[name].as_str().filter(|text| !text.is_empty());
-    let Some(id) = text("client_id").filter(|_| status.is_success()) else {
-        return Err(refused("The registration", status, &answer));
-    };
-    let identity = identity(id, &answer, wanted, issuer);
-    Ok(match purpose {
-        Purpose::Redirect(redirect) => {
-            let url = Url::parse(redirect).ok();
-            let place = url.as_ref().and_then(CallbackPlace::of);
-            Identity { port: url.and_then(|url| url.port()), place, ..identity }
-        }
-        Purpose::Devices => Identity { only: Some(Only::Devices), ..identity },
-    })
-}
-
-/// Puts what the user says of the client into its registration. The address that the browser comes
-/// back to is one of those that are registered, whatever others there are.
-fn describe(request: &mut Value, said: &Map<String, Value>) {
-    let own = request["redirect_uris"].as_array().cloned().unwrap_or_default();
-    for (name, value) in said {
-        request[name] = value.clone();
-    }
-    if let Some(all) = request["redirect_uris"].as_array_mut() {
-        let missing: Vec<Value> = own.into_iter().filter(|uri| !all.contains(uri)).collect();
-        all.splice(0..0, missing);
-    }
 }
 
 /// Without a port of the user's own, each login has another.
@@ -267,11 +227,13 @@ pub(super) fn identity(id: &str, answer: &Value, wanted: Proof, issuer: &Issuer)
         (None, Some(_)) if wanted == Proof::Nothing => Proof::with_secret(issuer),
         (None, _) => wanted,
     };
-    Identity { id: id.to_owned(), secret, proof, port: None, place: None, only: None }
+    Identity { id: id.to_owned(), secret, proof, port: None, place: None, scope: None, only: None }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn offering(names: &[&str]) -> Issuer {
@@ -289,17 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_says_of_the_client_counts() {
-        let mut request = json!({"client_name": "mcp-span", "redirect_uris": ["http://a/"]});
-        let said =
-            json!({"client_name": "mine", "software_id": "x", "redirect_uris": ["http://b/"]});
-        describe(&mut request, said.as_object().unwrap());
-        let expected = json!({"client_name": "mine", "software_id": "x",
-            "redirect_uris": ["http://a/", "http://b/"]});
-        assert_eq!(request, expected);
-        let same = request.clone();
-        describe(&mut request, &Map::new());
-        assert_eq!(request, same);
+    fn a_client_asks_for_what_it_was_registered_for() {
+        let with = |scope: Option<&str>| {
+            let scope = scope.map(str::to_owned);
+            Identity { scope, ..identity("i", &Value::Null, Proof::Nothing, &Issuer::default()) }
+        };
+        assert!(with(Some("a b")).may_ask_for(Some("b")) && with(Some("a")).may_ask_for(None));
+        assert!(with(None).may_ask_for(Some("a")), "nothing was said");
+        assert!(!with(Some("a")).may_ask_for(Some("a b")));
     }
 
     #[test]
@@ -320,6 +279,7 @@ mod tests {
             proof: Proof::Nothing,
             port: Some(1),
             place: None,
+            scope: None,
             only: None,
         };
         let kept = |holder: &str| Kept {

@@ -51,6 +51,8 @@ pub(super) struct OnDisk {
     #[serde(skip_serializing_if = "Option::is_none")]
     client_place: Option<CallbackPlace>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    client_scope: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     client_only: Option<String>,
     token_endpoint: Option<String>,
     revocation_endpoint: Option<String>,
@@ -105,6 +107,7 @@ impl OnDisk {
             client_proof: identity.map(|identity| identity.proof.name().to_owned()),
             client_port: identity.and_then(|identity| identity.port),
             client_place: identity.and_then(|identity| identity.place.clone()),
+            client_scope: identity.and_then(|identity| identity.scope.clone()),
             client_only: identity
                 .and_then(|identity| identity.only)
                 .map(|only| only.name().to_owned()),
@@ -135,6 +138,7 @@ impl From<OnDisk> for Kept {
                 place: disk
                     .client_place
                     .or_else(|| disk.client_port.map(|_| CallbackPlace::default())),
+                scope: disk.client_scope,
                 only: disk.client_only.as_deref().and_then(Only::of),
             }),
             holder: disk

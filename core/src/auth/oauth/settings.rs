@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::callback_server::{CallbackPlace, CallbackPorts};
+use super::callback_port::{CallbackPlace, CallbackPorts};
 use super::given::Given;
 use super::key::PrivateKey;
 use super::parties::Parties;

@@ -1,4 +1,4 @@
-//! Where tokens rest: one file for each server and profile, for the owner alone, one process at a
+//! Where tokens rest: one file for each login at a server, for the owner alone, one process at a
 //! time.
 
 use std::fs::{File, TryLockError};
@@ -7,18 +7,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use ring::digest;
-use serde::{Deserialize, Serialize};
 use tracing::{debug, warn};
 use url::Url;
 
+use super::TokenStore;
 use super::apart::Apart;
 use super::kept::{Kept, OnDisk};
 #[cfg(feature = "keychain")]
 use super::keychain;
+use super::page_note::{Noted, PageNote};
 use super::places::Places;
-use super::{Parties, Prompt, TokenStore};
 use crate::error::Error;
-use crate::limits;
 use crate::private_file;
 
 /// The files of one server and profile.
@@ -31,7 +30,7 @@ pub(super) struct Store {
     keychain: Option<keychain::Entry>,
     apart: Apart,
     /// Where earlier versions kept all logins at the server, if that is not here.
-    earlier: Option<Box<Store>>,
+    earlier: Option<Box<Self>>,
 }
 
 /// Held by one process at a time.
@@ -52,43 +51,6 @@ enum Try {
     Held,
     /// There are no locks here, or no files.
     Impossible(io::Error),
-}
-
-/// A login that is under way, as other processes see it.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(super) struct PageNote {
-    /// The name of the login.
-    pub(super) id: String,
-    /// The process that does it.
-    pub(super) process: u32,
-    /// Between whom it is.
-    pub(super) parties: Parties,
-    /// What a person has to do.
-    pub(super) prompt: Prompt,
-    /// Where that process can be asked to open its page again.
-    pub(super) again: Option<String>,
-}
-
-/// Withdraws the note of a login when it is dropped.
-#[derive(Debug)]
-pub(super) struct Noted(Option<PathBuf>);
-
-impl Drop for Noted {
-    fn drop(&mut self) {
-        if let Some(file) = &self.0 {
-            let _ = std::fs::remove_file(file);
-        }
-    }
-}
-
-impl Noted {
-    /// Ends when somebody else has withdrawn the note: the login is not wanted any more.
-    pub(super) async fn withdrawn(&self) {
-        let Some(file) = &self.0 else { return std::future::pending().await };
-        while std::fs::symlink_metadata(file).is_ok() {
-            tokio::time::sleep(limits::LOGIN_RECALL_CHECK).await;
-        }
-    }
 }
 
 /// When the file of tokens was changed, and how long it is.
@@ -409,7 +371,7 @@ mod tests {
     use crate::auth::oauth::identity::{Identity, Proof};
     use crate::auth::oauth::kept::Holder;
     use crate::auth::oauth::token::Token;
-    use crate::auth::oauth::{CallbackPlace, Settings};
+    use crate::auth::oauth::{CallbackPlace, Parties, Prompt, Settings};
     use crate::secret::Secret;
 
     fn at(folder: &Path) -> (Option<&Path>, Option<&Path>) {
@@ -435,6 +397,7 @@ mod tests {
             proof: Proof::Post,
             port: Some(4000),
             place: Some(CallbackPlace::default()),
+            scope: Some("x".into()),
             only: None,
         };
         Kept {
