@@ -15,6 +15,18 @@ const fn at(path: &'static str, args: &'static [&'static str]) -> Example {
 /// In the order of its README.
 pub(crate) const EXAMPLES: &[Example] = &[
     at("/sse", &["URL"]),
+    // The same for a server that names no scopes.
+    at("/silent", &["URL"]),
+    at("/silent", &["URL", "--use-id-token"]),
+    at(
+        "/silent",
+        &[
+            "URL",
+            "--client-credentials",
+            "--static-oauth-client-info",
+            r#"{"client_id":"my-client","client_secret":"${CLIENT_SECRET}"}"#,
+        ],
+    ),
     at("/sse", &["URL", "--header", "Authorization: Bearer ${AUTH_TOKEN}"]),
     at("/sse", &["URL", "--header", "Authorization:${AUTH_HEADER}"]),
     at("/sse", &["URL", "--header", "X-Tenant: one"]),

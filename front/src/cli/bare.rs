@@ -90,6 +90,7 @@ fn oauth() -> OAuth {
         oauth_private_key: None,
         oauth_client_metadata_url: None,
         oauth_scope: None,
+        oauth_offered_scopes: false,
         oauth_no_resource: false,
         oauth_callback_port: None,
         oauth_wait: limits::LOGIN_PATIENCE,

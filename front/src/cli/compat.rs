@@ -273,8 +273,12 @@ impl Line {
                 self.make(ours, ours, value.into());
             }
         }
-        if !remote.headers.is_empty() && !self.typed.contains("profile-by-headers") {
-            self.done.args.push("--profile-by-headers".into());
+        for (ours, is_meant) in
+            [("oauth-offered-scopes", true), ("profile-by-headers", !remote.headers.is_empty())]
+        {
+            if is_meant && !self.typed.contains(ours) {
+                self.done.args.push(format!("--{ours}").into());
+            }
         }
     }
 
@@ -448,27 +452,32 @@ mod tests {
     #[test]
     fn under_the_name_of_mcp_remote_its_address_and_its_separation_are_ours() {
         let address = "--oauth-callback-host=localhost --oauth-callback-path=/oauth/callback";
+        let scopes = "--oauth-offered-scopes";
         let ports = "--oauth-callback-port=19392-19399";
-        becomes("mcp-remote http://h/", &format!("http://h/ {address} {ports}"));
+        becomes("mcp-remote http://h/", &format!("http://h/ {address} {ports} {scopes}"));
         becomes(
             "npx mcp-remote http://h/ 9696 -- x",
-            &format!("http://h/ --oauth-callback-port=9696 {address} -- x"),
+            &format!("http://h/ --oauth-callback-port=9696 {address} {scopes} -- x"),
         );
         becomes(
             "mcp-remote http://h/ 9696 --host 127.0.0.1 --callback-path /c",
-            "http://h/ --oauth-callback-port=9696 --oauth-callback-host=127.0.0.1 \
-             --oauth-callback-path=/c",
+            &format!(
+                "http://h/ --oauth-callback-port=9696 --oauth-callback-host=127.0.0.1 \
+                 --oauth-callback-path=/c {scopes}"
+            ),
         );
         becomes(
             "mcp-remote http://h/ --oauth-callback-port 1 --header X-A:b",
             &format!(
-                "http://h/ --oauth-callback-port 1 --header X-A:b {address} --profile-by-headers"
+                "http://h/ --oauth-callback-port 1 --header X-A:b {address} {scopes} --profile-by-headers"
             ),
         );
         let client = r#"{"client_id":"c","redirect_uris":["http://localhost:4000/x"]}"#;
         let (line, _) = of(&format!("mcp-remote http://h/ --static-oauth-client-info {client}"));
         assert!(
-            line.ends_with(&format!("--oauth-client-id=c {address} --oauth-callback-port=19392")),
+            line.ends_with(&format!(
+                "--oauth-client-id=c {address} --oauth-callback-port=19392 {scopes}"
+            )),
             "{line}"
         );
     }

@@ -49,6 +49,11 @@ pub(super) struct OAuth {
     #[arg(long, value_name = "SCOPES", env = "MCP_SPAN_OAUTH_SCOPE")]
     pub(super) oauth_scope: Option<String>,
 
+    /// Where nobody names scopes, ask for all that the authorization server offers, or for 'openid
+    /// email profile', as mcp-remote does
+    #[arg(long, env = "MCP_SPAN_OAUTH_OFFERED_SCOPES", value_parser = FalseyValueParser::new())]
+    pub(super) oauth_offered_scopes: bool,
+
     /// Do not tell the authorization server what the token is for
     #[arg(
         long,
@@ -175,6 +180,7 @@ pub(super) fn of(
         client_metadata_url: typed.oauth_client_metadata_url.clone(),
         private_key,
         scope: typed.oauth_scope.clone(),
+        offered_scopes: typed.oauth_offered_scopes,
         send_resource: !typed.oauth_no_resource
             && typed.given.oauth_resource.as_deref() != Some(""),
         callback_port: typed.oauth_callback_port.filter(|ports| ports.first != 0),

@@ -15,7 +15,7 @@ use Sort::{Many, One, Switch};
 
 /// Settings for one server, under the names of the flags. Keys that say what the server is (`url`,
 /// `headers`, `timeout`, `transport`) are not among them.
-pub const SETTINGS: [(&str, Sort); 69] = [
+pub const SETTINGS: [(&str, Sort); 70] = [
     ("mcp-hub-mode", Switch),
     ("header-file", One),
     ("bearer-env", One),
@@ -30,6 +30,7 @@ pub const SETTINGS: [(&str, Sort); 69] = [
     ("oauth-private-key", One),
     ("oauth-client-metadata-url", One),
     ("oauth-scope", One),
+    ("oauth-offered-scopes", Switch),
     ("oauth-no-resource", Switch),
     ("oauth-callback-port", One),
     ("oauth-wait", One),

@@ -92,7 +92,8 @@ function serve(request, response, text) {
   const json = (status, body) => response.writeHead(status, { "Content-Type": "application/json" }).end(JSON.stringify(body));
   if (url.pathname.startsWith("/.well-known/oauth-protected-resource")) {
     const path = url.pathname.replace("/.well-known/oauth-protected-resource", "");
-    return json(200, { resource: `${origin}${path}`, authorization_servers: [origin], scopes_supported: ["mcp:read"] });
+    const scopes = path === "/silent" ? undefined : ["mcp:read"];
+    return json(200, { resource: `${origin}${path}`, authorization_servers: [origin], scopes_supported: scopes });
   }
   switch (url.pathname) {
     case "/.well-known/oauth-authorization-server":

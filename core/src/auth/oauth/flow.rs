@@ -150,8 +150,7 @@ impl OAuth {
         let challenge = challenge.cloned().unwrap_or_default();
         let kept = self.kept_for(&authority, kept)?;
         let before = kept.token.as_ref().and_then(|token| token.scope.as_deref());
-        let (wanted, bearer) = (self.settings.scope.as_deref(), self.settings.bearer);
-        let scopes = Scopes::choose(wanted, before, &challenge, &authority, bearer);
+        let scopes = Scopes::choose(before, &challenge, &authority, &self.settings);
         let token_endpoint =
             self.endpoint(&authority.metadata.token_endpoint, &given.token_url, "tokens")?;
         let (id, scope) = (pkce::random()?, scopes.text());

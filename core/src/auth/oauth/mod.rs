@@ -467,6 +467,7 @@ mod tests {
             client_metadata_url: None,
             private_key: None,
             scope: None,
+            offered_scopes: false,
             send_resource: true,
             callback_port: None,
             callback: CallbackPlace::default(),

@@ -63,6 +63,8 @@ pub struct Settings {
     pub private_key: Option<PrivateKey>,
     /// Asked for in place of what the server names.
     pub scope: Option<String>,
+    /// Asked for where nobody names any: all that the authorization server offers.
+    pub offered_scopes: bool,
     /// Whether the authorization server is told what the token is for.
     pub send_resource: bool,
     /// The port for the browser's way back, or several to choose from; any, if it is not said.
