@@ -8,8 +8,8 @@ use url::Url;
 
 use super::compat_flags::Meaning;
 use super::compat_words::Item;
-use super::md5;
 use super::target::is_url;
+use super::{headers, md5};
 use crate::limits::CALLBACK_PORTS;
 
 /// All that it tells logins apart by.
@@ -42,9 +42,8 @@ impl Remote {
                 }
                 Item::Ours(name, words) if name == "header-file" => {
                     // One that cannot be read ends the program a little later.
-                    let text = std::fs::read_to_string(value(words)).unwrap_or_default();
-                    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
-                    found.headers.extend(lines.filter_map(header));
+                    let lines = headers::read_file(value(words).as_ref()).unwrap_or_default();
+                    found.headers.extend(lines.iter().filter_map(|(_, line)| header(line)));
                 }
                 Item::Ours(name, _) if name == "oauth-no-resource" => sends_resource = false,
                 Item::Theirs(name, meaning, values) => found.note(name, *meaning, values),
