@@ -71,6 +71,8 @@ pub enum Kind {
     Login,
     /// A redirect that must not, or cannot, be followed.
     Redirect,
+    /// The tool is one that the user keeps from the client.
+    HiddenTool,
     /// The client sent something that is not JSON-RPC.
     InvalidRequest,
     /// The bridge is leaving.
@@ -166,6 +168,8 @@ impl Error {
             // They come from a refusal that has a status.
             Kind::Login | Kind::Credentials if self.status.is_some() => -32001,
             Kind::InvalidRequest => -32600,
+            // As a server answers that does not have the tool.
+            Kind::HiddenTool => -32602,
             _ => -32000,
         }
     }
@@ -173,7 +177,7 @@ impl Error {
 
 impl Kind {
     /// All of them.
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 21] = [
         Self::Spawn,
         Self::Connect,
         Self::Dns,
@@ -192,6 +196,7 @@ impl Kind {
         Self::Credentials,
         Self::Login,
         Self::Redirect,
+        Self::HiddenTool,
         Self::InvalidRequest,
         Self::Shutdown,
     ];
@@ -224,6 +229,7 @@ impl Kind {
             Self::Credentials => "credentials",
             Self::Login => "login",
             Self::Redirect => "redirect",
+            Self::HiddenTool => "tool-hidden",
             Self::InvalidRequest => "invalid-request",
             Self::Shutdown => "shutdown",
         }

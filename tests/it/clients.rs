@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use serde_json::{Value, json};
 
@@ -378,4 +378,49 @@ async fn a_token_of_one_client_is_not_used_for_another() {
     assert_eq!(provider.logins()[1].get("client_id"), "by-hand");
     provider.ready(&["--oauth-client-id", "by-hand"]).await;
     assert_eq!(provider.pages().len(), 2, "that is its own");
+}
+
+#[tokio::test]
+async fn a_provider_that_wants_a_secret_as_it_is_gets_it_so() {
+    let known = Some(("by hand", "a b+c"));
+    let proof = "client_secret_basic";
+    let provider = Provider::start(Manners { known, proof, ..Manners::default() }).await;
+    let args = ["--oauth-client-id", "by hand", "--oauth-client-secret-env", "CLIENT_SECRET"];
+    let mut bridge = provider.bridge_with(&args, &[("CLIENT_SECRET", "a b+c")]);
+    bridge.handshake().await;
+    let sent: Vec<String> = provider
+        .at("/token")
+        .iter()
+        .map(|request| request.header("authorization").unwrap().to_owned())
+        .collect();
+    let expected = ["by+hand:a+b%2Bc", "by hand:a b+c"];
+    assert_eq!(sent, expected.map(|pair| format!("Basic {}", STANDARD.encode(pair))));
+}
+
+#[tokio::test]
+async fn a_client_is_registered_for_the_scopes_that_it_asks_for() {
+    let needs = &[("tools/call", "write")];
+    let provider = Provider::start(Manners { needs, ..Manners::default() }).await;
+    let mut bridge = provider.ready(&["--no-server-stream"]).await;
+    let answer = bridge.ask(request(1, "tools/call")).await;
+    assert!(answer["result"].is_object(), "{answer}");
+    let scopes: Vec<Value> =
+        provider.at("/register").iter().map(|request| request.json()["scope"].clone()).collect();
+    assert_eq!(scopes, ["read", "read write"], "it asks for more, and is another client then");
+    assert_eq!(provider.logins().len(), 2);
+    drop(bridge);
+    provider.desk.forget_tokens();
+    provider.ready(&["--no-server-stream"]).await;
+    assert_eq!(provider.at("/register").len(), 2, "for less, it is the same");
+}
+
+#[tokio::test]
+async fn a_provider_that_registers_no_scopes_is_asked_without_them() {
+    let has_scope = |r: &Request| place(r) == "/register" && r.json().get("scope").is_some();
+    let body = r#"{"error":"invalid_client_metadata"}"#;
+    let refused = Reply::status(400, "application/json", body);
+    let provider = Provider::start(Manners::default().where_it_is(has_scope, refused)).await;
+    provider.ready(&[]).await;
+    assert_eq!(provider.at("/register").len(), 2);
+    assert_eq!(provider.logins()[0].get("scope"), "read");
 }

@@ -25,13 +25,15 @@
 //! - `credentials`: tokens that change. `proxied`: what stands between us and a server.
 //! - `login`: when and how one happens. `login_faults`: what goes wrong.
 //!   `login_process`: those that outlive their client. `login_words`: what is shown of it. `tokens`: what comes of it,
-//!   and how it is kept fresh. `renewals`: the same in detail. `unbothered`: what opens no browser.
+//!   and how it is kept fresh. `id_tokens`: those that say who somebody is. `tenants`: several at one server. `redirect_address`: where browsers come
+//!   back to. `renewals`: the same in detail. `unbothered`: what opens no browser.
 //!   `clients`: who we are to a provider. `accounts`: what a person sees.
 //! - `attackers`: servers and providers that are after what belongs to others. `bound`: what goes to
 //!   one authorization server alone.
 //! - `device`, `paste`: logins without a browser on this machine. `import`: those of mcp-remote.
 //!   `given`: with what servers do not say. `proxy_settings`: with the settings of mcp-oauth2-proxy.
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
+//! - `tool_filter`: tools that are hidden.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file. `config_servers`: servers that have names in it, and commands.
 //!   `install`: entries in those of clients, `install_clients` with files of each; also completions
@@ -104,6 +106,7 @@ mod handshake;
 mod hostile_text;
 mod http2;
 mod hundred;
+mod id_tokens;
 mod identity;
 mod import;
 mod install;
@@ -132,6 +135,7 @@ mod proxied;
 mod proxies;
 mod proxy_faults;
 mod proxy_settings;
+mod redirect_address;
 mod redirects;
 mod renewals;
 mod resuming;
@@ -145,8 +149,10 @@ mod standing_in;
 mod stdio;
 mod subscriptions;
 mod support;
+mod tenants;
 mod timeouts;
 mod tokens;
+mod tool_filter;
 mod trace;
 mod unbothered;
 mod usage;

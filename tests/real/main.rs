@@ -22,6 +22,8 @@ mod matrix;
 mod matrix_cells;
 mod matrix_peers;
 mod mcp_hub;
+mod mcp_remote;
+mod mcp_remote_examples;
 mod nginx;
 mod nginx_cuts;
 mod peers;

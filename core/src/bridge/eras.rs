@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Policy;
 use super::core::{Core, Out};
+use super::hidden_tools::{HiddenTools, Passage};
 use super::repeats::Repeats;
 use crate::error::Error;
 use crate::limits;
@@ -102,6 +103,7 @@ pub(super) struct Crossing {
     pub(super) out: Out,
     pub(super) translators: Translators,
     repeats: Repeats,
+    hidden_tools: HiddenTools,
     /// The same in the words of those who will read it.
     pub(super) for_client: VecDeque<Message>,
     pub(super) for_server: VecDeque<Message>,
@@ -110,6 +112,7 @@ pub(super) struct Crossing {
 impl Crossing {
     pub(super) fn new(policy: Policy, eras: Eras, held: Held) -> Self {
         Self {
+            hidden_tools: policy.hidden_tools.clone(),
             core: Core::new(policy, Instant::now()),
             out: Out { held, ..Out::default() },
             translators: Translators::new(eras),
@@ -165,6 +168,16 @@ impl Crossing {
     }
 
     pub(super) fn client_says(&mut self, incoming: Incoming, now: Instant) {
+        let incoming = match incoming {
+            Incoming::Message(message) if !self.hidden_tools.is_empty() => {
+                match self.hidden_tools.client_says(message) {
+                    Passage::Passes(message) => Incoming::Message(message),
+                    Passage::Refused(error) => return self.for_client.push_back(error),
+                    Passage::Dropped => return,
+                }
+            }
+            other => other,
+        };
         let translators = &mut self.translators;
         match incoming {
             Incoming::Message(message) if !translators.modern_client.is_through() => {
@@ -265,7 +278,12 @@ impl Crossing {
                 }
             }
             // One, as a rule: for that, to join queues takes longer than to move it.
-            return self.for_client.extend(self.out.to_client.drain(..));
+            if self.hidden_tools.is_empty() {
+                return self.for_client.extend(self.out.to_client.drain(..));
+            }
+            let hidden = &self.hidden_tools;
+            let heard = self.out.to_client.drain(..).map(|message| hidden.client_hears(message));
+            return self.for_client.extend(heard);
         }
         while let Some(message) = self.out.to_client.pop_front() {
             let translators = &mut self.translators;
@@ -295,7 +313,9 @@ impl Crossing {
                 Step::ToServer(message) => {
                     self.core.client_says(Incoming::Message(message), now, &mut self.out);
                 }
-                Step::ToClient(message) => self.for_client.push_back(message),
+                Step::ToClient(message) => {
+                    self.for_client.push_back(self.hidden_tools.client_hears(message));
+                }
                 // Nothing fails on this side of the core.
                 Step::Failed { .. } | Step::SessionLost => {}
             }

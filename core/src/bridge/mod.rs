@@ -24,6 +24,7 @@ mod core;
 mod delivery;
 mod eras;
 mod farewell;
+mod hidden_tools;
 mod leaving;
 mod login_tool;
 mod overdue;
@@ -39,6 +40,7 @@ mod waiting;
 pub use eras::Eras;
 use eras::{Crossing, Translators};
 use farewell::all_read;
+pub use hidden_tools::HiddenTools;
 use leaving::late;
 
 /// Why the bridge has ended.
@@ -54,8 +56,8 @@ pub enum Ended {
     Told,
 }
 
-/// How patient the bridge is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How patient the bridge is, and what it keeps from the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// How long what is in flight may take once the client has left.
     pub timeouts: Timeouts,
@@ -70,6 +72,8 @@ pub struct Policy {
     /// Whether the bridge itself ends requests that are silent for longer than `timeouts`: where the
     /// server's link has no clock.
     pub watches: bool,
+    /// Tools that the client neither sees nor calls.
+    pub hidden_tools: HiddenTools,
 }
 
 impl Default for Policy {
@@ -81,6 +85,7 @@ impl Default for Policy {
             login_wait: limits::LOGIN_PATIENCE,
             keep_alive: None,
             watches: false,
+            hidden_tools: HiddenTools::default(),
         }
     }
 }
@@ -130,7 +135,7 @@ pub async fn run_telling(
     why: &OnceLock<Error>,
 ) -> Ended {
     let mut bridge = Bridge {
-        crossing: Crossing::new(policy, eras, server.held),
+        crossing: Crossing::new(policy.clone(), eras, server.held),
         from_client: client.inbox,
         to_client: client.outbox,
         from_server: server.inbox,

@@ -57,7 +57,7 @@ impl Core {
         out: &mut Out,
     ) {
         let is_safe = self.record.is_safe(&message);
-        let policy = self.policy;
+        let policy = self.policy.clone();
         let Some(asked) = self.from_client.get_mut(id) else { return };
         let verdict = again(Some(&asked.method), &error, is_safe, asked.was_repeated);
         debug!(%id, kind = %error.kind, ?verdict, "a request came back: {error}");

@@ -6,6 +6,10 @@ use std::time::Duration;
 /// another process that holds the login and shows nothing.
 pub const LOGIN_UNSHOWN: Duration = Duration::from_secs(60);
 
+/// How many ports are tried for the server of a login where any will do; mcp-remote tries as many
+/// from the one that it derives.
+pub const CALLBACK_PORTS: usize = 8;
+
 /// How many connections the server of a login has at once; a browser has one or two.
 pub const LOGIN_VISITORS: usize = 32;
 

@@ -77,8 +77,9 @@ pub(super) struct Connector {
 
 impl Connector {
     pub(super) fn new(options: &Options, tls: LazyTls) -> Self {
-        let addresses = options.addresses.clone();
-        let (tcp, to_proxy) = (dialer(addresses.clone()), dialer(Addresses::default()));
+        let addresses = options.addresses.clone().of_ipv4(options.ipv4);
+        let anywhere = Addresses::default().of_ipv4(options.ipv4);
+        let (tcp, to_proxy) = (dialer(addresses.clone()), dialer(anywhere));
         let (tls, known) = (Arc::new(tls), Known::default());
         let (timeout, proxies) = (options.connect_timeout, options.proxies.clone());
         let wanted = Protocol::Http1;
@@ -261,6 +262,12 @@ impl Resolver {
         addresses: &Addresses,
         mut found: Vec<SocketAddr>,
     ) -> Result<std::vec::IntoIter<SocketAddr>, Unresolved> {
+        let is_empty = found.is_empty();
+        found.retain(|address| addresses.has_family(address.ip()));
+        if found.is_empty() && !is_empty {
+            let why = "it has no IPv4 address, and --ipv4 allows no other";
+            return Err(Unresolved::Failed(io::Error::new(io::ErrorKind::NotFound, why)));
+        }
         let first = found.first().map(SocketAddr::ip);
         found.retain(|address| addresses.allow(address.ip()));
         match first {
@@ -308,6 +315,12 @@ mod tests {
         assert_eq!(left, [at("8.8.8.8")]);
         let all: Vec<_> = Resolver::allowed(&Addresses::default(), both.clone()).unwrap().collect();
         assert_eq!(all, both);
+        let families = vec![at("::1"), at("8.8.8.8")];
+        let ipv4 = Addresses::default().of_ipv4(true);
+        let left: Vec<_> = Resolver::allowed(&ipv4, families).unwrap().collect();
+        assert_eq!(left, [at("8.8.8.8")]);
+        let none = Resolver::allowed(&ipv4, vec![at("::1")]).unwrap_err();
+        assert!(none.to_string().contains("--ipv4"), "{none}");
         let refused = Resolver::allowed(&public, vec![at("10.0.0.1")]).unwrap_err();
         assert!(
             matches!(refused.fault(), ConnectFault::Forbidden(ip) if ip == at("10.0.0.1").ip())

@@ -18,12 +18,15 @@ pub struct Options {
     pub proxies: Proxies,
     /// Where names may lead, if they are resolved here.
     pub addresses: Addresses,
+    /// Names that are resolved here lead to IPv4 addresses only.
+    pub ipv4: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (tls, proxies) = (TlsOptions::default(), Proxies::default());
         let addresses = Addresses::default();
-        Self { connect_timeout: limits::CONNECT_TIMEOUT, tls, proxies, addresses }
+        let connect_timeout = limits::CONNECT_TIMEOUT;
+        Self { connect_timeout, tls, proxies, addresses, ipv4: false }
     }
 }

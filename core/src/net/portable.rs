@@ -20,6 +20,7 @@ pub(crate) struct Portable {
     trust: PortableTrust,
     identity: Option<PortableIdentity>,
     proxies: Option<PortableRules>,
+    ipv4: bool,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -53,9 +54,10 @@ struct PortableProxy {
 impl From<&Options> for Portable {
     fn from(options: &Options) -> Self {
         // Which addresses may be connected to is the business of whoever makes the connection.
-        let Options { connect_timeout, tls, proxies, addresses: _ } = options;
+        let Options { connect_timeout, tls, proxies, addresses: _, ipv4 } = options;
         let TlsOptions { trust, identity } = tls;
         Self {
+            ipv4: *ipv4,
             connect_timeout: *connect_timeout,
             trust: match trust {
                 Trust::Anybody { files } => PortableTrust::Anybody(files.clone()),
@@ -114,6 +116,7 @@ impl Portable {
             tls: TlsOptions { trust, identity },
             proxies,
             addresses: Addresses::default(),
+            ipv4: self.ipv4,
         })
     }
 }
@@ -146,6 +149,7 @@ mod tests {
         let rules = Rules { http: None, https: Some(Arc::new(proxy)), except, loopback: true };
         let files = vec![PathBuf::from("/a.pem")];
         let options = Options {
+            ipv4: true,
             connect_timeout: Duration::from_millis(1234),
             tls: TlsOptions { trust: Trust::Platform { roots, files }, identity: Some(identity) },
             proxies: Proxies::new(rules),

@@ -121,7 +121,7 @@ pub fn is_first_page(request: &Message) -> bool {
 }
 
 /// The answer without the tools that are not kept; every other byte stays.
-fn without(answer: &Message, tools: &[&RawValue], keeps: &[bool]) -> Option<Message> {
+pub(crate) fn without(answer: &Message, tools: &[&RawValue], keeps: &[bool]) -> Option<Message> {
     let bytes = answer.bytes();
     // They are slices of the answer: where they begin and end in it.
     let range = |tool: &RawValue| {

@@ -90,11 +90,13 @@ fn oauth() -> OAuth {
         oauth_private_key: None,
         oauth_client_metadata_url: None,
         oauth_scope: None,
+        oauth_offered_scopes: false,
         oauth_no_resource: false,
         oauth_callback_port: None,
         oauth_wait: limits::LOGIN_PATIENCE,
         oauth_grant: GrantName::Code,
         profile: String::new(),
+        profile_by_headers: false,
         state_dir: None,
         token_store: TokenStoreName::File,
         oauth_login_timeout: limits::LOGIN_WAIT,
@@ -106,7 +108,7 @@ fn oauth() -> OAuth {
     }
 }
 
-fn oauth_given() -> OAuthGiven {
+pub(super) fn oauth_given() -> OAuthGiven {
     let CallbackPlace { host, path } = CallbackPlace::default();
     OAuthGiven {
         oauth_issuer: None,
@@ -122,6 +124,9 @@ fn oauth_given() -> OAuthGiven {
         oauth_audience: None,
         oauth_param: Vec::new(),
         oauth_authorize_param: Vec::new(),
+        oauth_registration: None,
+        oauth_use_id_token: false,
+        oauth_success_url: None,
         oauth_auth_style: None,
         oauth_callback_host: host,
         oauth_callback_path: path,
@@ -140,6 +145,8 @@ fn link() -> Link {
         serial: false,
         no_server_stream: false,
         no_cookies: false,
+        ipv4: false,
+        ignore_tool: Vec::new(),
         protocol_version: None,
         protocol: ProtocolName::Auto,
     }

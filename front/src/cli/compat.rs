@@ -9,6 +9,7 @@ use clap::Command;
 
 use super::compat_client;
 use super::compat_flags::{Meaning, Program, SILENCE, is_runner, program};
+use super::compat_remote::{self, Remote};
 use super::compat_words::{Flags, Item};
 use super::credentials::SOURCES;
 use super::oauth_given::is_callback_host;
@@ -53,6 +54,7 @@ pub(super) fn translate(
     line.done.args.extend(args.by_ref().take(own));
     let items = Flags::of(subcommand.unwrap_or(command)).items(args.skip(leftovers).collect())?;
     line.take_stock(&items)?;
+    line.remote = program.filter(|program| program.is_mcp_remote).and_then(|_| Remote::of(&items));
     for item in items {
         line.add(item, &lookup)?;
     }
@@ -87,6 +89,8 @@ struct Line {
     has_url: bool,
     has_interval: bool,
     has_authorization: bool,
+    /// What mcp-remote makes of the line, where that is whose line it is.
+    remote: Option<Remote>,
     /// The names of the timeouts of answers, with their seconds.
     silences: Vec<(String, String)>,
 }
@@ -196,10 +200,14 @@ impl Line {
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<(), Usage> {
         let text = values.first().map(|text| text.to_string_lossy()).unwrap_or_default();
-        let (flags, secrets) = match meaning {
+        let (mut flags, secrets) = match meaning {
             Meaning::Client => compat_client::information(name, &text, lookup)?,
             _ => compat_client::metadata(name, &text)?,
         };
+        if self.remote.is_some() {
+            // It comes back to its own address, whatever addresses the client has.
+            flags.retain(|(ours, _)| !ours.starts_with("oauth-callback-"));
+        }
         for (ours, value) in flags {
             self.make(name, ours, value.into());
         }
@@ -247,8 +255,31 @@ impl Line {
         if let Some(variable) = token.filter(|_| !is_supplied) {
             self.make(variable, "bearer-env", variable.into());
         }
+        if let Some(remote) = self.remote.take() {
+            self.add_its_own(&remote);
+        }
         self.done.args.append(&mut self.tail);
         self.done
+    }
+
+    /// What mcp-remote does without being told.
+    fn add_its_own(&mut self, remote: &Remote) {
+        for (ours, value) in [
+            ("oauth-callback-host", compat_remote::HOST.to_owned()),
+            ("oauth-callback-path", compat_remote::PATH.to_owned()),
+            ("oauth-callback-port", remote.ports()),
+        ] {
+            if !self.typed.contains(ours) {
+                self.make(ours, ours, value.into());
+            }
+        }
+        for (ours, is_meant) in
+            [("oauth-offered-scopes", true), ("profile-by-headers", !remote.headers.is_empty())]
+        {
+            if is_meant && !self.typed.contains(ours) {
+                self.done.args.push(format!("--{ours}").into());
+            }
+        }
     }
 
     /// The larger of the two, for each name that was typed. What worked there must not be cut here.
@@ -398,6 +429,7 @@ mod tests {
         }
         becomes("connect mcp-remote U", "connect U");
         becomes("config -y mcp-remote U --silent", "config U --log-level=off");
+        becomes("npx -y supergateway http://h/", "http://h/");
         for ours in
             ["-y U", "npx U", "demo mcp-remote", "help mcp-remote", "U mcp-remote", "config"]
         {
@@ -415,6 +447,39 @@ mod tests {
         for ours in ["9696", "U V", "U 99999", "--timeout 5 U"] {
             becomes(ours, ours);
         }
+    }
+
+    #[test]
+    fn under_the_name_of_mcp_remote_its_address_and_its_separation_are_ours() {
+        let address = "--oauth-callback-host=localhost --oauth-callback-path=/oauth/callback";
+        let scopes = "--oauth-offered-scopes";
+        let ports = "--oauth-callback-port=19392-19399";
+        becomes("mcp-remote http://h/", &format!("http://h/ {address} {ports} {scopes}"));
+        becomes(
+            "npx mcp-remote http://h/ 9696 -- x",
+            &format!("http://h/ --oauth-callback-port=9696 {address} {scopes} -- x"),
+        );
+        becomes(
+            "mcp-remote http://h/ 9696 --host 127.0.0.1 --callback-path /c",
+            &format!(
+                "http://h/ --oauth-callback-port=9696 --oauth-callback-host=127.0.0.1 \
+                 --oauth-callback-path=/c {scopes}"
+            ),
+        );
+        becomes(
+            "mcp-remote http://h/ --oauth-callback-port 1 --header X-A:b",
+            &format!(
+                "http://h/ --oauth-callback-port 1 --header X-A:b {address} {scopes} --profile-by-headers"
+            ),
+        );
+        let client = r#"{"client_id":"c","redirect_uris":["http://localhost:4000/x"]}"#;
+        let (line, _) = of(&format!("mcp-remote http://h/ --static-oauth-client-info {client}"));
+        assert!(
+            line.ends_with(&format!(
+                "--oauth-client-id=c {address} --oauth-callback-port=19392 {scopes}"
+            )),
+            "{line}"
+        );
     }
 
     #[test]

@@ -36,7 +36,10 @@ pub(super) fn information(
 
 /// `--static-oauth-client-metadata`: what a client that is registered on the spot is like.
 pub(super) fn metadata(name: &str, text: &str) -> Result<Given, Usage> {
-    Ok((described(&object(name, &content(name, text)?)?), Secrets::default()))
+    let client = object(name, &content(name, text)?)?;
+    let mut flags = described(&client);
+    flags.push(("oauth-registration", Value::Object(client).to_string()));
+    Ok((flags, Secrets::default()))
 }
 
 /// What of a client's description has a flag here.
@@ -114,12 +117,9 @@ mod tests {
         let mut same = Secrets::default();
         same.add(Purpose::ClientSecret, "s3cret");
         assert_eq!(secrets, same);
-        assert!(
-            metadata("--x", r#"{"client_name": "n", "redirect_uris": ["https://a/"]}"#)
-                .unwrap()
-                .0
-                .is_empty()
-        );
+        let text = r#"{"client_name":"n","redirect_uris":["https://a/"]}"#;
+        let (flags, _) = metadata("--x", text).unwrap();
+        assert_eq!(flags, [("oauth-registration", text.to_owned())]);
     }
 
     #[test]

@@ -69,15 +69,12 @@ const NOT_NEEDED: &[(&str, Meaning)] = &[
     ("enable-proxy", Meaning::Nothing),
     // A flag of our own by this name takes its place by itself.
     ("disable-cookies", Meaning::Nothing),
-    ("ipv4", Meaning::Nothing),
     ("protocol", Meaning::NothingWithValue),
-    // Tools are not filtered here; see docs/out-of-scope.md.
-    ("ignore-tool", Meaning::NothingWithValue),
 ];
 
 /// Logging in. The values of some are secrets.
 const OAUTH: &[(&str, Meaning)] = &[
-    ("auth-success-url", Meaning::NothingWithValue),
+    ("auth-success-url", Meaning::Renamed("oauth-success-url")),
     ("auth-timeout", Meaning::Seconds("oauth-login-timeout")),
     ("authorize-param", Meaning::Each("oauth-authorize-param")),
     ("callback-path", Meaning::Renamed("oauth-callback-path")),
@@ -91,6 +88,7 @@ const OAUTH: &[(&str, Meaning)] = &[
     ("static-oauth-client-info", Meaning::Client),
     ("static-oauth-client-metadata", Meaning::ClientMetadata),
     ("token-endpoint", Meaning::Renamed("oauth-token-url")),
+    // A flag of our own by this name takes its place by itself.
     ("use-id-token", Meaning::Nothing),
 ];
 
@@ -115,6 +113,8 @@ pub(super) struct Program {
     /// The variable that it sends as a bearer token. It counts only where the program is named:
     /// nobody expects us to send a variable of another program to any URL.
     pub(super) token: Option<&'static str>,
+    /// Its redirect address and its separation of logins are ours then.
+    pub(super) is_mcp_remote: bool,
 }
 
 /// The program whose name `word` is, with or without a version.
@@ -126,7 +126,7 @@ pub(super) fn program(word: &str) -> Option<Program> {
         "mcp-stdio" => Some("MCP_BEARER_TOKEN"),
         _ => return None,
     };
-    Some(Program { token })
+    Some(Program { token, is_mcp_remote: name == "mcp-remote" })
 }
 
 /// What stands before the name of a program that is run without being installed.

@@ -13,7 +13,7 @@ use crate::{bridge, os};
 
 /// Bridges until the client leaves, or somebody wants us to.
 pub(super) async fn run(spec: Spec) -> Result<ExitCode, Failure> {
-    let (mut policy, eras) = (spec.policy, spec.eras.clone());
+    let (mut policy, eras) = (spec.policy.clone(), spec.eras.clone());
     // Pipes have no clock.
     policy.watches = matches!(spec.server, Server::Child(_));
     let max_message = match &spec.server {

@@ -102,7 +102,8 @@ fn read_line(
     Ok((name, checked))
 }
 
-fn read_file(path: &Path) -> Result<Vec<(String, String)>, Usage> {
+/// The lines of a file of headers, each with its place.
+pub(super) fn read_file(path: &Path) -> Result<Vec<(String, String)>, Usage> {
     let shown = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Usage::new(format!("the header file {shown} cannot be read: {error}")))?;

@@ -7,8 +7,9 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
+use super::compat_remote::{self, Remote};
 use super::settings::Settings;
-use super::{Failure, account, args, md5, report};
+use super::{Failure, account, args, report};
 use crate::auth::oauth::Foreign;
 use crate::error::{Error, Kind};
 use crate::private_file;
@@ -110,35 +111,31 @@ fn age(version: &str) -> (bool, Vec<u64>) {
 /// it was typed, and of what else tells accounts apart.
 fn names(typed: &args::Connect) -> Vec<String> {
     let Some(url) = typed.url.as_deref() else { return Vec::new() };
-    let given = &typed.oauth.given;
-    let mut more: Vec<String> = given.oauth_resource.iter().cloned().collect();
-    more.extend(object(given.oauth_authorize_param.iter().filter_map(|p| p.split_once('='))));
-    more.extend(object(typed.headers.iter().filter_map(|header| {
-        header.split_once(':').map(|(name, value)| (name.trim(), value.trim()))
-    })));
-    more.extend(typed.oauth.oauth_client_metadata_url.iter().map(ToString::to_string));
+    let (oauth, given) = (&typed.oauth, &typed.oauth.given);
+    let pair = |text: &String| {
+        text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
+    };
+    let exact = Remote {
+        resource: given.oauth_resource.clone().filter(|text| !text.is_empty()),
+        params: given.oauth_authorize_param.iter().filter_map(pair).collect(),
+        headers: typed.headers.iter().filter_map(|line| compat_remote::header(line)).collect(),
+        client_metadata_url: oauth.oauth_client_metadata_url.as_ref().map(ToString::to_string),
+        token_endpoint: given.oauth_token_url.as_ref().map(ToString::to_string),
+        ..Remote::default()
+    };
     let normal = url::Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.to_string());
     let short = url.trim_end_matches('/').to_owned();
-    let mut urls = vec![url.to_owned(), normal, format!("{short}/"), short];
-    urls.dedup();
-    let mut texts: Vec<String> = Vec::new();
-    for more in [&more[..], &[]] {
+    let urls = [url.to_owned(), normal, format!("{short}/"), short];
+    let mut names = Vec::new();
+    for remote in [exact, Remote::default()] {
         for url in &urls {
-            let parts: Vec<&str> =
-                [url.as_str()].into_iter().chain(more.iter().map(String::as_str)).collect();
-            let text = parts.join("|");
-            if !texts.contains(&text) {
-                texts.push(text);
+            let name = Remote { url: url.clone(), ..remote.clone() }.name();
+            if !names.contains(&name) {
+                names.push(name);
             }
         }
     }
-    texts.iter().map(|text| md5::hex(text.as_bytes())).collect()
-}
-
-/// Pairs as JSON, sorted by their names; `None` if there are none.
-fn object<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Option<String> {
-    let pairs: std::collections::BTreeMap<&str, &str> = pairs.collect();
-    (!pairs.is_empty()).then(|| serde_json::to_string(&pairs).unwrap_or_default())
+    names
 }
 
 /// What is in the file, and when it was written; `None` if there is none.

@@ -102,6 +102,21 @@ pub(super) struct Link {
     )]
     pub(super) no_cookies: bool,
 
+    /// Connect to IPv4 addresses only, where a name has both
+    #[arg(long, env = "MCP_SPAN_IPV4", value_parser = FalseyValueParser::new())]
+    pub(super) ipv4: bool,
+
+    /// Hide tools by name from the client, and refuse calls of them; '*' stands for anything; several
+    /// times, or one a line
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        env = "MCP_SPAN_IGNORE_TOOL",
+        value_delimiter = '\n',
+        allow_hyphen_values = true
+    )]
+    pub(super) ignore_tool: Vec<String>,
+
     /// Send this MCP-Protocol-Version in place of the negotiated one
     #[arg(long, value_name = "REVISION", env = "MCP_SPAN_PROTOCOL_VERSION")]
     pub(super) protocol_version: Option<String>,

@@ -17,6 +17,7 @@ mod compat;
 mod compat_client;
 mod compat_flags;
 mod compat_proxy;
+mod compat_remote;
 mod compat_words;
 mod completions;
 mod config;
@@ -197,10 +198,6 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
         && http.url.scheme() == "https"
     {
         tls::warn();
-    }
-    if ignored.iter().any(|name| name == "--ignore-tool") {
-        // Not silently: somebody may rely on it for protection.
-        tracing::warn!("--ignore-tool has no effect here: all tools can be seen and called");
     }
     if !ignored.is_empty() {
         tracing::debug!(arguments = ignored.join(" "), "accepted without any effect");

@@ -13,9 +13,11 @@ use super::browser;
 use super::oauth_given::{self, OAuthGiven};
 use super::report::Usage;
 use super::secrets::{Purpose, Secrets};
-use super::values::{seconds, some_seconds};
+use super::values::{callback_ports, seconds, some_seconds};
 use super::{environment, paste};
-use crate::auth::oauth::{Grant, Parties, PrivateKey, Prompt, Settings, TokenStore};
+use crate::auth::oauth::{
+    Bearer, CallbackPorts, Grant, Parties, PrivateKey, Prompt, Settings, TokenStore,
+};
 use crate::secret::Scrubber;
 
 /// Logins.
@@ -47,6 +49,11 @@ pub(super) struct OAuth {
     #[arg(long, value_name = "SCOPES", env = "MCP_SPAN_OAUTH_SCOPE")]
     pub(super) oauth_scope: Option<String>,
 
+    /// Where nobody names scopes, ask for all that the authorization server offers, or for 'openid
+    /// email profile', as mcp-remote does
+    #[arg(long, env = "MCP_SPAN_OAUTH_OFFERED_SCOPES", value_parser = FalseyValueParser::new())]
+    pub(super) oauth_offered_scopes: bool,
+
     /// Do not tell the authorization server what the token is for
     #[arg(
         long,
@@ -56,9 +63,15 @@ pub(super) struct OAuth {
     )]
     pub(super) oauth_no_resource: bool,
 
-    /// The port of this machine to which the browser comes back [default: any]
-    #[arg(long, value_name = "PORT", env = "MCP_SPAN_OAUTH_CALLBACK_PORT")]
-    pub(super) oauth_callback_port: Option<u16>,
+    /// The port of this machine to which the browser comes back, or the first free one of several:
+    /// 9696-9703 [default: any]
+    #[arg(
+        long,
+        value_name = "PORT",
+        env = "MCP_SPAN_OAUTH_CALLBACK_PORT",
+        value_parser = callback_ports
+    )]
+    pub(super) oauth_callback_port: Option<CallbackPorts>,
 
     /// Seconds that a request waits for a person to log in: then `initialize` is answered without
     /// the server, and all others end with the page
@@ -78,6 +91,10 @@ pub(super) struct OAuth {
     /// The name of one of several accounts at the same server
     #[arg(long, value_name = "NAME", env = "MCP_SPAN_PROFILE", default_value = "")]
     pub(super) profile: String,
+
+    /// Keep a login of its own for each set of headers that are sent, as mcp-remote does
+    #[arg(long, env = "MCP_SPAN_PROFILE_BY_HEADERS", value_parser = FalseyValueParser::new())]
+    pub(super) profile_by_headers: bool,
 
     /// Keep tokens below this folder, in place of the usual one for state
     #[arg(long, value_name = "DIR", env = "MCP_SPAN_STATE_DIR")]
@@ -163,9 +180,10 @@ pub(super) fn of(
         client_metadata_url: typed.oauth_client_metadata_url.clone(),
         private_key,
         scope: typed.oauth_scope.clone(),
+        offered_scopes: typed.oauth_offered_scopes,
         send_resource: !typed.oauth_no_resource
             && typed.given.oauth_resource.as_deref() != Some(""),
-        callback_port: typed.oauth_callback_port.filter(|port| *port != 0),
+        callback_port: typed.oauth_callback_port.filter(|ports| ports.first != 0),
         callback: oauth_given::callback(&typed.given)?,
         login_wait: typed.oauth_login_timeout,
         skew: typed.oauth_skew,
@@ -180,6 +198,12 @@ pub(super) fn of(
         usual_folder: usual_folder(typed, lookup),
         token_store: token_store(typed.token_store)?,
         profile: typed.profile.clone(),
+        apart_by: Vec::new(),
+        bearer: match typed.given.oauth_use_id_token {
+            true => Bearer::IdToken,
+            false => Bearer::AccessToken,
+        },
+        success_url: oauth_given::success_url(&typed.given, allow_http)?,
         show: if typed.is_pasted { Arc::new(paste::show) } else { Arc::new(show) },
         open: (!typed.is_pasted).then(|| browser::opener(environment::for_browser(typed), lookup)),
         process: None,

@@ -2,6 +2,7 @@
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
+use serde_json::Map;
 use url::Url;
 
 use super::report::Usage;
@@ -77,6 +78,24 @@ pub(super) struct OAuthGiven {
         value_delimiter = '\n'
     )]
     pub(super) oauth_authorize_param: Vec<String>,
+
+    /// What is said of a client that is registered on the spot, as a JSON object, over what is said
+    /// otherwise
+    #[arg(long, value_name = "JSON", env = "MCP_SPAN_OAUTH_REGISTRATION")]
+    pub(super) oauth_registration: Option<String>,
+
+    /// Send the ID token of a login in place of the access token
+    #[arg(
+        long,
+        visible_alias = "use-id-token",
+        env = "MCP_SPAN_OAUTH_USE_ID_TOKEN",
+        value_parser = FalseyValueParser::new()
+    )]
+    pub(super) oauth_use_id_token: bool,
+
+    /// Where the browser goes when a login was done, in place of a page of ours
+    #[arg(long, value_name = "URL", env = "MCP_SPAN_OAUTH_SUCCESS_URL")]
+    pub(super) oauth_success_url: Option<Url>,
 
     /// How the client's secret is sent [default: as the provider says]
     #[arg(long, value_name = "STYLE", env = "MCP_SPAN_OAUTH_AUTH_STYLE")]
@@ -161,7 +180,32 @@ pub(super) fn of(
             StyleName::Post => Style::Post,
         }),
         no_person: typed.oauth_no_interactive,
+        registration: typed.oauth_registration.as_deref().map_or_else(
+            || Ok(Map::new()),
+            |text| serde_json::from_str(text).map_err(|_| no_registration()),
+        )?,
     })
+}
+
+/// Without a word of the text: there may be a secret in it.
+fn no_registration() -> Usage {
+    Usage::new("--oauth-registration must be a JSON object")
+}
+
+/// Where the browser goes in the end.
+pub(super) fn success_url(typed: &OAuthGiven, allow_http: bool) -> Result<Option<Url>, Usage> {
+    let flag = "oauth-success-url";
+    let url = secure(flag, typed.oauth_success_url.as_ref(), allow_http)?;
+    let is_bare = |url: &Url| {
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        !has_user && url.query().is_none() && url.fragment().is_none()
+    };
+    match url {
+        Some(url) if !is_bare(&url) => {
+            Err(Usage::new(format!("--{flag}: it has no user, no query and no fragment")))
+        }
+        url => Ok(url),
+    }
 }
 
 /// Where the browser comes back to.
@@ -240,6 +284,30 @@ mod tests {
         assert!(of("http://as.example/t", true).unwrap().is_some());
         assert!(of("http://as.example/t?k=s3cret", false).unwrap_err().0.contains("--allow-http"));
         assert!(of("ftp://as.example/t", true).is_err());
+    }
+
+    #[test]
+    fn the_last_page_is_an_address_and_no_more() {
+        let of = |text: &str, allow| {
+            let typed = OAuthGiven {
+                oauth_success_url: Some(Url::parse(text).unwrap()),
+                ..crate::cli::bare::oauth_given()
+            };
+            success_url(&typed, allow)
+        };
+        assert!(of("https://app.example/done", false).unwrap().is_some());
+        assert!(of("http://localhost:1/done", false).unwrap().is_some());
+        assert!(of("http://app.example/done", true).unwrap().is_some());
+        for wrong in [
+            "http://app.example/done",
+            "https://me@app.example/",
+            "https://app.example/?s3cret",
+            "https://app.example/#x",
+            "ftp://app.example/",
+        ] {
+            let why = of(wrong, false).unwrap_err().0;
+            assert!(why.contains("--oauth-success-url") && !why.contains("s3cret"), "{why}");
+        }
     }
 
     #[test]

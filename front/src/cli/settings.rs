@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ::http::HeaderValue;
 use ::http::header::AUTHORIZATION;
+use ::http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
@@ -12,7 +12,7 @@ use super::report::Usage;
 use super::{args, credentials, environment, headers, hub, login_process, oauth, proxy, tls};
 use crate::auth::oauth::OAuth;
 use crate::auth::{self, Credentials, Source};
-use crate::bridge::{Eras, Policy};
+use crate::bridge::{Eras, HiddenTools, Policy};
 use crate::client::{self, Spec};
 use crate::config::{self, Entry};
 use crate::limits::{self, Timeouts};
@@ -67,7 +67,9 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let folder = oauth::folder(&typed.oauth, lookup);
     settings.eras.memory = folder.map(|folder| Memory::new(&folder, &settings.http.url));
     let login = oauth::of(&typed.oauth, typed.allow_http, &settings.http.scrubber, lookup)?;
+    let apart_by = typed.oauth.profile_by_headers.then(|| as_pairs(&settings.http.headers));
     let login = login.map(|login| auth::oauth::Settings {
+        apart_by: apart_by.unwrap_or_default(),
         // Whoever runs `mcp-span login` waits for it at a terminal; clients do not.
         process: (!typed.oauth.is_attended)
             .then(|| login_process::command(&typed.log, environment::for_browser(&typed.oauth))),
@@ -75,6 +77,12 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     });
     settings.http.credentials = sources.or_else(|| logins(login?, &settings.http)).map(Arc::new);
     Ok(settings)
+}
+
+/// Headers with their values, for telling them apart alone.
+fn as_pairs(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
 }
 
 /// A connection to whatever server was typed: a URL, a name, a command. What is wrong with one that
@@ -182,6 +190,7 @@ fn policy(typed: &Link) -> Policy {
         connect_wait: typed.connect_wait,
         away_wait: typed.away_wait,
         keep_alive: typed.keep_alive,
+        hidden_tools: HiddenTools::new(typed.ignore_tool.iter().filter(|text| !text.is_empty())),
         ..Policy::default()
     }
 }
@@ -205,7 +214,11 @@ pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
     let http = http::Settings {
         protocol_version,
         timeouts: policy.timeouts,
-        net: net::Options { connect_timeout: typed.connect_timeout, ..net::Options::default() },
+        net: net::Options {
+            connect_timeout: typed.connect_timeout,
+            ipv4: typed.ipv4,
+            ..net::Options::default()
+        },
         away_wait: typed.away_wait,
         max_message: typed.max_message_size,
         parallel: usize::try_from(typed.max_parallel).unwrap_or(usize::MAX),

@@ -86,7 +86,7 @@ impl Spec {
         self,
         why: Arc<OnceLock<Error>>,
     ) -> Result<(Link, oneshot::Sender<()>), Error> {
-        let (policy, eras) = (self.policy, self.eras.clone());
+        let (policy, eras) = (self.policy.clone(), self.eras.clone());
         let server = self.link()?;
         let (near, far) = memory::pair();
         let (stop, stopped) = oneshot::channel();

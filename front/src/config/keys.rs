@@ -15,7 +15,7 @@ use Sort::{Many, One, Switch};
 
 /// Settings for one server, under the names of the flags. Keys that say what the server is (`url`,
 /// `headers`, `timeout`, `transport`) are not among them.
-pub const SETTINGS: [(&str, Sort); 63] = [
+pub const SETTINGS: [(&str, Sort); 70] = [
     ("mcp-hub-mode", Switch),
     ("header-file", One),
     ("bearer-env", One),
@@ -30,11 +30,13 @@ pub const SETTINGS: [(&str, Sort); 63] = [
     ("oauth-private-key", One),
     ("oauth-client-metadata-url", One),
     ("oauth-scope", One),
+    ("oauth-offered-scopes", Switch),
     ("oauth-no-resource", Switch),
     ("oauth-callback-port", One),
     ("oauth-wait", One),
     ("oauth-grant", One),
     ("profile", One),
+    ("profile-by-headers", Switch),
     ("state-dir", One),
     ("token-store", One),
     ("oauth-login-timeout", One),
@@ -52,6 +54,9 @@ pub const SETTINGS: [(&str, Sort); 63] = [
     ("oauth-audience", One),
     ("oauth-param", Many),
     ("oauth-authorize-param", Many),
+    ("oauth-registration", One),
+    ("oauth-use-id-token", Switch),
+    ("oauth-success-url", One),
     ("oauth-auth-style", One),
     ("oauth-callback-host", One),
     ("oauth-callback-path", One),
@@ -71,6 +76,8 @@ pub const SETTINGS: [(&str, Sort); 63] = [
     ("serial", Switch),
     ("no-server-stream", Switch),
     ("no-cookies", Switch),
+    ("ipv4", Switch),
+    ("ignore-tool", Many),
     ("protocol-version", One),
     ("protocol", One),
     ("verbose", Switch),

@@ -325,7 +325,8 @@ impl Desk {
     fn guard(&self, r: &Request) -> Option<Reply> {
         let known = self.known();
         let token = r.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
-        let Some(scopes) = token.and_then(|token| known.access.get(token)) else {
+        let token = token.map(self.manners.access_of);
+        let Some(scopes) = token.and_then(|token| known.access.get(&token)) else {
             let reply = Reply::status(401, "text/plain", "who are you?");
             let Some(challenge) = self.manners.challenge else { return Some(reply) };
             let challenge = format!("Bearer {}", challenge.replace("{}", self.origin()));

@@ -30,6 +30,8 @@ pub(crate) struct Manners {
     pub(crate) edit_resource: Edit,
     pub(crate) edit_metadata: Edit,
     pub(crate) edit_token: Edit,
+    /// The access token that a bearer stands for.
+    pub(crate) access_of: fn(&str) -> String,
     /// The codes for a login on another device.
     pub(crate) edit_device: Edit,
     /// Says in the answer to a login who gives it (RFC 9207), and promises to.
@@ -61,6 +63,7 @@ impl Default for Manners {
             edit_resource: |_, _| (),
             edit_metadata: |_, _| (),
             edit_token: |_, _| (),
+            access_of: str::to_owned,
             edit_device: |_, _| (),
             says_issuer: true,
             proof: "none",

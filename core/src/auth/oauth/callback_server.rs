@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
@@ -26,61 +25,14 @@ use tracing::debug;
 use url::Url;
 
 use super::callback::Callback;
+use super::callback_port::CallbackPort;
 use super::pages::{self, Page};
 use super::pkce;
 use super::settings::Open;
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::limits;
 
-/// The redirect address around its port.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub struct CallbackPlace {
-    /// A name of this machine.
-    pub host: String,
-    /// With the slash that it begins with.
-    pub path: String,
-}
-
-impl Default for CallbackPlace {
-    fn default() -> Self {
-        Self { host: "127.0.0.1".to_owned(), path: "/callback".to_owned() }
-    }
-}
-
-/// The port of the redirect address, held: the provider may be told of it.
-#[derive(Debug)]
-pub(super) struct CallbackPort {
-    listeners: Vec<TcpListener>,
-    port: u16,
-    place: CallbackPlace,
-}
-
 impl CallbackPort {
-    /// Binds any free port, or the one that was asked for.
-    pub(super) async fn bind(port: Option<u16>, place: &CallbackPlace) -> Result<Self, Error> {
-        let listening = TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or(0))).await;
-        let listener = listening.map_err(|error| {
-            let message = match port {
-                Some(port) => format!("Port {port} of this machine, for the login, cannot be had"),
-                None => "No port of this machine can be had for the login".to_owned(),
-            };
-            let hint = "End the program that holds it, or leave --oauth-callback-port out";
-            Error::new(Kind::Login, message).because(error).hint(hint).not_delivered()
-        })?;
-        let port = listener.local_addr().map_or(0, |address| address.port());
-        let mut listeners = vec![listener];
-        if place.host == "localhost" {
-            // Browsers may take the name for ::1. Where that cannot be had, they try the other.
-            listeners.extend(TcpListener::bind((Ipv6Addr::LOCALHOST, port)).await.ok());
-        }
-        Ok(Self { listeners, port, place: place.clone() })
-    }
-
-    /// Where the provider sends the browser back to.
-    pub(super) fn redirect_uri(&self) -> String {
-        format!("http://{}:{}{}", self.place.host, self.port, self.place.path)
-    }
-
     /// Begins to answer; `open` opens a browser.
     pub(super) fn serve(self, open: Option<Open>) -> Result<CallbackServer, Error> {
         let (sender, arrivals) = mpsc::channel(4);
@@ -169,15 +121,17 @@ impl CallbackServer {
         }
     }
 
-    /// Shows how the login ended, and waits until whoever is there has seen it.
-    pub(super) async fn finish(self, page: Page) {
+    /// Shows how the login ended, or sends the browser to `onward`, and waits until whoever is there
+    /// has seen it.
+    pub(super) async fn finish(self, page: Page, onward: Option<&Url>) {
         let is_awaited = {
             let mut login = self.shared.login();
             login.result = Some(page);
             let round = login.round.as_mut();
             round.is_some_and(|round| {
-                round.next.send_replace(Some(Next::Result));
-                round.is_taken
+                let next = onward.map_or(Next::Result, |url| Next::Go(url.to_string()));
+                round.next.send_replace(Some(next));
+                round.is_taken && onward.is_none()
             })
         };
         let mut visited = self.shared.visited.subscribe();

@@ -9,14 +9,15 @@ use url::{Url, form_urlencoded};
 
 use super::authority::Authority;
 use super::callback::Callback;
-use super::callback_server::{Arrival, CallbackPort, CallbackServer, Expected};
+use super::callback_port::CallbackPort;
+use super::callback_server::{Arrival, CallbackServer, Expected};
 use super::flow::{Plan, Unsuccessful};
 use super::grant::Refusal;
 use super::identity::{self, Identity, Purpose};
 use super::kept::Kept;
-use super::store::{Noted, PageNote};
+use super::page_note::{Noted, PageNote};
 use super::token::Token;
-use super::{OAuth, Over, Parties, Prompt, pkce, said};
+use super::{CallbackPorts, OAuth, Over, Parties, Prompt, pkce, said};
 use crate::error::{Error, Kind};
 use crate::secret::shown;
 
@@ -32,7 +33,7 @@ impl OAuth {
         let Plan { authority, token_endpoint, .. } = plan;
         let scope = plan.scope.as_deref();
         authority.metadata.check_pkce()?;
-        let (port, identity) = self.introduce(authority, kept).await?;
+        let (port, identity) = self.introduce(plan, kept).await?;
         let redirect = port.redirect_uri();
         let server = port.serve(self.settings.open.clone())?;
         let server = browser.insert(server);
@@ -140,11 +141,8 @@ impl OAuth {
 
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
     /// many a provider compares redirect addresses to the letter.
-    async fn introduce(
-        &self,
-        authority: &Authority,
-        kept: &Kept,
-    ) -> Result<(CallbackPort, Identity), Error> {
+    async fn introduce(&self, plan: &Plan, kept: &Kept) -> Result<(CallbackPort, Identity), Error> {
+        let (authority, scope) = (&plan.authority, plan.scope.as_deref());
         let (settings, metadata) = (&self.settings, &authority.metadata);
         let wanted = settings.callback_port;
         if let Some(identity) = identity::configured(settings, metadata) {
@@ -152,13 +150,14 @@ impl OAuth {
         }
         let registered = kept.identity.as_ref();
         let fits = |identity: &&Identity| {
-            wanted.is_none() || identity.port.is_none() || identity.port == wanted
+            let has_port = |wanted: CallbackPorts| identity.port.is_none_or(|p| wanted.contains(p));
+            let has_place = identity.place.as_ref().is_none_or(|place| *place == settings.callback);
+            has_place && wanted.is_none_or(has_port) && identity.may_ask_for(scope)
         };
         let registered = registered.filter(|identity| identity.only.is_none());
         if let Some(identity) = registered.filter(fits) {
-            match self.listen(wanted.or(identity.port)).await {
+            match self.listen(identity.port.map(CallbackPorts::only).or(wanted)).await {
                 Ok(port) => return Ok((port, identity.clone())),
-                Err(error) if wanted.is_some() => return Err(error),
                 Err(error) => debug!("the client has to be registered anew: {error}"),
             }
         }
@@ -166,12 +165,12 @@ impl OAuth {
         let redirect = port.redirect_uri();
         let purpose = Purpose::Redirect(&redirect);
         let identity =
-            identity::choose(settings, authority, &self.web, &self.server, purpose).await?;
+            identity::choose(settings, authority, &self.web, &self.server, purpose, scope).await?;
         Ok((port, identity))
     }
 
-    async fn listen(&self, port: Option<u16>) -> Result<CallbackPort, Error> {
-        CallbackPort::bind(port, &self.settings.callback).await
+    async fn listen(&self, ports: Option<CallbackPorts>) -> Result<CallbackPort, Error> {
+        CallbackPort::bind(ports, &self.settings.callback).await
     }
 
     /// The page for the person.
@@ -212,6 +211,7 @@ impl OAuth {
         Ok(page)
     }
 
+    #[allow(clippy::result_large_err, reason = "once a login")]
     fn code(&self, callback: Callback) -> Result<String, Unsuccessful> {
         if let Some(error) = callback.error {
             let said = said(&callback.description.unwrap_or(error));

@@ -53,7 +53,7 @@ impl OAuth {
         let (authority, endpoint) = (&plan.authority, &plan.token_endpoint);
         let scope = plan.scope.as_deref();
         let place = self.device_place(authority)?;
-        let identity = self.introduce_device(authority, kept).await?;
+        let identity = self.introduce_device(authority, kept, scope).await?;
         let resource = self.resource(authority);
         let request = self.request(&place, &identity, &authority.issuer, resource, scope);
         let form = scope.map(|scope| ("scope", scope.to_owned())).into_iter().collect();
@@ -95,18 +95,20 @@ impl OAuth {
         &self,
         authority: &Authority,
         kept: &Kept,
+        scope: Option<&str>,
     ) -> Result<Identity, Error> {
         let (settings, metadata) = (&self.settings, &authority.metadata);
         if let Some(identity) = identity::configured(settings, metadata) {
             return Ok(identity);
         }
         let registered = kept.identity.clone();
-        let registered = registered.filter(|identity| identity.only == Some(Only::Devices));
+        let registered = registered
+            .filter(|identity| identity.only == Some(Only::Devices) && identity.may_ask_for(scope));
         match registered {
             Some(identity) => Ok(identity),
             None => {
                 let purpose = Purpose::Devices;
-                identity::choose(settings, authority, &self.web, &self.server, purpose).await
+                identity::choose(settings, authority, &self.web, &self.server, purpose, scope).await
             }
         }
     }

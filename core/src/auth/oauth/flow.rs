@@ -150,7 +150,7 @@ impl OAuth {
         let challenge = challenge.cloned().unwrap_or_default();
         let kept = self.kept_for(&authority, kept)?;
         let before = kept.token.as_ref().and_then(|token| token.scope.as_deref());
-        let scopes = Scopes::choose(self.settings.scope.as_deref(), before, &challenge, &authority);
+        let scopes = Scopes::choose(before, &challenge, &authority, &self.settings);
         let token_endpoint =
             self.endpoint(&authority.metadata.token_endpoint, &given.token_url, "tokens")?;
         let (id, scope) = (pkce::random()?, scopes.text());
@@ -195,7 +195,8 @@ impl OAuth {
             }
         };
         if let Some(browser) = browser {
-            browser.finish(page).await;
+            let onward = self.settings.success_url.as_ref().filter(|_| outcome.is_ok());
+            browser.finish(page, onward).await;
         }
         outcome
     }

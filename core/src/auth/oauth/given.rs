@@ -1,6 +1,7 @@
 //! What the user has given in place of what is otherwise found out or asked for.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 use url::Url;
@@ -45,6 +46,8 @@ pub struct Given {
     pub style: Option<Style>,
     /// Nobody is asked to log in.
     pub no_person: bool,
+    /// What is said of a client that is registered on the spot, over what we say.
+    pub registration: Map<String, Value>,
 }
 
 /// A code that somebody has come by, with what it was asked for with.

@@ -35,6 +35,15 @@ pub(super) struct TokenRequest<'a> {
     pub(super) params: &'a [(String, String)],
 }
 
+/// How a client and its secret stand in a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spelling {
+    /// Coded like a form before they are joined (RFC 6749, 2.3.1).
+    Coded,
+    /// As they are. Many programs do it so, and some providers know nothing else.
+    Plain,
+}
+
 /// Why there is no token.
 #[derive(Debug)]
 pub(super) enum Refusal {
@@ -69,10 +78,18 @@ impl TokenRequest<'_> {
     /// The same, with the answer as it is.
     pub(super) async fn ask(&self, form: &Form) -> Result<(StatusCode, Value), Error> {
         let resource = self.resource.filter(|_| !self.refuses_resource.load(Ordering::Relaxed));
-        let (mut status, mut answer) = self.attempt(form, resource).await?;
+        let (mut status, mut answer) = self.attempt(form, resource, Spelling::Coded).await?;
+        if self.has_other_spelling() && answer["error"] == "invalid_client" {
+            debug!("the provider does not know the client: asked with its secret as it is");
+            let (other_status, other) = self.attempt(form, resource, Spelling::Plain).await?;
+            // What it says to the form of the standard counts, if neither is taken.
+            if other["error"] != "invalid_client" {
+                (status, answer) = (other_status, other);
+            }
+        }
         if resource.is_some() && rejects_resource(status, &answer) {
             debug!("the provider does not know the parameter resource: asked without it");
-            (status, answer) = self.attempt(form, None).await?;
+            (status, answer) = self.attempt(form, None, Spelling::Coded).await?;
             if status.is_success() {
                 self.refuses_resource.store(true, Ordering::Relaxed);
             }
@@ -83,21 +100,30 @@ impl TokenRequest<'_> {
     /// Tells the server that `token` is to be used no more (RFC 7009).
     pub(super) async fn revoke(&self, token: &Secret) -> Result<(), Error> {
         let form = vec![("token", token.reveal().to_owned())];
-        let (status, answer) = self.attempt(&form, None).await?;
+        let (status, answer) = self.attempt(&form, None, Spelling::Coded).await?;
         if status.is_success() { Ok(()) } else { Err(refused("The revocation", status, &answer)) }
+    }
+
+    /// Whether the client looks different in a header that is written as other programs do.
+    fn has_other_spelling(&self) -> bool {
+        let differs = |text: &str| coded(text) != text;
+        let Some(secret) = &self.identity.secret else { return false };
+        self.identity.proof == Proof::Basic
+            && (differs(&self.identity.id) || differs(secret.reveal()))
     }
 
     async fn attempt(
         &self,
         form: &Form,
         resource: Option<&str>,
+        spelling: Spelling,
     ) -> Result<(StatusCode, Value), Error> {
         let mut form = form.clone();
         form.extend(resource.map(|resource| ("resource", resource.to_owned())));
         let mut basic = None;
         match (self.identity.proof, &self.identity.secret) {
             (Proof::Basic, Some(secret)) => {
-                basic = Some(basic_header(&self.identity.id, secret.reveal())?);
+                basic = Some(basic_header(&self.identity.id, secret.reveal(), spelling)?);
             }
             (Proof::Post, Some(secret)) => {
                 form.push(("client_id", self.identity.id.clone()));
@@ -198,9 +224,12 @@ fn coded(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// RFC 6749, 2.3.1: both parts are coded like a form before they are joined.
-fn basic_header(id: &str, secret: &str) -> Result<HeaderValue, Error> {
-    let pair = STANDARD.encode(format!("{}:{}", coded(id), coded(secret)));
+fn basic_header(id: &str, secret: &str, spelling: Spelling) -> Result<HeaderValue, Error> {
+    let pair = match spelling {
+        Spelling::Coded => format!("{}:{}", coded(id), coded(secret)),
+        Spelling::Plain => format!("{id}:{secret}"),
+    };
+    let pair = STANDARD.encode(pair);
     let mut value = HeaderValue::from_str(&format!("Basic {pair}")).map_err(|_| {
         Error::new(Kind::Login, "The client id cannot be sent in a header").not_delivered()
     })?;
@@ -228,9 +257,12 @@ mod tests {
 
     #[test]
     fn ids_and_secrets_are_coded_before_they_are_joined() {
-        let value = basic_header("a b", "c:d").unwrap();
+        let value = basic_header("a b", "c:d", Spelling::Coded).unwrap();
         let coded = value.to_str().unwrap().strip_prefix("Basic ").unwrap();
         assert_eq!(STANDARD.decode(coded).unwrap(), b"a+b:c%3Ad");
         assert!(value.is_sensitive());
+        let plain = basic_header("a b", "c:d", Spelling::Plain).unwrap();
+        let plain = plain.to_str().unwrap().strip_prefix("Basic ").unwrap();
+        assert_eq!(STANDARD.decode(plain).unwrap(), b"a b:c:d");
     }
 }

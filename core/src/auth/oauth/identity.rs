@@ -1,13 +1,14 @@
 //! Who we are to an authorization server: configured, a document of ours, or registered on the spot.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use url::Url;
 
 use super::authority::Authority;
 use super::kept::{Holder, Kept};
 use super::metadata::Issuer;
+use super::scope::Scopes;
 use super::web::Web;
-use super::{Settings, Style, device, refused, said};
+use super::{CallbackPlace, CallbackPorts, Settings, Style, registration, said};
 use crate::error::{Error, Kind};
 use crate::secret::{Secret, shown};
 
@@ -19,8 +20,20 @@ pub(super) struct Identity {
     pub(super) proof: Proof,
     /// The port of the redirect address that it was registered with on the spot.
     pub(super) port: Option<u16>,
+    /// The same for what stands around the port.
+    pub(super) place: Option<CallbackPlace>,
+    /// The scopes that it was registered for, if any were said.
+    pub(super) scope: Option<String>,
     /// It cannot do all that we can.
     pub(super) only: Option<Only>,
+}
+
+impl Identity {
+    /// Whether it may ask for these scopes, as far as that is known.
+    pub(super) fn may_ask_for(&self, scope: Option<&str>) -> bool {
+        let registered = self.scope.as_deref().map(Scopes::of);
+        registered.is_none_or(|registered| scope.is_none_or(|s| registered.has(&Scopes::of(s))))
+    }
 }
 
 /// What a client is good for, if not for everything.
@@ -104,7 +117,7 @@ pub(super) fn configured(settings: &Settings, issuer: &Issuer) -> Option<Identit
         },
         (None, None) => Proof::Nothing,
     };
-    Some(Identity { id, secret, proof, port: None, only: None })
+    Some(Identity { id, secret, proof, port: None, place: None, scope: None, only: None })
 }
 
 /// Whether `id` is that of a client in the settings, rather than of one registered on the spot.
@@ -128,7 +141,7 @@ pub(super) fn of_token(settings: &Settings, kept: &Kept) -> Option<Identity> {
         (_, Some(_)) if proof == Proof::Post => Proof::Post,
         (_, Some(_)) => Proof::Basic,
     };
-    Some(Identity { id, secret, proof, port: None, only: None })
+    Some(Identity { id, secret, proof, port: None, place: None, scope: None, only: None })
 }
 
 /// What is kept, but for a token that was given to another client than the one that is configured,
@@ -153,6 +166,7 @@ pub(super) async fn choose(
     web: &Web,
     server: &Url,
     purpose: Purpose<'_>,
+    scope: Option<&str>,
 ) -> Result<Identity, Error> {
     let issuer = &authority.metadata;
     if let Some(identity) = configured(settings, issuer) {
@@ -163,12 +177,21 @@ pub(super) async fn choose(
     {
         let id = document.to_string();
         let proof = Proof::Nothing;
-        return Ok(Identity { id, secret: None, proof, port: None, only: None });
+        return Ok(Identity {
+            id,
+            secret: None,
+            proof,
+            port: None,
+            place: None,
+            scope: None,
+            only: None,
+        });
     }
     if issuer.registration_endpoint.is_some() {
         let (place, given) = (issuer.registration_endpoint.as_ref(), &settings.given);
         let place = Issuer::endpoint(place, "registration", server, given)?;
-        return register(issuer, web, &place, purpose).await;
+        return registration::register(issuer, web, &place, purpose, scope, &given.registration)
+            .await;
     }
     let name = issuer.issuer.as_deref().map_or("its authorization server".to_owned(), said);
     let message = format!("{} wants a login, and {name} knows no client of ours", shown(server));
@@ -183,51 +206,8 @@ pub(super) async fn choose(
     Err(authority.about_registration().into_iter().fold(error, Error::because))
 }
 
-async fn register(
-    issuer: &Issuer,
-    web: &Web,
-    place: &Url,
-    purpose: Purpose<'_>,
-) -> Result<Identity, Error> {
-    let offered = issuer.token_endpoint_auth_methods_supported.as_deref();
-    let wanted = [Proof::Nothing, Proof::Basic, Proof::Post]
-        .into_iter()
-        .find(|proof| offered.is_none_or(|names| names.iter().any(|name| name == proof.name())))
-        .unwrap_or(Proof::Nothing);
-    let mut request = json!({
-        "client_name": "mcp-span",
-        "application_type": "native",
-        "token_endpoint_auth_method": wanted.name(),
-    });
-    match purpose {
-        Purpose::Redirect(redirect) => {
-            request["redirect_uris"] = json!([redirect]);
-            request["grant_types"] = json!(["authorization_code", "refresh_token"]);
-            request["response_types"] = json!(["code"]);
-        }
-        Purpose::Devices => {
-            request["redirect_uris"] = json!([]);
-            request["grant_types"] = json!([device::GRANT_TYPE, "refresh_token"]);
-            request["response_types"] = json!([]);
-        }
-    }
-    let (status, answer) = web.json(place, &request).await?;
-    let text = |name: &str| answer[name].as_str().filter(|text| !text.is_empty());
-    let Some(id) = text("client_id").filter(|_| status.is_success()) else {
-        return Err(refused("The registration", status, &answer));
-    };
-    let identity = identity(id, &answer, wanted, issuer);
-    Ok(match purpose {
-        Purpose::Redirect(redirect) => {
-            let port = Url::parse(redirect).ok().and_then(|url| url.port());
-            Identity { port, ..identity }
-        }
-        Purpose::Devices => Identity { only: Some(Only::Devices), ..identity },
-    })
-}
-
 /// Without a port of the user's own, each login has another.
-fn redirect_in_words(redirect: &str, wanted: Option<u16>) -> String {
+fn redirect_in_words(redirect: &str, wanted: Option<CallbackPorts>) -> String {
     let Some(mut any) = Url::parse(redirect).ok().filter(|_| wanted.is_none()) else {
         return format!("with the redirect address {redirect}");
     };
@@ -247,11 +227,13 @@ pub(super) fn identity(id: &str, answer: &Value, wanted: Proof, issuer: &Issuer)
         (None, Some(_)) if wanted == Proof::Nothing => Proof::with_secret(issuer),
         (None, _) => wanted,
     };
-    Identity { id: id.to_owned(), secret, proof, port: None, only: None }
+    Identity { id: id.to_owned(), secret, proof, port: None, place: None, scope: None, only: None }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn offering(names: &[&str]) -> Issuer {
@@ -266,6 +248,17 @@ mod tests {
         let both = offering(&["client_secret_post", "client_secret_basic"]);
         assert_eq!(Proof::with_secret(&both), Proof::Basic);
         assert_eq!(Proof::with_secret(&offering(&["private_key_jwt"])), Proof::Basic);
+    }
+
+    #[test]
+    fn a_client_asks_for_what_it_was_registered_for() {
+        let with = |scope: Option<&str>| {
+            let scope = scope.map(str::to_owned);
+            Identity { scope, ..identity("i", &Value::Null, Proof::Nothing, &Issuer::default()) }
+        };
+        assert!(with(Some("a b")).may_ask_for(Some("b")) && with(Some("a")).may_ask_for(None));
+        assert!(with(None).may_ask_for(Some("a")), "nothing was said");
+        assert!(!with(Some("a")).may_ask_for(Some("a b")));
     }
 
     #[test]
@@ -285,6 +278,8 @@ mod tests {
             secret: None,
             proof: Proof::Nothing,
             port: Some(1),
+            place: None,
+            scope: None,
             only: None,
         };
         let kept = |holder: &str| Kept {

@@ -4,13 +4,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use url::Url;
 
 use super::address::Reach;
 use super::flow::Plan;
 use super::store::Stamp;
 use super::{
-    CallbackPlace, Given, Grant, OAuth, Open, PrivateKey, Settings, Show, Style, TokenStore,
+    Bearer, CallbackPlace, CallbackPorts, Given, Grant, OAuth, Open, PrivateKey, Settings, Show,
+    Style, TokenStore,
 };
 use crate::net;
 use crate::secret::Secret;
@@ -37,8 +39,9 @@ struct PortableSettings {
     /// PEM.
     private_key: Option<String>,
     scope: Option<String>,
+    offered_scopes: bool,
     send_resource: bool,
-    callback_port: Option<u16>,
+    callback_port: Option<CallbackPorts>,
     callback: CallbackPlace,
     login_wait: Duration,
     skew: Duration,
@@ -48,6 +51,9 @@ struct PortableSettings {
     usual_folder: Option<PathBuf>,
     token_store: TokenStore,
     profile: String,
+    apart_by: Vec<(String, String)>,
+    bearer: Bearer,
+    success_url: Option<Url>,
 }
 
 /// Without what needs no person: that was tried before.
@@ -61,6 +67,7 @@ struct PortableGiven {
     token_params: Vec<(String, String)>,
     page_params: Vec<(String, String)>,
     style: Option<Style>,
+    registration: Map<String, Value>,
 }
 
 impl Job {
@@ -97,6 +104,7 @@ impl From<&Settings> for PortableSettings {
             client_metadata_url,
             private_key,
             scope,
+            offered_scopes,
             send_resource,
             callback_port,
             callback,
@@ -109,6 +117,9 @@ impl From<&Settings> for PortableSettings {
             usual_folder,
             token_store,
             profile,
+            apart_by,
+            bearer,
+            success_url,
             show: _,
             open: _,
             process: _,
@@ -119,6 +130,7 @@ impl From<&Settings> for PortableSettings {
             client_metadata_url: client_metadata_url.clone(),
             private_key: private_key.as_ref().map(|key| key.pem().reveal().to_owned()),
             scope: scope.clone(),
+            offered_scopes: *offered_scopes,
             send_resource: *send_resource,
             callback_port: *callback_port,
             callback: callback.clone(),
@@ -130,6 +142,9 @@ impl From<&Settings> for PortableSettings {
             usual_folder: usual_folder.clone(),
             token_store: *token_store,
             profile: profile.clone(),
+            apart_by: apart_by.clone(),
+            bearer: *bearer,
+            success_url: success_url.clone(),
         }
     }
 }
@@ -146,6 +161,7 @@ impl PortableSettings {
             client_metadata_url: self.client_metadata_url,
             private_key,
             scope: self.scope,
+            offered_scopes: self.offered_scopes,
             send_resource: self.send_resource,
             callback_port: self.callback_port,
             callback: self.callback,
@@ -158,6 +174,9 @@ impl PortableSettings {
             usual_folder: self.usual_folder,
             token_store: self.token_store,
             profile: self.profile,
+            apart_by: self.apart_by,
+            bearer: self.bearer,
+            success_url: self.success_url,
             show,
             open: Some(open),
             process: None,
@@ -180,6 +199,7 @@ impl From<&Given> for PortableGiven {
             style,
             no_person: _,
             issuer,
+            registration,
         } = given;
         Self {
             issuer: issuer.clone(),
@@ -190,6 +210,7 @@ impl From<&Given> for PortableGiven {
             token_params: token_params.clone(),
             page_params: page_params.clone(),
             style: *style,
+            registration: registration.clone(),
         }
     }
 }
@@ -205,6 +226,7 @@ impl PortableGiven {
             token_params: self.token_params,
             page_params: self.page_params,
             style: self.style,
+            registration: self.registration,
             ..Given::default()
         }
     }

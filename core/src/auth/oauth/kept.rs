@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
 
+use super::CallbackPlace;
 use super::address::Reach;
 use super::identity::{Identity, Only, Proof};
 use super::token::{Stored, Token};
@@ -36,15 +37,21 @@ pub(super) struct Holder {
 }
 
 /// The form in which it is stored. It is never shown.
-#[derive(Default, Deserialize, Serialize)]
+#[derive(Clone, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(super) struct OnDisk {
     server: String,
+    /// Logins are kept apart by what is asked for; earlier versions had one for all.
+    pub(super) is_apart: bool,
     issuer: Option<String>,
     client_id: Option<String>,
     client_secret: Option<String>,
     client_proof: Option<String>,
     client_port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_place: Option<CallbackPlace>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_scope: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     client_only: Option<String>,
     token_endpoint: Option<String>,
@@ -72,11 +79,26 @@ impl OnDisk {
         }
     }
 
+    /// The same as a login that is kept apart from others.
+    pub(super) fn apart(&self) -> Self {
+        Self { is_apart: true, ..self.clone() }
+    }
+
+    pub(super) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// What the token was asked for, if that was said.
+    pub(super) fn resource(&self) -> Option<&str> {
+        self.resource.as_deref()
+    }
+
     /// The form in which it is stored, for `server`.
     pub(super) fn of(server: &Url, kept: &Kept) -> Self {
         let identity = kept.identity.as_ref();
         Self {
             server: crate::secret::shown(server),
+            is_apart: true,
             issuer: kept.issuer.clone(),
             client_id: identity.map(|identity| identity.id.clone()),
             client_secret: identity
@@ -84,6 +106,8 @@ impl OnDisk {
                 .map(|secret| secret.reveal().to_owned()),
             client_proof: identity.map(|identity| identity.proof.name().to_owned()),
             client_port: identity.and_then(|identity| identity.port),
+            client_place: identity.and_then(|identity| identity.place.clone()),
+            client_scope: identity.and_then(|identity| identity.scope.clone()),
             client_only: identity
                 .and_then(|identity| identity.only)
                 .map(|only| only.name().to_owned()),
@@ -110,6 +134,11 @@ impl From<OnDisk> for Kept {
                 secret,
                 proof: proof(disk.client_proof.as_deref()),
                 port: disk.client_port,
+                // Earlier versions did not note it, and seldom had another.
+                place: disk
+                    .client_place
+                    .or_else(|| disk.client_port.map(|_| CallbackPlace::default())),
+                scope: disk.client_scope,
                 only: disk.client_only.as_deref().and_then(Only::of),
             }),
             holder: disk

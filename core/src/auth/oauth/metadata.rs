@@ -100,7 +100,7 @@ impl Resource {
 }
 
 /// Whether a token for `resource` is one for `server`: the same origin, and a path at or above.
-fn covers(resource: &Url, server: &Url) -> bool {
+pub(super) fn covers(resource: &Url, server: &Url) -> bool {
     let above = resource.path().trim_end_matches('/');
     let rest = server.path().trim_end_matches('/').strip_prefix(above);
     resource.origin() == server.origin()

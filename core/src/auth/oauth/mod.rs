@@ -11,7 +11,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{debug, warn};
 use url::Url;
 
 use crate::error::{Error, Kind};
@@ -21,9 +21,11 @@ use crate::secret::shown;
 
 mod account;
 mod address;
+mod apart;
 mod authority;
 mod binding;
 mod callback;
+mod callback_port;
 mod callback_server;
 pub mod challenge;
 mod consent;
@@ -40,6 +42,7 @@ mod key;
 #[cfg(feature = "keychain")]
 mod keychain;
 mod metadata;
+mod page_note;
 mod pages;
 mod parties;
 mod paste;
@@ -49,6 +52,7 @@ mod places;
 mod process;
 mod prompt;
 mod recent;
+mod registration;
 mod renewal;
 mod scope;
 mod settings;
@@ -60,12 +64,13 @@ mod web;
 mod words;
 
 pub use account::{Account, LoggedOut};
-pub use callback_server::CallbackPlace;
+pub use callback_port::{CallbackPlace, CallbackPorts};
 use challenge::Challenge;
 pub use given::{Given, OneShot, Style};
 pub use import::{Foreign, TakenOver};
 use kept::Kept;
 pub use key::PrivateKey;
+use page_note::PageNote;
 pub use parties::Parties;
 pub use paste::Paste;
 pub use process::login_process;
@@ -74,8 +79,9 @@ use recent::Recent;
 use renewal::{Cause, Renewal};
 use scope::Scopes;
 pub use settings::{Grant, LoginCommand, Open, Settings, Show, TokenStore};
-use store::{Lock, PageNote, Store};
+use store::{Lock, Store};
 pub use survey::{Found, Provider, Survey, Tried};
+pub use token::Bearer;
 use token::{Age, Token};
 use web::Web;
 use words::{refused, said};
@@ -126,6 +132,8 @@ struct State {
     is_renewing_ahead: bool,
     /// What there is has come from a renewal of ours, not from a login.
     is_renewal: bool,
+    /// It was said that there is no ID token.
+    is_id_missed: bool,
     /// When it was last looked whether a login would bring what renewals do not, and the verdict.
     looked: Option<(Instant, bool)>,
     /// When a login last brought a token, or was begun because renewals bring none that are taken.
@@ -146,6 +154,7 @@ impl Default for State {
             held: None,
             is_renewing_ahead: false,
             is_renewal: false,
+            is_id_missed: false,
             looked: None,
             anew: None,
         }
@@ -170,12 +179,8 @@ impl OAuth {
         let mut server = server.clone();
         server.set_fragment(None);
         let folders = (settings.folder.as_deref(), settings.usual_folder.as_deref());
-        // A token is good for the client that it was given to: each that is named has its own.
-        let owner = match &settings.client_id {
-            Some(id) => format!("{}\n{id}", settings.profile),
-            None => settings.profile.clone(),
-        };
-        let store = Store::new(folders, &server, &owner).in_place(settings.token_store);
+        let apart = apart::Apart::new(&server, &settings);
+        let store = Store::new(folders, &server, apart).in_place(settings.token_store);
         let web = Web::new(options, &server, &settings.given);
         let (state, pending) = (Mutex::default(), watch::Sender::default());
         let (renewing, looking) = (Semaphore::new(1), Semaphore::new(1));
@@ -198,7 +203,7 @@ impl OAuth {
         let kept = self.kept();
         let can_be_renewed = |token: &&Token| token.refresh.is_some() || !self.asks_a_person();
         let renewable = kept.token.as_ref().filter(can_be_renewed);
-        match renewable.map(|token| token.age(SystemTime::now(), self.settings.skew)) {
+        match renewable.map(|token| self.age(token)) {
             Some(Age::Old) => match self.renew(&kept, Cause::Age).await {
                 Ok(renewal) => debug!(?renewal, "the token is old"),
                 // If that matters, the server will say so.
@@ -212,8 +217,27 @@ impl OAuth {
 
     /// What there is, however old.
     pub(super) fn header(&self) -> HeaderMap {
-        let header = self.kept().token.as_ref().and_then(Token::header);
-        header.map(|value| (AUTHORIZATION, value)).into_iter().collect()
+        let (bearer, kept) = (self.settings.bearer, self.kept());
+        let Some(token) = &kept.token else { return HeaderMap::new() };
+        if bearer == Bearer::IdToken && token.id.is_none() {
+            self.miss_id_token();
+        }
+        token.header(bearer).map(|value| (AUTHORIZATION, value)).into_iter().collect()
+    }
+
+    fn age(&self, token: &Token) -> Age {
+        token.age(self.settings.bearer, SystemTime::now(), self.settings.skew)
+    }
+
+    /// Says once that the token is not there that is to be sent.
+    fn miss_id_token(&self) {
+        if !self.state(|state| std::mem::replace(&mut state.is_id_missed, true)) {
+            warn!(
+                "the authorization server of {} gave no ID token, so the access token is sent: ask \
+                 for the scope 'openid' with --oauth-scope",
+                shown(&self.server)
+            );
+        }
     }
 
     /// The server has refused what `current` gave: what can be done without asking anybody.
@@ -444,6 +468,7 @@ mod tests {
             client_metadata_url: None,
             private_key: None,
             scope: None,
+            offered_scopes: false,
             send_resource: true,
             callback_port: None,
             callback: CallbackPlace::default(),
@@ -456,6 +481,9 @@ mod tests {
             usual_folder: None,
             token_store: TokenStore::File,
             profile: String::new(),
+            apart_by: Vec::new(),
+            bearer: Bearer::AccessToken,
+            success_url: None,
             show: Arc::new(|_, _| ()),
             open: None,
             process: None,

@@ -109,10 +109,12 @@ mod tests {
     use url::Url;
 
     use super::*;
+    use crate::auth::oauth::apart::Apart;
+    use crate::auth::oauth::tests::settings;
 
     fn store(folder: &tempfile::TempDir) -> Store {
         let server = Url::parse("https://h/mcp").unwrap();
-        Store::new((Some(folder.path()), None), &server, "")
+        Store::new((Some(folder.path()), None), &server, Apart::new(&server, &settings()))
     }
 
     fn failed(is_refusal: bool) -> Failed {

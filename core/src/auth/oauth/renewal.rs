@@ -119,9 +119,7 @@ impl OAuth {
     }
 
     fn is_young(&self) -> bool {
-        self.kept()
-            .token
-            .is_some_and(|token| token.age(SystemTime::now(), self.settings.skew) != Age::Old)
+        self.kept().token.is_some_and(|token| self.age(&token) != Age::Old)
     }
 
     /// Renews the token in the background, while the one that there is can still be used.
@@ -253,7 +251,7 @@ pub(super) fn is_renewed(before: &Kept, now: &Kept, cause: Cause) -> bool {
     let Some(before) = &before.token else { return true };
     match cause {
         Cause::Age => Stored::from(now) != Stored::from(before),
-        Cause::Refusal | Cause::Vanity => now.access != before.access,
+        Cause::Refusal | Cause::Vanity => (&now.access, &now.id) != (&before.access, &before.id),
         Cause::Scope => now.scope != before.scope,
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::authority::Authority;
 use super::challenge::Challenge;
+use super::{Bearer, Grant, Settings};
 use crate::limits;
 
 /// What was asked for, and may be asked for next.
@@ -53,20 +54,33 @@ impl Scopes {
         (!self.0.is_empty()).then(|| self.0.join(" "))
     }
 
+    /// Those that the authorization server offers; where it does not say that, those of `OpenID`
+    /// Connect that nearly all know.
+    fn offered(authority: &Authority, grant: Grant) -> Self {
+        let offered = authority.metadata.scopes_supported.as_ref();
+        match offered {
+            Some(scopes) => Self::default().with(scopes.iter().map(String::as_str)),
+            // They are about a person.
+            None if grant == Grant::ClientCredentials => Self::default(),
+            None => Self::of("openid email profile"),
+        }
+    }
+
     /// What to ask for: what the user says; else what the challenge names, else the resource; more
     /// than before if that is what is missing.
     pub(super) fn choose(
-        configured: Option<&str>,
         before: Option<&str>,
         challenge: &Challenge,
         authority: &Authority,
+        settings: &Settings,
     ) -> Self {
-        if let Some(configured) = configured {
+        if let Some(configured) = settings.scope.as_deref() {
             return Self::of(configured);
         }
         let chosen = match (&challenge.scope, &authority.scopes) {
             (Some(scope), _) => Self::of(scope),
             (None, Some(scopes)) => Self::default().with(scopes.iter().map(String::as_str)),
+            (None, None) if settings.offered_scopes => Self::offered(authority, settings.grant),
             (None, None) => Self::default(),
         };
         let chosen = match before.filter(|_| challenge.wants_more_scope()) {
@@ -75,15 +89,21 @@ impl Scopes {
         };
         // Without it, many a provider gives no refresh token.
         let wants_offline = authority.metadata.offers_scope("offline_access");
-        if wants_offline { chosen.with(["offline_access"]) } else { chosen }
+        let chosen = if wants_offline { chosen.with(["offline_access"]) } else { chosen };
+        // Without it, no provider says who has logged in.
+        let wants_id =
+            settings.bearer == Bearer::IdToken && authority.metadata.offers_scope("openid");
+        if wants_id { chosen.with(["openid"]) } else { chosen }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use crate::auth::oauth::authority::Found;
     use crate::auth::oauth::metadata::Issuer;
+    use crate::auth::oauth::tests::settings;
 
     fn authority(named: Option<&[&str]>, offered: &[&str]) -> Authority {
         let texts = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
@@ -107,16 +127,31 @@ mod tests {
 
     #[test]
     fn the_challenge_counts_then_the_resource_then_nothing() {
-        let choose = |c: &Challenge, a: &Authority| Scopes::choose(None, None, c, a).text();
+        let choose = |c: &Challenge, a: &Authority| Scopes::choose(None, c, a, &settings()).text();
         let both = authority(Some(&["r1", "r2"]), &[]);
         assert_eq!(choose(&challenge(Some("c"), None), &both).unwrap(), "c");
         assert_eq!(choose(&challenge(None, None), &both).unwrap(), "r1 r2");
         assert_eq!(choose(&challenge(None, None), &authority(None, &["x"])), None);
         let offline = authority(None, &["offline_access"]);
         assert_eq!(choose(&challenge(Some("c"), None), &offline).unwrap(), "c offline_access");
-        let configured =
-            Scopes::choose(Some("mine"), Some("b"), &challenge(Some("c"), None), &offline);
+        let mine = Settings { scope: Some("mine".into()), bearer: Bearer::IdToken, ..settings() };
+        let configured = Scopes::choose(Some("b"), &challenge(Some("c"), None), &offline, &mine);
         assert_eq!(configured.text().unwrap(), "mine");
+    }
+
+    #[test]
+    fn what_is_offered_is_asked_for_where_nobody_names_anything_and_the_user_wants_that() {
+        let wide = Settings { offered_scopes: true, ..settings() };
+        let choose = |c: Option<&str>, a: &Authority| {
+            Scopes::choose(None, &challenge(c, None), a, &wide).text()
+        };
+        assert_eq!(choose(None, &authority(None, &["x", "y"])).unwrap(), "x y");
+        assert_eq!(choose(Some("c"), &authority(None, &["x"])).unwrap(), "c");
+        assert_eq!(choose(None, &authority(Some(&["r"]), &["x"])).unwrap(), "r");
+        assert_eq!(choose(None, &authority(Some(&[]), &["x"])), None, "it says that it needs none");
+        let mut silent = authority(None, &[]);
+        silent.metadata.scopes_supported = None;
+        assert_eq!(choose(None, &silent).unwrap(), "openid email profile");
     }
 
     #[test]
@@ -137,14 +172,14 @@ mod tests {
         let many: Vec<String> = (0..120_000).map(|n| format!("scope{n}")).collect();
         let text = many.join(" ");
         let chosen = Scopes::choose(
-            None,
             Some("mine"),
             &challenge(Some(&text), None),
             &authority(None, &[]),
+            &settings(),
         );
         assert_eq!(chosen.0, many[..limits::SCOPES]);
         let more = challenge(Some(&text), Some("insufficient_scope"));
-        let chosen = Scopes::choose(None, Some("mine"), &more, &authority(None, &[]));
+        let chosen = Scopes::choose(Some("mine"), &more, &authority(None, &[]), &settings());
         assert_eq!(chosen.0[0], "mine", "what there was comes first");
         assert_eq!(chosen.0.len(), limits::SCOPES);
         assert!(!Scopes::can_grow(None, Some(&text), &more));
@@ -175,7 +210,8 @@ mod tests {
     #[test]
     fn more_scope_is_asked_for_on_top_of_what_there_was() {
         let more = challenge(Some("write read"), Some("insufficient_scope"));
-        let chosen = Scopes::choose(None, Some("read profile"), &more, &authority(None, &[]));
+        let chosen =
+            Scopes::choose(Some("read profile"), &more, &authority(None, &[]), &settings());
         assert_eq!(chosen.text().unwrap(), "read profile write");
     }
 }

@@ -8,12 +8,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::callback_server::CallbackPlace;
+use super::callback_port::{CallbackPlace, CallbackPorts};
 use super::given::Given;
 use super::key::PrivateKey;
 use super::parties::Parties;
 use super::paste::Paste;
 use super::prompt::Prompt;
+use super::token::Bearer;
 use crate::secret::Secret;
 
 /// How a token is come by.
@@ -62,10 +63,12 @@ pub struct Settings {
     pub private_key: Option<PrivateKey>,
     /// Asked for in place of what the server names.
     pub scope: Option<String>,
+    /// Asked for where nobody names any: all that the authorization server offers.
+    pub offered_scopes: bool,
     /// Whether the authorization server is told what the token is for.
     pub send_resource: bool,
-    /// The port for the browser's way back; any, if it is not said.
-    pub callback_port: Option<u16>,
+    /// The port for the browser's way back, or several to choose from; any, if it is not said.
+    pub callback_port: Option<CallbackPorts>,
     /// The name of this machine in the address of the way back, and the path of that.
     pub callback: CallbackPlace,
     /// How long a person may take.
@@ -86,6 +89,12 @@ pub struct Settings {
     pub token_store: TokenStore,
     /// One of several accounts at the same server.
     pub profile: String,
+    /// What else logins at the same server are kept apart by, such as headers that go with requests.
+    pub apart_by: Vec<(String, String)>,
+    /// Which token goes to the server.
+    pub bearer: Bearer,
+    /// Where a browser goes when a login was done, in place of a page of ours.
+    pub success_url: Option<Url>,
     /// Tells a person where to log in.
     pub show: Show,
     /// Opens a browser; where there is none, the person does it.

@@ -1,4 +1,4 @@
-//! Where tokens rest: one file for each server and profile, for the owner alone, one process at a
+//! Where tokens rest: one file for each login at a server, for the owner alone, one process at a
 //! time.
 
 use std::fs::{File, TryLockError};
@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use ring::digest;
-use serde::{Deserialize, Serialize};
 use tracing::{debug, warn};
 use url::Url;
 
+use super::TokenStore;
+use super::apart::Apart;
 use super::kept::{Kept, OnDisk};
 #[cfg(feature = "keychain")]
 use super::keychain;
+use super::page_note::{Noted, PageNote};
 use super::places::Places;
-use super::{Parties, Prompt, TokenStore};
 use crate::error::Error;
-use crate::limits;
 use crate::private_file;
 
 /// The files of one server and profile.
@@ -28,6 +28,9 @@ pub(super) struct Store {
     /// In place of the file.
     #[cfg(feature = "keychain")]
     keychain: Option<keychain::Entry>,
+    apart: Apart,
+    /// Where earlier versions kept all logins at the server, if that is not here.
+    earlier: Option<Box<Self>>,
 }
 
 /// Held by one process at a time.
@@ -50,43 +53,6 @@ enum Try {
     Impossible(io::Error),
 }
 
-/// A login that is under way, as other processes see it.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(super) struct PageNote {
-    /// The name of the login.
-    pub(super) id: String,
-    /// The process that does it.
-    pub(super) process: u32,
-    /// Between whom it is.
-    pub(super) parties: Parties,
-    /// What a person has to do.
-    pub(super) prompt: Prompt,
-    /// Where that process can be asked to open its page again.
-    pub(super) again: Option<String>,
-}
-
-/// Withdraws the note of a login when it is dropped.
-#[derive(Debug)]
-pub(super) struct Noted(Option<PathBuf>);
-
-impl Drop for Noted {
-    fn drop(&mut self) {
-        if let Some(file) = &self.0 {
-            let _ = std::fs::remove_file(file);
-        }
-    }
-}
-
-impl Noted {
-    /// Ends when somebody else has withdrawn the note: the login is not wanted any more.
-    pub(super) async fn withdrawn(&self) {
-        let Some(file) = &self.0 else { return std::future::pending().await };
-        while std::fs::symlink_metadata(file).is_ok() {
-            tokio::time::sleep(limits::LOGIN_RECALL_CHECK).await;
-        }
-    }
-}
-
 /// When the file of tokens was changed, and how long it is.
 pub(super) type Stamp = (SystemTime, u64);
 
@@ -104,14 +70,24 @@ impl Store {
     /// In how many places there may be tokens.
     pub(super) const PLACES: usize = Places::COUNT;
 
-    /// Below a folder, or where another run has put it below the usual one; for `server` and the
-    /// account of this name.
-    pub(super) fn new(
+    /// Below a folder, or where another run has put it below the usual one; for the login at
+    /// `server` that `apart` means.
+    pub(super) fn new(folders: (Option<&Path>, Option<&Path>), server: &Url, apart: Apart) -> Self {
+        let key = format!("{server}\n{}", apart.owner);
+        if apart.asked.is_empty() {
+            return Self::named(folders, &key, apart, None);
+        }
+        let earlier = Self::named(folders, &key, apart.clone(), None);
+        let key = format!("{key}\n\n{}", apart.asked);
+        Self::named(folders, &key, apart, Some(Box::new(earlier)))
+    }
+
+    fn named(
         (folder, usual): (Option<&Path>, Option<&Path>),
-        server: &Url,
-        owner: &str,
+        key: &str,
+        apart: Apart,
+        earlier: Option<Box<Self>>,
     ) -> Self {
-        let key = format!("{server}\n{owner}");
         let name: String = digest::digest(&digest::SHA256, key.as_bytes()).as_ref()[..12]
             .iter()
             .map(|byte| format!("{byte:02x}"))
@@ -120,6 +96,8 @@ impl Store {
             places: folder.map(|folder| Places::new(folder, usual, &name)),
             #[cfg(feature = "keychain")]
             keychain: None,
+            apart,
+            earlier,
         }
     }
 
@@ -131,7 +109,8 @@ impl Store {
             TokenStore::Keychain => {
                 let name = self.places.as_ref().and_then(Places::name);
                 let keychain = name.map(keychain::Entry::new);
-                Self { keychain, ..self }
+                let earlier = self.earlier.map(|earlier| Box::new(earlier.in_place(place)));
+                Self { keychain, earlier, ..self }
             }
         }
     }
@@ -270,10 +249,32 @@ impl Store {
 
     /// The same; `None` if it cannot be known.
     pub(super) fn look(&self) -> Option<Kept> {
+        let Some(stored) = self.stored()? else {
+            return Some(self.take_over().unwrap_or_default());
+        };
+        if stored.is_apart {
+            return Some(Kept::from(stored));
+        }
+        // An earlier version has stored it, when logins were not kept apart.
+        if !self.apart.allows(&stored) {
+            debug!("the login that is kept is that of another resource, and not used");
+            return Some(Kept::default());
+        }
+        if let Try::Locked(_lock) = self.try_lock()
+            && let Err(error) = self.save_as_own(&stored)
+        {
+            warn!("a login of an earlier version cannot be kept: {error}");
+        }
+        Some(Kept::from(stored))
+    }
+
+    /// What is there, whomever it is for.
+    #[allow(clippy::option_option, reason = "not known, or known to be nothing")]
+    fn stored(&self) -> Option<Option<OnDisk>> {
         let place = self.place()?;
         let text = match self.load() {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(Kept::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(None),
             Err(error) => {
                 warn!("the tokens in {place} cannot be read: {error}");
                 return None;
@@ -282,7 +283,35 @@ impl Store {
         OnDisk::read(&text)
             .inspect_err(|why| warn!("the tokens in {place} are damaged ({why}) and not used"))
             .ok()
-            .map(Kept::from)
+            .map(Some)
+    }
+
+    /// Moves a login here that an earlier version has stored for all. It is never copied: two who
+    /// renew with the same refresh token lose it.
+    fn take_over(&self) -> Option<Kept> {
+        let earlier = self.earlier.as_ref()?;
+        let is_such =
+            |stored: &OnDisk| !stored.is_apart && stored.has_token() && self.apart.allows(stored);
+        earlier.stored()?.filter(is_such)?;
+        // Whoever has the lock may be renewing it.
+        let Try::Locked(_lock) = earlier.try_lock() else { return None };
+        let stored = earlier.stored()?.filter(is_such)?;
+        match self.save_as_own(&stored).and_then(|()| earlier.erase()) {
+            Ok(()) => debug!("a login that an earlier version has stored was taken over"),
+            Err(error) => warn!("a login of an earlier version cannot be moved: {error}"),
+        }
+        Some(Kept::from(stored))
+    }
+
+    fn save_as_own(&self, stored: &OnDisk) -> io::Result<()> {
+        self.save(&serde_json::to_vec_pretty(&stored.apart())?)
+    }
+
+    fn try_lock(&self) -> Try {
+        let Some(file) = self.beside("lock") else {
+            return Try::Impossible(io::ErrorKind::NotFound.into());
+        };
+        attempt(private_file::open_lock(&file), File::try_lock)
     }
 
     /// Replaces what is kept, at once or not at all. Gives back whether that was done.
@@ -342,6 +371,7 @@ mod tests {
     use crate::auth::oauth::identity::{Identity, Proof};
     use crate::auth::oauth::kept::Holder;
     use crate::auth::oauth::token::Token;
+    use crate::auth::oauth::{CallbackPlace, Parties, Prompt, Settings};
     use crate::secret::Secret;
 
     fn at(folder: &Path) -> (Option<&Path>, Option<&Path>) {
@@ -352,11 +382,24 @@ mod tests {
         Url::parse("https://h/mcp").unwrap()
     }
 
+    /// The login of this account, apart from nothing.
+    fn owner(profile: &str) -> Apart {
+        let settings = crate::auth::oauth::tests::settings();
+        Apart::new(&server(), &Settings { profile: profile.to_owned(), ..settings })
+    }
+
     fn kept() -> Kept {
         let answer = json!({"access_token": "a", "refresh_token": "r"});
         let secret = Some(Secret::new("s"));
-        let identity =
-            Identity { id: "i".into(), secret, proof: Proof::Post, port: Some(4000), only: None };
+        let identity = Identity {
+            id: "i".into(),
+            secret,
+            proof: Proof::Post,
+            port: Some(4000),
+            place: Some(CallbackPlace::default()),
+            scope: Some("x".into()),
+            only: None,
+        };
         Kept {
             issuer: Some("https://as".into()),
             identity: Some(identity),
@@ -371,7 +414,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_kept_apart_and_for_the_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(at(folder.path()), &server(), "");
+        let store = Store::new(at(folder.path()), &server(), owner(""));
         store.write(&server(), &kept());
         let read = store.read();
         assert_eq!(read.token, kept().token);
@@ -379,7 +422,7 @@ mod tests {
         assert_eq!(read.holder, kept().holder);
         assert!(read.without_resource);
         assert_eq!(read.near, Some(Reach::Private));
-        let other = Store::new(at(folder.path()), &server(), "work");
+        let other = Store::new(at(folder.path()), &server(), owner("work"));
         assert!(other.read().token.is_none(), "another account");
         #[cfg(unix)]
         {
@@ -396,7 +439,7 @@ mod tests {
     fn a_keychain_is_as_good_as_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let keychain = Some(keychain::tests::in_memory());
-        let store = Store { keychain, ..Store::new(at(folder.path()), &server(), "") };
+        let store = Store { keychain, ..Store::new(at(folder.path()), &server(), owner("")) };
         assert!(store.read().token.is_none());
         store.write(&server(), &kept());
         assert_eq!(store.read().token, kept().token);
@@ -407,17 +450,17 @@ mod tests {
     #[test]
     fn a_damaged_file_is_as_good_as_none() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(at(folder.path()), &server(), "");
+        let store = Store::new(at(folder.path()), &server(), owner(""));
         store.write(&server(), &kept());
         std::fs::write(store.file().unwrap(), "{\"token\": 7").unwrap();
         assert!(store.read().token.is_none());
-        assert!(Store::new((None, None), &server(), "").read().token.is_none());
+        assert!(Store::new((None, None), &server(), owner("")).read().token.is_none());
     }
 
     #[tokio::test]
     async fn two_do_not_hold_it_at_once() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(at(folder.path()), &server(), "");
+        let store = Store::new(at(folder.path()), &server(), owner(""));
         let first = store.lock(Duration::from_secs(5)).await.unwrap();
         let soon = Duration::from_millis(120);
         assert_eq!(store.lock(soon).await.unwrap_err(), Held);
@@ -429,7 +472,7 @@ mod tests {
     #[tokio::test]
     async fn whoever_logs_in_keeps_nobody_from_renewing() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(at(folder.path()), &server(), "");
+        let store = Store::new(at(folder.path()), &server(), owner(""));
         let soon = Duration::from_millis(120);
         let _login = store.lock_logins(soon).await.unwrap();
         let page = store.note_page(&note("https://as/login"));
@@ -450,7 +493,7 @@ mod tests {
             Try::Impossible(_)
         ));
         let blocked = tempfile::NamedTempFile::new().unwrap();
-        let store = Store::new(at(blocked.path()), &server(), "");
+        let store = Store::new(at(blocked.path()), &server(), owner(""));
         let lock = tokio::time::timeout(Duration::from_secs(5), store.lock(Duration::MAX)).await;
         assert!(lock.expect("at once").unwrap().file.is_none());
     }
@@ -464,7 +507,7 @@ mod tests {
     #[tokio::test]
     async fn a_login_that_is_called_off_learns_of_it() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(at(folder.path()), &server(), "");
+        let store = Store::new(at(folder.path()), &server(), owner(""));
         let noted = store.note_page(&note("https://as/login"));
         let soon = Duration::from_millis(50);
         assert!(tokio::time::timeout(soon, noted.withdrawn()).await.is_err());
@@ -476,7 +519,7 @@ mod tests {
     #[tokio::test]
     async fn whoever_only_looks_whether_there_is_a_login_does_not_take_its_place() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(at(folder.path()), &server(), "");
+        let store = Store::new(at(folder.path()), &server(), owner(""));
         assert!(!store.is_login_held());
         let lock = store.lock_logins(Duration::from_secs(5)).await.unwrap();
         assert!(store.is_login_held());
@@ -487,11 +530,11 @@ mod tests {
     #[test]
     fn others_see_the_page_while_the_login_lasts() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(at(folder.path()), &server(), "");
+        let store = Store::new(at(folder.path()), &server(), owner(""));
         store.write(&server(), &kept());
         let page = note("https://as/login?x=1");
         let noted = store.note_page(&page);
-        let other = Store::new(at(folder.path()), &server(), "");
+        let other = Store::new(at(folder.path()), &server(), owner(""));
         assert_eq!(other.page(), Some(page));
         drop(noted);
         assert_eq!(store.page(), None);

@@ -3,6 +3,7 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
+use crate::auth::oauth::CallbackPlace;
 use crate::auth::oauth::pages::About;
 
 const LONG: Duration = Duration::from_secs(10);
@@ -67,7 +68,7 @@ async fn only_the_browser_that_was_sent_is_listened_to() {
     assert_eq!(callback.code.as_deref(), Some("c d"));
     assert_eq!(callback.issuer.as_deref(), Some("https://as"));
     assert!(!page.is_finished(), "there is nothing to be said yet");
-    let finishing = tokio::spawn(server.finish(about().done(Some("read"), true)));
+    let finishing = tokio::spawn(server.finish(about().done(Some("read"), true), None));
     let place = location(&page.await.unwrap());
     assert!(!place.contains("code"), "the code leaves the address bar: {place}");
     let last = get(port, &place).await;
@@ -128,7 +129,7 @@ async fn a_browser_that_has_come_back_is_sent_to_the_next_page() {
     assert!(get(port, "/callback?state=s&code=c").await.contains("no longer valid"));
     let second = tokio::spawn(async move { get(port, "/callback?state=t&code=c").await });
     assert_eq!(callback(&mut server).await.code.as_deref(), Some("c"));
-    let finishing = tokio::spawn(server.finish(about().failed("the network is down")));
+    let finishing = tokio::spawn(server.finish(about().failed("the network is down"), None));
     let last = get(port, &location(&second.await.unwrap())).await;
     assert!(last.contains("could not be finished") && last.contains("the network is down"));
     finishing.await.unwrap();
@@ -185,20 +186,4 @@ async fn an_accept_that_fails_does_not_end_the_server() {
     let host = format!("127.0.0.1:{}", server.shared.port);
     tokio::spawn(async move { ask(port, "GET /callback?state=s&code=c", &host).await });
     assert_eq!(callback(&mut server).await.code.as_deref(), Some("c"));
-}
-
-#[tokio::test]
-async fn a_login_under_the_name_localhost_listens_on_both_families() {
-    let place = CallbackPlace { host: "localhost".to_owned(), path: "/oauth/callback".to_owned() };
-    let port = CallbackPort::bind(None, &place).await.unwrap();
-    assert_eq!(port.redirect_uri(), format!("http://localhost:{}/oauth/callback", port.port));
-    let has_v6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.is_ok();
-    assert_eq!(port.listeners.len(), if has_v6 { 2 } else { 1 });
-}
-
-#[tokio::test]
-async fn a_port_that_is_taken_is_named() {
-    let first = CallbackPort::bind(None, &CallbackPlace::default()).await.unwrap();
-    let error = CallbackPort::bind(Some(first.port), &CallbackPlace::default()).await.unwrap_err();
-    assert!(error.message.contains(&first.port.to_string()), "{error}");
 }

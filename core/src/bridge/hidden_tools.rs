@@ -1,0 +1,239 @@
+//! Tools that are kept from the client: taken out of lists, and refused when they are called. Pure.
+//!
+//! What cannot be told with certainty is hidden. Lists are recognised by what they hold, not by what
+//! they answer: an id can be used twice.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Kind};
+use crate::message::{Head, Message, reply};
+use crate::revision::tools::without;
+
+/// Patterns for the names of tools; `*` stands for anything, and case means nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HiddenTools(Arc<[Pattern]>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pattern {
+    typed: String,
+    /// What stands between the stars, in lower case.
+    parts: Vec<String>,
+}
+
+impl HiddenTools {
+    /// Hides all tools that one of the patterns matches.
+    pub fn new<T: AsRef<str>>(patterns: impl IntoIterator<Item = T>) -> Self {
+        let pattern = |typed: T| Pattern {
+            typed: typed.as_ref().to_owned(),
+            parts: typed.as_ref().to_lowercase().split('*').map(str::to_owned).collect(),
+        };
+        Self(patterns.into_iter().map(pattern).collect())
+    }
+
+    /// Whether there is nothing to hide.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn hiding(&self, name: &str) -> Option<&Pattern> {
+        let name = name.to_lowercase();
+        self.0.iter().find(|pattern| pattern.matches(&name))
+    }
+
+    /// What a message of the client's leads to.
+    pub(super) fn client_says(&self, message: Message) -> Passage {
+        if self.is_empty() || message.method() != Some("tools/call") {
+            return Passage::Passes(message);
+        }
+        let name = serde_json::from_slice::<Call>(message.bytes()).map(|call| call.params.name);
+        let error = match name.as_deref().map(|name| self.hiding(name)) {
+            Ok(None) => return Passage::Passes(message),
+            Ok(Some(pattern)) => {
+                let name = name.as_deref().unwrap_or_default();
+                let text =
+                    format!("The tool {name:?} is hidden by --ignore-tool {:?}", pattern.typed);
+                Error::new(Kind::HiddenTool, text).hint("Leave --ignore-tool out to use it")
+            }
+            Err(_) => {
+                let text = "The call names no tool, or more than one, and --ignore-tool hides some";
+                Error::new(Kind::HiddenTool, text)
+            }
+        };
+        match message.head() {
+            Head::Request { id, .. } => {
+                Passage::Refused(reply::error(Some(id), &error.not_delivered()))
+            }
+            _ => Passage::Dropped,
+        }
+    }
+
+    /// What the client hears in place of `message`.
+    pub(super) fn client_hears(&self, message: Message) -> Message {
+        let Head::Response { id, is_error: false } = message.head() else { return message };
+        if self.is_empty() {
+            return message;
+        }
+        match self.filtered(&message) {
+            Ok(None) => message,
+            Ok(Some(filtered)) => filtered,
+            Err(Unreadable) => {
+                let text = "The list of tools cannot be read, and --ignore-tool hides some of it";
+                reply::error(id.as_ref(), &Error::new(Kind::HiddenTool, text))
+            }
+        }
+    }
+
+    /// The answer without tools that are hidden; `None` if there are none in it.
+    fn filtered(&self, answer: &Message) -> Result<Option<Message>, Unreadable> {
+        let result =
+            serde_json::from_slice::<Answer<'_>>(answer.bytes()).map_err(|_| Unreadable)?;
+        let Some(result) = result.result.filter(|result| result.get().starts_with('{')) else {
+            return Ok(None);
+        };
+        let list = serde_json::from_str::<List<'_>>(result.get()).map_err(|_| Unreadable)?;
+        let Some(tools) = list.tools else { return Ok(None) };
+        let is_shown = |tool: &&RawValue| {
+            let tool = serde_json::from_str::<Tool>(tool.get());
+            tool.is_ok_and(|tool| self.hiding(&tool.name).is_none())
+        };
+        let keeps: Vec<bool> = tools.iter().map(is_shown).collect();
+        match keeps.contains(&false) {
+            false => Ok(None),
+            true => without(answer, &tools, &keeps).map(Some).ok_or(Unreadable),
+        }
+    }
+}
+
+impl Pattern {
+    /// Whether it matches a name in lower case. Each part is looked for behind the one before it, so
+    /// it takes no longer than the name is, for each part.
+    fn matches(&self, name: &str) -> bool {
+        let [first, middle @ .., last] = &self.parts[..] else {
+            return self.parts.first().is_some_and(|only| only == name);
+        };
+        let Some(mut rest) = name.strip_prefix(first.as_str()) else { return false };
+        for part in middle {
+            let Some(at) = rest.find(part.as_str()) else { return false };
+            rest = rest.get(at + part.len()..).unwrap_or_default();
+        }
+        rest.ends_with(last.as_str())
+    }
+}
+
+/// What becomes of a message of the client's.
+#[derive(Debug)]
+pub(super) enum Passage {
+    Passes(Message),
+    /// The client hears this instead.
+    Refused(Message),
+    /// Nobody would hear of a refusal.
+    Dropped,
+}
+
+/// It may hold what is to be hidden.
+struct Unreadable;
+
+// For serde, a member that is there twice is an error: nobody can say which of them counts.
+
+#[derive(Deserialize)]
+struct Call {
+    params: Tool,
+}
+
+#[derive(Deserialize)]
+struct Tool {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct List<'a> {
+    #[serde(borrow, default)]
+    tools: Option<Vec<&'a RawValue>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn message(text: &str) -> Message {
+        Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect("a message")
+    }
+
+    fn hides(pattern: &str, name: &str) -> bool {
+        HiddenTools::new([pattern]).hiding(name).is_some()
+    }
+
+    #[test]
+    fn stars_stand_for_anything_and_case_means_nothing() {
+        for (pattern, name) in [
+            ("delete*", "deleteTask"),
+            ("delete*", "delete"),
+            ("*account", "getAccount"),
+            ("exactTool", "EXACTTOOL"),
+            ("*", ""),
+            ("a*b*c", "a1b2b3c"),
+            ("a*a", "aa"),
+            ("*.x[1]", "y.x[1]"),
+            ("ÜBER*", "übermut"),
+        ] {
+            assert!(hides(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [
+            ("delete*", "undelete"),
+            ("*account", "accounts"),
+            ("exactTool", "exactTools"),
+            ("a*a", "a"),
+            ("a*b*c", "acb"),
+            ("a.c", "abc"),
+            ("", "a"),
+        ] {
+            assert!(!hides(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn other_messages_are_left_alone() {
+        let hidden = HiddenTools::new(["*"]);
+        for text in [
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"x":{"tools":[{"name":"a"}]}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":[{"tools":[]}]}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m","data":{"tools":[]}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"tools":[{"name":"a"}]}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":{}}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"tools":null}}"#,
+        ] {
+            assert_eq!(hidden.client_hears(message(text)).bytes(), text);
+        }
+        let list = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}"#;
+        assert_eq!(HiddenTools::default().client_hears(message(list)).bytes(), list);
+        let expected = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
+        assert_eq!(hidden.client_hears(message(list)).bytes(), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn no_list_shows_what_is_hidden(names in prop::collection::vec("[a-cA-C]{0,4}", 0..8), pattern in "[a-c*]{1,4}") {
+            let hidden = HiddenTools::new([&pattern]);
+            let tools: Vec<String> = names.iter().map(|name| format!(r#"{{"name":"{name}"}}"#)).collect();
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{}]}}}}"#, tools.join(" , "));
+            let heard = hidden.client_hears(message(&text));
+            let value: serde_json::Value = serde_json::from_slice(heard.bytes()).unwrap();
+            let shown: Vec<&str> = value["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+            let expected: Vec<&str> = names.iter().map(String::as_str).filter(|name| hidden.hiding(name).is_none()).collect();
+            prop_assert_eq!(shown, expected);
+        }
+    }
+}
