@@ -211,7 +211,6 @@ impl OAuth {
         Ok(page)
     }
 
-    #[allow(clippy::result_large_err, reason = "once a login")]
     fn code(&self, callback: Callback) -> Result<String, Unsuccessful> {
         if let Some(error) = callback.error {
             let said = said(&callback.description.unwrap_or(error));
