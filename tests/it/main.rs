@@ -17,7 +17,7 @@
 //! - `going`: how the process ends.
 //! - `seeing`: logs, and what they never hold. `echoes`: servers that repeat credentials.
 //!   `hostile_text`: texts that act on terminals.
-//! - `trace`: trace files, and what is told of them.
+//! - `trace`: trace files, and what is told of them. `trace_events`: cuts, names and retries in them.
 //! - `legacy_sse`: servers of the older transport. `legacy_calls`: how calls to them end.
 //!   `legacy_lost`: their streams end. `legacy_away`: they are not there.
 //! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
@@ -48,6 +48,7 @@
 //!   `check_access`: of logins. `check_programs`: of child processes. `check_reports`: how it is told.
 //! - `private_files`: whose files are read and written. `environments`: what processes that we
 //!   start are given. `ways_around`: what all code must do in one way.
+//! - `states`: what a log says at `info`, and of servers that cannot be reached.
 //! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
@@ -140,12 +141,14 @@ mod server_stream;
 mod sessions;
 mod soak;
 mod standing_in;
+mod states;
 mod stdio;
 mod subscriptions;
 mod support;
 mod timeouts;
 mod tokens;
 mod trace;
+mod trace_events;
 mod unbothered;
 mod usage;
 mod ways_around;

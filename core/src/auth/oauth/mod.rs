@@ -200,7 +200,7 @@ impl OAuth {
         let renewable = kept.token.as_ref().filter(can_be_renewed);
         match renewable.map(|token| token.age(SystemTime::now(), self.settings.skew)) {
             Some(Age::Old) => match self.renew(&kept, Cause::Age).await {
-                Ok(renewal) => debug!(?renewal, "the token is old"),
+                Ok(renewal) => debug!("the token is old: {}", renewal.words()),
                 // If that matters, the server will say so.
                 Err(error) => debug!("the token could not be renewed in time: {error}"),
             },

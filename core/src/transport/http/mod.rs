@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -43,6 +43,7 @@ mod post;
 mod posters;
 mod reading;
 mod remedy;
+mod returned;
 mod session;
 mod soon;
 mod stream;
@@ -54,6 +55,7 @@ use driver::Driver;
 use events::timeout;
 use logins::Logins;
 use modern::Learnt;
+use returned::Returned;
 pub use session::basic_authorization;
 use tasks::Tasks;
 
@@ -226,6 +228,12 @@ struct Context {
     held: Held,
     /// The last word is that the server cannot be reached.
     is_away: AtomicBool,
+    /// How often it was tried in vain since it was last reached.
+    vain_tries: AtomicU32,
+    /// The server has answered once.
+    is_connected: AtomicBool,
+    /// Requests that came back, which are retries if they are sent again.
+    returned: Mutex<Returned>,
     /// Wakes those who wait for a server that cannot be reached.
     is_back: Notify,
     /// Unless nobody wants them.
@@ -253,6 +261,9 @@ impl Context {
             incoming,
             held,
             is_away: AtomicBool::new(false),
+            vain_tries: AtomicU32::new(0),
+            is_connected: AtomicBool::new(false),
+            returned: Mutex::default(),
             cookies: settings.cookies.then(Mutex::default),
             is_decided: AtomicBool::new(false),
             is_back: Notify::new(),
@@ -353,13 +364,24 @@ impl Context {
             call
         });
         let call = with_cookies.as_ref().unwrap_or(call);
-        let told = traffic::Exchange::begin(&call.method, url, &call.headers, &call.body);
-        // It stays where it is: it is large, and there would be a second place for it otherwise.
-        let sending = pin!(self.client.send(call));
-        let answer = alarm.within(manner.limit, sending).await.unwrap_or_else(|limit| {
-            let error = timeout(&format!("{} timeout", manner.what), limit);
-            Err(if call.progress.is_raised() { error } else { error.not_delivered() })
-        });
+        let (method, headers) = (&call.method, &call.headers);
+        let mut told =
+            traffic::Exchange::begin(method, url, headers, &call.body, self.retry_number());
+        let answer = {
+            let retry = told.as_mut().filter(|told| told.is_retry());
+            // It stays where it is: it is large, and there would be a second place for it otherwise.
+            let sending = pin!(self.client.send(call));
+            let timed = match retry {
+                None => alarm.within(manner.limit, sending).await,
+                Some(retry) => {
+                    Box::pin(alarm.within(manner.limit, telling(call, sending, retry))).await
+                }
+            };
+            timed.unwrap_or_else(|limit| {
+                let error = timeout(&format!("{} timeout", manner.what), limit);
+                Err(if call.progress.is_raised() { error } else { error.not_delivered() })
+            })
+        };
         if let Some(told) = told {
             told.end(&answer);
         }
@@ -376,8 +398,25 @@ impl Context {
 
     /// Notes that the server cannot be reached, if that is what `error` says.
     fn note_absence(&self, error: &Error) {
-        if error.is_unreachable() && !self.is_away.swap(true, Ordering::Relaxed) {
+        if !error.is_unreachable() {
+            return;
+        }
+        self.vain_tries.fetch_add(1, Ordering::Relaxed);
+        if !self.is_away.swap(true, Ordering::Relaxed) {
             traffic::recovery(Recovery::ServerAway, Some(error));
+        }
+    }
+
+    /// Which try this is at a server that is away; `None` for one that is not.
+    fn retry_number(&self) -> Option<u32> {
+        let is_away = self.is_away.load(Ordering::Relaxed);
+        is_away.then(|| self.vain_tries.load(Ordering::Relaxed))
+    }
+
+    /// The server has answered in `revision`; the first time is worth a word.
+    fn note_connection(&self, transport: &str, revision: Option<&str>) {
+        if !self.is_connected.swap(true, Ordering::Relaxed) {
+            traffic::connected(transport, revision);
         }
     }
 
@@ -385,6 +424,7 @@ impl Context {
     fn note_presence(&self) -> bool {
         let was_away = self.is_away.swap(false, Ordering::Relaxed);
         if was_away {
+            self.vain_tries.store(0, Ordering::Relaxed);
             self.is_back.notify_waiters();
             traffic::recovery(Recovery::ServerBack, None);
             self.stir();
@@ -406,4 +446,19 @@ impl Context {
         error.hint = error.hint.map(|hint| scrubber.clean(&hint));
         error
     }
+}
+
+/// Sends another try, and tells of it as soon as it leaves.
+async fn telling<T>(
+    call: &Call,
+    sending: impl Future<Output = T>,
+    told: &mut traffic::Exchange,
+) -> T {
+    let mut sending = pin!(sending);
+    tokio::select! {
+        biased;
+        answer = &mut sending => return answer,
+        () = call.progress.begun() => told.leaves(),
+    }
+    sending.await
 }

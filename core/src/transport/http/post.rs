@@ -275,10 +275,13 @@ impl Exchange {
             message = self.context.heed_tools(&self.post.outgoing.message, message);
         }
         if answers && self.post.progress.is_unwanted() {
-            return debug!(?message, "an answer that nobody wants was dropped");
+            return debug!(what = ?message, "an answer that nobody wants was dropped");
         }
         self.report_stray(&message, answers).await;
         self.context.crossing(Direction::FromServer, &message, self.post.session_id());
+        if answers && !self.context.is_connected.load(Ordering::Relaxed) {
+            self.note_modern_connection(&message);
+        }
         if answers && self.is("initialize") {
             self.context.is_decided.store(true, Ordering::Relaxed);
             self.report_session(&message).await;
@@ -290,6 +293,15 @@ impl Exchange {
             // only when the answer was written.
             turn().await;
             self.settle(true).await;
+        }
+    }
+
+    /// A modern server has no handshake: its first result is what shows that it is there.
+    fn note_modern_connection(&self, answer: &Message) {
+        if let (Some(envelope), Head::Response { is_error: false, .. }) =
+            (&self.post.outgoing.envelope, answer.head())
+        {
+            self.context.note_connection("Streamable HTTP", Some(&envelope.version));
         }
     }
 
@@ -347,6 +359,7 @@ impl Exchange {
             let _ = self.post.reports.send(Report::GivenUp { notice }).await;
         }
         let message = self.post.outgoing.message.clone();
+        self.context.note_return(&message);
         let _ = self.context.incoming.send(Incoming::Failed { message, error: error.into() }).await;
     }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 use tokio::time::Instant;
-use tracing::debug;
 
 use super::events::{Events, Position};
 use super::post::Exchange;
@@ -27,6 +26,7 @@ impl Exchange {
         loop {
             let mut cause = None;
             position.moved = false;
+            let is_cut = body.is_some();
             if let Some(body) = body.take() {
                 match self.read_connection(body, &mut position).await {
                     Ok(()) => {}
@@ -40,6 +40,10 @@ impl Exchange {
             }
             if self.is_settled || self.request_id().is_none() {
                 return Ok(());
+            }
+            if is_cut {
+                let after = position.last_id.as_ref().filter(|_| self.post.rules.resumable);
+                traffic::stream_cut(traffic::Stream::Answer, cause.as_ref(), after);
             }
             let lost = cause.map_or_else(|| self.no_response(), |cause| self.lost(&cause));
             let Some(last_id) = position.last_id.clone().filter(|_| self.post.rules.resumable)
@@ -108,7 +112,6 @@ impl Exchange {
     async fn resume(&self, last_id: HeaderValue) -> Result<Resumed, Error> {
         let mut headers = self.post.session.stream_headers();
         headers.insert(header::LAST_EVENT_ID, last_id);
-        debug!("resuming a stream that was cut");
         stream::reopen(&self.context, headers, self.limit).await
     }
 }
