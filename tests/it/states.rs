@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    Bridge, Feed, Hub, INITIALIZE, INITIALIZED, Reply, Server, modern, polite, request, result,
-    soon,
+    Bridge, Feed, Hub, INITIALIZE, INITIALIZED, Manners, Provider, Reply, Server, modern, polite,
+    request, result, soon,
 };
 
 /// What a bridge has said, without the time.
@@ -183,4 +183,21 @@ async fn a_modern_server_is_told_by_its_revision() {
         ["INFO Connected over Streamable HTTP, revision 2026-07-28"],
         "{stderr}"
     );
+}
+
+#[tokio::test]
+async fn a_login_and_a_refreshed_token_are_a_line_each() {
+    let provider = Provider::start(Manners::default()).await;
+    let mut bridge = provider.bridge(&["--log-level", "info", "--no-server-stream"]);
+    bridge.handshake().await;
+    let (_, _, stderr) = bridge.finish().await;
+    for part in ["INFO Logging in to http://", "INFO Logged in to http://"] {
+        assert_eq!(stderr.matches(part).count(), 1, "{part}: {stderr}");
+    }
+    provider.leave(0);
+    let mut bridge = provider.bridge(&["--log-level", "info", "--no-server-stream"]);
+    bridge.handshake().await;
+    let (_, _, stderr) = bridge.finish().await;
+    assert!(stderr.contains(" refreshed\n") && !stderr.contains("Logging in"), "{stderr}");
+    assert!(!stderr.contains("hidden-"), "{stderr}");
 }

@@ -235,6 +235,7 @@ impl OAuth {
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
         let is_configured = identity::is_configured(&self.settings, &identity.id);
         self.keep_alone(Kept {
+            profile: None,
             issuer: Some(authority.issuer.clone()),
             identity: if is_configured { kept.identity } else { Some(identity) },
             holder,

@@ -12,6 +12,8 @@ use crate::secret::Secret;
 /// What is kept between runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
+    /// The user's name for the account, for lists of all of them.
+    pub(super) profile: Option<String>,
     /// Whose client and token they are; those of another authorization server are no good.
     pub(super) issuer: Option<String>,
     /// A client that was registered on the spot; never one that is configured.
@@ -40,6 +42,8 @@ pub(super) struct Holder {
 #[serde(default)]
 pub(super) struct OnDisk {
     server: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<String>,
     issuer: Option<String>,
     client_id: Option<String>,
     client_secret: Option<String>,
@@ -77,6 +81,7 @@ impl OnDisk {
         let identity = kept.identity.as_ref();
         Self {
             server: crate::secret::shown(server),
+            profile: kept.profile.clone(),
             issuer: kept.issuer.clone(),
             client_id: identity.map(|identity| identity.id.clone()),
             client_secret: identity
@@ -104,6 +109,7 @@ impl From<OnDisk> for Kept {
         let proof = |name: Option<&str>| name.and_then(Proof::of).unwrap_or(Proof::Nothing);
         let secret = disk.client_secret.map(Secret::new);
         Self {
+            profile: disk.profile,
             issuer: disk.issuer,
             identity: disk.client_id.map(|id| Identity {
                 id,

@@ -39,6 +39,7 @@ mod kept;
 mod key;
 #[cfg(feature = "keychain")]
 mod keychain;
+mod listing;
 mod metadata;
 mod pages;
 mod parties;
@@ -66,6 +67,7 @@ pub use given::{Given, OneShot, Style};
 pub use import::{Foreign, TakenOver};
 use kept::Kept;
 pub use key::PrivateKey;
+pub use listing::{Unreadable, accounts};
 pub use parties::Parties;
 pub use paste::Paste;
 pub use process::login_process;
@@ -371,7 +373,8 @@ impl OAuth {
         stored
     }
 
-    fn keep(&self, kept: Kept) {
+    fn keep(&self, mut kept: Kept) {
+        kept.profile = Some(self.settings.profile.clone()).filter(|profile| !profile.is_empty());
         let is_stored = self.store.write(&self.server, &kept) && kept.token.is_some();
         self.state(|state| state.is_stored = is_stored);
         self.hold(kept);

@@ -22,8 +22,7 @@ pub(super) fn refused(what: &str, status: StatusCode, answer: &Value) -> Error {
         // What comes with a success may be a token, in a form that nobody expects.
         .or_else(|| answer.as_str().filter(|_| !status.is_success()))
         .unwrap_or("no reason given");
-    let page = page::is_page(text).then(|| page::words(text, text.len())).flatten();
-    let text = said(page.as_deref().unwrap_or(text));
+    let text = said(&page::readable(text));
     let message = format!("{what} was refused (HTTP {}): {text}", status.as_u16());
     Error::new(Kind::Login, message).not_delivered()
 }

@@ -28,7 +28,7 @@ use crate::revision::subscription::Promise;
 use crate::revision::{Cancel, Revision};
 use crate::traffic;
 use crate::transport::{Alarm, Incoming};
-use crate::wire::header;
+use crate::wire::{header, page};
 
 /// One message on its way, with all that its task needs.
 #[derive(Debug)]
@@ -260,7 +260,7 @@ impl Exchange {
                 let message = format!("The server's answer is {malformed}");
                 let mut error = Error::new(Kind::BadResponse, message);
                 let text = &body[..body.len().min(limits::ERROR_BODY)];
-                error.body = Some(String::from_utf8_lossy(text).into());
+                error.body = Some(page::readable(&String::from_utf8_lossy(text)).into());
                 Err(error)
             }
             _ if !self.is_settled => Err(self.no_response()),
