@@ -33,8 +33,8 @@
 //! - `proxies`: the user's own, by flag, file and environment. `proxy_faults`: they misbehave.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file. `config_servers`: servers that have names in it, and commands.
-//!   `install`: entries in those of clients, `install_clients` with files of each; also completions
-//!   and the manual page.
+//!   `install`: entries in those of clients, `install_clients` with files of each; also the
+//!   manual page. `completions`: what shells offer.
 //! - `discovery`: who gives out tokens. `browsers`: what a person logs in with. `keeping`: tokens at
 //!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
@@ -79,6 +79,7 @@ mod commands_raw;
 #[cfg(target_os = "linux")]
 mod commands_terminal;
 mod compat;
+mod completions;
 mod concurrency;
 mod config_servers;
 mod configuration;

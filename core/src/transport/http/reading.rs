@@ -42,8 +42,7 @@ impl Exchange {
                 return Ok(());
             }
             if is_cut {
-                let after = position.last_id.as_ref().filter(|_| self.post.rules.resumable);
-                traffic::stream_cut(traffic::Stream::Answer, cause.as_ref(), after);
+                self.tell_cut(&position, cause.as_ref());
             }
             let lost = cause.map_or_else(|| self.no_response(), |cause| self.lost(&cause));
             let Some(last_id) = position.last_id.clone().filter(|_| self.post.rules.resumable)
@@ -61,7 +60,7 @@ impl Exchange {
             match Box::pin(self.resume(last_id)).await {
                 Ok(Resumed::Stream(resumed)) => {
                     traffic::recovery(Recovery::StreamResumed, None);
-                    body = Some(resumed);
+                    (body, away) = (Some(resumed), None);
                 }
                 Ok(Resumed::Busy) => away = None,
                 // Nobody is there to go on with it: the answer is lost with its server.
@@ -76,10 +75,12 @@ impl Exchange {
                 }
                 Err(error) => return Err(lost.because(error)),
             }
-            if body.is_some() {
-                away = None;
-            }
         }
+    }
+
+    fn tell_cut(&self, position: &Position, cause: Option<&Error>) {
+        let after = position.last_id.as_ref().filter(|_| self.post.rules.resumable);
+        traffic::stream_cut(traffic::Stream::Answer, cause, after);
     }
 
     async fn read_connection(
