@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -41,6 +41,7 @@ mod logins;
 mod modern;
 mod post;
 mod posters;
+mod presence;
 mod reading;
 mod remedy;
 mod returned;
@@ -55,6 +56,7 @@ use driver::Driver;
 use events::timeout;
 use logins::Logins;
 use modern::Learnt;
+use presence::{Presence, telling};
 use returned::Returned;
 pub use session::basic_authorization;
 use tasks::Tasks;
@@ -226,12 +228,8 @@ struct Context {
     incoming: channel::Sender<Incoming>,
     /// Counts what waits here without anybody who waits for its answer.
     held: Held,
-    /// The last word is that the server cannot be reached.
-    is_away: AtomicBool,
-    /// How often it was tried in vain since it was last reached.
-    vain_tries: AtomicU32,
-    /// The server has answered once.
-    is_connected: AtomicBool,
+    /// Whether the server is there, as far as anybody knows.
+    presence: Presence,
     /// Requests that came back, which are retries if they are sent again.
     returned: Mutex<Returned>,
     /// Wakes those who wait for a server that cannot be reached.
@@ -260,9 +258,7 @@ impl Context {
             endpoint,
             incoming,
             held,
-            is_away: AtomicBool::new(false),
-            vain_tries: AtomicU32::new(0),
-            is_connected: AtomicBool::new(false),
+            presence: Presence::default(),
             returned: Mutex::default(),
             cookies: settings.cookies.then(Mutex::default),
             is_decided: AtomicBool::new(false),
@@ -396,42 +392,6 @@ impl Context {
         Content::of(response, url)
     }
 
-    /// Notes that the server cannot be reached, if that is what `error` says.
-    fn note_absence(&self, error: &Error) {
-        if !error.is_unreachable() {
-            return;
-        }
-        self.vain_tries.fetch_add(1, Ordering::Relaxed);
-        if !self.is_away.swap(true, Ordering::Relaxed) {
-            traffic::recovery(Recovery::ServerAway, Some(error));
-        }
-    }
-
-    /// Which try this is at a server that is away; `None` for one that is not.
-    fn retry_number(&self) -> Option<u32> {
-        let is_away = self.is_away.load(Ordering::Relaxed);
-        is_away.then(|| self.vain_tries.load(Ordering::Relaxed))
-    }
-
-    /// The server has answered in `revision`; the first time is worth a word.
-    fn note_connection(&self, transport: &str, revision: Option<&str>) {
-        if !self.is_connected.swap(true, Ordering::Relaxed) {
-            traffic::connected(transport, revision);
-        }
-    }
-
-    /// The server is there. Gives back whether it was not.
-    fn note_presence(&self) -> bool {
-        let was_away = self.is_away.swap(false, Ordering::Relaxed);
-        if was_away {
-            self.vain_tries.store(0, Ordering::Relaxed);
-            self.is_back.notify_waiters();
-            traffic::recovery(Recovery::ServerBack, None);
-            self.stir();
-        }
-        was_away
-    }
-
     /// Whether the server may yet turn out to speak the older transport.
     fn may_be_older(&self) -> bool {
         self.settings.transport == Transport::Auto && !self.is_decided.load(Ordering::Relaxed)
@@ -446,19 +406,4 @@ impl Context {
         error.hint = error.hint.map(|hint| scrubber.clean(&hint));
         error
     }
-}
-
-/// Sends another try, and tells of it as soon as it leaves.
-async fn telling<T>(
-    call: &Call,
-    sending: impl Future<Output = T>,
-    told: &mut traffic::Exchange,
-) -> T {
-    let mut sending = pin!(sending);
-    tokio::select! {
-        biased;
-        answer = &mut sending => return answer,
-        () = call.progress.begun() => told.leaves(),
-    }
-    sending.await
 }

@@ -197,7 +197,7 @@ impl Exchange {
     async fn attempt(&self, call: Call, alarm: &mut Alarm) -> Result<Response<Content>, Error> {
         let what = if self.request_id().is_some() { "Request" } else { "Notify" };
         let manner = Manner::within(self.limit, what).with_login_for(&self.post.outgoing.message);
-        if !self.context.is_away.load(Ordering::Relaxed) {
+        if !self.context.presence.is_away() {
             return self.context.send_by(call, manner, alarm).await;
         }
         let mut sending = Box::pin(self.context.send_by(call, manner, alarm));
@@ -279,8 +279,8 @@ impl Exchange {
         }
         self.report_stray(&message, answers).await;
         self.context.crossing(Direction::FromServer, &message, self.post.session_id());
-        if answers && !self.context.is_connected.load(Ordering::Relaxed) {
-            self.note_modern_connection(&message);
+        if answers {
+            self.context.note_answer(&self.post.outgoing, &message);
         }
         if answers && self.is("initialize") {
             self.context.is_decided.store(true, Ordering::Relaxed);
@@ -293,15 +293,6 @@ impl Exchange {
             // only when the answer was written.
             turn().await;
             self.settle(true).await;
-        }
-    }
-
-    /// A modern server has no handshake: its first result is what shows that it is there.
-    fn note_modern_connection(&self, answer: &Message) {
-        if let (Some(envelope), Head::Response { is_error: false, .. }) =
-            (&self.post.outgoing.envelope, answer.head())
-        {
-            self.context.note_connection("Streamable HTTP", Some(&envelope.version));
         }
     }
 
