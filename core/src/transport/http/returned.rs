@@ -70,8 +70,9 @@ mod tests {
 
     use super::*;
 
-    fn message(text: &str) -> Message {
-        Message::parse(Bytes::copy_from_slice(text.as_bytes())).unwrap()
+    fn message(members: &str) -> Message {
+        let text = members.replacen('{', r#"{"jsonrpc":"2.0","#, 1);
+        Message::parse(Bytes::from(text)).unwrap()
     }
 
     #[test]
