@@ -305,6 +305,18 @@ pub const TRACE_MESSAGE: usize = 64 * 1024;
 /// How much such a beginning is: enough to see what it is.
 pub const TRACE_BEGINNING: usize = 2 * 1024;
 
+/// A server that is waited for at least this long is worth a warning; after less, the failure itself
+/// is there before anybody wonders.
+pub const WAIT_WORTH_A_WARNING: Duration = Duration::from_millis(1500);
+
+/// How many requests that came back are remembered, so that logs can call the next try a retry: as
+/// many as are out at once, as a rule.
+pub const RETURNED: usize = 64;
+
+/// Of the name of a tool, a prompt or a resource, a line of a trace has so many characters: enough for
+/// every name that a person gives, and for most addresses.
+pub const TRACE_NAME: usize = 200;
+
 /// Lines of a trace that may wait for the disk; what comes on top is counted and left out.
 pub const TRACE_QUEUE: usize = 16 * 1024;
 

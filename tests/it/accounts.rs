@@ -304,3 +304,66 @@ async fn hints_name_what_helps_against_a_refusal() {
     let hint = error["data"]["hint"].as_str().unwrap();
     assert!(hint.contains("mcp-span login http") && !hint.contains("--header"), "{error}");
 }
+
+#[tokio::test]
+async fn status_without_a_server_lists_all_logins_and_nothing_of_their_tokens() {
+    let provider = Provider::start(Manners::default()).await;
+    assert!(provider.run("login", &[]).await.status.success());
+    assert!(provider.run("login", &["--profile", "work"]).await.status.success());
+    let state = provider.path("state");
+    let tokens = state.join("tokens");
+    // Of another edition, of none, and of nobody.
+    std::fs::write(
+        tokens.join("later.json"),
+        r#"{"server":"https://later.example/mcp","resource":"https://later.example/api",
+            "unheard-of":[1],"token":{"access_token":"hidden-later","scope":"a\u001b[31m b"}}"#,
+    )
+    .unwrap();
+    std::fs::write(tokens.join("damaged.json"), r#"{"token":"hidden-half"#).unwrap();
+    std::fs::write(tokens.join("empty.json"), "{}").unwrap();
+
+    let env = [("MCP_SPAN_STATE_DIR", state.to_str().unwrap())];
+    let listed = run(&["status"], &env, "").await;
+    assert!(listed.status.success(), "{listed:?}");
+    let shown = text(&listed.stdout);
+    assert_eq!(shown.matches("\n\n").count(), 2, "three of them: {shown}");
+    for part in [
+        &*format!("server     {}\n", provider.url),
+        "profile    work\n",
+        "in 59 minutes, is renewed by itself",
+        "server     https://later.example/mcp\nresource   https://later.example/api\n",
+        "expires    not said, is not renewed",
+    ] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    let stderr = text(&listed.stderr);
+    assert!(stderr.contains("damaged.json cannot be read"), "{stderr}");
+    for told in [&shown, &stderr] {
+        assert!(!told.contains("hidden-") && !told.contains('\u{1b}'), "{told}");
+    }
+
+    let listed = run(&["status", "--json"], &env, "").await;
+    assert!(!text(&listed.stdout).contains("hidden-"), "{listed:?}");
+    let json: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let logins = json["logins"].as_array().unwrap();
+    assert_eq!(logins.len(), 3, "{json}");
+    let work = logins.iter().find(|login| login["profile"] == "work").unwrap();
+    assert_eq!(work["server"], *provider.url);
+    assert_eq!(work["scopes"][0], "read");
+    assert!(work["expires_at"].is_u64() && work["renewable"] == true, "{work}");
+
+    let one = provider.run("status", &["--json"]).await;
+    let json: serde_json::Value = serde_json::from_slice(&one.stdout).unwrap();
+    assert_eq!(json["logins"].as_array().unwrap().len(), 1, "{json}");
+}
+
+#[tokio::test]
+async fn status_says_so_where_nobody_is_logged_in_anywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = [("MCP_SPAN_STATE_DIR", folder.path().to_str().unwrap())];
+    let listed = run(&["status"], &env, "").await;
+    assert_eq!(listed.status.code(), Some(1));
+    assert!(text(&listed.stdout).starts_with("nobody is logged in ("), "{listed:?}");
+    let listed = run(&["status", "--json"], &env, "").await;
+    assert_eq!((listed.status.code(), &*text(&listed.stdout)), (Some(1), "{\"logins\":[]}\n"));
+}

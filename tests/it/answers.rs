@@ -136,6 +136,30 @@ async fn http_errors_have_status_text_and_hints() {
 }
 
 #[tokio::test]
+async fn no_tag_of_a_page_stands_in_an_error_wherever_the_page_comes_from() {
+    const PAGE: &str = "<!DOCTYPE html><html><head><title>Sorry</title><style>p {}</style></head>\
+                        <body><p>Try <b>later</b></p></body></html>";
+    const XML: &str = "<?xml version=\"1.0\"?>\n<!DOCTYPE html>\n<html><p>Sorry</p></html>";
+    for reply in [
+        || Reply::status(404, "text/html", PAGE),
+        || Reply::status(500, "text/plain", PAGE),
+        || Reply::status(503, "", format!("\u{feff}\n{PAGE}")),
+        || Reply::status(502, "text/html", "<p>Sorry</p>"),
+        || Reply::status(502, "text/html", XML),
+        || Reply::json(PAGE),
+        || Reply::status(401, "text/html", PAGE),
+    ] {
+        let error = error_for(reply).await;
+        let (body, all) = (&error["data"]["body"], error.to_string());
+        assert!(body.as_str().is_some_and(|body| body.starts_with("Sorry")), "{error}");
+        assert!(!all.contains("</") && !all.contains("p {}"), "{error}");
+    }
+    let error = error_for(|| Reply::status(500, "text/html", "<html><body></body></html>")).await;
+    assert_eq!(error["message"], "HTTP 500: Internal Server Error");
+    assert_eq!(error["data"].get("body"), None, "a page without a word: {error}");
+}
+
+#[tokio::test]
 async fn texts_of_errors_are_cut_at_500_characters() {
     // C24
     let error = error_for(|| Reply::status(503, "text/plain", "ü\n".repeat(10_000))).await;

@@ -120,19 +120,19 @@ async fn headers_of_an_entry_go_with_its_name_alone() {
 #[tokio::test]
 async fn a_command_wins_over_a_name_and_connect_takes_every_name() {
     // C36
-    let text = r#"{"mcpServers": {"status": {"command": "{BIN}", "args": ["demo"]},
+    let text = r#"{"mcpServers": {"logout": {"command": "{BIN}", "args": ["demo"]},
         "mcp-proxy": {"command": "{BIN}", "args": ["demo"]}, "help": {"command": "{BIN}", "args": ["demo"]}}}"#;
     let folder = Folder::ours(&text.replace("{BIN}", PROGRAM));
-    let said = refused(&["status"], &[folder.env()]).await;
+    let said = refused(&["logout"], &[folder.env()]).await;
     assert!(said.contains("URL of an MCP server is missing"), "{said}");
     // Flags in front of a command change nothing about it.
     let file = folder.file("mcp-span/config.json");
     for flags in [&["-v"][..], &["--config", file.to_str().unwrap()]] {
-        let said = refused(&[flags, &["status"]].concat(), &[folder.env()]).await;
+        let said = refused(&[flags, &["logout"]].concat(), &[folder.env()]).await;
         assert!(said.contains("URL of an MCP server is missing"), "{flags:?}: {said}");
     }
     for args in [
-        &["connect", "status"][..],
+        &["connect", "logout"][..],
         &["connect", "mcp-proxy"],
         &["mcp-proxy"],
         &["connect", "help"],

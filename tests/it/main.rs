@@ -18,7 +18,7 @@
 //! - `going`: how the process ends.
 //! - `seeing`: logs, and what they never hold. `echoes`: servers that repeat credentials.
 //!   `hostile_text`: texts that act on terminals.
-//! - `trace`: trace files, and what is told of them.
+//! - `trace`: trace files, and what is told of them. `trace_events`: cuts, names and retries in them.
 //! - `legacy_sse`: servers of the older transport. `legacy_calls`: how calls to them end.
 //!   `legacy_lost`: their streams end. `legacy_away`: they are not there.
 //! - `detection`: which transport a server speaks. `finding`: where the local mcp-hub is.
@@ -36,8 +36,8 @@
 //! - `tool_filter`: tools that are hidden.
 //! - `usage`: bad input on the command line. `compat`: command lines of other bridges.
 //!   `configuration`: the file. `config_servers`: servers that have names in it, and commands.
-//!   `install`: entries in those of clients, `install_clients` with files of each; also completions
-//!   and the manual page.
+//!   `install`: entries in those of clients, `install_clients` with files of each; also the
+//!   manual page. `completions`: what shells offer.
 //! - `discovery`: who gives out tokens. `browsers`: what a person logs in with. `keeping`: tokens at
 //!   rest. `standing_in`: what a client is told while a person logs in.
 //! - `secure`: https, and which servers are trusted. `identity`: client certificates, and bad files.
@@ -51,6 +51,7 @@
 //!   `check_access`: of logins. `check_programs`: of child processes. `check_reports`: how it is told.
 //! - `private_files`: whose files are read and written. `environments`: what processes that we
 //!   start are given. `ways_around`: what all code must do in one way.
+//! - `states`: what a log says at `info`, and of servers that cannot be reached.
 //! - `demo`: the embedded server. `lessons`: what went wrong in other bridges.
 #![expect(
     clippy::unwrap_used,
@@ -81,6 +82,7 @@ mod commands_raw;
 #[cfg(target_os = "linux")]
 mod commands_terminal;
 mod compat;
+mod completions;
 mod concurrency;
 mod config_servers;
 mod configuration;
@@ -146,6 +148,7 @@ mod session_proofs;
 mod sessions;
 mod soak;
 mod standing_in;
+mod states;
 mod stdio;
 mod subscriptions;
 mod support;
@@ -154,6 +157,7 @@ mod timeouts;
 mod tokens;
 mod tool_filter;
 mod trace;
+mod trace_events;
 mod unbothered;
 mod usage;
 mod ways_around;

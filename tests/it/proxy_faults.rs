@@ -52,8 +52,10 @@ async fn a_proxy_that_is_not_there_is_named_with_the_flag_that_it_came_from() {
 #[tokio::test]
 async fn a_proxy_that_does_not_connect_is_quoted() {
     let url = "https://localhost:4711/mcp";
+    let page = "<html><title>Ask the help desk.</title></html>";
     for (manner, status, part) in [
         (Manner::http().fault(Fault::Status(403, "Ask the help desk.")), 403, "(403 Text)"),
+        (Manner::http().fault(Fault::Status(403, page)), 403, "(403 Text)"),
         (Manner::http().fault(Fault::Status(502, "Ask the help desk.")), 502, "(502 Text)"),
     ] {
         let proxy = manner.start().await;

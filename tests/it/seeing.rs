@@ -1,5 +1,7 @@
 //! Logs: nothing in normal use, everything on demand, secrets never.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::support::{Bridge, Reply, Server, polite, request, result};
 
 #[tokio::test]
@@ -48,6 +50,35 @@ async fn debug_lines_tell_time_direction_type_method_id_and_session() {
             assert!(line.contains(part), "{part}: {line}");
         }
         assert!(stderr.contains("direction=\"server->client\" type=\"response\""), "{stderr}");
+    }
+}
+
+#[tokio::test]
+async fn debug_lines_mark_retries_and_tell_in_words_what_becomes_of_a_request() {
+    let count = AtomicUsize::new(0);
+    let server = Server::start(move |r| match &*r.what() {
+        // Cut off without a word: it only looks, so it is sent once more.
+        "tools/list" if count.fetch_add(1, Ordering::Relaxed) == 0 => Reply::nothing().cut(),
+        "notifications/x" => Reply::json(result(99, "{}")),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "-v", "--no-server-stream"]).await;
+    bridge.ask(request(7, "tools/list")).await;
+    bridge.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#).await;
+    bridge.ask(request(8, "tools/list")).await;
+    let (_, _, stderr) = bridge.finish().await;
+    let sent: Vec<&str> = stderr
+        .lines()
+        .filter(|line| line.contains("->server\"") && line.contains(" id=7 "))
+        .collect();
+    assert_eq!(sent.len(), 2, "{stderr}");
+    assert!(sent[0].contains("\"client->server\"") && !sent[0].contains("retry"), "{stderr}");
+    assert!(sent[1].contains("\"bridge->server\" retry=1 "), "{stderr}");
+    assert!(stderr.contains("tools/list came back, retry 1 of 1: "), "{stderr}");
+    assert!(stderr.contains("the bridge ends: the client has closed its input"), "{stderr}");
+    for ours in ["Message(", "Response {", "Again", "WhenBack", "ClientClosed", "verdict="] {
+        assert!(!stderr.contains(ours), "{ours}: {stderr}");
     }
 }
 

@@ -43,7 +43,7 @@ impl Core {
                 let asked = id.as_ref().and_then(|id| self.from_server.answered(id));
                 match asked {
                     Some(asked) => self.answer_server(addressed(message, &asked), now, out),
-                    None => debug!(?message, "an answer that nobody waits for was dropped"),
+                    None => debug!(what = ?message, "an answer that nobody waits for was dropped"),
                 }
             }
         }

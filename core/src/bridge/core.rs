@@ -16,6 +16,7 @@ use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, InFlight, Message, edit, peek, reply};
 use crate::net::backoff::entropy;
+use crate::traffic::Absence;
 use crate::transport::{Held, Incoming, weight};
 
 /// What is to be written, to either side.
@@ -98,6 +99,8 @@ pub(super) struct Core {
     pub(super) stands_in: bool,
     /// A person was asked to log in since a session was last asked for.
     pub(super) was_shown: bool,
+    /// What the log says of a server that cannot be reached.
+    pub(super) absence: Absence,
     /// Some request has been sent again. As long as none has, nobody looks which.
     pub(super) has_repeated: bool,
 }
@@ -161,6 +164,18 @@ pub(super) enum Own {
     StoodIn,
 }
 
+impl Own {
+    /// For logs.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Session => "to open a session again",
+            Self::Restoring => "to restore what the old session knew",
+            Self::KeepAlive => "to keep the session alive",
+            Self::StoodIn => "to open the session after a login",
+        }
+    }
+}
+
 impl Core {
     pub(super) fn new(policy: Policy, now: Instant) -> Self {
         Self {
@@ -188,6 +203,7 @@ impl Core {
             login: None,
             stands_in: false,
             was_shown: false,
+            absence: Absence::default(),
             has_repeated: false,
         }
     }
@@ -217,6 +233,7 @@ impl Core {
         match incoming {
             Incoming::Message(message) => {
                 self.server_is_there(now, out);
+                self.absence.answered();
                 self.server_message(message, now, out);
             }
             Incoming::Failed { message, error } => self.failed(message, *error, now, out),
@@ -257,14 +274,14 @@ impl Core {
                 self.record.server_notifies(&message);
             }
             Head::Response { id: None, .. } => {
-                return debug!(?message, "an answer to nobody was dropped");
+                return debug!(what = ?message, "an answer to nobody was dropped");
             }
             Head::Response { id: Some(id), .. } => {
                 if let Some(own) = self.own.remove(id) {
                     return self.own_answered(own, &message, now, out);
                 }
                 let Some((id, asked)) = self.close(id, now) else {
-                    return debug!(?message, "an answer that nobody waits for was dropped");
+                    return debug!(what = ?message, "an answer that nobody waits for was dropped");
                 };
                 if let (Some(request), Head::Response { is_error: false, .. }) =
                     (&asked.remembered, message.head())
@@ -352,6 +369,7 @@ impl Core {
 
     pub(super) fn server_is_there(&mut self, now: Instant, out: &mut Out) {
         if self.recovery.server_is_there() {
+            self.absence.reachable();
             self.release(now, out);
         }
     }

@@ -17,6 +17,18 @@ pub(super) enum Again {
     After(Duration),
 }
 
+impl Again {
+    /// For logs.
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::No => "no retry".to_owned(),
+            Self::Now => "retry 1 of 1".to_owned(),
+            Self::WhenBack => "retry when the server is reachable".to_owned(),
+            Self::After(pause) => format!("retry after {pause:?}, as the server asks"),
+        }
+    }
+}
+
 /// What may be sent again after `error`.
 ///
 /// `is_safe`: carrying it out twice does no harm. `was_repeated`: it has had its second chance.

@@ -56,6 +56,18 @@ pub enum Ended {
     Told,
 }
 
+impl Ended {
+    /// For logs.
+    fn words(self) -> &'static str {
+        match self {
+            Self::ClientClosed => "the client has closed its input",
+            Self::ClientDeaf => "the client reads no more",
+            Self::ServerClosed => "the server has closed the connection",
+            Self::Told => "it was told to",
+        }
+    }
+}
+
 /// How patient the bridge is, and what it keeps from the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -158,7 +170,7 @@ pub async fn run_telling(
             None => Ended::Told,
         };
     }
-    debug!(?ended, "the bridge ends");
+    debug!("the bridge ends: {}", ended.words());
     // All ends are dropped now: both links close, each within its own limit.
     let remembering = bridge.dismiss().finish();
     let written = client.written;

@@ -77,13 +77,15 @@ impl Core {
             if error.kind == Kind::SessionLost {
                 self.lose_session(now, out);
             }
-            return debug!(?own, "a request of the bridge's own failed: {error}");
+            return debug!("a request of the bridge's own, {}, failed: {error}", own.words());
         }
         match again(Some("initialize"), error, true, false) {
             Again::WhenBack | Again::Now => {
                 self.trouble = Some(error.clone());
                 // They wait for a server that is away now, not for a session under way (C37).
                 self.waiting.shorten(now + self.policy.away_wait);
+                let wait = (!self.waiting.is_empty()).then_some(self.policy.away_wait);
+                self.absence.unreachable(error, wait);
                 self.recovery.unreachable(now, !self.waiting.is_empty());
             }
             Again::After(pause) => {
@@ -100,6 +102,7 @@ impl Core {
     /// The new session stands: what the old one knew is said again, then what waited goes out.
     pub(super) fn reopened(&mut self, answer: &Message, now: Instant, out: &mut Out) {
         self.recovery.reopened(now);
+        self.absence.reachable();
         (self.stands_in, self.in_session) = (false, true);
         traffic::recovery(Recovery::SessionOpened, None);
         let (before, offered) = self.record.reopened(answer);

@@ -60,7 +60,7 @@ impl Core {
         let policy = self.policy.clone();
         let Some(asked) = self.from_client.get_mut(id) else { return };
         let verdict = again(Some(&asked.method), &error, is_safe, asked.was_repeated);
-        debug!(%id, kind = %error.kind, ?verdict, "a request came back: {error}");
+        debug!(%id, kind = %error.kind, "{} came back, {}: {error}", asked.method, verdict.words());
         let order = asked.order;
         match verdict {
             Again::Now => {
@@ -141,6 +141,11 @@ impl Core {
     }
 
     fn wait_for_server(&mut self, waiting: Waiting, error: Error, now: Instant) {
+        // The handshake is waited for longer than what came behind it, and may come back later.
+        let opening = self.opening.as_ref();
+        let opening = opening.map(|_| self.policy.patience("initialize", error.kind));
+        let wait = waiting.until.saturating_duration_since(now);
+        self.absence.unreachable(&error, Some(wait.max(opening.unwrap_or_default())));
         self.waiting.push(waiting);
         self.trouble = Some(error);
         self.recovery.unreachable(now, true);

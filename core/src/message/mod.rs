@@ -144,6 +144,13 @@ impl Eq for Message {}
 /// Payloads may hold secrets: the head is all that is ever printed.
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Message({:?}, {} bytes)", self.0.head, self.0.bytes.len())
+        f.write_str(self.type_name())?;
+        if let Some(method) = self.method() {
+            write!(f, " {method}")?;
+        }
+        if let Some(id) = self.id() {
+            write!(f, ", id {id}")?;
+        }
+        write!(f, ", {} bytes", self.0.bytes.len())
     }
 }

@@ -27,6 +27,34 @@ pub fn cancelled_request(message: &Message) -> Option<Id> {
     Id::from_json(cancelled.params.request_id.get())
 }
 
+/// The member of `params` by which a request of `method` names what it is about, as the protocol has
+/// it for headers.
+#[must_use]
+pub fn naming_member(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    }
+}
+
+/// The same, for people: subscriptions have an object, too.
+#[must_use]
+pub fn subject_member(method: &str) -> Option<&'static str> {
+    match method {
+        "resources/subscribe" | "resources/unsubscribe" => Some("uri"),
+        _ => naming_member(method),
+    }
+}
+
+/// The name of the tool or prompt, or the address of the resource, that a request is about.
+#[must_use]
+pub fn subject(message: &Message) -> Option<String> {
+    let member = subject_member(message.method()?)?;
+    serde_json::from_str(find(message, &["params", member])?).ok()
+}
+
 /// The JSON text of the value to which `path` leads, by names as they are written; what is oddly
 /// written may not be found.
 pub(crate) fn find<'a>(message: &'a Message, path: &[&str]) -> Option<&'a str> {

@@ -152,7 +152,7 @@ impl HttpClient {
             if remedy == Remedy::Http1 {
                 known.refuses_http2(uri);
             }
-            debug!(?remedy, "sent again: {error}");
+            debug!("retry {tries} of {}, {}: {error}", limits::UNTOUCHED_TRIES, remedy.words());
             call.progress.lower();
         }
     }

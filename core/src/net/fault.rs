@@ -91,6 +91,18 @@ pub(super) enum Remedy {
     Http1,
 }
 
+impl Remedy {
+    /// For logs.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Unknown => "as it was",
+            Self::Again => "on another connection",
+            Self::OtherProtocol => "in the version of HTTP that the server speaks",
+            Self::Http1 => "over HTTP/1.1",
+        }
+    }
+}
+
 /// Finds the remedy for a request that went out over `protocol`.
 pub(super) fn remedy(error: &Failure, protocol: Protocol, progress: &Progress) -> Remedy {
     match named_remedy(error) {

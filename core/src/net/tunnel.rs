@@ -7,6 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::proxy_fault::{Refused, Trouble};
 use crate::limits;
+use crate::wire::page;
 
 /// Makes `stream`, a fresh connection to a proxy, one to `target`, a `host:port`.
 pub(super) async fn establish(
@@ -66,7 +67,7 @@ async fn body(
     };
     let _ = tokio::time::timeout(limits::PROXY_BODY_WAIT, reading).await;
     body.truncate(length);
-    let text = String::from_utf8_lossy(&body).trim().to_owned();
+    let text = page::readable(String::from_utf8_lossy(&body).trim()).into_owned();
     (!text.is_empty()).then_some(text)
 }
 

@@ -31,12 +31,7 @@ impl Envelope {
     pub fn of(message: &Message) -> Option<Self> {
         let method = message.method()?;
         FINDER.find(message.bytes())?;
-        let subject = match method {
-            "tools/call" | "prompts/get" => Some("name"),
-            "resources/read" => Some("uri"),
-            "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
-            _ => None,
-        };
+        let subject = peek::naming_member(method);
         Self::quickly(message, subject).or_else(|| Self::thoroughly(message, subject))
     }
 

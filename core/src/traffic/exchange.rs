@@ -10,7 +10,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::{Kind, head, headers, in_words, is_on, milliseconds, tell};
+use super::changes::Recovery;
+use super::retried::Retried;
+use super::{Head, Kind, headers, in_words, is_on, milliseconds, tell, tell_text};
 use crate::error::Error;
 use crate::message::Message;
 use crate::secret::shown;
@@ -21,10 +23,20 @@ pub struct Exchange {
     number: u64,
     method: Method,
     url: Url,
-    id: Option<Box<RawValue>>,
-    rpc_method: Option<String>,
+    message: Head,
     since: Instant,
     is_over: bool,
+    /// A try at a server that was away, of which nothing was told yet.
+    retry: Option<Retry>,
+}
+
+/// Another try at a server that is away: one line if it fails, those of any other exchange if not.
+#[derive(Debug)]
+struct Retry {
+    number: u32,
+    /// What is told as soon as it leaves.
+    request: String,
+    _retried: Retried,
 }
 
 /// Gives each exchange a name that its two lines share.
@@ -42,6 +54,8 @@ struct Request<'a> {
     id: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rpc_method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
 }
 
 #[derive(Default, Serialize)]
@@ -62,25 +76,33 @@ struct Answer<'a> {
     id: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rpc_method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
 }
 
 impl Exchange {
-    /// Tells that a request leaves; `None` if nobody listens.
+    /// Tells that a request leaves; `None` if nobody listens. `retry`: the server was away before,
+    /// and it is the so manieth try since.
     #[must_use]
-    pub fn begin(method: &Method, url: &Url, headers: &HeaderMap, body: &Bytes) -> Option<Self> {
+    pub fn begin(
+        method: &Method,
+        url: &Url,
+        headers: &HeaderMap,
+        body: &Bytes,
+        retry: Option<u32>,
+    ) -> Option<Self> {
         if !is_on() {
             return None;
         }
         let message = Message::parse(body.clone()).ok();
-        let (id, rpc_method) = message.as_ref().map(head).unwrap_or_default();
-        let exchange = Self {
+        let mut exchange = Self {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             method: method.clone(),
             url: url.clone(),
-            id,
-            rpc_method,
+            message: message.as_ref().map(Head::of).unwrap_or_default(),
             since: Instant::now(),
             is_over: false,
+            retry: None,
         };
         let request = Request {
             exchange: exchange.number,
@@ -88,16 +110,42 @@ impl Exchange {
             url: shown(url),
             headers: headers::told(headers, url),
             size: body.len(),
-            id: exchange.id.as_deref(),
-            rpc_method: exchange.rpc_method.as_deref(),
+            id: exchange.message.id.as_deref(),
+            rpc_method: exchange.message.method.as_deref(),
+            name: exchange.message.name.as_deref(),
         };
-        tell(Kind::HttpReq, &request);
+        match retry {
+            None => tell(Kind::HttpReq, &request),
+            Some(number) => {
+                let request = serde_json::to_string(&request).unwrap_or_default();
+                exchange.retry = Some(Retry { number, request, _retried: Retried::begin(url) });
+            }
+        }
         Some(exchange)
+    }
+
+    /// Whether nothing was told of it yet.
+    #[must_use]
+    pub fn is_retry(&self) -> bool {
+        self.retry.is_some()
+    }
+
+    /// It is on its way: there is a connection.
+    pub fn leaves(&mut self) {
+        if let Some(retry) = self.retry.take() {
+            tell_text(Kind::HttpReq, &retry.request);
+        }
     }
 
     /// Tells what came of it.
     pub fn end<B>(mut self, answer: &Result<Response<B>, Error>) {
         self.is_over = true;
+        if let (Some(retry), Err(error)) = (&self.retry, answer)
+            && error.is_unreachable()
+        {
+            return self.tell_retry(retry, error);
+        }
+        self.leaves();
         let told = match answer {
             Ok(response) => Answer {
                 status: Some(response.status().as_u16()),
@@ -111,13 +159,27 @@ impl Exchange {
         tell(Kind::HttpRes, &told);
     }
 
+    fn tell_retry(&self, retry: &Retry, error: &Error) {
+        #[derive(Serialize)]
+        struct Told<'a> {
+            what: Recovery,
+            why: String,
+            number: u32,
+            #[serde(flatten)]
+            answer: Answer<'a>,
+        }
+        let (what, number) = (Recovery::Retry, retry.number);
+        tell(Kind::Recovery, &Told { what, why: in_words(error), number, answer: self.answer() });
+    }
+
     fn answer(&self) -> Answer<'_> {
         Answer {
             exchange: self.number,
             method: self.method.as_str(),
             ms: milliseconds(self.since.elapsed()),
-            id: self.id.as_deref(),
-            rpc_method: self.rpc_method.as_deref(),
+            id: self.message.id.as_deref(),
+            rpc_method: self.message.method.as_deref(),
+            name: self.message.name.as_deref(),
             ..Answer::default()
         }
     }
@@ -126,6 +188,7 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.is_over {
+            self.leaves();
             tell(Kind::HttpRes, &Answer { given_up: true, ..self.answer() });
         }
     }

@@ -16,13 +16,19 @@ use url::Url;
 
 use crate::error::Error;
 use crate::limits;
-use crate::message::{Message, edit};
+use crate::message::{Message, edit, peek};
 use crate::secret::{beginning, shown};
 use crate::wire::sse::Event;
 
+mod changes;
 mod exchange;
 mod headers;
+mod retried;
 
+pub use changes::{
+    Absence, Recovery, Stream, connected, logged_in, login_begun, recovery, started, stream_cut,
+    token_refreshed,
+};
 pub use exchange::Exchange;
 pub use headers::told as shown_headers;
 
@@ -84,32 +90,6 @@ impl Kind {
     }
 }
 
-/// What was lost, or found again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Recovery {
-    /// The server no longer knows the session.
-    SessionLost,
-    /// Another one stands in its place.
-    SessionOpened,
-    /// The server wants no other.
-    SessionRefused,
-    /// The server cannot be reached.
-    ServerAway,
-    /// It can be reached again.
-    ServerBack,
-    /// The stream for what the server says by itself was opened again: its own, or a subscription's.
-    StreamReopened,
-    /// The stream of an answer goes on where it was cut.
-    StreamResumed,
-    /// The server refused the credentials, and there are new ones.
-    CredentialsRenewed,
-    /// A request that did no harm is sent once more.
-    SentAgain,
-    /// A request waits, since the server asked for a pause.
-    AskedToWait,
-}
-
 /// Whether anybody listens.
 #[inline]
 #[must_use]
@@ -119,9 +99,14 @@ pub fn is_on() -> bool {
 
 fn tell(kind: Kind, data: &impl Serialize) {
     if let Ok(data) = serde_json::to_string(data) {
-        let (direction, kind) = (kind.direction(), kind.name());
-        tracing::event!(target: TARGET, LEVEL, direction, kind, data);
+        tell_text(kind, &data);
     }
+}
+
+/// The same for what was written as JSON before.
+fn tell_text(kind: Kind, data: &str) {
+    let (direction, kind) = (kind.direction(), kind.name());
+    tracing::event!(target: TARGET, LEVEL, direction, kind, data);
 }
 
 /// A message, or what stands where one should be.
@@ -135,19 +120,6 @@ pub fn message(kind: Kind, bytes: &Bytes) {
 pub fn event(event: &Event, url: &Url) {
     if is_on() {
         tell(Kind::SseChunk, &chunk(event, url));
-    }
-}
-
-/// Something was lost, or found again.
-pub fn recovery(what: Recovery, why: Option<&Error>) {
-    #[derive(Serialize)]
-    struct Data {
-        what: Recovery,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        why: Option<String>,
-    }
-    if is_on() {
-        tell(Kind::Recovery, &Data { what, why: why.map(in_words) });
     }
 }
 
@@ -184,6 +156,10 @@ impl Connecting {
             why: Option<String>,
             ms: f64,
         }
+        // Another try at a server that is away is told in one line, by its exchange.
+        if failure.is_some() && retried::is_retried(&self.to) {
+            return;
+        }
         let (opened, why) = (failure.is_none(), failure.map(ToString::to_string));
         let ms = milliseconds(self.since.elapsed());
         tell(Kind::Connection, &Data { to: self.to, opened, why, ms });
@@ -216,29 +192,41 @@ struct Large {
     id: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     method: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     size: usize,
     beginning: String,
 }
 
 impl Large {
     fn of(bytes: &Bytes) -> Self {
-        let (r#type, id, method) = match Message::parse(bytes.clone()) {
-            Ok(message) => {
-                let (id, method) = head(&message);
-                (Some(message.type_name()), id, method)
-            }
-            Err(_) => (None, None, None),
-        };
+        let message = Message::parse(bytes.clone()).ok();
+        let Head { id, method, name } = message.as_ref().map(Head::of).unwrap_or_default();
+        let r#type = message.as_ref().map(Message::type_name);
         // A cut character becomes a mark, and the cut moves before it.
         let start = String::from_utf8_lossy(&bytes[..limits::TRACE_BEGINNING + 4]);
         let beginning = beginning(&start, limits::TRACE_BEGINNING).to_owned();
-        Self { r#type, id, method, size: bytes.len(), beginning }
+        Self { r#type, id, method, name, size: bytes.len(), beginning }
     }
 }
 
-fn head(message: &Message) -> (Option<Box<RawValue>>, Option<String>) {
-    let id = message.id().and_then(|id| RawValue::from_string(id.as_json().to_owned()).ok());
-    (id, message.method().map(str::to_owned))
+/// What of a message stands in a line that is not about its content.
+#[derive(Debug, Default)]
+struct Head {
+    id: Option<Box<RawValue>>,
+    method: Option<String>,
+    /// Of the tool, the prompt or the resource that it is about.
+    name: Option<String>,
+}
+
+impl Head {
+    fn of(message: &Message) -> Self {
+        Self {
+            id: message.id().and_then(|id| RawValue::from_string(id.as_json().to_owned()).ok()),
+            method: message.method().map(str::to_owned),
+            name: peek::subject(message).map(|name| edit::excerpt(&name, limits::TRACE_NAME)),
+        }
+    }
 }
 
 fn chunk(event: &Event, url: &Url) -> impl Serialize {

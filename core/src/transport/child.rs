@@ -38,7 +38,7 @@ use crate::error::{self, Error};
 use crate::limits;
 use crate::os::Group;
 use crate::secret::{Scrubber, Secret};
-use crate::traffic::Kind;
+use crate::traffic::{self, Kind};
 
 mod stderr;
 
@@ -121,7 +121,7 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
             Error::new(error::Kind::Spawn, format!("'{program}' has no streams")).not_delivered()
         );
     };
-    debug!(program, pid = process.id(), "started");
+    traffic::started(&program, process.id());
     Ok(spawn(|ends| {
         let life = Life { process, group, program, last_words: LastWords::default() };
         life.run(ends, Streams { stdin, stdout, stderr }, settings)

@@ -3,13 +3,45 @@
 //! No parser of HTML: an error page of a proxy has a title or a heading, and whatever else it is, a
 //! person is better served by its first words than by its tags.
 
+use std::borrow::Cow;
+
+/// What pages and pieces of pages begin with.
+const BEGINNINGS: [&str; 15] = [
+    "<!doctype",
+    "<html",
+    "<head",
+    "<body",
+    "<title",
+    "<h1",
+    "<h2",
+    "<center",
+    "<!--",
+    "<?xml",
+    "<p>",
+    "<p ",
+    "<div",
+    "<pre",
+    "<meta",
+];
+
 /// Whether `text` is a page: it begins as one.
 #[must_use]
 pub fn is_page(text: &str) -> bool {
-    let start = text.trim_start().as_bytes();
-    ["<!doctype html", "<html", "<head", "<body", "<title", "<h1", "<center", "<!--"]
+    let is_nothing = |c: char| c.is_whitespace() || c == '\u{feff}';
+    let start = text.trim_start_matches(is_nothing).as_bytes();
+    BEGINNINGS
         .iter()
         .any(|tag| start.get(..tag.len()).is_some_and(|s| s.eq_ignore_ascii_case(tag.as_bytes())))
+}
+
+/// `text` as people read it: of a page its words, all of them, since a cut might leave half a secret;
+/// anything else as it is.
+#[must_use]
+pub fn readable(text: &str) -> Cow<'_, str> {
+    match is_page(text) {
+        true => words(text, text.len()).unwrap_or_default().into(),
+        false => text.into(),
+    }
 }
 
 /// The words of a page, at most `limit` bytes of them: its title first, then its text unless that
@@ -18,7 +50,7 @@ pub fn is_page(text: &str) -> bool {
 pub fn words(page: &str, limit: usize) -> Option<String> {
     let title = title(page).unwrap_or_default();
     let mut words = title.clone();
-    for part in texts(page) {
+    for part in texts(page.trim_start_matches('\u{feff}')) {
         if words.len() >= limit {
             break;
         }
@@ -122,6 +154,8 @@ mod tests {
         assert_eq!(words(page, 9).unwrap(), "Log in: I");
         assert_eq!(title(page).unwrap(), "Log in");
         assert_eq!(words("<html></html>", 200), None);
+        assert_eq!(readable("\u{feff}<?xml version=\"1.0\"?><p>a</p>"), "a");
+        assert_eq!((&*readable("a <b> c"), &*readable("<html></html>")), ("a <b> c", ""));
         assert!(!is_page("plain <b>") && !is_page("{}") && !is_page(""));
     }
 

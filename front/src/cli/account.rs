@@ -3,11 +3,14 @@
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use serde_json::{Value, json};
+
+use super::commands::Status;
 use super::report::{Usage, plain};
 use super::settings::Settings;
-use super::{Failure, report};
-use crate::auth::oauth::{Account, LoggedOut, OAuth};
-use crate::secret::shown;
+use super::{Failure, logging, report};
+use crate::auth::oauth::{Account, LoggedOut, OAuth, Unreadable, accounts};
+use crate::secret::{Scrubber, shown};
 use crate::untrusted::Untrusted;
 
 /// Logs in with a browser, or as a client.
@@ -48,17 +51,92 @@ pub(super) async fn logout(settings: Settings) -> Result<ExitCode, Failure> {
 }
 
 /// Shows what there is, but for the tokens themselves. Exit code 1 if there is nothing.
-pub(super) async fn status(settings: Settings) -> Result<ExitCode, Failure> {
-    let oauth = oauth(&settings)?;
-    let Some(account) = oauth.account() else {
+pub(super) async fn status(settings: Settings, is_json: bool) -> Result<ExitCode, Failure> {
+    let account = oauth(&settings)?.account();
+    if is_json {
+        return print_json(account.as_slice());
+    }
+    let Some(account) = account else {
         report::print(&format!("nobody is logged in to {}\n", shown(&settings.http.url)))?;
         return Ok(ExitCode::FAILURE);
     };
-    let lines = lines(&account, SystemTime::now()).into_iter();
-    let text: String =
-        lines.map(|(name, value)| format!("{name:<10} {}\n", Untrusted(&value))).collect();
-    report::print(&text)?;
+    report::print(&text(lines(&account, SystemTime::now())))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether no server was named.
+pub(super) fn is_about_all(typed: &Status) -> bool {
+    typed.connect.url.is_none() && typed.connect.mcp_hub.is_none() && !typed.connect.mcp_hub_mode
+}
+
+/// The same for all servers.
+pub(super) fn list(typed: &Status) -> Result<ExitCode, Failure> {
+    let login = &typed.connect.oauth;
+    logging::start(&typed.connect.log, &Scrubber::default())?;
+    if !login.is_kept_in_files() {
+        return Err(Usage::new("a keychain cannot be listed: name the server").into());
+    }
+    let lookup = |name: &str| std::env::var(name).ok();
+    let folder = super::oauth::folder(login, lookup);
+    let folder = folder.ok_or_else(|| Usage::new("there is no folder for tokens: --state-dir"))?;
+    let (accounts, unreadable) =
+        accounts(&folder, super::oauth::usual_folder(login, lookup).as_deref())?;
+    for Unreadable { file, why } in unreadable {
+        report::warning(&format!("the tokens in {} cannot be read: {why}", file.display()));
+    }
+    if typed.json {
+        return print_json(&accounts);
+    }
+    if accounts.is_empty() {
+        report::print(&format!("nobody is logged in (tokens are kept in {})\n", folder.display()))?;
+        return Ok(ExitCode::FAILURE);
+    }
+    let now = SystemTime::now();
+    let blocks = accounts.iter().map(|account| {
+        let mut all = whose(account);
+        all.extend(lines(account, now));
+        text(all)
+    });
+    report::print(&blocks.collect::<Vec<_>>().join("\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Which of many logins it is.
+fn whose(account: &Account) -> Vec<(&'static str, String)> {
+    let server = account.server.as_deref();
+    let resource = account.resource.as_deref().filter(|resource| Some(*resource) != server);
+    let of = |name, value: Option<&str>| value.map(|value| (name, plain(value)));
+    let profile = of("profile", account.profile.as_deref());
+    let all = [Some(("server", server.map_or_else(|| "-".to_owned(), plain))), profile];
+    all.into_iter().chain([of("resource", resource)]).flatten().collect()
+}
+
+fn text(lines: Vec<(&'static str, String)>) -> String {
+    let lines = lines.into_iter();
+    lines.map(|(name, value)| format!("{name:<10} {}\n", Untrusted(&value))).collect()
+}
+
+/// For programs; the same for one server and for all.
+fn print_json(accounts: &[Account]) -> Result<ExitCode, Failure> {
+    let all: Vec<Value> = accounts.iter().map(json).collect();
+    report::print(&format!("{}\n", json!({ "logins": all })))?;
+    Ok(if accounts.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn json(account: &Account) -> Value {
+    let expires = account.expires.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let scopes = account.scope.as_deref().map(|all| all.split_whitespace().collect::<Vec<_>>());
+    json!({
+        "server": account.server,
+        "profile": account.profile,
+        "resource": account.resource,
+        "issuer": account.issuer,
+        "client": account.client,
+        "scopes": scopes,
+        "expires_at": expires.map(|since| since.as_secs()),
+        "renewable": account.can_be_renewed,
+        "kept_in": account.place,
+    })
 }
 
 pub(super) fn oauth(settings: &Settings) -> Result<&OAuth, Usage> {
@@ -95,6 +173,9 @@ mod tests {
     fn an_account_is_shown_without_its_token() {
         let now = SystemTime::now();
         let account = Account {
+            server: Some("https://h/mcp".into()),
+            profile: Some("work".into()),
+            resource: Some("https://h/mcp".into()),
             issuer: Some("https://as".into()),
             client: None,
             scope: Some("a b".into()),
@@ -106,6 +187,11 @@ mod tests {
         assert_eq!(
             text,
             "issuer=https://as;client=-;scopes=a b;expires=in 10 minutes, is renewed by itself;kept in=/s/t.json;"
+        );
+        assert_eq!(
+            whose(&account),
+            [("server", "https://h/mcp".into()), ("profile", "work".to_owned())],
+            "a resource that is another is shown as well"
         );
         let old = Account {
             expires: Some(now - Duration::from_secs(1)),

@@ -45,11 +45,9 @@ impl Cli {
     pub(super) fn connect_mut(&mut self) -> &mut Connect {
         match &mut self.command {
             Some(
-                Command::Connect(connect)
-                | Command::Config(connect)
-                | Command::Logout(connect)
-                | Command::Status(connect),
+                Command::Connect(connect) | Command::Config(connect) | Command::Logout(connect),
             ) => connect,
+            Some(Command::Status(status)) => &mut status.connect,
             Some(Command::Login(login)) => &mut login.connect,
             Some(Command::Install(install)) => &mut install.connect,
             Some(
@@ -95,8 +93,8 @@ pub(super) enum Command {
     Login(Box<Login>),
     /// Forget the tokens of the server at URL, and have them revoked where that can be done
     Logout(Box<Connect>),
-    /// Show who is logged in to the server at URL, and until when
-    Status(Box<Connect>),
+    /// Show who is logged in to the server at URL, and until when; without URL, all logins
+    Status(Box<Status>),
     /// Show a file that --trace-file has written, to be read by a person
     Trace(Trace),
     /// Write an entry for the server at URL into the configuration of a client
@@ -135,6 +133,16 @@ pub(super) struct Login {
     /// Take over the tokens that mcp-remote has kept
     #[arg(long, conflicts_with = "paste")]
     pub(super) import: bool,
+}
+
+#[derive(Args)]
+pub(super) struct Status {
+    #[command(flatten)]
+    pub(super) connect: Connect,
+
+    /// Print JSON for a program
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Args, Debug)]

@@ -10,8 +10,15 @@ use clap_complete::aot::{Shell, generate};
 use clap_mangen::Man;
 
 use super::args;
+use super::candidates::{self, Candidate, Offer};
 use super::commands::Command;
 use super::{Failure, report};
+
+/// What scripts for shells call.
+const COMPLETE: &str = "__complete";
+
+/// The exit code that leaves it to the shell to complete the name of a file.
+const FILES: u8 = 10;
 
 const EXIT_CODES: [(&str, &str); 6] = [
     ("0", "All went well."),
@@ -28,6 +35,9 @@ const EXIT_CODES: [(&str, &str); 6] = [
 /// Does what was typed if it is one of ours. Neither command needs a setting: a configuration or a
 /// variable that is wrong does not keep it from its work.
 pub(super) fn without_settings(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
+    if typed.get(1).is_some_and(|word| word == COMPLETE) {
+        return Some(complete(typed.get(2..).unwrap_or_default()));
+    }
     let is_ours = |word: &OsString| matches!(word.to_str(), Some("completions" | "man"));
     typed.get(1).filter(|word| is_ours(word))?;
     Some(match args::parse_typed_alone(typed) {
@@ -44,23 +54,58 @@ pub(super) struct Completions {
 }
 
 /// A script for the shell, on stdout.
+///
+/// Those that are in use most ask the program; the others are told all that there is.
 pub(super) fn run(typed: &Completions) -> Result<ExitCode, Failure> {
-    let mut script = Vec::new();
-    generate(typed.shell, &mut args::whole(), NAME, &mut script);
-    let mut script = String::from_utf8_lossy(&script).into_owned();
-    if typed.shell == Shell::Bash {
-        script = with_one_name(&script);
+    let asking = match typed.shell {
+        Shell::Bash => Some(include_str!("completions/bash.sh")),
+        Shell::Zsh => Some(include_str!("completions/zsh.zsh")),
+        Shell::Fish => Some(include_str!("completions/fish.fish")),
+        _ => None,
+    };
+    match asking {
+        Some(script) => report::print(script)?,
+        None => {
+            let mut script = Vec::new();
+            generate(typed.shell, &mut args::whole(), NAME, &mut script);
+            report::print(&String::from_utf8_lossy(&script))?;
+        }
     }
-    report::print(&script)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The generator takes the hyphen of our name for the start of a subcommand where it writes what a
-/// subcommand takes, and not where it finds out which one it is: the two would never meet.
-fn with_one_name(script: &str) -> String {
-    let whole = NAME.replace('-', "__");
-    let split = NAME.replace('-', "__subcmd__");
-    script.replace(&format!("{split}__subcmd__"), &format!("{whole}__subcmd__"))
+/// What a script of ours calls: `__complete INDEX -- WORDS`, where the word with that index is the one
+/// that is typed. Nothing is connected to, and nothing is said but what may stand there.
+fn complete(typed: &[OsString]) -> Result<ExitCode, Failure> {
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    let index: Option<usize> = typed.first().and_then(|index| index.to_str()?.parse().ok());
+    let (Some(index), Some(words)) = (index, typed.get(2..)) else {
+        return Ok(ExitCode::from(2));
+    };
+    // The program's own name, and what stands behind the cursor, have no say.
+    let mut words: Vec<String> = words.iter().take(index.saturating_add(1)).map(text).collect();
+    if words.len() <= index {
+        words.push(String::new());
+    }
+    let (before, current) = candidates::as_typed(words.get(1..).unwrap_or_default());
+    let mut command = args::whole();
+    let servers = servers(&before, &command);
+    command.build();
+    match candidates::offer(&command, &before, &current, &servers) {
+        Offer::Files => Ok(ExitCode::from(FILES)),
+        Offer::Words(all) => {
+            let line = |one: &Candidate| format!("{}\t{}\n", one.word, one.about);
+            report::print(&all.iter().map(line).collect::<String>())?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The names of servers; none if the file cannot be used, which is not said here.
+fn servers(before: &[String], command: &clap::Command) -> Vec<String> {
+    let words: Vec<OsString> = before.iter().map(OsString::from).collect();
+    let file = super::config_file(&words, command).unwrap_or_default();
+    file.servers.names().map(str::to_owned).collect()
 }
 
 /// The manual page, on stdout.

@@ -11,6 +11,7 @@ mod args;
 mod bare;
 mod browser;
 mod call;
+mod candidates;
 mod check;
 mod commands;
 mod compat;
@@ -172,7 +173,11 @@ fn run(
         Some(Command::Config(_)) => config::run(parsed, line, file, ignored),
         Some(Command::Login(login)) => log_in(login),
         Some(Command::Logout(connect)) => on_account(connect, account::logout),
-        Some(Command::Status(connect)) => on_account(connect, account::status),
+        Some(Command::Status(typed)) if account::is_about_all(typed) => account::list(typed),
+        Some(Command::Status(typed)) => {
+            let is_json = typed.json;
+            on_account(&typed.connect, move |settings| account::status(settings, is_json))
+        }
         Some(Command::Trace(typed)) => trace::run(typed),
         Some(Command::Install(typed)) => install::run(parsed, typed, ignored),
         Some(Command::Uninstall(typed)) => install::uninstall(typed),

@@ -235,13 +235,23 @@ fn key(path: &Path) -> Result<PrivateKey, Usage> {
     PrivateKey::from_pem(&text).map_err(wrong)
 }
 
+impl OAuth {
+    /// Whether the tokens lie in files, rather than in a keychain.
+    pub(super) fn is_kept_in_files(&self) -> bool {
+        matches!(self.token_store, TokenStoreName::File)
+    }
+}
+
 /// Where state is kept.
 pub(super) fn folder(typed: &OAuth, lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     typed.state_dir.clone().or_else(|| state_folder(lookup))
 }
 
 /// Where it is kept by a run whose environment says nothing about it: clients often pass little on.
-fn usual_folder(typed: &OAuth, lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+pub(super) fn usual_folder(
+    typed: &OAuth,
+    lookup: impl Fn(&str) -> Option<String>,
+) -> Option<PathBuf> {
     let is_chosen = typed.state_dir.is_some();
     state_folder(|name| lookup(name).filter(|_| name != "XDG_STATE_HOME" && !is_chosen))
 }

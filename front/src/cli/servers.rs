@@ -38,7 +38,7 @@ impl Servers {
         self.names().any(|known| known == name)
     }
 
-    fn names(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().filter_map(|entry| match entry {
             Ok(entry) => Some(&*entry.name),
             Err(fault) => fault.server.as_deref(),

@@ -41,9 +41,17 @@ enum Side {
 #[derive(Debug)]
 struct Asked {
     method: String,
+    /// Of the tool, the prompt or the resource that it is about.
+    name: Option<String>,
     at: i64,
     is_wanted: bool,
     is_cancelled: bool,
+}
+
+impl Asked {
+    fn label(&self, id: Option<&str>) -> String {
+        label(id, Some(&self.method), self.name.as_deref())
+    }
 }
 
 /// What has been told so far.
@@ -113,7 +121,7 @@ impl Timeline {
                 let incident: Incident = entry.data();
                 match kind {
                     "START" => self.end_run(),
-                    "RECOVERY" if is_shown => self.summary.recovery(&incident.name()),
+                    "RECOVERY" if is_shown => self.summary.recovery(&incident.sort()),
                     _ => {}
                 }
                 if is_shown { vec![incident.words(kind)] } else { Vec::new() }
@@ -140,7 +148,8 @@ impl Timeline {
         };
         if let (Sort::Request, Some(id), Some(method)) = (told.sort, &told.id, &told.method) {
             let is_wanted = self.filter.wants(Some(id), Some(method));
-            let asked = Asked { method: method.clone(), at, is_wanted, is_cancelled: false };
+            let (method, name) = (method.clone(), told.name.clone());
+            let asked = Asked { method, name, at, is_wanted, is_cancelled: false };
             asks.entry(id.clone()).or_insert(asked);
             if is_wanted && from == Side::Client {
                 self.summary.requests += 1;
@@ -155,7 +164,7 @@ impl Timeline {
         let Some(asked) = asked else { return what };
         let took = at - asked.at;
         if asked.is_wanted && from == Side::Server {
-            let label = label(told.id.as_deref(), Some(&asked.method));
+            let label = asked.label(told.id.as_deref());
             self.summary.answered(told.sort == Sort::Error, took, label);
         }
         what.map(|what| format!("{what}, after {}", duration(took)))
@@ -176,17 +185,18 @@ impl Timeline {
         if !self.filter.wants(id, of.or(method)) {
             return None;
         }
+        let of = || related.map_or_else(|| label(id, None, None), |asked| asked.label(id));
         let size = told.size.map_or(String::new(), |size| format!(" ({size} bytes)"));
         let what = match told.sort {
-            Sort::Request => label(id, method),
+            Sort::Request => label(id, method, told.name.as_deref()),
             Sort::Notification if told.cancels.is_some() => {
-                format!("{} of {}", method.unwrap_or_default(), label(id, of))
+                format!("{} of {}", method.unwrap_or_default(), of())
             }
-            Sort::Notification => method.unwrap_or_default().to_owned(),
-            Sort::Answer => format!("answer to {}", label(id, of)),
+            Sort::Notification => label(None, method, told.name.as_deref()),
+            Sort::Answer => format!("answer to {}", of()),
             Sort::Error => {
                 let error = told.error.as_deref().unwrap_or("an error");
-                format!("error to {}: {error}", label(id, of))
+                format!("error to {}: {error}", of())
             }
             Sort::Other => {
                 format!("no message: {}", told.text.as_deref().unwrap_or("something else"))
@@ -226,7 +236,7 @@ impl Timeline {
         for (id, asked) in open.into_iter().filter(|(_, asked)| asked.is_wanted) {
             let at = seconds(asked.at - self.start.unwrap_or_default());
             let note = if asked.is_cancelled { ", cancelled by the client" } else { "" };
-            let label = label(Some(&id), Some(&asked.method));
+            let label = asked.label(Some(&id));
             self.summary.open(asked.is_cancelled, format!("{label}, asked at {at:+.3}{note}"));
         }
     }
@@ -258,7 +268,7 @@ mod tests {
         r#"00.100 HTTP_RES {"status":200,"headers":{"content-type":"application/json"},"ms":98.5,"id":1,"rpcMethod":"initialize"}"#,
         r#"00.101 HTTP_BODY {"id":1,"result":{}}"#,
         r#"00.102 STDOUT {"id":1,"result":{}}"#,
-        r#"01.000 STDIN {"id":"x","method":"tools/call"}"#,
+        r#"01.000 STDIN {"id":"x","method":"tools/call","params":{"name":"add"}}"#,
         r#"01.100 RECOVERY {"what":"session-lost","why":"HTTP 404"}"#,
         r#"02.000 STDIN {"id":2,"method":"tools/list"}"#,
         r#"02.100 SSE_CHUNK {"data":{"id":"x","error":{"code":-32601,"message":"no"}}}"#,
@@ -281,9 +291,9 @@ mod tests {
             lines[5].ends_with("+0.102  a → b            answer to initialize #1, after 101.0 ms")
         );
         assert!(lines[7].ends_with("** the server has lost the session: HTTP 404"), "{told}");
-        assert!(lines[9].ends_with("event: error to tools/call #\"x\": -32601 no"), "{told}");
+        assert!(lines[9].ends_with("event: error to tools/call add #\"x\": -32601 no"), "{told}");
         assert!(
-            lines[10].ends_with("error to tools/call #\"x\": -32601 no, after 1.50 s"),
+            lines[10].ends_with("error to tools/call add #\"x\": -32601 no, after 1.50 s"),
             "{told}"
         );
         assert!(lines[12].ends_with("answer to roots/list #\"s\", after 250.0 ms"), "{told}");
@@ -291,7 +301,7 @@ mod tests {
             summary,
             "\nNever answered:\n  tools/list #2, asked at +2.000\n\n\
              3 requests: 1 answered, 1 with an error, 1 never answered\n\
-             Slowest: tools/call #\"x\" 1.50 s, initialize #1 101.0 ms\n\
+             Slowest: tools/call add #\"x\" 1.50 s, initialize #1 101.0 ms\n\
              Recoveries: session lost 1\n"
         );
     }

@@ -1,12 +1,13 @@
 //! Reads one line of a trace, as far as a person wants to know what it says. Pure.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::message::Id;
+use crate::message::{Id, peek};
 use crate::untrusted::Untrusted;
 
 /// Texts of others are cut at this many characters: one event is one line.
@@ -52,6 +53,8 @@ pub(super) struct Told {
     /// In its canonical form.
     pub(super) id: Option<String>,
     pub(super) method: Option<String>,
+    /// Of the tool, the prompt or the resource that it is about.
+    pub(super) name: Option<String>,
     /// The code and the text of an error.
     pub(super) error: Option<String>,
     /// The request that a cancellation is about.
@@ -87,6 +90,8 @@ struct Members<'a> {
     params: Option<&'a RawValue>,
     #[serde(borrow)]
     size: Option<&'a RawValue>,
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
     #[serde(borrow, rename = "type")]
     large: Option<&'a RawValue>,
 }
@@ -113,10 +118,13 @@ impl Told {
             (None, Some(_), None, _) if members.result.is_some() || large.is_some() => Sort::Answer,
             _ => Sort::Other,
         };
+        let given = members.name.filter(|_| large.is_some()).and_then(text);
+        let name = given.or_else(|| subject(members.params?, method.as_deref()?));
         Self {
             sort,
             id,
             method,
+            name,
             error: members.error.map(failure),
             cancels: members.params.and_then(cancelled),
             text: text(data),
@@ -161,6 +169,13 @@ fn cancelled(params: &RawValue) -> Option<String> {
         id: &'a RawValue,
     }
     canonical(serde_json::from_str::<Params<'_>>(params.get()).ok()?.id.get())
+}
+
+/// What a request is about, by the member that names it.
+fn subject(params: &RawValue, method: &str) -> Option<String> {
+    let member = peek::subject_member(method)?;
+    let mut members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(params.get()).ok()?;
+    text(members.remove(member)?)
 }
 
 /// `2026-11-15T14:05:18.123456Z` in microseconds since 1970.
@@ -213,6 +228,15 @@ mod tests {
         assert_eq!(error.error.as_deref(), Some("-32601 no[31m way"));
         let notice = r#"{"method":"notifications/cancelled","params":{"requestId":"x"}}"#;
         assert_eq!(told(notice).cancels.as_deref(), Some("\"x\""));
+        let call = told(r#"{"id":1,"method":"tools/call","params":{"name":"a\u001bdd","x":[1]}}"#);
+        assert_eq!(call.name.as_deref(), Some("add"));
+        let read =
+            told(r#"{"id":1,"method":"resources/read","params":{"uri":"f://x","name":"n"}}"#);
+        assert_eq!(read.name.as_deref(), Some("f://x"));
+        let other = told(r#"{"id":1,"method":"initialize","params":{"name":"n"}}"#);
+        assert_eq!(other.name, None);
+        let large = told(r#"{"type":"request","id":3,"method":"tools/call","name":"n","size":7}"#);
+        assert_eq!((large.name.as_deref(), large.size), (Some("n"), Some(7)));
         let large = told(r#"{"type":"response","id":3,"size":70000,"beginning":"{"}"#);
         assert_eq!((large.sort, large.size), (Sort::Answer, Some(70000)));
         for text in ["\"garbage\"", "7", "{}", "{\"method\":7}"] {

@@ -21,6 +21,7 @@ pub(super) struct Exchange {
     ms: f64,
     id: Option<Box<RawValue>>,
     rpc_method: Option<String>,
+    name: Option<String>,
 }
 
 impl Exchange {
@@ -62,8 +63,9 @@ impl Exchange {
 
     fn message(&self) -> Option<String> {
         let (id, method) = (self.id(), self.rpc_method());
+        let name = self.name.as_deref().map(plain);
         let is_known = id.is_some() || method.is_some();
-        is_known.then(|| label(id.as_deref(), method.as_deref()))
+        is_known.then(|| label(id.as_deref(), method.as_deref(), name.as_deref()))
     }
 }
 
@@ -77,7 +79,7 @@ pub(super) struct Chunk {
 
 /// Anything that befalls the bridge itself.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct Incident {
     what: String,
     why: Option<String>,
@@ -87,11 +89,19 @@ pub(super) struct Incident {
     version: String,
     system: String,
     lost: u64,
+    /// The event behind which a stream was cut.
+    after: Option<String>,
+    /// Which try it was.
+    number: u32,
+    method: Option<String>,
+    id: Option<Box<RawValue>>,
+    rpc_method: Option<String>,
+    name: Option<String>,
 }
 
 impl Incident {
     /// For the summary.
-    pub(super) fn name(&self) -> String {
+    pub(super) fn sort(&self) -> String {
         plain(&self.what).replace('-', " ")
     }
 
@@ -116,6 +126,12 @@ impl Incident {
 
     fn recovery(&self) -> String {
         let what = match &*self.what {
+            "retry" => return format!("retry {} of {}", self.number, self.tried()),
+            "stream-cut" => {
+                let after = self.after.as_deref().map(plain);
+                let after = after.map_or(String::new(), |id| format!(" after event {id}"));
+                return format!("a stream was cut{after}");
+            }
             "session-lost" => "the server has lost the session",
             "session-opened" => "a new session is open",
             "session-refused" => "the server refuses a new session",
@@ -126,21 +142,38 @@ impl Incident {
             "credentials-renewed" => "the server refused the credentials, and there are new ones",
             "sent-again" => "a request is sent again",
             "asked-to-wait" => "a request waits, as the server wishes",
-            _ => return self.name(),
+            _ => return self.sort(),
         };
         what.to_owned()
     }
 }
 
-/// The name of a message.
-pub(super) fn label(id: Option<&str>, method: Option<&str>) -> String {
+impl Incident {
+    /// What was sent in vain.
+    fn tried(&self) -> String {
+        let plainly = |text: &Option<String>| text.as_deref().map(plain);
+        let id = self.id.as_ref().and_then(|id| canonical(id.get()));
+        let (rpc, name) = (plainly(&self.rpc_method), plainly(&self.name));
+        match (&rpc, plainly(&self.method)) {
+            (None, Some(method)) => method,
+            _ => label(id.as_deref(), rpc.as_deref(), name.as_deref()),
+        }
+    }
+}
+
+/// A message by its method, what it is about, and its id.
+pub(super) fn label(id: Option<&str>, method: Option<&str>, name: Option<&str>) -> String {
+    let method = match (method, name) {
+        (Some(method), Some(name)) => Some(format!("{method} {name}")),
+        (method, _) => method.map(str::to_owned),
+    };
     let id = id.map(|id| match id.starts_with("\"mcp-span-") {
         true => "(the bridge's own)".to_owned(),
         false => format!("#{}", plain(id)),
     });
     match (method, id) {
         (Some(method), Some(id)) => format!("{method} {id}"),
-        (Some(method), None) => method.to_owned(),
+        (Some(method), None) => method,
         (None, Some(id)) => id,
         (None, None) => "nobody".to_owned(),
     }
@@ -181,6 +214,14 @@ mod tests {
         );
         assert_eq!(incident("RECOVERY", r#"{"what":"server-back"}"#), "** the server is back");
         assert_eq!(incident("RECOVERY", r#"{"what":"quite-new"}"#), "** quite new");
+        assert_eq!(
+            incident("RECOVERY", r#"{"what":"stream-cut","after":"17","why":"reset"}"#),
+            "** a stream was cut after event 17: reset"
+        );
+        let retry = r#"{"what":"retry","number":3,"why":"refused","method":"POST","id":1,"rpcMethod":"tools/call","name":"add","ms":1}"#;
+        assert_eq!(incident("RECOVERY", retry), "** retry 3 of tools/call add #1: refused");
+        let stream = r#"{"what":"retry","number":1,"method":"GET"}"#;
+        assert_eq!(incident("RECOVERY", stream), "** retry 1 of GET");
         assert_eq!(
             incident("GAP", r#"{"lost":7}"#),
             "7 lines are missing here: the disk was too slow"

@@ -58,6 +58,11 @@ pub(crate) fn result(id: impl std::fmt::Display, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
+/// Whether `stderr` holds one warning that the server is waited for, and nothing else.
+pub(crate) fn is_one_warning(stderr: &str) -> bool {
+    stderr.lines().count() == 1 && stderr.contains("WARN Server not reachable (")
+}
+
 /// The client no longer wants the answer to `id`.
 pub(crate) fn cancel(id: impl std::fmt::Display) -> String {
     format!(

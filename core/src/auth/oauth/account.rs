@@ -18,6 +18,12 @@ use crate::secret::shown;
 /// What is kept of a login, without anything that is secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
+    /// The server that it is for.
+    pub server: Option<String>,
+    /// The user's name for it, if there is one.
+    pub profile: Option<String>,
+    /// What the token was asked for.
+    pub resource: Option<String>,
     /// Who gave the token out.
     pub issuer: Option<String>,
     /// The client that it was given to.
@@ -115,7 +121,11 @@ impl OAuth {
     pub fn account(&self) -> Option<Account> {
         let kept = self.store.read();
         let token = kept.token?;
+        let profile = &self.settings.profile;
         Some(Account {
+            server: Some(shown(&self.server)),
+            profile: Some(profile.clone()).filter(|profile| !profile.is_empty()),
+            resource: kept.resource,
             issuer: kept.issuer,
             client: kept.holder.map(|h| h.id).or(kept.identity.map(|identity| identity.id)),
             scope: token.scope,

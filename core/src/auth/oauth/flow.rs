@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
-use tracing::{debug, info};
+use tracing::debug;
 use url::Url;
 
 use super::authority::Authority;
@@ -24,6 +24,7 @@ use super::{Grant, OAuth, pkce};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::shown;
+use crate::traffic;
 
 /// What is known before a person is asked.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -94,7 +95,7 @@ impl OAuth {
         let fruitless = is_final.then(|| (Instant::now(), outcome.clone()));
         self.state(|state| state.fruitless = fruitless);
         if is_done {
-            info!("logged in to {}", shown(&self.server));
+            traffic::logged_in(&self.server);
             self.store.forget_failure();
         }
         outcome
@@ -116,6 +117,7 @@ impl OAuth {
             return Ok(true);
         }
         let Some(plan) = self.plan(challenge).await? else { return Ok(false) };
+        traffic::login_begun(&self.server);
         let failed = match self.without_person(&plan).await {
             Ok(Some((identity, token))) => {
                 self.keep_login(&plan, identity, token).await;
@@ -235,6 +237,7 @@ impl OAuth {
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
         let is_configured = identity::is_configured(&self.settings, &identity.id);
         self.keep_alone(Kept {
+            profile: None,
             issuer: Some(authority.issuer.clone()),
             identity: if is_configured { kept.identity } else { Some(identity) },
             holder,

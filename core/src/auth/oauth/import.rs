@@ -74,6 +74,7 @@ impl OAuth {
         };
         let holder = identity.as_ref().map(|i| Holder { id: i.id.clone(), proof: i.proof });
         self.keep_alone(Kept {
+            profile: None,
             issuer: authority.as_ref().map(|authority| authority.issuer.clone()),
             identity: identity.filter(|i| !identity::is_configured(&self.settings, &i.id)),
             holder,

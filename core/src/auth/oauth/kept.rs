@@ -13,6 +13,8 @@ use crate::secret::Secret;
 /// What is kept between runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
+    /// The user's name for the account, for lists of all of them.
+    pub(super) profile: Option<String>,
     /// Whose client and token they are; those of another authorization server are no good.
     pub(super) issuer: Option<String>,
     /// A client that was registered on the spot; never one that is configured.
@@ -43,6 +45,8 @@ pub(super) struct OnDisk {
     server: String,
     /// Logins are kept apart by what is asked for; earlier versions had one for all.
     pub(super) is_apart: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<String>,
     issuer: Option<String>,
     client_id: Option<String>,
     client_secret: Option<String>,
@@ -99,6 +103,7 @@ impl OnDisk {
         Self {
             server: crate::secret::shown(server),
             is_apart: true,
+            profile: kept.profile.clone(),
             issuer: kept.issuer.clone(),
             client_id: identity.map(|identity| identity.id.clone()),
             client_secret: identity
@@ -128,6 +133,7 @@ impl From<OnDisk> for Kept {
         let proof = |name: Option<&str>| name.and_then(Proof::of).unwrap_or(Proof::Nothing);
         let secret = disk.client_secret.map(Secret::new);
         Self {
+            profile: disk.profile,
             issuer: disk.issuer,
             identity: disk.client_id.map(|id| Identity {
                 id,

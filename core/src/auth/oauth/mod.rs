@@ -41,6 +41,7 @@ mod kept;
 mod key;
 #[cfg(feature = "keychain")]
 mod keychain;
+mod listing;
 mod metadata;
 mod page_note;
 mod pages;
@@ -70,6 +71,7 @@ pub use given::{Given, OneShot, Style};
 pub use import::{Foreign, TakenOver};
 use kept::Kept;
 pub use key::PrivateKey;
+pub use listing::{Unreadable, accounts};
 use page_note::PageNote;
 pub use parties::Parties;
 pub use paste::Paste;
@@ -205,7 +207,7 @@ impl OAuth {
         let renewable = kept.token.as_ref().filter(can_be_renewed);
         match renewable.map(|token| self.age(token)) {
             Some(Age::Old) => match self.renew(&kept, Cause::Age).await {
-                Ok(renewal) => debug!(?renewal, "the token is old"),
+                Ok(renewal) => debug!("the token is old: {}", renewal.words()),
                 // If that matters, the server will say so.
                 Err(error) => debug!("the token could not be renewed in time: {error}"),
             },
@@ -396,7 +398,8 @@ impl OAuth {
         stored
     }
 
-    fn keep(&self, kept: Kept) {
+    fn keep(&self, mut kept: Kept) {
+        kept.profile = Some(self.settings.profile.clone()).filter(|profile| !profile.is_empty());
         let is_stored = self.store.write(&self.server, &kept) && kept.token.is_some();
         self.state(|state| state.is_stored = is_stored);
         self.hold(kept);

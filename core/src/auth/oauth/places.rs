@@ -51,9 +51,8 @@ impl Places {
     /// that leads to anything else is dropped: somebody else may have made that place again.
     fn noted(&self) -> Option<PathBuf> {
         let note = self.note_file();
-        let noted = PathBuf::from(String::from_utf8(private_file::read(&note).ok()?).ok()?);
-        let is_such = noted.is_absolute() && noted.file_name() == self.own.file_name();
-        if is_such && is_ours(&noted) {
+        private_file::read(&note).ok()?;
+        if let Some(noted) = noted_in(&note) {
             return Some(noted);
         }
         debug!("the note {} leads to no tokens of ours: it is dropped", note.display());
@@ -70,6 +69,33 @@ impl Places {
     pub(super) fn name(&self) -> Option<&str> {
         self.own.file_stem()?.to_str()
     }
+}
+
+/// The files of tokens below `folder`, and those that notes there lead to.
+pub(super) fn all_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder.join("tokens")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let file = entry?.path();
+        match file.extension().and_then(|extension| extension.to_str()) {
+            Some("json") => files.push(file),
+            Some("at") => files.extend(noted_in(&file)),
+            _ => {}
+        }
+    }
+    Ok(files)
+}
+
+/// Where a note leads, if that is a file of the same name, and ours.
+fn noted_in(note: &Path) -> Option<PathBuf> {
+    let noted = PathBuf::from(String::from_utf8(private_file::read(note).ok()?).ok()?);
+    let is_such = noted.is_absolute()
+        && noted.file_stem() == note.file_stem()
+        && noted.extension().is_some_and(|extension| extension == "json");
+    (is_such && is_ours(&noted)).then_some(noted)
 }
 
 fn is_ours(file: &Path) -> bool {

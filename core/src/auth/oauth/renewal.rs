@@ -14,6 +14,7 @@ use super::token::{Age, Stored, Token};
 use super::{OAuth, address, identity};
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::traffic;
 
 /// Why another token is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,17 @@ pub(super) enum Renewal {
     /// Another process is at it. Without the lock nobody renews: two who use the same refresh token
     /// lose it, and with it the login.
     Held,
+}
+
+impl Renewal {
+    /// For logs.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Done => "there is another one",
+            Self::Impossible => "there is no other without a login",
+            Self::Held => "another process refreshes it",
+        }
+    }
 }
 
 impl OAuth {
@@ -137,7 +149,10 @@ impl OAuth {
         tokio::spawn(async move {
             let outcome = oauth.renew(&oauth.kept(), Cause::Age).await;
             oauth.state(|state| state.is_renewing_ahead = false);
-            debug!(?outcome, "the token was to be renewed ahead of its end");
+            match outcome {
+                Ok(renewal) => debug!("the token nears its end: {}", renewal.words()),
+                Err(error) => debug!("the token nears its end, and is not refreshed: {error}"),
+            }
         });
     }
 
@@ -168,7 +183,7 @@ impl OAuth {
         let request = self.request(&endpoint, &identity, &issuer, resource, scope);
         match request.send(form).await {
             Ok(renewed) => {
-                debug!("the token was renewed");
+                traffic::token_refreshed(&self.server);
                 let token = Some(renewed.or_refresh_of(token));
                 self.keep(Kept { token, without_resource: self.refuses_resource(), ..kept });
                 self.state(|state| state.is_renewal = true);

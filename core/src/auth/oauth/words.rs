@@ -22,8 +22,10 @@ pub(super) fn refused(what: &str, status: StatusCode, answer: &Value) -> Error {
         // What comes with a success may be a token, in a form that nobody expects.
         .or_else(|| answer.as_str().filter(|_| !status.is_success()))
         .unwrap_or("no reason given");
-    let page = page::is_page(text).then(|| page::words(text, text.len())).flatten();
-    let text = said(page.as_deref().unwrap_or(text));
+    let text = match said(&page::readable(text)) {
+        text if text.is_empty() => "no reason given".to_owned(),
+        text => text,
+    };
     let message = format!("{what} was refused (HTTP {}): {text}", status.as_u16());
     Error::new(Kind::Login, message).not_delivered()
 }
@@ -43,7 +45,7 @@ mod tests {
             assert_eq!(error.message, "The request was refused (HTTP 200): no reason given");
         }
         let error = refused("The request", StatusCode::BAD_GATEWAY, &json!("<p>later\u{1b}[0m"));
-        assert!(error.message.ends_with("(HTTP 502): <p>later[0m"), "{error}");
+        assert!(error.message.ends_with("(HTTP 502): later[0m"), "{error}");
         let page = json!("<html><title>Bad Gateway</title><h1>Bad Gateway</h1></html>");
         let error = refused("The request", StatusCode::BAD_GATEWAY, &page);
         assert!(error.message.ends_with("(HTTP 502): Bad Gateway"), "{error}");

@@ -232,12 +232,10 @@ impl Refusal {
     pub(super) fn error(&self) -> Error {
         let status = self.status.as_u16();
         let start = self.start();
-        let body = self.scrubber.excerpt(&start, limits::ERROR_TEXT);
-        // Nobody reads tags. All its words, since a cut must not hide half a secret.
-        let words = page::is_page(&start).then(|| page::words(&start, start.len())).flatten();
-        let words = words.map(|words| self.scrubber.excerpt(&words, limits::ERROR_TEXT));
-        let words = self.tls().map(|tls| tls.meaning().to_owned()).or(words);
-        let text = match &*words.unwrap_or_else(|| body.clone()) {
+        // Nobody reads tags.
+        let body = self.scrubber.excerpt(&page::readable(&start), limits::ERROR_TEXT);
+        let words = self.tls().map_or_else(|| body.clone(), |tls| tls.meaning().to_owned());
+        let text = match &*words {
             "" => self.status.canonical_reason().unwrap_or("no text").to_owned(),
             text => text.to_owned(),
         };
@@ -246,7 +244,7 @@ impl Refusal {
         let message = edit::excerpt(&format!("HTTP {status}: {text}"), room) + &hints;
         let mut error = Error::new(Kind::Status, message);
         error.status = Some(status);
-        error.body = (!self.body.is_empty()).then(|| body.into());
+        error.body = (!body.is_empty()).then(|| body.into());
         if self.status == StatusCode::UNAUTHORIZED || self.status == StatusCode::FORBIDDEN {
             error = error.hint(&self.remedy);
         }

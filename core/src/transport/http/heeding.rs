@@ -100,6 +100,7 @@ impl Driver {
         let order = flight.outgoing.order;
         let shown = id.as_ref().and_then(|id| id.to_str().ok());
         debug!(version, session = shown, "a session begins");
+        self.context.note_connection("Streamable HTTP", version);
         self.close_server_stream();
         if let Some(old) = Arc::make_mut(&mut self.session).begin(id, version) {
             let call = self.delete(&old);

@@ -125,6 +125,7 @@ impl Line {
     /// A message met the loss: it waits for the next session.
     pub(super) async fn wait_for_session(&mut self, mut outgoing: Outgoing, error: Error) {
         outgoing.losses += 1;
+        self.context.note_return(&outgoing.message);
         match outgoing.message.head() {
             // The question died with its session; a new session is confirmed by itself.
             Head::Response { .. } => {}
@@ -135,6 +136,7 @@ impl Line {
     }
 
     pub(super) async fn give_back(&self, message: Message, error: Error) {
+        self.context.note_return(&message);
         let _ = self.context.incoming.send(Incoming::Failed { message, error: error.into() }).await;
     }
 }

@@ -111,10 +111,10 @@ impl Exchange {
         while !self.is_settled {
             let payload = match events.next_payload(position, None).await {
                 Ok(Some(payload)) => payload,
-                Ok(None) => return debug!("the server ended the stream of a subscription"),
+                Ok(None) => return traffic::stream_cut(traffic::Stream::Own, None, None),
                 Err(error) => {
                     let error = self.context.scrubbed(error);
-                    return debug!("the stream of a subscription broke: {error}");
+                    return traffic::stream_cut(traffic::Stream::Own, Some(&error), None);
                 }
             };
             for message in payload.messages() {

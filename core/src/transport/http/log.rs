@@ -4,10 +4,10 @@ use http::HeaderValue;
 use tracing::debug;
 
 use super::Context;
-use crate::message::Message;
+use crate::message::{Id, Message};
 
 /// Which way a message goes, as logs say it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     ToServer,
     FromServer,
@@ -25,11 +25,17 @@ impl Context {
             return;
         }
         let scrubber = &self.settings.scrubber;
+        // What was sent before is not said by the client again.
+        let retry = self.retry_of(message).filter(|_| direction == Direction::ToServer);
+        let is_own = retry.is_some() || message.id().is_some_and(Id::is_own);
         debug!(
             direction = match direction {
+                Direction::ToServer if is_own => "bridge->server",
                 Direction::ToServer => "client->server",
+                Direction::FromServer if is_own => "server->bridge",
                 Direction::FromServer => "server->client",
             },
+            retry,
             r#type = message.type_name(),
             method = message.method().map(|method| scrubber.clean(method)),
             id = message.id().map(|id| tracing::field::display(scrubber.clean(id.as_json()))),

@@ -42,8 +42,10 @@ mod modern;
 mod ping;
 mod post;
 mod posters;
+mod presence;
 mod reading;
 mod remedy;
+mod returned;
 mod session;
 mod session_loss;
 mod soon;
@@ -56,6 +58,8 @@ use driver::Driver;
 use events::timeout;
 use logins::Logins;
 use modern::Learnt;
+use presence::{Presence, telling};
+use returned::Returned;
 pub use session::basic_authorization;
 use session_loss::SharedHabits;
 use tasks::Tasks;
@@ -227,8 +231,10 @@ struct Context {
     incoming: channel::Sender<Incoming>,
     /// Counts what waits here without anybody who waits for its answer.
     held: Held,
-    /// The last word is that the server cannot be reached.
-    is_away: AtomicBool,
+    /// Whether the server is there, as far as anybody knows.
+    presence: Presence,
+    /// Requests that came back, which are retries if they are sent again.
+    returned: Mutex<Returned>,
     /// Wakes those who wait for a server that cannot be reached.
     is_back: Notify,
     /// Unless nobody wants them.
@@ -257,7 +263,8 @@ impl Context {
             endpoint,
             incoming,
             held,
-            is_away: AtomicBool::new(false),
+            presence: Presence::default(),
+            returned: Mutex::default(),
             cookies: settings.cookies.then(Mutex::default),
             is_decided: AtomicBool::new(false),
             is_back: Notify::new(),
@@ -371,13 +378,24 @@ impl Context {
             call
         });
         let call = with_cookies.as_ref().unwrap_or(call);
-        let told = traffic::Exchange::begin(&call.method, url, &call.headers, &call.body);
-        // It stays where it is: it is large, and there would be a second place for it otherwise.
-        let sending = pin!(self.client.send(call));
-        let answer = alarm.within(manner.limit, sending).await.unwrap_or_else(|limit| {
-            let error = timeout(&format!("{} timeout", manner.what), limit);
-            Err(if call.progress.is_raised() { error } else { error.not_delivered() })
-        });
+        let (method, headers) = (&call.method, &call.headers);
+        let mut told =
+            traffic::Exchange::begin(method, url, headers, &call.body, self.retry_number());
+        let answer = {
+            let retry = told.as_mut().filter(|told| told.is_retry());
+            // It stays where it is: it is large, and there would be a second place for it otherwise.
+            let sending = pin!(self.client.send(call));
+            let timed = match retry {
+                None => alarm.within(manner.limit, sending).await,
+                Some(retry) => {
+                    Box::pin(alarm.within(manner.limit, telling(call, sending, retry))).await
+                }
+            };
+            timed.unwrap_or_else(|limit| {
+                let error = timeout(&format!("{} timeout", manner.what), limit);
+                Err(if call.progress.is_raised() { error } else { error.not_delivered() })
+            })
+        };
         if let Some(told) = told {
             told.end(&answer);
         }
@@ -390,24 +408,6 @@ impl Context {
             jar.values().for_each(|value| self.settings.scrubber.add_passing(&Secret::new(value)));
         }
         Content::of(response, url)
-    }
-
-    /// Notes that the server cannot be reached, if that is what `error` says.
-    fn note_absence(&self, error: &Error) {
-        if error.is_unreachable() && !self.is_away.swap(true, Ordering::Relaxed) {
-            traffic::recovery(Recovery::ServerAway, Some(error));
-        }
-    }
-
-    /// The server is there. Gives back whether it was not.
-    fn note_presence(&self) -> bool {
-        let was_away = self.is_away.swap(false, Ordering::Relaxed);
-        if was_away {
-            self.is_back.notify_waiters();
-            traffic::recovery(Recovery::ServerBack, None);
-            self.stir();
-        }
-        was_away
     }
 
     /// Whether the server may yet turn out to speak the older transport.

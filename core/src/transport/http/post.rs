@@ -28,7 +28,7 @@ use crate::revision::subscription::Promise;
 use crate::revision::{Cancel, Revision};
 use crate::traffic;
 use crate::transport::{Alarm, Incoming};
-use crate::wire::header;
+use crate::wire::{header, page};
 
 /// One message on its way, with all that its task needs.
 #[derive(Debug)]
@@ -200,7 +200,7 @@ impl Exchange {
     async fn attempt(&self, call: Call, alarm: &mut Alarm) -> Result<Response<Content>, Error> {
         let what = if self.request_id().is_some() { "Request" } else { "Notify" };
         let manner = Manner::within(self.limit, what).with_login_for(&self.post.outgoing.message);
-        if !self.context.is_away.load(Ordering::Relaxed) {
+        if !self.context.presence.is_away() {
             return self.context.send_by(call, manner, alarm).await;
         }
         let mut sending = Box::pin(self.context.send_by(call, manner, alarm));
@@ -263,7 +263,7 @@ impl Exchange {
                 let message = format!("The server's answer is {malformed}");
                 let mut error = Error::new(Kind::BadResponse, message);
                 let text = &body[..body.len().min(limits::ERROR_BODY)];
-                error.body = Some(String::from_utf8_lossy(text).into());
+                error.body = Some(page::readable(&String::from_utf8_lossy(text)).into());
                 Err(error)
             }
             _ if !self.is_settled => Err(self.no_response()),
@@ -278,10 +278,13 @@ impl Exchange {
             message = self.context.heed_tools(&self.post.outgoing.message, message);
         }
         if answers && self.post.progress.is_unwanted() {
-            return debug!(?message, "an answer that nobody wants was dropped");
+            return debug!(what = ?message, "an answer that nobody wants was dropped");
         }
         self.report_stray(&message, answers).await;
         self.context.crossing(Direction::FromServer, &message, self.post.session_id());
+        if answers {
+            self.context.note_answer(&self.post.outgoing, &message);
+        }
         if answers && self.is("initialize") {
             self.context.is_decided.store(true, Ordering::Relaxed);
             self.report_session(&message).await;
@@ -350,6 +353,7 @@ impl Exchange {
             let _ = self.post.reports.send(Report::GivenUp { notice }).await;
         }
         let message = self.post.outgoing.message.clone();
+        self.context.note_return(&message);
         let _ = self.context.incoming.send(Incoming::Failed { message, error: error.into() }).await;
     }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 use tokio::time::Instant;
-use tracing::debug;
 
 use super::events::{Events, Position};
 use super::post::Exchange;
@@ -27,6 +26,7 @@ impl Exchange {
         loop {
             let mut cause = None;
             position.moved = false;
+            let is_cut = body.is_some();
             if let Some(body) = body.take() {
                 match self.read_connection(body, &mut position).await {
                     Ok(()) => {}
@@ -40,6 +40,9 @@ impl Exchange {
             }
             if self.is_settled || self.request_id().is_none() {
                 return Ok(());
+            }
+            if is_cut {
+                self.tell_cut(&position, cause.as_ref());
             }
             let lost = cause.map_or_else(|| self.no_response(), |cause| self.lost(&cause));
             let Some(last_id) = position.last_id.clone().filter(|_| self.post.rules.resumable)
@@ -57,7 +60,7 @@ impl Exchange {
             match Box::pin(self.resume(last_id)).await {
                 Ok(Resumed::Stream(resumed)) => {
                     traffic::recovery(Recovery::StreamResumed, None);
-                    body = Some(resumed);
+                    (body, away) = (Some(resumed), None);
                 }
                 Ok(Resumed::Busy) => away = None,
                 // Nobody is there to go on with it: the answer is lost with its server.
@@ -72,10 +75,12 @@ impl Exchange {
                 }
                 Err(error) => return Err(lost.because(error)),
             }
-            if body.is_some() {
-                away = None;
-            }
         }
+    }
+
+    fn tell_cut(&self, position: &Position, cause: Option<&Error>) {
+        let after = position.last_id.as_ref().filter(|_| self.post.rules.resumable);
+        traffic::stream_cut(traffic::Stream::Answer, cause, after);
     }
 
     async fn read_connection(
@@ -108,7 +113,6 @@ impl Exchange {
     async fn resume(&self, last_id: HeaderValue) -> Result<Resumed, Error> {
         let mut headers = self.post.session.stream_headers();
         headers.insert(header::LAST_EVENT_ID, last_id);
-        debug!("resuming a stream that was cut");
         stream::reopen(&self.context, headers, self.limit).await
     }
 }

@@ -280,11 +280,12 @@ async fn read(
         let payload = match next {
             Ok(Some(payload)) => payload,
             Ok(None) => {
-                debug!("the server ended its stream");
+                traffic::stream_cut(traffic::Stream::Own, None, position.last_id.as_ref());
                 return Ended::Elsewhere;
             }
             Err(error) => {
-                debug!("the server's stream broke: {}", context.scrubbed(error));
+                let error = context.scrubbed(error);
+                traffic::stream_cut(traffic::Stream::Own, Some(&error), position.last_id.as_ref());
                 return Ended::Elsewhere;
             }
         };

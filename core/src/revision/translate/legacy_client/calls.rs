@@ -204,7 +204,7 @@ impl Translation {
             return out.push_back(Step::ToClient(message));
         };
         if !self.listening.is(&subscription) {
-            return debug!(?message, "of a subscription that is over");
+            return debug!(what = ?message, "of a subscription that is over");
         }
         let mut members = Members::of_message(&message).unwrap_or_default();
         let params = members.object("params");

@@ -270,7 +270,7 @@ impl Translation {
         if !matches!(answer.head(), Head::Response { is_error: true, .. }) {
             return listening.lost(&stream, now);
         }
-        debug!(?answer, "the server takes up no subscription");
+        debug!(what = ?answer, "the server takes up no subscription");
         self.refused(answer, ids, now, out);
     }
 

@@ -263,7 +263,7 @@ impl Translation {
                 }
                 let Some(asked) = self.asked.remove(&id) else {
                     if ids.gave(&id) {
-                        return debug!(?message, "an answer that nobody waits for was dropped");
+                        return debug!(what = ?message, "an answer that nobody waits for was dropped");
                     }
                     // To what went out before the era was known.
                     return out.push_back(Step::ToClient(message));
@@ -275,7 +275,7 @@ impl Translation {
             Head::Notification { .. } => self.server_tells(message, ids, now, out),
             // A modern server has no way to hear an answer.
             Head::Request { .. } | Head::Response { id: None, .. } => {
-                debug!(?message, "dropped: a modern server cannot say this");
+                debug!(what = ?message, "dropped: a modern server cannot say this");
             }
         }
     }

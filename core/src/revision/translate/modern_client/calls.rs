@@ -55,7 +55,7 @@ impl ModernClient {
             Head::Notification { method } if &**method != "notifications/initialized" => {
                 out.push_back(Step::ToServer(message));
             }
-            _ => debug!(?message, "dropped: a modern client has no reason to say this"),
+            _ => debug!(what = ?message, "dropped: a modern client has no reason to say this"),
         }
     }
 

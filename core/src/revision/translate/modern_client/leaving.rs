@@ -44,7 +44,7 @@ impl ModernClient {
         if !is_asked_for && matches!(self.phase, Phase::Probing { .. } | Phase::Opening) {
             self.phase = Phase::Fresh;
             while let Some(message) = self.held.pop() {
-                debug!(?message, "dropped: there is no session for it");
+                debug!(what = ?message, "dropped: there is no session for it");
             }
         }
     }

@@ -134,7 +134,7 @@ impl ModernClient {
         while let Some(message) = self.held.pop() {
             match message.head() {
                 Head::Request { id, .. } => out.push_back(readdressed(answer, id)),
-                _ => debug!(?message, "dropped: there is no session for it"),
+                _ => debug!(what = ?message, "dropped: there is no session for it"),
             }
         }
     }

@@ -278,7 +278,7 @@ impl ModernClient {
     pub(super) fn keep_answer(&mut self, handle: &str, answer: Message) {
         match self.parked.get_mut(handle) {
             Some(parked) => parked.upstream = Upstream::Answered(answer),
-            None => debug!(?answer, "dropped: the call was given up"),
+            None => debug!(what = ?answer, "dropped: the call was given up"),
         }
     }
 

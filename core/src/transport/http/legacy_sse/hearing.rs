@@ -10,6 +10,7 @@ use super::post::Posted;
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
 use crate::message::{Head, Message, Outline, peek, reply};
+use crate::traffic;
 use crate::transport::Incoming;
 use crate::transport::http::events::{Payload, lost_response, timeout, too_large};
 use crate::transport::http::gate::INITIALIZED;
@@ -31,10 +32,13 @@ impl Driver {
                 }
             }
             Ok(None) => {
-                self.lose(&Error::new(Kind::NoResponse, "the server ended its stream")).await;
+                let error = Error::new(Kind::NoResponse, "the server ended its stream");
+                traffic::stream_cut(traffic::Stream::Session, Some(&error), None);
+                self.lose(&error).await;
             }
             Err(error) => {
                 let error = self.context.scrubbed(error);
+                traffic::stream_cut(traffic::Stream::Session, Some(&error), None);
                 self.lose(&error).await;
             }
         }
@@ -69,6 +73,7 @@ impl Driver {
         }
         let version = peek::negotiated_version(answer);
         debug!(version, "a session begins");
+        self.context.note_connection("HTTP+SSE", version.as_deref());
         self.session.begin(None, version.as_deref());
         self.is_begun = true;
         self.line.gate.answered(flight.outgoing.order, true);

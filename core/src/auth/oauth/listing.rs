@@ -1,0 +1,132 @@
+//! All logins that are kept in a folder, without anything of them that is secret.
+//!
+//! Files of other editions of this program may lie there: what is not known is passed over, what is
+//! missing is not shown.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use url::Url;
+
+use super::Account;
+use super::places;
+use crate::limits;
+use crate::private_file;
+use crate::secret::shown;
+
+/// A file of tokens of which nothing can be said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Which it is.
+    pub file: PathBuf,
+    /// What is wrong with it; nothing of what stands there.
+    pub why: String,
+}
+
+/// The logins below `folder`, and those that runs in other environments have noted below `usual`, in
+/// the order of their servers.
+///
+/// # Errors
+///
+/// When a folder is there and cannot be read.
+pub fn accounts(
+    folder: &Path,
+    usual: Option<&Path>,
+) -> io::Result<(Vec<Account>, Vec<Unreadable>)> {
+    let mut files = BTreeSet::new();
+    for folder in [Some(folder), usual].into_iter().flatten() {
+        files.extend(places::all_below(folder)?);
+    }
+    let (mut accounts, mut unreadable) = (Vec::new(), Vec::new());
+    for file in files.into_iter().take(limits::LOGINS_LISTED) {
+        let text = private_file::read(&file).map_err(|error| error.to_string());
+        match text.and_then(|text| account(&text, &file)) {
+            Ok(account) => accounts.extend(account),
+            Err(why) => unreadable.push(Unreadable { file, why }),
+        }
+    }
+    accounts.sort_by(|a, b| (&a.server, &a.profile).cmp(&(&b.server, &b.profile)));
+    Ok((accounts, unreadable))
+}
+
+/// What the text of a file says; nothing if it holds no token.
+fn account(text: &[u8], file: &Path) -> Result<Option<Account>, String> {
+    let place =
+        |error: serde_json::Error| format!("line {}, column {}", error.line(), error.column());
+    let kept: Value = serde_json::from_slice(text).map_err(place)?;
+    if !kept.is_object() {
+        return Err("it is no JSON object".to_owned());
+    }
+    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let token = &kept["token"];
+    if text(&token["access_token"]).is_none() {
+        return Ok(None);
+    }
+    let expires = token["expires_at"].as_u64().map(Duration::from_secs);
+    Ok(Some(Account {
+        server: text(&kept["server"]).map(address),
+        profile: text(&kept["profile"]),
+        resource: text(&kept["resource"]).map(address),
+        issuer: text(&kept["issuer"]).map(address),
+        client: text(&kept["token_client_id"]).or_else(|| text(&kept["client_id"])),
+        scope: text(&token["scope"]),
+        expires: expires.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)),
+        can_be_renewed: text(&token["refresh_token"]).is_some(),
+        place: Some(file.display().to_string()),
+    }))
+}
+
+/// An address as it may be shown.
+fn address(text: String) -> String {
+    Url::parse(&text).map_or(text, |url| shown(&url))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Option<Account>, String> {
+        account(text.as_bytes(), Path::new("/f.json"))
+    }
+
+    #[test]
+    fn what_is_missing_or_unknown_is_no_obstacle() {
+        let least = read(r#"{"token": {"access_token": "hidden", "new": []}, "later": {"a": 1}}"#);
+        let least = least.unwrap().unwrap();
+        assert_eq!((least.server, least.profile, least.expires), (None, None, None));
+        let odd = read(
+            r#"{"server": 7, "profile": ["a"], "resource": null,
+                "token": {"access_token": "hidden", "expires_at": "soon", "scope": {}}}"#,
+        );
+        assert_eq!(odd.unwrap().unwrap().scope, None);
+        let endless = r#"{"token": {"access_token": "a", "expires_at": 18446744073709551615}}"#;
+        assert!(read(endless).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_file_without_a_token_is_no_login_and_a_damaged_one_is_not_quoted() {
+        for text in ["{}", r#"{"client_id": "c"}"#, r#"{"token": null}"#, r#"{"token": "x"}"#] {
+            assert_eq!(read(text), Ok(None), "{text}");
+        }
+        for text in ["[]", "7", "{\"token\": \"hidden"] {
+            assert!(read(text).is_err_and(|why| !why.contains("hidden")), "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_shown_without_what_is_secret_in_them() {
+        let account = read(
+            r#"{"server": "https://u:hidden@h/mcp?token=hidden", "resource": "https://h/?key=hidden",
+                "profile": "work", "token": {"access_token": "hidden", "refresh_token": "hidden"}}"#,
+        );
+        let account = account.unwrap().unwrap();
+        assert!(
+            account.can_be_renewed && !format!("{account:?}").contains("hidden"),
+            "{account:?}"
+        );
+        assert_eq!(account.profile.as_deref(), Some("work"));
+    }
+}

@@ -1,0 +1,94 @@
+//! Whether the server is there: told when it goes, when it comes back, and when it first answers.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use super::Context;
+use super::gate::Outgoing;
+use crate::error::Error;
+use crate::message::{Head, Message};
+use crate::net::Call;
+use crate::traffic::{self, Recovery};
+
+/// What is known of it.
+#[derive(Debug, Default)]
+pub(super) struct Presence {
+    /// The last word is that it cannot be reached.
+    is_away: AtomicBool,
+    /// How often it was tried in vain since it was last reached.
+    vain_tries: AtomicU32,
+    /// It has answered once.
+    is_connected: AtomicBool,
+}
+
+impl Presence {
+    pub(super) fn is_away(&self) -> bool {
+        self.is_away.load(Ordering::Relaxed)
+    }
+}
+
+impl Context {
+    /// Notes that the server cannot be reached, if that is what `error` says.
+    pub(super) fn note_absence(&self, error: &Error) {
+        if !error.is_unreachable() {
+            return;
+        }
+        self.presence.vain_tries.fetch_add(1, Ordering::Relaxed);
+        if !self.presence.is_away.swap(true, Ordering::Relaxed) {
+            traffic::recovery(Recovery::ServerAway, Some(error));
+        }
+    }
+
+    /// Which try this is at a server that is away; `None` for one that is not.
+    pub(super) fn retry_number(&self) -> Option<u32> {
+        let is_away = self.presence.is_away.load(Ordering::Relaxed);
+        is_away.then(|| self.presence.vain_tries.load(Ordering::Relaxed))
+    }
+
+    /// The server has answered in `revision`; the first time is worth a word.
+    pub(super) fn note_connection(&self, transport: &str, revision: Option<&str>) {
+        if !self.presence.is_connected.swap(true, Ordering::Relaxed) {
+            traffic::connected(transport, revision);
+        }
+    }
+
+    /// The server is there. Gives back whether it was not.
+    pub(super) fn note_presence(&self) -> bool {
+        let was_away = self.presence.is_away.swap(false, Ordering::Relaxed);
+        if was_away {
+            self.presence.vain_tries.store(0, Ordering::Relaxed);
+            self.is_back.notify_waiters();
+            traffic::recovery(Recovery::ServerBack, None);
+            self.stir();
+        }
+        was_away
+    }
+
+    /// A request was answered. A modern server has no handshake: its first result is what shows that
+    /// it is there.
+    pub(super) fn note_answer(&self, asked: &Outgoing, answer: &Message) {
+        if self.presence.is_connected.load(Ordering::Relaxed) {
+            return;
+        }
+        if let (Some(envelope), Head::Response { is_error: false, .. }) =
+            (&asked.envelope, answer.head())
+        {
+            self.note_connection("Streamable HTTP", Some(&envelope.version));
+        }
+    }
+}
+
+/// Sends another try, and tells of it as soon as it leaves.
+pub(super) async fn telling<T>(
+    call: &Call,
+    sending: impl Future<Output = T>,
+    told: &mut traffic::Exchange,
+) -> T {
+    let mut sending = pin!(sending);
+    tokio::select! {
+        biased;
+        answer = &mut sending => return answer,
+        () = call.progress.begun() => told.leaves(),
+    }
+    sending.await
+}
