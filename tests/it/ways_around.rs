@@ -100,7 +100,7 @@ fn text_reaches_a_terminal_from_these_files_alone_and_each_of_them_filters_it() 
         ("front/src/cli/check/mod.rs", "findings, which are filtered where they are written"),
         ("front/src/cli/check/spinner.rs", "the line that tells what is being checked"),
         ("front/src/cli/trace.rs", "lines of a trace, through `trace_line`"),
-        ("front/src/cli/call/asked.rs", "questions of a server, through `form`"),
+        ("front/src/cli/visit/asked.rs", "questions of a server, through `form`"),
     ];
     let own_words = [
         ("front/src/cli/demo.rs", "the embedded server's words, which are ours"),

@@ -11,6 +11,7 @@ mod behind_nginx;
 mod checks;
 mod children;
 mod compare;
+mod completions;
 mod conformance;
 mod conformance_list;
 mod hub;

@@ -84,17 +84,30 @@ SCRIPT
     }
 }
 
+# Installs a Debian package where that is allowed; `need` says what to do where it is not.
+install_package() {
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        apt-get -qq update || true
+        DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install "$1" \
+            >/dev/null
+    fi
+}
+
 # A real browser for the logins. Debian's has too many libraries to be unpacked beside the machine's.
 provide_chromium() {
     if command -v chromium >/dev/null 2>&1 || [ "${MCP_SPAN_TEST_BROWSER:-}" = curl ]; then
         return
     fi
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        apt-get -qq update || true
-        DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install chromium \
-            >/dev/null
-    fi
+    install_package chromium
     need chromium "install it (Debian: apt install chromium), or set MCP_SPAN_TEST_BROWSER=curl."
+}
+
+# The shells that complete command lines.
+provide_shells() {
+    for shell in bash zsh fish; do
+        command -v "$shell" >/dev/null 2>&1 || install_package "$shell"
+        need "$shell" "install it (Debian: apt install $shell)."
+    done
 }
 
 if [ -f "$STAMP" ] && [ "$(cat "$STAMP")" = "$(checksum)" ] && is_usable "$NGINX/nginx"; then
@@ -120,6 +133,7 @@ rm -f "$STAMP"
 
 provide_nginx
 provide_chromium
+provide_shells
 
 cp "$HERE/package.json" "$HERE/package-lock.json" "$HERE/.npmrc" "$PEERS/"
 # Only errors: a warning that the suite wants Node 22 is settled by the Node 22 that comes along.
