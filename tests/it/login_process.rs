@@ -265,6 +265,32 @@ async fn what_the_browser_is_started_with_leads_on_once_and_a_second_visit_ends_
 }
 
 #[tokio::test]
+async fn another_user_who_is_quicker_than_the_browser_gets_nothing_and_ends_nothing() {
+    let provider = Provider::start(Manners::default()).await;
+    // The browser takes its time to start.
+    let folder = provider.path("").display().to_string();
+    let browser = format!(
+        "printf %s \"$1\" > {folder}/part; mv {folder}/part {folder}/link\n\
+         set -- \"$1\" {folder}\n{LATE}\n"
+    );
+    std::fs::write(provider.path("browser"), browser).unwrap();
+    let mut bridge = provider.bridge(&["--oauth-wait", "60"]);
+    bridge.send(INITIALIZE).await;
+    wait_until("the link", || provider.path("link").exists()).await;
+    let link = std::fs::read_to_string(provider.path("link")).unwrap();
+    if rustix::process::geteuid().is_root() {
+        let as_another = ["--reuid=4242", "--regid=4242", "--clear-groups", "curl", "-sL", &link];
+        let stolen = Command::new("setpriv").args(as_another).output().await.unwrap();
+        let stolen = String::from_utf8(stolen.stdout).unwrap();
+        assert!(stolen.contains("belongs to another user"), "{stolen}");
+    } else {
+        eprintln!("not root: nobody else can be asked to steal the login");
+    }
+    assert!(go(&provider).await.contains("You are logged in"), "the person goes on");
+    assert!(bridge.receive().await["result"].is_object());
+}
+
+#[tokio::test]
 async fn a_logout_calls_a_pending_login_off() {
     let provider = Provider::start(Manners::default()).await;
     let mut bridge = pending(&provider, &["--oauth-wait", "60"]).await;

@@ -74,6 +74,7 @@ fn files_are_opened_by_the_module_for_private_files_but_for_those_that_the_user_
             ("core/src/private_file/other.rs", "the module itself"),
             ("core/src/auth/file.rs", "--bearer-file: Kubernetes links to files of root's"),
             ("core/src/net/pem.rs", "certificates and keys that the user names"),
+            ("core/src/os/peer_linux.rs", "the system's list of sockets"),
             ("front/src/cli/call/arguments.rs", "an argument that the user names as a file"),
             ("front/src/cli/call/files.rs", "results, new files in a folder that the user names"),
             ("front/src/cli/compat_client.rs", "a file that the user names for mcp-remote"),

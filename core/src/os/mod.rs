@@ -1,5 +1,5 @@
-//! What differs between operating systems: the standard streams, signals, the parent's death, and
-//! groups of processes.
+//! What differs between operating systems: the standard streams, signals, the parent's death,
+//! groups of processes, and whose connections are whose.
 
 #[cfg(unix)]
 mod group;
@@ -9,8 +9,12 @@ mod other;
 mod parent_linux;
 #[cfg(all(unix, not(target_os = "linux")))]
 mod parent_unix;
+#[cfg(target_os = "linux")]
+mod peer_linux;
 #[cfg(unix)]
 mod unix;
+
+use std::net::SocketAddr;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -30,6 +34,19 @@ pub use group::Group;
 pub use other::{Group, Restore, is_nobodys_stdin, spawn_detached, stdio, terminated};
 #[cfg(unix)]
 pub use unix::{Restore, is_nobodys_stdin, spawn_detached, stdio, terminated};
+
+/// Whether the socket at `peer`, which is connected to `local`, belongs to another user of this
+/// machine. Where that cannot be known, it is taken to be ours.
+#[must_use]
+pub fn is_another_users(peer: SocketAddr, local: SocketAddr) -> bool {
+    #[cfg(target_os = "linux")]
+    return peer_linux::is_another_users(peer, local);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (peer, local);
+        false
+    }
+}
 
 /// Completes when the process that started this one has ended. Where that cannot be known, never.
 pub async fn parent_gone() {

@@ -30,7 +30,7 @@ use super::pages::{self, Page};
 use super::pkce;
 use super::settings::Open;
 use crate::error::Error;
-use crate::limits;
+use crate::{limits, os};
 
 impl CallbackPort {
     /// Begins to answer; `open` opens a browser.
@@ -380,6 +380,12 @@ impl Shared {
 
 /// Answers one request on `stream`. Whoever says nothing is not waited for.
 async fn answer(shared: Arc<Shared>, stream: TcpStream, has_begun: Arc<AtomicBool>) {
+    // The link that the browser is started with can be read in the process list, and whoever is
+    // quicker than the browser would log in as somebody else.
+    let is_stranger = match (stream.peer_addr(), stream.local_addr()) {
+        (Ok(peer), Ok(local)) => os::is_another_users(peer, local),
+        _ => false,
+    };
     let (told, head) = oneshot::channel();
     let told = Mutex::new(Some(told));
     let active = Mutex::new(None);
@@ -390,7 +396,12 @@ async fn answer(shared: Arc<Shared>, stream: TcpStream, has_begun: Arc<AtomicBoo
         shared.active.send_modify(|count| *count += 1);
         *active.lock().unwrap_or_else(PoisonError::into_inner) = Some(Active(Arc::clone(&shared)));
         let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(shared.receive(&request).await) }
+        async move {
+            Ok::<_, Infallible>(match is_stranger {
+                true => Page::another_user().response(),
+                false => shared.receive(&request).await,
+            })
+        }
     });
     let serving = http1::Builder::new()
         .keep_alive(false)

@@ -129,6 +129,14 @@ impl Page {
         Self { status, mood: Mood::Neutral, title, facts: Vec::new(), advice }
     }
 
+    /// The visitor is another user of this machine.
+    pub(super) fn another_user() -> Self {
+        let advice = "Only the user who has begun it can go on with it.".to_owned();
+        let title = "This login belongs to another user";
+        let status = StatusCode::FORBIDDEN;
+        Self { status, mood: Mood::Bad, title, facts: Vec::new(), advice }
+    }
+
     /// Not a GET.
     pub(super) fn wrong_method() -> Self {
         let title = "Open this address in a browser";
