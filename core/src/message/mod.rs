@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::limits::Clock;
+
 pub mod edit;
 mod head;
 mod id;
 mod in_flight;
 mod lenient;
 mod members;
+pub mod method;
 mod outline;
 pub mod peek;
 pub mod reply;
@@ -22,6 +25,7 @@ pub use id::Id;
 pub use in_flight::InFlight;
 pub use lenient::{lenient, string_length};
 pub use members::Members;
+pub use method::Method;
 pub use outline::{Outline, Outliner};
 
 /// One JSON-RPC message: its bytes, and what its head says. Shared, since it passes through many
@@ -46,12 +50,12 @@ pub enum Head {
         /// Under this id.
         id: Id,
         /// What is asked.
-        method: Arc<str>,
+        method: Method,
     },
     /// Wants none.
     Notification {
         /// What is told.
-        method: Arc<str>,
+        method: Method,
     },
     /// Answers a request.
     Response {
@@ -113,11 +117,17 @@ impl Message {
 
     /// The method, if it has one.
     #[must_use]
-    pub fn method(&self) -> Option<&str> {
+    pub fn method(&self) -> Option<&Method> {
         match &self.0.head {
             Head::Request { method, .. } | Head::Notification { method } => Some(method),
             Head::Response { .. } => None,
         }
+    }
+
+    /// How long it may be silent, if it is a request.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.method().map_or(Clock::Quick, |method| method.properties().clock)
     }
 
     /// The word for it in logs.

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 pub(crate) use super::scan::Choice;
 use super::scan::Scanner;
-use super::{Head, Id, Members, Message};
+use super::{Head, Id, Members, Message, Method};
 
 /// The request that a `notifications/cancelled` is about.
 #[must_use]
@@ -20,38 +20,17 @@ pub fn cancelled_request(message: &Message) -> Option<Id> {
         #[serde(borrow, rename = "requestId")]
         request_id: &'a RawValue,
     }
-    if message.method() != Some("notifications/cancelled") {
+    if message.method() != Some(&Method::Cancelled) {
         return None;
     }
     let cancelled: Cancelled<'_> = serde_json::from_slice(message.bytes()).ok()?;
     Id::from_json(cancelled.params.request_id.get())
 }
 
-/// The member of `params` by which a request of `method` names what it is about, as the protocol has
-/// it for headers.
-#[must_use]
-pub fn naming_member(method: &str) -> Option<&'static str> {
-    match method {
-        "tools/call" | "prompts/get" => Some("name"),
-        "resources/read" => Some("uri"),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
-        _ => None,
-    }
-}
-
-/// The same, for people: subscriptions have an object, too.
-#[must_use]
-pub fn subject_member(method: &str) -> Option<&'static str> {
-    match method {
-        "resources/subscribe" | "resources/unsubscribe" => Some("uri"),
-        _ => naming_member(method),
-    }
-}
-
 /// The name of the tool or prompt, or the address of the resource, that a request is about.
 #[must_use]
 pub fn subject(message: &Message) -> Option<String> {
-    let member = subject_member(message.method()?)?;
+    let member = message.method()?.properties().subject?.member();
     serde_json::from_str(find(message, &["params", member])?).ok()
 }
 

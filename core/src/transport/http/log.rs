@@ -37,7 +37,7 @@ impl Context {
             },
             retry,
             r#type = message.type_name(),
-            method = message.method().map(|method| scrubber.clean(method)),
+            method = message.method().map(|method| scrubber.clean(method.name())),
             id = message.id().map(|id| tracing::field::display(scrubber.clean(id.as_json()))),
             session = session.and_then(|id| id.to_str().ok()),
             bytes = message.bytes().len(),

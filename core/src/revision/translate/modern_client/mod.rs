@@ -31,7 +31,7 @@ use self::opening::Server;
 use self::parked::Parked;
 use self::passed::Kept;
 use super::{Protocol, Step, Steps};
-use crate::message::{Head, Id, InFlight, Members, Message, edit, peek};
+use crate::message::{Head, Id, InFlight, Members, Message, Method, edit, peek};
 use crate::revision::{Envelope, Era};
 
 /// What is known of both sides, and everything that is under way between them.
@@ -159,7 +159,7 @@ impl ModernClient {
         if let Some(id) = peek::cancelled_request(&message) {
             return self.client_cancels(&id, message, now, out);
         }
-        if message.method() == Some("initialize") && Envelope::of(&message).is_none() {
+        if message.method() == Some(&Method::Initialize) && Envelope::of(&message).is_none() {
             return self.client_is_legacy(message, now, out);
         }
         match &self.phase {
