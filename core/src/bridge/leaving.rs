@@ -48,7 +48,7 @@ impl Core {
         {
             self.active = now;
             let id = self.own_id(Own::KeepAlive);
-            out.server(reply::request(&id, "ping"));
+            out.server(reply::request(&id, "ping").own());
         }
         if self.leaving.is_some_and(|deadline| deadline <= now) {
             let error = if self.waits_for_person() { self.left_during_login() } else { late() };

@@ -46,7 +46,7 @@ impl Core {
         debug!("the session was lost: a new one is opened");
         let id = self.own_id(Own::Session);
         if let Some(initialize) = self.record.initialize() {
-            out.server(edit::with_id(initialize, &id));
+            out.server(edit::with_id(initialize, &id).own());
         }
     }
 
@@ -121,7 +121,7 @@ impl Core {
         out.server(confirmation);
         for message in rest {
             let id = self.own_id(Own::Restoring);
-            out.server(edit::with_id(&message, &id));
+            out.server(edit::with_id(&message, &id).own());
         }
         self.release(now, out);
         for method in offered.lists_changed(&before) {

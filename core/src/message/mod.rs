@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::error::Error;
 use crate::limits::Clock;
 
 pub mod edit;
@@ -37,9 +38,20 @@ pub struct Message(Arc<Content>);
 struct Content {
     bytes: Bytes,
     head: Head,
-    /// An answer of this program's own: an error, or a result in the server's place. It is not in
-    /// the bytes, so that no peer can claim it.
-    is_own: bool,
+    author: Author,
+}
+
+/// Who wrote a message. It is not in the bytes, so that no peer can claim it: a server may be
+/// another mcp-span, with the same ids and errors.
+#[derive(Clone, Debug, Default)]
+enum Author {
+    /// A peer; or it stands for what a peer would have written.
+    #[default]
+    Peer,
+    /// This program, on its own account.
+    Bridge,
+    /// This program, to say why there is no answer of the peer's.
+    Failure(Arc<Error>),
 }
 
 /// What a message is.
@@ -68,15 +80,24 @@ pub enum Head {
 
 impl Message {
     fn new(bytes: Bytes, head: Head) -> Self {
-        Self(Arc::new(Content { bytes, head, is_own: false }))
+        Self(Arc::new(Content { bytes, head, author: Author::Peer }))
     }
 
-    /// The same, as an answer of this program's own or not.
-    fn marked(mut self, is_own: bool) -> Self {
-        if self.0.is_own != is_own {
-            Arc::make_mut(&mut self.0).is_own = is_own;
+    fn by(mut self, author: Author) -> Self {
+        if !matches!((&self.0.author, &author), (Author::Peer, Author::Peer)) {
+            Arc::make_mut(&mut self.0).author = author;
         }
         self
+    }
+
+    /// The same, as a request or an answer of this program's own.
+    pub(crate) fn own(self) -> Self {
+        self.by(Author::Bridge)
+    }
+
+    /// The same, written by whoever wrote `other`.
+    pub(crate) fn like(self, other: &Self) -> Self {
+        self.by(other.0.author.clone())
     }
 
     /// Reads one message; arrays are refused (see [`parse_each`]).
@@ -94,9 +115,19 @@ impl Message {
         &self.0.bytes
     }
 
-    /// Whether this program wrote it to say why there is no answer of the server's.
+    /// Whether this program wrote it on its own account.
+    #[must_use]
     pub fn is_own(&self) -> bool {
-        self.0.is_own
+        !matches!(self.0.author, Author::Peer)
+    }
+
+    /// Why there is no answer of the peer's, if this program wrote it to say so.
+    #[must_use]
+    pub fn failure(&self) -> Option<&Error> {
+        match &self.0.author {
+            Author::Failure(error) => Some(error),
+            Author::Peer | Author::Bridge => None,
+        }
     }
 
     /// What the message is.

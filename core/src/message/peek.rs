@@ -136,32 +136,6 @@ pub fn error_code(answer: &Message) -> Option<(i64, Vec<String>)> {
     Some((failure.code, revisions.collect()))
 }
 
-/// Whether an error answer is one that the bridge itself has written, and the HTTP status in it.
-///
-/// Servers, too, have a `kind` in their data; only ours stands beside a `delivery`.
-#[must_use]
-pub fn bridge_error(answer: &Message) -> Option<Option<u16>> {
-    #[derive(Deserialize)]
-    struct Answer {
-        error: Failure,
-    }
-    #[derive(Deserialize)]
-    struct Failure {
-        data: Data,
-    }
-    #[derive(Deserialize)]
-    struct Data {
-        #[serde(rename = "kind")]
-        _kind: String,
-        #[serde(rename = "delivery")]
-        _delivery: String,
-        #[serde(default)]
-        status: Option<u16>,
-    }
-    let answer: Answer = serde_json::from_slice(answer.bytes()).ok()?;
-    Some(answer.error.data.status)
-}
-
 /// Whether an answer has a result that says of which type it is, as every modern one does.
 #[must_use]
 pub fn has_result_type(answer: &Message) -> bool {
@@ -230,24 +204,6 @@ mod tests {
         assert_eq!(error_code(&message(text)), Some((-32022, vec!["2026-07-28".to_owned()])));
         let text = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"x"}}"#;
         assert_eq!(error_code(&message(text)), Some((-32000, vec![])));
-    }
-
-    #[test]
-    fn errors_of_the_bridge_are_told_from_those_of_servers() {
-        let error = |data: &str| {
-            let text = format!(
-                r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":-32001,"message":"x","data":{data}}}}}"#
-            );
-            bridge_error(&Message::parse(Bytes::from(text)).expect("a message"))
-        };
-        assert_eq!(
-            error(r#"{"kind":"http-status","delivery":"not-delivered","status":404}"#),
-            Some(Some(404))
-        );
-        assert_eq!(error(r#"{"kind":"connect","delivery":"not-delivered"}"#), Some(None));
-        assert_eq!(error(r#"{"kind":"mine"}"#), None);
-        assert_eq!(error("null"), None);
-        assert_eq!(bridge_error(&message(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)), None);
     }
 
     #[test]

@@ -209,8 +209,8 @@ impl Manner {
     /// our own is asked because somebody waits for more than its answer.
     fn with_login_for(self, message: &Message) -> Self {
         match message.head() {
-            Head::Request { id, method } => match method.properties().login {
-                method::Login::Never if *method == Method::Discover && id.is_own() => {
+            Head::Request { method, .. } => match method.properties().login {
+                method::Login::Never if *method == Method::Discover && message.is_own() => {
                     self.with_login()
                 }
                 method::Login::Never => self,

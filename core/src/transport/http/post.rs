@@ -133,6 +133,12 @@ impl Exchange {
         self.request_id().is_some() && self.post.outgoing.message.method() == Some(method)
     }
 
+    /// Whether a client asks which era the server speaks. Questions of our own are asked because
+    /// somebody waits for more than their answer.
+    pub(super) fn is_probe(&self) -> bool {
+        self.is(&Method::Discover) && !self.post.outgoing.message.is_own()
+    }
+
     /// Whether it begins something: then no session can have been lost under it.
     pub(super) fn opens(&self) -> bool {
         self.request_id().is_some()
@@ -282,7 +288,11 @@ impl Exchange {
             return debug!(what = ?message, "an answer that nobody wants was dropped");
         }
         self.report_stray(&message, answers).await;
-        self.context.crossing(Direction::FromServer, &message, self.post.session_id());
+        let direction = match answers && self.post.outgoing.message.is_own() {
+            true => Direction::ToBridge,
+            false => Direction::FromServer,
+        };
+        self.context.crossing(direction, &message, self.post.session_id());
         if answers {
             self.context.note_answer(&self.post.outgoing, &message);
         }
@@ -323,9 +333,8 @@ impl Exchange {
         }
         // C22: to a legacy server the question itself is an error. Questions of our own are judged
         // by whoever has asked them, and by every word.
-        let is_probe = || self.is(&Method::Discover) && !own.is_own();
-        let is_ours = || peek::bridge_error(&message).is_some();
-        if *is_error && is_probe() && !is_modern_refusal(&message) && !is_ours() {
+        let is_servers = message.failure().is_none();
+        if *is_error && self.is_probe() && is_servers && !is_modern_refusal(&message) {
             return (reply::method_not_found(own, "server/discover"), true);
         }
         if is_exact { (message, true) } else { (edit::with_id(&message, own), true) }

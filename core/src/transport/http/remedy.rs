@@ -93,7 +93,7 @@ impl Exchange {
     /// An opening was refused for reasons that have nothing to do with eras. The body is not read as
     /// an answer: a gateway that fails writes JSON-RPC errors of its own.
     async fn refused_for_else(&mut self, refusal: &Refusal, id: &Id) -> Result<(), Error> {
-        let is_probe = self.is(&Method::Discover) && !id.is_own();
+        let is_probe = self.is_probe();
         if !is_probe || refusal.status().is_server_error() {
             return Err(refusal.error());
         }

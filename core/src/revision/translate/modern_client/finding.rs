@@ -51,7 +51,7 @@ impl Verdict {
     }
 
     fn of_error(answer: &Message) -> Self {
-        match (peek::bridge_error(answer), signs::era_of(answer)) {
+        match (answer.failure().map(|failure| failure.status), signs::era_of(answer)) {
             // Statuses that are about credentials, haste or the server's health are not about eras.
             (Some(Some(401 | 403 | 408 | 429)), _) => Self::Nothing,
             (Some(Some(400..=499)), _) => Self::Refused,
@@ -70,7 +70,7 @@ impl Verdict {
         match (Self::of_error(answer), peek::error_code(answer)) {
             (Self::Modern, _) => Self::Modern,
             (Self::Legacy | Self::Refused, Some((-32601 | -32602, _)))
-                if !is_certain && peek::bridge_error(answer).is_none() =>
+                if !is_certain && answer.failure().is_none() =>
             {
                 Self::Modern
             }
@@ -251,7 +251,7 @@ impl ModernClient {
 
 /// Whether the server, or whoever guards it, wants to know who asks.
 fn wants_login(answer: &Message) -> bool {
-    peek::bridge_error(answer) == Some(Some(401))
+    answer.failure().is_some_and(|failure| failure.status == Some(401))
 }
 
 /// Clients go on with `initialize` after this refusal; after one that lists legacy revisions, some
