@@ -352,25 +352,33 @@ impl Timeouts {
     /// How long a request in flight may take once the client has left; nothing for a subscription,
     /// which would go on for ever.
     #[must_use]
-    pub fn farewell(&self, method: &str) -> Duration {
-        match method {
-            "subscriptions/listen" => Duration::ZERO,
-            _ => self.of(Some(method)).unwrap_or(DRAIN_WITHOUT_TIMEOUT),
+    pub fn farewell(&self, clock: Clock) -> Duration {
+        match clock {
+            Clock::Never => Duration::ZERO,
+            _ => self.of(clock).unwrap_or(DRAIN_WITHOUT_TIMEOUT),
         }
     }
 
-    /// The limit for `method`, or for a message that has none.
+    /// How long a request may be silent.
     #[must_use]
-    pub fn of(&self, method: Option<&str>) -> Option<Duration> {
-        match method {
-            Some("tools/call" | "prompts/get" | "resources/read" | "completion/complete") => {
-                self.work
-            }
-            // A subscription lives until it is cancelled.
-            Some("subscriptions/listen") => None,
-            _ => self.quick,
+    pub fn of(&self, clock: Clock) -> Option<Duration> {
+        match clock {
+            Clock::Quick => self.quick,
+            Clock::Work => self.work,
+            Clock::Never => None,
         }
     }
+}
+
+/// Which of the [`Timeouts`] a request has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Lists, handshakes and the like.
+    Quick,
+    /// What a tool does may take its time.
+    Work,
+    /// A subscription lives until it is cancelled.
+    Never,
 }
 
 #[cfg(test)]
@@ -389,17 +397,12 @@ mod tests {
     fn work_may_take_longer_than_lists() {
         // C2
         let timeouts = Timeouts::default();
-        for method in ["initialize", "tools/list", "notifications/x", "server/discover"] {
-            assert_eq!(timeouts.of(Some(method)), Some(Duration::from_secs(30)), "{method}");
-        }
-        for method in ["tools/call", "prompts/get", "resources/read", "completion/complete"] {
-            assert_eq!(timeouts.of(Some(method)), Some(Duration::from_secs(300)), "{method}");
-        }
-        assert_eq!(timeouts.of(None), Some(Duration::from_secs(30)));
-        assert_eq!(timeouts.of(Some("subscriptions/listen")), None);
-        assert_eq!(timeouts.farewell("subscriptions/listen"), Duration::ZERO);
-        assert_eq!(timeouts.farewell("tools/call"), Duration::from_secs(300));
+        assert_eq!(timeouts.of(Clock::Quick), Some(Duration::from_secs(30)));
+        assert_eq!(timeouts.of(Clock::Work), Some(Duration::from_secs(300)));
+        assert_eq!(timeouts.of(Clock::Never), None);
+        assert_eq!(timeouts.farewell(Clock::Never), Duration::ZERO);
+        assert_eq!(timeouts.farewell(Clock::Work), Duration::from_secs(300));
         let off = Timeouts { quick: None, work: None };
-        assert_eq!(off.farewell("tools/call"), DRAIN_WITHOUT_TIMEOUT);
+        assert_eq!(off.farewell(Clock::Work), DRAIN_WITHOUT_TIMEOUT);
     }
 }

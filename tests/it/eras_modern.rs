@@ -396,6 +396,29 @@ async fn a_call_that_has_failed_inside_is_not_made_again() {
 }
 
 #[tokio::test]
+async fn an_error_that_another_mcp_span_wrote_is_a_servers_as_any_other() {
+    // It looks like ours to the letter: kind, delivery and status.
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => Reply::json(format!(
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32001,"message":"HTTP 404: Not Found","data":{{"kind":"http-status","delivery":"not-delivered","status":404}}}}}}"#,
+            r.id()
+        )),
+        "server/discover" => Reply::json(format!(
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32601,"message":"Method not found"}}}}"#,
+            r.id()
+        )),
+        "initialize" => Reply::json(result(r.id(), OPENED)),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::start(&[&server.url]);
+    let answer = bridge.ask(modern(1, "tools/call", r#""name":"pay","#)).await;
+    assert_eq!(answer["error"]["data"]["status"], 404, "{answer}");
+    assert_eq!(bridge.ask(modern(2, "tools/list", "")).await["result"]["did"], "tools/list");
+    assert_eq!(server.all("tools/call").len(), 1, "it may have been carried out");
+}
+
+#[tokio::test]
 async fn a_subscription_that_is_never_agreed_to_holds_up_no_exit() {
     let server = Server::start(|r| match &*r.what() {
         "resources/subscribe" => Reply::sse().hang(),

@@ -144,6 +144,21 @@ async fn a_probe_does_not_wait_for_a_login_that_is_under_way() {
 }
 
 #[tokio::test]
+async fn a_probe_whose_id_looks_like_ours_starts_no_login_either() {
+    let provider = Provider::start(Manners::default()).await;
+    let mut bridge = provider.bridge(&[]);
+    let discover = request("\"mcp-span-0123456789abcdef-1\"", "server/discover").replace(
+        r#""method""#,
+        r#""params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}},"method""#,
+    );
+    let answer = bridge.ask(discover).await;
+    assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    assert_eq!(answer["id"], "mcp-span-0123456789abcdef-1");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(provider.pages().len(), 0, "nobody was bothered");
+}
+
+#[tokio::test]
 async fn whoever_waits_for_the_login_of_another_process_is_told_where_it_is() {
     let provider = Provider::start(Manners::default()).await;
     provider

@@ -1,14 +1,12 @@
 //! What the client says: on its way, or refused with a reason.
 
-use std::sync::Arc;
-
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::core::{Asked, Core, Out, Own, addressed};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Message, peek, reply};
+use crate::message::{Head, Id, Message, Method, peek, reply};
 use crate::transport::Incoming;
 
 impl Core {
@@ -35,7 +33,7 @@ impl Core {
         }
         match message.head() {
             Head::Request { id, method } => {
-                let (id, method) = (id.clone(), Arc::clone(method));
+                let (id, method) = (id.clone(), method.clone());
                 self.client_asks(&id, &method, message, now, out);
             }
             Head::Notification { .. } => self.client_tells(message, now, out),
@@ -52,7 +50,7 @@ impl Core {
     fn client_asks(
         &mut self,
         id: &Id,
-        method: &Arc<str>,
+        method: &Method,
         message: Message,
         now: Instant,
         out: &mut Out,
@@ -69,14 +67,14 @@ impl Core {
             return refuse_duplicate(id, out);
         }
         self.unanswered += message.bytes().len();
-        if &**method == "initialize" {
+        if *method == Method::Initialize {
             self.take_back_questions(out);
             self.record.client_says(&message);
             self.opening = Some(message.clone());
             self.own.retain(|_, own| *own == Own::KeepAlive);
             self.recovery.client_opens();
         }
-        if &**method == "server/discover" && !self.recovery.is_open() {
+        if *method == Method::Discover && !self.recovery.is_open() {
             return self.answer_probe(id, message, now, out);
         }
         self.send_or_hold(message, now, out);

@@ -1,7 +1,6 @@
 //! The bridge without its wires: what each message leads to, and what time brings. Pure.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 use tokio::time::Instant;
 use tracing::debug;
@@ -14,7 +13,7 @@ use super::stand_in::Login;
 use super::waiting::{Queue, Waiting};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, InFlight, Message, edit, peek, reply};
+use crate::message::{Head, Id, InFlight, Message, Method, edit, peek, reply};
 use crate::net::backoff::entropy;
 use crate::traffic::Absence;
 use crate::transport::{Held, Incoming, weight};
@@ -108,7 +107,7 @@ pub(super) struct Core {
 /// A request of the client's.
 #[derive(Debug)]
 pub(super) struct Asked {
-    pub(super) method: Arc<str>,
+    pub(super) method: Method,
     pub(super) order: u64,
     bytes: usize,
     pub(super) since: Instant,
@@ -127,9 +126,9 @@ pub(super) struct Asked {
 
 impl Asked {
     /// The request `message`, the `order`-th that the client has sent.
-    pub(super) fn new(message: &Message, method: &Arc<str>, order: u64, now: Instant) -> Self {
+    pub(super) fn new(message: &Message, method: &Method, order: u64, now: Instant) -> Self {
         Self {
-            method: Arc::clone(method),
+            method: method.clone(),
             order,
             bytes: message.bytes().len(),
             since: now,
@@ -138,7 +137,7 @@ impl Asked {
             until: None,
             was_repeated: false,
             pauses: 0,
-            remembered: Record::remembers(method).then(|| message.clone()),
+            remembered: method.properties().is_restored.then(|| message.clone()),
         }
     }
 }
@@ -289,7 +288,7 @@ impl Core {
                     self.record.client_says(request);
                 }
                 self.record.server_answers(&asked.method, &message);
-                if &*asked.method == "initialize" {
+                if asked.method == Method::Initialize {
                     self.in_session = true;
                 }
                 return out.client(addressed(message, &id));
@@ -307,7 +306,7 @@ impl Core {
 
     pub(super) fn closed(&mut self, id: &Id, asked: &Asked, now: Instant) {
         self.unanswered -= asked.bytes;
-        if &*asked.method == "initialize" {
+        if asked.method == Method::Initialize {
             self.opening = None;
         }
         self.trial_ended(id, now);
@@ -534,9 +533,10 @@ mod tests {
         assert_eq!(out.to_server.len(), 1, "one initialize, and nothing behind it");
         let initialize = out.to_server.pop_front().expect("an initialize");
         core.server_says(answer(&initialize), now, &mut out);
-        let methods: Vec<&str> = out.to_server.iter().filter_map(Message::method).collect();
+        let methods: Vec<&str> =
+            out.to_server.iter().filter_map(Message::method).map(Method::name).collect();
         assert_eq!(methods, ["notifications/initialized", "tools/call"]);
-        assert_eq!(out.to_client[0].method(), Some("notifications/tools/list_changed"));
+        assert_eq!(out.to_client[0].method(), Some(&Method::ToolsChanged));
         assert_eq!(out.to_client.len(), 1);
     }
 

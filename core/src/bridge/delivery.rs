@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Delivery, Error, Kind};
+use crate::message::Method;
 
 /// What becomes of a message that came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,22 +34,24 @@ impl Again {
 ///
 /// `is_safe`: carrying it out twice does no harm. `was_repeated`: it has had its second chance.
 pub(super) fn again(
-    method: Option<&str>,
+    method: Option<&Method>,
     error: &Error,
     is_safe: bool,
     was_repeated: bool,
 ) -> Again {
-    let is_probe = method == Some("server/discover");
+    let is_probe = method == Some(&Method::Discover);
     match (error.kind, error.delivery) {
         // A probe is a question that wants a quick answer; what follows it may wait.
         (_, Delivery::NotDelivered) if is_probe => Again::No,
         _ if error.is_unreachable() => Again::WhenBack,
         (Kind::Status, _) if matches!(error.status, Some(429 | 503)) => match error.retry_after {
             Some(pause) => Again::After(pause),
-            None if method == Some("initialize") && error.status == Some(503) => Again::WhenBack,
+            None if method == Some(&Method::Initialize) && error.status == Some(503) => {
+                Again::WhenBack
+            }
             None => Again::No,
         },
-        (Kind::Status, _) if method == Some("initialize") => match error.status {
+        (Kind::Status, _) if method == Some(&Method::Initialize) => match error.status {
             Some(502 | 504) => Again::WhenBack,
             _ => Again::No,
         },
@@ -57,12 +60,6 @@ pub(super) fn again(
         }
         _ => Again::No,
     }
-}
-
-/// Methods that only look.
-pub(super) fn is_safe_method(method: &str) -> bool {
-    matches!(method, "initialize" | "ping" | "completion/complete" | "server/discover")
-        || ["/list", "/read", "/get"].iter().any(|end| method.ends_with(end))
 }
 
 #[cfg(test)]
@@ -84,24 +81,36 @@ mod tests {
     fn what_never_reached_the_server_is_sent_again_whatever_it_is() {
         for kind in [Kind::Connect, Kind::Dns, Kind::Tls, Kind::Proxy, Kind::Closed] {
             let error = error(kind).not_delivered();
-            assert_eq!(again(Some("tools/call"), &error, false, true), Again::WhenBack, "{kind}");
+            assert_eq!(
+                again(Some(&Method::ToolsCall), &error, false, true),
+                Again::WhenBack,
+                "{kind}"
+            );
         }
         let login = error(Kind::ProxyAuth).not_delivered();
-        assert_eq!(again(Some("initialize"), &login, true, false), Again::No, "nobody mends that");
+        assert_eq!(
+            again(Some(&Method::Initialize), &login, true, false),
+            Again::No,
+            "nobody mends that"
+        );
         let lost = error(Kind::SessionLost).not_delivered();
-        assert_eq!(again(Some("tools/call"), &lost, false, false), Again::No, "the link tried");
+        assert_eq!(
+            again(Some(&Method::ToolsCall), &lost, false, false),
+            Again::No,
+            "the link tried"
+        );
     }
 
     #[test]
     fn what_may_have_reached_it_is_sent_again_once_and_only_if_it_is_safe() {
         for kind in [Kind::Closed, Kind::NoResponse] {
             let error = error(kind);
-            assert_eq!(again(Some("tools/call"), &error, false, false), Again::No);
-            assert_eq!(again(Some("tools/list"), &error, true, false), Again::Now);
-            assert_eq!(again(Some("tools/list"), &error, true, true), Again::No);
+            assert_eq!(again(Some(&Method::ToolsCall), &error, false, false), Again::No);
+            assert_eq!(again(Some(&Method::ToolsList), &error, true, false), Again::Now);
+            assert_eq!(again(Some(&Method::ToolsList), &error, true, true), Again::No);
         }
         for kind in [Kind::Timeout, Kind::BadResponse, Kind::TooLarge] {
-            assert_eq!(again(Some("tools/list"), &error(kind), true, false), Again::No);
+            assert_eq!(again(Some(&Method::ToolsList), &error(kind), true, false), Again::No);
         }
     }
 
@@ -109,55 +118,40 @@ mod tests {
     fn a_servers_own_pause_is_kept_whatever_the_method() {
         // C6
         let pause = Again::After(Duration::from_secs(2));
-        assert_eq!(again(Some("tools/call"), &status(429, Some(2)), false, true), pause);
-        assert_eq!(again(Some("tools/call"), &status(503, Some(2)), false, true), pause);
-        assert_eq!(again(Some("tools/call"), &status(429, None), false, false), Again::No);
-        assert_eq!(again(Some("tools/list"), &status(500, Some(2)), true, false), Again::No);
+        assert_eq!(again(Some(&Method::ToolsCall), &status(429, Some(2)), false, true), pause);
+        assert_eq!(again(Some(&Method::ToolsCall), &status(503, Some(2)), false, true), pause);
+        assert_eq!(again(Some(&Method::ToolsCall), &status(429, None), false, false), Again::No);
+        assert_eq!(again(Some(&Method::ToolsList), &status(500, Some(2)), true, false), Again::No);
     }
 
     #[test]
     fn a_gateway_without_its_server_counts_as_away_for_initialize_only() {
         for code in [502, 503, 504] {
             let error = status(code, None);
-            assert_eq!(again(Some("initialize"), &error, true, false), Again::WhenBack, "{code}");
-            assert_eq!(again(Some("tools/list"), &error, true, false), Again::No, "{code}");
+            assert_eq!(
+                again(Some(&Method::Initialize), &error, true, false),
+                Again::WhenBack,
+                "{code}"
+            );
+            assert_eq!(again(Some(&Method::ToolsList), &error, true, false), Again::No, "{code}");
         }
-        assert_eq!(again(Some("initialize"), &status(500, None), true, false), Again::No);
+        assert_eq!(again(Some(&Method::Initialize), &status(500, None), true, false), Again::No);
     }
 
     #[test]
     fn a_server_that_is_not_ready_to_take_anything_counts_as_away() {
         // 4(d)25: the hub's stream says 500 while it starts.
         let unready = status(500, None).not_delivered();
-        assert_eq!(again(Some("initialize"), &unready, true, false), Again::WhenBack);
-        assert_eq!(again(Some("tools/call"), &unready, false, false), Again::WhenBack);
-        assert_eq!(again(Some("tools/call"), &status(500, None), false, false), Again::No);
+        assert_eq!(again(Some(&Method::Initialize), &unready, true, false), Again::WhenBack);
+        assert_eq!(again(Some(&Method::ToolsCall), &unready, false, false), Again::WhenBack);
+        assert_eq!(again(Some(&Method::ToolsCall), &status(500, None), false, false), Again::No);
         let turned_away = status(404, None).not_delivered();
-        assert_eq!(again(Some("initialize"), &turned_away, true, false), Again::No);
+        assert_eq!(again(Some(&Method::Initialize), &turned_away, true, false), Again::No);
     }
 
     #[test]
     fn a_probe_is_answered_at_once() {
         let refused = error(Kind::Connect).not_delivered();
-        assert_eq!(again(Some("server/discover"), &refused, true, false), Again::No);
-    }
-
-    #[test]
-    fn looking_is_safe_and_doing_is_not() {
-        for method in [
-            "initialize",
-            "ping",
-            "tools/list",
-            "resources/templates/list",
-            "resources/read",
-            "prompts/get",
-            "completion/complete",
-        ] {
-            assert!(is_safe_method(method), "{method}");
-        }
-        for method in ["tools/call", "logging/setLevel", "resources/subscribe", "x", "tasks/cancel"]
-        {
-            assert!(!is_safe_method(method), "{method}");
-        }
+        assert_eq!(again(Some(&Method::Discover), &refused, true, false), Again::No);
     }
 }

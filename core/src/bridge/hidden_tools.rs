@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Kind};
-use crate::message::{Head, Message, reply};
+use crate::message::{Head, Message, Method, reply};
 use crate::revision::tools::without;
 
 /// Patterns for the names of tools; `*` stands for anything, and case means nothing.
@@ -46,7 +46,7 @@ impl HiddenTools {
 
     /// What a message of the client's leads to.
     pub(super) fn client_says(&self, message: Message) -> Passage {
-        if self.is_empty() || message.method() != Some("tools/call") {
+        if self.is_empty() || message.method() != Some(&Method::ToolsCall) {
             return Passage::Passes(message);
         }
         let name = serde_json::from_slice::<Call>(message.bytes()).map(|call| call.params.name);

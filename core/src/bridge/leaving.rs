@@ -48,7 +48,7 @@ impl Core {
         {
             self.active = now;
             let id = self.own_id(Own::KeepAlive);
-            out.server(reply::request(&id, "ping"));
+            out.server(reply::request(&id, "ping").own());
         }
         if self.leaving.is_some_and(|deadline| deadline <= now) {
             let error = if self.waits_for_person() { self.left_during_login() } else { late() };
@@ -113,16 +113,19 @@ impl Core {
         if self.waits_for_person() {
             return limits::LOGIN_FAREWELL;
         }
-        let limits =
-            self.from_client.notes().map(|asked| self.policy.timeouts.farewell(&asked.method));
+        let limits = self
+            .from_client
+            .notes()
+            .map(|asked| self.policy.timeouts.farewell(asked.method.properties().clock));
         let waits = if self.waiting.is_empty() { Duration::ZERO } else { self.policy.away_wait };
         limits.max().unwrap_or_default().max(waits)
     }
 
     /// Whether the client has left and everything that it may expect has come.
     pub(super) fn is_finished(&self) -> bool {
-        let expected =
-            |asked: &Asked| self.policy.timeouts.farewell(&asked.method) > Duration::ZERO;
+        let expected = |asked: &Asked| {
+            self.policy.timeouts.farewell(asked.method.properties().clock) > Duration::ZERO
+        };
         self.is_left() && self.waiting.is_empty() && !self.from_client.notes().any(expected)
     }
 

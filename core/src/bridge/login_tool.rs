@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::message::{Message, peek};
+use crate::message::{Message, Method, peek};
 
 /// Its name.
 pub(super) const NAME: &str = "mcp_span_login";
@@ -54,7 +54,7 @@ impl Needed<'_> {
 
 /// Whether `message` calls it.
 pub(super) fn is_called(message: &Message) -> bool {
-    message.method() == Some("tools/call")
+    message.method() == Some(&Method::ToolsCall)
         && peek::find(message, &["params", "name"])
             .is_some_and(|name| name.trim_matches('"') == NAME)
 }

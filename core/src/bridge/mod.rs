@@ -15,7 +15,7 @@ use tracing::{debug, warn};
 
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
-use crate::message::Message;
+use crate::message::{Message, Method};
 use crate::transport::channel::{Receiver, Sender, Weighed};
 use crate::transport::{Incoming, Link, Written, until};
 
@@ -104,10 +104,10 @@ impl Default for Policy {
 
 impl Policy {
     /// How long a request waits when a failure of this kind holds it up.
-    fn patience(&self, method: &str, kind: Kind) -> Duration {
+    fn patience(&self, method: &Method, kind: Kind) -> Duration {
         match (method, kind) {
             (_, Kind::Tls) => limits::TLS_WAIT.min(self.connect_wait),
-            ("initialize", _) => self.connect_wait,
+            (Method::Initialize, _) => self.connect_wait,
             _ => self.away_wait,
         }
     }

@@ -7,7 +7,7 @@ use tracing::debug;
 use super::core::{Core, Out};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Id, Message, peek, reply};
+use crate::message::{Id, Message, Method, peek, reply};
 
 impl Core {
     /// When it is to be looked for requests that are overdue.
@@ -28,7 +28,7 @@ impl Core {
             .from_client
             .entries()
             .filter_map(|(id, asked)| {
-                let limit = timeouts.of(Some(&asked.method))?;
+                let limit = timeouts.of(asked.method.properties().clock)?;
                 (asked.heard + limit <= now).then(|| (id.clone(), asked.method.clone(), limit))
             })
             .collect();
@@ -38,7 +38,7 @@ impl Core {
                 .hint("Allow more time with --timeout, or look whether the server is stuck");
             self.end(&id, &error, now, out);
             // There is nothing yet to cancel a handshake in.
-            if &*method != "initialize" {
+            if method != Method::Initialize {
                 out.server(reply::cancelled(&id, "it took too long"));
             }
         }
@@ -46,7 +46,7 @@ impl Core {
 
     /// Progress is a sign of life.
     pub(super) fn note_progress(&mut self, message: &Message, now: Instant) {
-        if !self.policy.watches || message.method() != Some("notifications/progress") {
+        if !self.policy.watches || message.method() != Some(&Method::Progress) {
             return;
         }
         let Some(token) = peek::progress_token(message) else { return };

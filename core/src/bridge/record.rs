@@ -4,9 +4,8 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use serde::Deserialize;
 
-use super::delivery;
 use crate::limits;
-use crate::message::{Head, Message, peek};
+use crate::message::{Head, Message, Method, peek};
 
 /// The most that is kept of a notification, to know the next one by.
 const BEGINNING: usize = 512;
@@ -49,28 +48,23 @@ impl Record {
         (self.initialized.as_ref(), self.level.iter().chain(subscriptions))
     }
 
-    /// Whether a request with `method` changes what must be restored, once it has succeeded.
-    pub(super) fn remembers(method: &str) -> bool {
-        matches!(method, "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe")
-    }
-
     /// Notes what the client says.
     pub(super) fn client_says(&mut self, message: &Message) {
         match (message.head(), message.method()) {
-            (Head::Request { .. }, Some("initialize")) => {
+            (Head::Request { .. }, Some(Method::Initialize)) => {
                 *self = Self { initialize: Some(message.clone()), ..Self::default() };
             }
-            (Head::Notification { .. }, Some("notifications/initialized")) => {
+            (Head::Notification { .. }, Some(Method::Initialized)) => {
                 self.initialized = Some(message.clone());
             }
-            (Head::Request { .. }, Some("logging/setLevel")) => self.level = Some(message.clone()),
-            (Head::Request { .. }, Some("resources/subscribe")) => {
+            (Head::Request { .. }, Some(Method::SetLevel)) => self.level = Some(message.clone()),
+            (Head::Request { .. }, Some(Method::ResourcesSubscribe)) => {
                 if let Some(uri) = uri(message) {
                     self.subscriptions.retain(|(known, _)| *known != uri);
                     self.subscriptions.push((uri, message.clone()));
                 }
             }
-            (Head::Request { .. }, Some("resources/unsubscribe")) => {
+            (Head::Request { .. }, Some(Method::ResourcesUnsubscribe)) => {
                 let uri = uri(message);
                 self.subscriptions.retain(|(known, _)| Some(known) != uri.as_ref());
             }
@@ -79,17 +73,17 @@ impl Record {
     }
 
     /// Notes the answer to a request with `method`.
-    pub(super) fn server_answers(&mut self, method: &str, answer: &Message) {
+    pub(super) fn server_answers(&mut self, method: &Method, answer: &Message) {
         match method {
-            "initialize" => self.offer = offer(answer).or(self.offer.take()),
-            "tools/list" => self.note_tools(answer),
+            Method::Initialize => self.offer = offer(answer).or(self.offer.take()),
+            Method::ToolsList => self.note_tools(answer),
             _ => {}
         }
     }
 
     /// Notes what the server says unasked.
     pub(super) fn server_notifies(&mut self, message: &Message) {
-        if message.method() != Some("notifications/progress") {
+        if message.method() != Some(&Method::Progress) {
             return;
         }
         // There may be thousands about one request, which begin alike.
@@ -128,10 +122,10 @@ impl Record {
             return false;
         }
         match message.method() {
-            Some("tools/call") => {
+            Some(Method::ToolsCall) => {
                 tool_name(message).is_some_and(|name| self.safe_tools.contains(&name))
             }
-            Some(method) => delivery::is_safe_method(method),
+            Some(method) => method.properties().is_safe,
             None => false,
         }
     }
@@ -298,7 +292,7 @@ mod tests {
         let call = |name: &str| request("tools/call", &format!(r#"{{"name":"{name}"}}"#));
         assert!(!record.is_safe(&call("r")));
         record.server_answers(
-            "tools/list",
+            &Method::ToolsList,
             &message(
                 r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[
                 {"name":"r","annotations":{"readOnlyHint":true}},
@@ -310,7 +304,7 @@ mod tests {
         assert!(record.is_safe(&call("r")) && record.is_safe(&call("i")));
         assert!(!record.is_safe(&call("w")) && !record.is_safe(&call("n")));
         let changed = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"r"}]}}"#;
-        record.server_answers("tools/list", &message(changed));
+        record.server_answers(&Method::ToolsList, &message(changed));
         assert!(!record.is_safe(&call("r")), "the newest list counts");
     }
 
@@ -334,7 +328,7 @@ mod tests {
                 r#"{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"v","capabilities":{caps}}}}}"#
             ))
         };
-        record.server_answers("initialize", &answer(r#"{"tools":{},"prompts":{}}"#));
+        record.server_answers(&Method::Initialize, &answer(r#"{"tools":{},"prompts":{}}"#));
         let (before, now) = record.reopened(&answer(r#"{"tools":{},"resources":{}}"#));
         assert!(now.has_lost(&before));
         let told: Vec<&str> = now.lists_changed(&before).collect();

@@ -6,7 +6,7 @@ use tracing::{debug, warn};
 use super::core::{Core, Out, Own};
 use super::delivery::{Again, again};
 use crate::error::{Error, Kind};
-use crate::message::{Head, Id, Message, edit, reply};
+use crate::message::{Head, Id, Message, Method, edit, reply};
 use crate::traffic::{self, Recovery};
 
 impl Core {
@@ -46,7 +46,7 @@ impl Core {
         debug!("the session was lost: a new one is opened");
         let id = self.own_id(Own::Session);
         if let Some(initialize) = self.record.initialize() {
-            out.server(edit::with_id(initialize, &id));
+            out.server(edit::with_id(initialize, &id).own());
         }
     }
 
@@ -79,7 +79,7 @@ impl Core {
             }
             return debug!("a request of the bridge's own, {}, failed: {error}", own.words());
         }
-        match again(Some("initialize"), error, true, false) {
+        match again(Some(&Method::Initialize), error, true, false) {
             Again::WhenBack | Again::Now => {
                 self.trouble = Some(error.clone());
                 // They wait for a server that is away now, not for a session under way (C37).
@@ -121,7 +121,7 @@ impl Core {
         out.server(confirmation);
         for message in rest {
             let id = self.own_id(Own::Restoring);
-            out.server(edit::with_id(&message, &id));
+            out.server(edit::with_id(&message, &id).own());
         }
         self.release(now, out);
         for method in offered.lists_changed(&before) {
@@ -193,10 +193,14 @@ mod tests {
         assert_eq!(answers(&out), 0, "the server is away");
         core.server_says(Incoming::SessionLost, now, &mut out);
         core.server_says(Incoming::Reached, now, &mut out);
-        let id = out.to_server.iter().find(|m| m.method() == Some("initialize")).unwrap().id();
+        let id =
+            out.to_server.iter().find(|m| m.method() == Some(&Method::Initialize)).unwrap().id();
         let opened = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.unwrap().as_json());
         core.server_says(said(&opened), now, &mut out);
-        assert!(out.to_server.iter().any(|m| m.method() == Some("a")), "what waited went out");
+        assert!(
+            out.to_server.iter().any(|m| m.method() == Some(&Method::named("a"))),
+            "what waited went out"
+        );
         assert_eq!(answers(&out), 0, "but for the answer");
     }
 
@@ -217,7 +221,7 @@ mod tests {
         let now = Instant::now();
         let (mut core, mut out) = asked(now);
         core.client_says(said(r#"{"jsonrpc":"2.0","id":5,"method":"initialize"}"#), now, &mut out);
-        assert_eq!(out.to_client[0].method(), Some("notifications/cancelled"));
+        assert_eq!(out.to_client[0].method(), Some(&Method::Cancelled));
         core.client_says(said(ANSWER), now, &mut out);
         assert_eq!(answers(&out), 0);
     }

@@ -19,11 +19,9 @@ pub(super) struct Repeats {
 impl Repeats {
     /// The same request as a new one.
     pub(super) fn rename(&mut self, message: Message) -> Message {
-        let Head::Request { id, .. } = message.head() else { return message };
-        // What is asked on our own account can still be told by the form of its id.
-        let prefix = if id.is_own() { "mcp-span-" } else { "" };
+        let Head::Request { .. } = message.head() else { return message };
         self.count += 1;
-        let new = Id::string(&format!("{prefix}again-{:016x}-{}", entropy(), self.count));
+        let new = Id::string(&format!("again-{:016x}-{}", entropy(), self.count));
         let renamed = edit::with_id(&message, &new);
         self.under_way.insert(new, message);
         renamed

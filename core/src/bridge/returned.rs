@@ -10,7 +10,7 @@ use super::delivery::{Again, again};
 use super::waiting::Waiting;
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Message, reply};
+use crate::message::{Head, Id, Message, Method, reply};
 use crate::traffic::{self, Recovery};
 
 impl Core {
@@ -70,7 +70,7 @@ impl Core {
                 self.send_or_hold(message, now, out);
             }
             Again::WhenBack => {
-                let from = if &*asked.method == "initialize" { asked.since } else { now };
+                let from = if asked.method == Method::Initialize { asked.since } else { now };
                 let patience = policy.patience(&asked.method, error.kind);
                 let until = *asked.until.get_or_insert(from + patience);
                 if until <= now {
@@ -84,7 +84,10 @@ impl Core {
                 // Its own pause, but never a storm, and not beyond the request's own time.
                 let pause = pause.max(pause_after(asked.pauses));
                 asked.pauses += 1;
-                let limit = policy.timeouts.of(Some(&asked.method)).unwrap_or(limits::WORK_TIMEOUT);
+                let limit = policy
+                    .timeouts
+                    .of(asked.method.properties().clock)
+                    .unwrap_or(limits::WORK_TIMEOUT);
                 let at = now + pause;
                 if at > asked.since + limit {
                     return self.end(id, &error, now, out);
@@ -136,14 +139,14 @@ impl Core {
     }
 
     pub(super) fn give_up(&self, message: &Message, error: &Error) {
-        let what = message.method().unwrap_or("an answer");
+        let what = message.method().map_or("an answer", Method::name);
         warn!(kind = %error.kind, "{what} did not reach the server: {error}");
     }
 
     fn wait_for_server(&mut self, waiting: Waiting, error: Error, now: Instant) {
         // The handshake is waited for longer than what came behind it, and may come back later.
         let opening = self.opening.as_ref();
-        let opening = opening.map(|_| self.policy.patience("initialize", error.kind));
+        let opening = opening.map(|_| self.policy.patience(&Method::Initialize, error.kind));
         let wait = waiting.until.saturating_duration_since(now);
         self.absence.unreachable(&error, Some(wait.max(opening.unwrap_or_default())));
         self.waiting.push(waiting);
@@ -155,7 +158,7 @@ impl Core {
 /// Whether a failure shows that the server is there, if not in order.
 fn shows_life(message: &Message, error: &Error) -> bool {
     let by_gateway =
-        message.method() == Some("initialize") && matches!(error.status, Some(502..=504));
+        message.method() == Some(&Method::Initialize) && matches!(error.status, Some(502..=504));
     match error.kind {
         _ if error.is_unreachable() => false,
         Kind::Connect | Kind::Dns | Kind::Tls | Kind::Shutdown => false,

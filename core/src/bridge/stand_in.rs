@@ -10,7 +10,7 @@ use super::delivery::{Again, again};
 use super::login_tool::{self, Needed};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
-use crate::message::{Head, Message, reply};
+use crate::message::{Head, Message, Method, reply};
 use crate::revision::Revision;
 use crate::transport::LoginStage;
 
@@ -63,7 +63,7 @@ impl Core {
             LoginStage::Page(_) => self.policy.login_wait,
             LoginStage::UnderWay => self.policy.login_wait.max(limits::LOGIN_PREPARATION),
         };
-        let asked = self.from_client.notes().find(|asked| &*asked.method == "initialize")?;
+        let asked = self.from_client.notes().find(|asked| asked.method == Method::Initialize)?;
         Some(asked.since + patience)
     }
 
@@ -111,23 +111,23 @@ impl Core {
             return false;
         }
         match message.head() {
-            Head::Request { method, .. } if &**method == "initialize" => {
+            Head::Request { method, .. } if *method == Method::Initialize => {
                 // The client begins anew.
                 self.stands_in = false;
                 return false;
             }
             Head::Request { id, method } => {
                 let is_login = login_tool::is_called(message);
-                let in_place = match &**method {
+                let in_place = match method {
                     _ if is_login => Some(login_tool::result(self.login_needed())),
-                    "tools/list" => Some(login_tool::list(self.login_needed())),
+                    Method::ToolsList => Some(login_tool::list(self.login_needed())),
                     method => empty_answer(method),
                 };
                 // Lists are asked for without end by clients that nobody looks at: they open no
                 // second page, and pings open none.
                 let is_worth_it = match &in_place {
                     Some(_) if is_login => true,
-                    Some(_) => &**method != "ping" && !self.was_shown,
+                    Some(_) => *method != Method::Ping && !self.was_shown,
                     None => true,
                 };
                 out.client(match in_place {
@@ -169,7 +169,7 @@ impl Core {
         let page = error.page.as_deref().filter(|_| self.record.initialize().is_none())?;
         let needed = Needed::Page(page);
         match message.method() {
-            Some("tools/list") => Some(login_tool::modern(login_tool::list(needed))),
+            Some(Method::ToolsList) => Some(login_tool::modern(login_tool::list(needed))),
             _ if login_tool::is_called(message) => {
                 Some(login_tool::modern(login_tool::result(needed)))
             }
@@ -203,7 +203,7 @@ impl Core {
         self.trouble = Some(error.clone());
         let is_out_of_order =
             error.kind == Kind::Status && error.status.is_some_and(|status| status >= 500);
-        match again(Some("initialize"), error, true, false) {
+        match again(Some(&Method::Initialize), error, true, false) {
             Again::After(pause) => self.recovery.rest(now, pause),
             Again::No if !is_out_of_order => self.recovery.client_opens(),
             Again::WhenBack | Again::Now | Again::No => self.recovery.unreachable(now, false),
@@ -212,12 +212,12 @@ impl Core {
 }
 
 /// What a server without anything answers.
-fn empty_answer(method: &str) -> Option<Value> {
+fn empty_answer(method: &Method) -> Option<Value> {
     Some(match method {
-        "ping" => json!({}),
-        "prompts/list" => json!({"prompts": []}),
-        "resources/list" => json!({"resources": []}),
-        "resources/templates/list" => json!({"resourceTemplates": []}),
+        Method::Ping => json!({}),
+        Method::PromptsList => json!({"prompts": []}),
+        Method::ResourcesList => json!({"resources": []}),
+        Method::ResourceTemplatesList => json!({"resourceTemplates": []}),
         _ => return None,
     })
 }
@@ -330,7 +330,8 @@ mod tests {
         core.server_says(Incoming::LoginPending(None), now, &mut out);
         let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}}"#;
         core.server_says(says(answer), now, &mut out);
-        let methods: Vec<&str> = out.to_server.iter().filter_map(Message::method).collect();
+        let methods: Vec<&str> =
+            out.to_server.iter().filter_map(Message::method).map(Method::name).collect();
         assert_eq!(methods, ["notifications/initialized"]);
         let told = told(&mut out);
         assert_eq!(told.len(), 1, "the answer itself is swallowed: {told:?}");
@@ -355,7 +356,7 @@ mod tests {
         core.client_says(says(r#"{"jsonrpc":"2.0","id":5,"method":"tools/call"}"#), now, &mut out);
         assert!(told(&mut out)[0]["error"]["message"].as_str().unwrap().contains("nobody came"));
         assert_eq!(out.to_server.len(), 1);
-        assert_eq!(out.to_server[0].method(), Some("initialize"));
+        assert_eq!(out.to_server[0].method(), Some(&Method::Initialize));
     }
 
     #[test]
@@ -377,7 +378,7 @@ mod tests {
         assert!(out.to_server.is_empty() && core.wake_at().is_none());
         core.client_says(says(r#"{"jsonrpc":"2.0","id":6,"method":"tools/call"}"#), now, &mut out);
         let tried = out.to_server.pop_front().unwrap();
-        assert_eq!(tried.method(), Some("initialize"));
+        assert_eq!(tried.method(), Some(&Method::Initialize));
         // This one has bothered nobody: a list may try again, a ping may not.
         let error = Error::new(Kind::Login, "no metadata").not_delivered();
         core.server_says(Incoming::Failed { message: tried, error: error.into() }, now, &mut out);

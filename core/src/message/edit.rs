@@ -52,7 +52,7 @@ pub fn with_id(message: &Message, id: &Id) -> Message {
             edited.extend_from_slice(&bytes[1..]);
         }
     }
-    Message::new(edited.freeze(), head).marked(message.is_own())
+    Message::new(edited.freeze(), head).like(message)
 }
 
 fn raw_id(bytes: &Bytes) -> Option<&str> {

@@ -1,7 +1,6 @@
 //! Reads the head of a message (kind, id, method) without building a tree of the rest.
 
 use std::fmt;
-use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use serde::Deserializer as _;
@@ -9,7 +8,7 @@ use serde::de::{Deserialize, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::scan::Scanner;
-use super::{Head, Id, Message};
+use super::{Head, Id, Message, Method};
 
 /// Why some bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,20 +165,16 @@ impl<'a> Members<'a> {
     }
 }
 
-/// The names of which there may be thousands a second: no memory is asked for each.
-static USUAL: LazyLock<[Arc<str>; 2]> =
-    LazyLock::new(|| ["tools/call".into(), "notifications/progress".into()]);
-
-/// The method's text; escapes in it are legal, if odd.
-fn method(raw: &str) -> Option<Arc<str>> {
+/// The method; escapes in its name are legal, if odd.
+fn method(raw: &str) -> Option<Method> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    if let Some(usual) = USUAL.iter().find(|usual| ***usual == *inner) {
-        return Some(Arc::clone(usual));
-    }
     if inner.contains('\\') {
-        return Some(serde_json::from_str::<String>(raw).map_or_else(|_| inner.into(), Into::into));
+        return Some(match serde_json::from_str::<String>(raw) {
+            Ok(name) => Method::named(&name),
+            Err(_) => Method::named(inner),
+        });
     }
-    Some(inner.into())
+    Some(Method::named(inner))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -263,7 +258,7 @@ mod tests {
         // S1-01
         let request =
             read(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}"#).unwrap();
-        assert_eq!((request.type_name(), request.method()), ("request", Some("tools/call")));
+        assert_eq!((request.type_name(), request.method()), ("request", Some(&Method::ToolsCall)));
         assert_eq!(request.id().unwrap().as_json(), "7");
         let notification = read(r#"{"method":"notifications/x","jsonrpc":"2.0"}"#).unwrap();
         assert_eq!(notification.type_name(), "notification");
@@ -331,7 +326,7 @@ mod tests {
     #[test]
     fn methods_and_member_names_may_be_escaped() {
         let message = read(r#"{"jsonrpc":"2.0","m\u0065thod":"tools\/list","id":1}"#).unwrap();
-        assert_eq!(message.method(), Some("tools/list"));
+        assert_eq!(message.method(), Some(&Method::ToolsList));
     }
 
     #[test]
@@ -345,7 +340,7 @@ mod tests {
             &all[0].as_ref().unwrap().bytes()[..],
             br#"{"jsonrpc":"2.0","id":1,"method":"a"}"#
         );
-        assert_eq!(all[1].as_ref().unwrap().method(), Some("b"));
+        assert_eq!(all[1].as_ref().unwrap().method(), Some(&Method::named("b")));
         assert!(all[2].is_err());
         assert_eq!(parse_each(Bytes::from_static(b"[]")).count(), 0);
         assert_eq!(parse_each(Bytes::from_static(b"[1")).filter(Result::is_err).count(), 1);

@@ -23,12 +23,6 @@ impl Id {
         Self(serde_json::Value::from(text).to_string().into())
     }
 
-    /// Whether this is an id of the bridge's own making: the strings among them all begin so.
-    #[must_use]
-    pub fn is_own(&self) -> bool {
-        self.0.starts_with("\"mcp-span-")
-    }
-
     /// An id of the bridge's own: a number.
     #[must_use]
     pub fn number(number: u64) -> Self {

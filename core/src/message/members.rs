@@ -120,8 +120,8 @@ impl<'a> Members<'a> {
             members.set("id", id.as_json().to_owned());
         }
         if let Some(method) = method {
-            let mut name = String::with_capacity(method.len() + 2);
-            push_string(&mut name, method);
+            let mut name = String::with_capacity(method.name().len() + 2);
+            push_string(&mut name, method.name());
             members.set("method", name);
         }
         members

@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::error::Error;
+use crate::limits::Clock;
+
 pub mod edit;
 mod head;
 mod id;
 mod in_flight;
 mod lenient;
 mod members;
+pub mod method;
 mod outline;
 pub mod peek;
 pub mod reply;
@@ -22,6 +26,7 @@ pub use id::Id;
 pub use in_flight::InFlight;
 pub use lenient::{lenient, string_length};
 pub use members::Members;
+pub use method::Method;
 pub use outline::{Outline, Outliner};
 
 /// One JSON-RPC message: its bytes, and what its head says. Shared, since it passes through many
@@ -33,9 +38,20 @@ pub struct Message(Arc<Content>);
 struct Content {
     bytes: Bytes,
     head: Head,
-    /// An answer of this program's own: an error, or a result in the server's place. It is not in
-    /// the bytes, so that no peer can claim it.
-    is_own: bool,
+    author: Author,
+}
+
+/// Who wrote a message. It is not in the bytes, so that no peer can claim it: a server may be
+/// another mcp-span, with the same ids and errors.
+#[derive(Clone, Debug, Default)]
+enum Author {
+    /// A peer; or it stands for what a peer would have written.
+    #[default]
+    Peer,
+    /// This program, on its own account.
+    Bridge,
+    /// This program, to say why there is no answer of the peer's.
+    Failure(Arc<Error>),
 }
 
 /// What a message is.
@@ -46,12 +62,12 @@ pub enum Head {
         /// Under this id.
         id: Id,
         /// What is asked.
-        method: Arc<str>,
+        method: Method,
     },
     /// Wants none.
     Notification {
         /// What is told.
-        method: Arc<str>,
+        method: Method,
     },
     /// Answers a request.
     Response {
@@ -64,15 +80,24 @@ pub enum Head {
 
 impl Message {
     fn new(bytes: Bytes, head: Head) -> Self {
-        Self(Arc::new(Content { bytes, head, is_own: false }))
+        Self(Arc::new(Content { bytes, head, author: Author::Peer }))
     }
 
-    /// The same, as an answer of this program's own or not.
-    fn marked(mut self, is_own: bool) -> Self {
-        if self.0.is_own != is_own {
-            Arc::make_mut(&mut self.0).is_own = is_own;
+    fn by(mut self, author: Author) -> Self {
+        if !matches!((&self.0.author, &author), (Author::Peer, Author::Peer)) {
+            Arc::make_mut(&mut self.0).author = author;
         }
         self
+    }
+
+    /// The same, as a request or an answer of this program's own.
+    pub(crate) fn own(self) -> Self {
+        self.by(Author::Bridge)
+    }
+
+    /// The same, written by whoever wrote `other`.
+    pub(crate) fn like(self, other: &Self) -> Self {
+        self.by(other.0.author.clone())
     }
 
     /// Reads one message; arrays are refused (see [`parse_each`]).
@@ -90,9 +115,19 @@ impl Message {
         &self.0.bytes
     }
 
-    /// Whether this program wrote it to say why there is no answer of the server's.
+    /// Whether this program wrote it on its own account.
+    #[must_use]
     pub fn is_own(&self) -> bool {
-        self.0.is_own
+        !matches!(self.0.author, Author::Peer)
+    }
+
+    /// Why there is no answer of the peer's, if this program wrote it to say so.
+    #[must_use]
+    pub fn failure(&self) -> Option<&Error> {
+        match &self.0.author {
+            Author::Failure(error) => Some(error),
+            Author::Peer | Author::Bridge => None,
+        }
     }
 
     /// What the message is.
@@ -113,11 +148,17 @@ impl Message {
 
     /// The method, if it has one.
     #[must_use]
-    pub fn method(&self) -> Option<&str> {
+    pub fn method(&self) -> Option<&Method> {
         match &self.0.head {
             Head::Request { method, .. } | Head::Notification { method } => Some(method),
             Head::Response { .. } => None,
         }
+    }
+
+    /// How long it may be silent, if it is a request.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.method().map_or(Clock::Quick, |method| method.properties().clock)
     }
 
     /// The word for it in logs.

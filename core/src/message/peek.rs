@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 pub(crate) use super::scan::Choice;
 use super::scan::Scanner;
-use super::{Head, Id, Members, Message};
+use super::{Head, Id, Members, Message, Method};
 
 /// The request that a `notifications/cancelled` is about.
 #[must_use]
@@ -20,38 +20,17 @@ pub fn cancelled_request(message: &Message) -> Option<Id> {
         #[serde(borrow, rename = "requestId")]
         request_id: &'a RawValue,
     }
-    if message.method() != Some("notifications/cancelled") {
+    if message.method() != Some(&Method::Cancelled) {
         return None;
     }
     let cancelled: Cancelled<'_> = serde_json::from_slice(message.bytes()).ok()?;
     Id::from_json(cancelled.params.request_id.get())
 }
 
-/// The member of `params` by which a request of `method` names what it is about, as the protocol has
-/// it for headers.
-#[must_use]
-pub fn naming_member(method: &str) -> Option<&'static str> {
-    match method {
-        "tools/call" | "prompts/get" => Some("name"),
-        "resources/read" => Some("uri"),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
-        _ => None,
-    }
-}
-
-/// The same, for people: subscriptions have an object, too.
-#[must_use]
-pub fn subject_member(method: &str) -> Option<&'static str> {
-    match method {
-        "resources/subscribe" | "resources/unsubscribe" => Some("uri"),
-        _ => naming_member(method),
-    }
-}
-
 /// The name of the tool or prompt, or the address of the resource, that a request is about.
 #[must_use]
 pub fn subject(message: &Message) -> Option<String> {
-    let member = subject_member(message.method()?)?;
+    let member = message.method()?.properties().subject?.member();
     serde_json::from_str(find(message, &["params", member])?).ok()
 }
 
@@ -157,32 +136,6 @@ pub fn error_code(answer: &Message) -> Option<(i64, Vec<String>)> {
     Some((failure.code, revisions.collect()))
 }
 
-/// Whether an error answer is one that the bridge itself has written, and the HTTP status in it.
-///
-/// Servers, too, have a `kind` in their data; only ours stands beside a `delivery`.
-#[must_use]
-pub fn bridge_error(answer: &Message) -> Option<Option<u16>> {
-    #[derive(Deserialize)]
-    struct Answer {
-        error: Failure,
-    }
-    #[derive(Deserialize)]
-    struct Failure {
-        data: Data,
-    }
-    #[derive(Deserialize)]
-    struct Data {
-        #[serde(rename = "kind")]
-        _kind: String,
-        #[serde(rename = "delivery")]
-        _delivery: String,
-        #[serde(default)]
-        status: Option<u16>,
-    }
-    let answer: Answer = serde_json::from_slice(answer.bytes()).ok()?;
-    Some(answer.error.data.status)
-}
-
 /// Whether an answer has a result that says of which type it is, as every modern one does.
 #[must_use]
 pub fn has_result_type(answer: &Message) -> bool {
@@ -251,24 +204,6 @@ mod tests {
         assert_eq!(error_code(&message(text)), Some((-32022, vec!["2026-07-28".to_owned()])));
         let text = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"x"}}"#;
         assert_eq!(error_code(&message(text)), Some((-32000, vec![])));
-    }
-
-    #[test]
-    fn errors_of_the_bridge_are_told_from_those_of_servers() {
-        let error = |data: &str| {
-            let text = format!(
-                r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":-32001,"message":"x","data":{data}}}}}"#
-            );
-            bridge_error(&Message::parse(Bytes::from(text)).expect("a message"))
-        };
-        assert_eq!(
-            error(r#"{"kind":"http-status","delivery":"not-delivered","status":404}"#),
-            Some(Some(404))
-        );
-        assert_eq!(error(r#"{"kind":"connect","delivery":"not-delivered"}"#), Some(None));
-        assert_eq!(error(r#"{"kind":"mine"}"#), None);
-        assert_eq!(error("null"), None);
-        assert_eq!(bridge_error(&message(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)), None);
     }
 
     #[test]

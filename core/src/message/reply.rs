@@ -1,17 +1,19 @@
 //! The messages that the bridge writes itself: errors, and word of a cancellation.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Head, Id, Message, edit};
+use super::{Author, Head, Id, Message, edit};
 use crate::error::Error;
 use crate::limits;
 
 /// The error answer for the request `id`; without one it is addressed to `null`.
 #[must_use]
 pub fn error(id: Option<&Id>, error: &Error) -> Message {
-    failure(id, error.code(), &short(&error.message), Some(data(error)))
+    failure(id, error.code(), &short(&error.message), Some(error))
 }
 
 fn data(error: &Error) -> Data {
@@ -38,7 +40,7 @@ pub fn method_not_found(id: &Id, method: &str) -> Message {
 #[must_use]
 pub fn method_not_found_because(id: &Id, method: &str, error: &Error) -> Message {
     let message = short(&format!("Method not found: {method} ({})", error.message));
-    failure(Some(id), -32601, &message, Some(data(error)))
+    failure(Some(id), -32601, &message, Some(error))
 }
 
 /// The error speaks of the request by the id that the client gave it.
@@ -66,7 +68,7 @@ pub fn result(id: &Id, result: &serde_json::Value) -> Message {
 /// A result in the server's place, which says nothing about the server.
 #[must_use]
 pub fn own_result(id: &Id, result: &serde_json::Value) -> Message {
-    raw_result(Some(id), &result.to_string()).marked(true)
+    raw_result(Some(id), &result.to_string()).own()
 }
 
 /// A result of the bridge's own, made of parts of other messages.
@@ -183,7 +185,8 @@ struct Data {
     url: Option<String>,
 }
 
-fn failure(id: Option<&Id>, code: i32, message: &str, data: Option<Data>) -> Message {
+/// What stands for a server's own refusal has no `error`, and so no details of ours.
+fn failure(id: Option<&Id>, code: i32, message: &str, error: Option<&Error>) -> Message {
     #[derive(Serialize)]
     struct Answer<'a> {
         jsonrpc: &'static str,
@@ -198,13 +201,12 @@ fn failure(id: Option<&Id>, code: i32, message: &str, data: Option<Data>) -> Mes
         data: Option<Data>,
     }
     let raw = raw(id);
-    // What stands in for a server's own refusal has no details of ours.
-    let is_own = data.is_some();
+    let data = error.map(data);
     let written = write(
         &Answer { jsonrpc: "2.0", id: &raw, error: Failure { code, message, data } },
         Head::Response { id: id.cloned(), is_error: true },
     );
-    written.marked(is_own)
+    written.by(error.map_or(Author::Peer, |error| Author::Failure(Arc::new(error.clone()))))
 }
 
 fn short(text: &str) -> String {

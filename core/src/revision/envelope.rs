@@ -7,6 +7,7 @@ use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::message::method::Subject;
 use crate::message::peek::Choice;
 use crate::message::{Message, peek};
 
@@ -31,7 +32,10 @@ impl Envelope {
     pub fn of(message: &Message) -> Option<Self> {
         let method = message.method()?;
         FINDER.find(message.bytes())?;
-        let subject = peek::naming_member(method);
+        let subject = match method.properties().subject {
+            Some(Subject::Named(member)) => Some(member),
+            Some(Subject::Shown(_)) | None => None,
+        };
         Self::quickly(message, subject).or_else(|| Self::thoroughly(message, subject))
     }
 

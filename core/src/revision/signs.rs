@@ -98,7 +98,7 @@ pub(crate) fn era_of(answer: &Message) -> Option<Era> {
 /// Any other error may be a modern server's bad day.
 pub(crate) fn denies_modern(answer: &Message) -> bool {
     match peek::error_code(answer) {
-        Some((METHOD_NOT_FOUND, _)) => peek::bridge_error(answer).is_none(),
+        Some((METHOD_NOT_FOUND, _)) => answer.failure().is_none(),
         Some(_) => era_of(answer) == Some(Era::Legacy),
         None => peek::supported_versions(answer).is_some_and(|names| are_legacy(&names)),
     }
@@ -117,8 +117,8 @@ pub(crate) fn sounds_legacy(answer: &Message) -> bool {
 /// status, by a code that no work comes before, or for want of a session. Only then is it certain
 /// that the request was not carried out.
 pub(crate) fn was_turned_away(answer: &Message) -> bool {
-    match (peek::bridge_error(answer), peek::error_code(answer)) {
-        (Some(status), _) => matches!(status, Some(400..=407 | 409..=499)),
+    match (answer.failure(), peek::error_code(answer)) {
+        (Some(failure), _) => matches!(failure.status, Some(400..=407 | 409..=499)),
         (None, Some((-32602..=-32600, _))) => true,
         (None, Some(_)) => sounds_legacy(answer),
         (None, None) => false,
@@ -155,11 +155,18 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::error::{Error, Kind};
+    use crate::message::{Id, reply};
 
     fn error(code: i64, text: &str, data: Value) -> Message {
         let error = json!({"code": code, "message": text, "data": data});
         let answer = json!({"jsonrpc": "2.0", "id": 1, "error": error});
         Message::parse(Bytes::from(answer.to_string())).unwrap()
+    }
+
+    /// What the bridge makes of this status.
+    fn refused(status: u16) -> Error {
+        Error { status: Some(status), ..Error::new(Kind::Status, "Session not found") }
     }
 
     fn unsupported(names: &[&str]) -> Message {
@@ -186,8 +193,10 @@ mod tests {
         for code in [-32603, -32000, -32602, HEADER_MISMATCH] {
             assert!(!denies_modern(&error(code, "x", Value::Null)), "{code}");
         }
-        let ours = json!({"kind": "http-status", "delivery": "not-delivered", "status": 429});
-        assert!(!denies_modern(&error(-32601, "x", ours)), "it was not the server who said so");
+        let details = json!({"kind": "http-status", "delivery": "not-delivered", "status": 429});
+        assert!(denies_modern(&error(-32601, "x", details)), "a server may write what it likes");
+        let ours = reply::method_not_found_because(&Id::number(1), "x", &refused(429));
+        assert!(!denies_modern(&ours), "it was not the server who said so");
         let answer = |versions: &[&str]| {
             let result = json!({"resultType": "complete", "supportedVersions": versions});
             let answer = json!({"jsonrpc": "2.0", "id": 1, "result": result});
@@ -247,10 +256,7 @@ mod tests {
 
     #[test]
     fn what_may_have_been_carried_out_was_not_turned_away() {
-        let refused = |status: u16| {
-            let data = json!({"kind": "http-status", "delivery": "unknown", "status": status});
-            was_turned_away(&error(-32001, "Session not found", data))
-        };
+        let refused = |status: u16| was_turned_away(&reply::error(None, &refused(status)));
         assert!(refused(400) && refused(404) && refused(422));
         assert!(!refused(408), "it may have taken its time over the work");
         assert!(!refused(500) && !refused(504));

@@ -4,10 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::translate::SUBSCRIPTION_ID;
-use crate::message::{Head, Id, Members, Message};
-
-/// The first message of such a stream.
-pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+use crate::message::{Head, Id, Members, Message, Method};
 
 /// What was acknowledged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -31,7 +28,7 @@ impl Promise {
         struct Params {
             notifications: Promise,
         }
-        if message.method() != Some(ACKNOWLEDGED) {
+        if message.method() != Some(&Method::Acknowledged) {
             return None;
         }
         let notice = serde_json::from_slice::<Notice>(message.bytes());
@@ -93,6 +90,8 @@ mod tests {
     fn message(text: &str) -> Message {
         Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect("a message")
     }
+
+    const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
     fn acknowledged(notifications: &str) -> Message {
         message(&format!(

@@ -223,7 +223,7 @@ impl Head {
     fn of(message: &Message) -> Self {
         Self {
             id: message.id().and_then(|id| RawValue::from_string(id.as_json().to_owned()).ok()),
-            method: message.method().map(str::to_owned),
+            method: message.method().map(|method| method.name().to_owned()),
             name: peek::subject(message).map(|name| edit::excerpt(&name, limits::TRACE_NAME)),
         }
     }

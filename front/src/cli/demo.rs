@@ -12,7 +12,7 @@ use super::report::Usage;
 use super::settings::Settings;
 use super::{Failure, connect, link, settings};
 use crate::demo::Demo;
-use crate::message::Message;
+use crate::message::{Message, Method};
 use crate::revision::Revision;
 use crate::transport::{Incoming, Link, http, memory};
 use crate::{bridge, os};
@@ -106,7 +106,7 @@ impl Walk {
         let strong = color.on_default().bold();
         let dim = Style::new().dimmed();
         let elapsed = self.start.elapsed().as_secs_f64() * 1000.0;
-        let what = message.method().unwrap_or_default();
+        let what = message.method().map_or("", Method::name);
         let id = message.id().map(|id| format!(" #{id}")).unwrap_or_default();
         println!(
             "{dim}{elapsed:9.3} ms{dim:#}  {strong}{direction}{strong:#}  {}{id} {what}",

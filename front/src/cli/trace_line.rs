@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::message::{Id, peek};
+use crate::message::{Id, Method};
 use crate::untrusted::Untrusted;
 
 /// Texts of others are cut at this many characters: one event is one line.
@@ -173,7 +173,7 @@ fn cancelled(params: &RawValue) -> Option<String> {
 
 /// What a request is about, by the member that names it.
 fn subject(params: &RawValue, method: &str) -> Option<String> {
-    let member = peek::subject_member(method)?;
+    let member = Method::named(method).properties().subject?.member();
     let mut members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(params.get()).ok()?;
     text(members.remove(member)?)
 }

@@ -11,7 +11,7 @@ use super::handlers::{Answers, Asked, Handler};
 use super::request::Progress;
 use super::{Shared, closed};
 use crate::error::Error;
-use crate::message::{Head, Id, Message, peek};
+use crate::message::{Head, Id, Message, Method, peek};
 use crate::transport::{Incoming, channel};
 
 /// The task that owns a link's inbox. It does not keep the connection open: the handles do.
@@ -80,18 +80,18 @@ impl Reader {
         }
     }
 
-    fn notified(&mut self, method: &str, message: &Message) {
-        if method == "notifications/cancelled"
+    fn notified(&mut self, method: &Method, message: &Message) {
+        if *method == Method::Cancelled
             && let Some(id) = peek::cancelled_request(message)
         {
             self.answers.cancel(&id);
         }
         let Some(shared) = self.shared.upgrade() else { return };
-        if method == "notifications/progress" {
+        if *method == Method::Progress {
             progressed(&shared, message);
         }
         if shared.listeners.are_there() {
-            shared.listeners.tell(method, &params(message));
+            shared.listeners.tell(method.name(), &params(message));
         }
     }
 }

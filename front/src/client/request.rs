@@ -15,7 +15,7 @@ use super::Shared;
 use super::failure::{Failure, RpcError};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Id, Members, Message, reply};
+use crate::message::{Id, Members, Message, Method, reply};
 
 /// Word of how far a request is.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Request<'_> {
 
 impl<'a> Request<'a> {
     pub(super) fn new(shared: &'a Arc<Shared>, method: String, params: Option<String>) -> Self {
-        let limit = shared.timeouts.of(Some(&method));
+        let limit = shared.timeouts.of(Method::named(&method).properties().clock);
         Self { shared, method, params, limit, on_progress: None }
     }
 

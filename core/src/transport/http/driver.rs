@@ -6,14 +6,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method};
+use http::HeaderValue;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{timeout, timeout_at};
 use tracing::debug;
 
 use super::express::Express;
-use super::gate::{INITIALIZED, Lane, Outgoing};
+use super::gate::{Lane, Outgoing};
 use super::heeding::Report;
 use super::legacy_sse::Takeover;
 use super::line::Line;
@@ -25,7 +25,7 @@ use super::tasks::{Tasks, deserted};
 use super::{Context, Manner, legacy_sse, stream};
 use crate::limits;
 use crate::message::table::Table;
-use crate::message::{Head, Id, Message, peek};
+use crate::message::{Head, Id, Message, Method, peek};
 use crate::net::{self, Call, Progress};
 use crate::revision::{Cancel, Envelope};
 use crate::transport::channel;
@@ -64,15 +64,15 @@ impl Flight {
 
     /// Not part of a handshake.
     pub(super) fn is_ordinary(&self) -> bool {
-        !self.is_request("initialize") && !self.is_notification(INITIALIZED)
+        !self.is_request(&Method::Initialize) && !self.is_notification(&Method::Initialized)
     }
 
-    pub(super) fn is_request(&self, name: &str) -> bool {
-        self.outgoing.is_request(name)
+    pub(super) fn is_request(&self, method: &Method) -> bool {
+        self.outgoing.is_request(method)
     }
 
-    pub(super) fn is_notification(&self, name: &str) -> bool {
-        self.outgoing.is_notification(name)
+    pub(super) fn is_notification(&self, method: &Method) -> bool {
+        self.outgoing.is_notification(method)
     }
 }
 
@@ -197,7 +197,7 @@ impl Driver {
             // To a question that was asked during the handshake.
             Lane::Express if message.method().is_none() => Lane::Express,
             Lane::Express if self.line.gate.is_held() && envelope.is_none() => Lane::Line,
-            Lane::Express if message.method() == Some("ping") && self.has_many_pings() => {
+            Lane::Express if message.method() == Some(&Method::Ping) && self.has_many_pings() => {
                 Lane::Line
             }
             lane => lane,
@@ -210,7 +210,7 @@ impl Driver {
     }
 
     fn has_many_pings(&self) -> bool {
-        let pings = self.flights.values().filter(|flight| flight.is_request("ping"));
+        let pings = self.flights.values().filter(|flight| flight.is_request(&Method::Ping));
         pings.count() >= limits::PINGS_AT_ONCE
     }
 
@@ -221,7 +221,7 @@ impl Driver {
         self.context.stir();
         let rules = self.session.rules_for(&outgoing);
         let Written { headers, body, mirrored } = self.context.written(&self.session, &outgoing);
-        let mut call = self.context.call(Method::POST, headers, body);
+        let mut call = self.context.call(http::Method::POST, headers, body);
         call.lane = self.lane_on_the_wire(&outgoing, lane);
         let progress = call.progress.clone();
         let post = Post {
@@ -272,8 +272,9 @@ impl Driver {
             return;
         };
         let unsent = flight.progress.withdraw();
-        let silently =
-            unsent || flight.cancel == Cancel::ClosingTheStream || flight.is_request("initialize");
+        let silently = unsent
+            || flight.cancel == Cancel::ClosingTheStream
+            || flight.is_request(&Method::Initialize);
         flight.progress.disown();
         let Some(flight) = self.settle(ticket) else {
             return;
@@ -281,7 +282,7 @@ impl Driver {
         if silently {
             debug!(%id, unsent, "cancelled by dropping it");
             flight.sent.give_up();
-            if flight.is_request("initialize") {
+            if flight.is_request(&Method::Initialize) {
                 self.line.opened(flight.outgoing.order, None).await;
             }
             return;
@@ -338,6 +339,6 @@ impl Driver {
 
     pub(super) fn delete(&self, id: &HeaderValue) -> Call {
         let headers = self.session.goodbye_headers(id);
-        self.context.call(Method::DELETE, headers, Bytes::new())
+        self.context.call(http::Method::DELETE, headers, Bytes::new())
     }
 }

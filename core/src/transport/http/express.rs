@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::gate::Outgoing;
 use crate::limits::{self, Timeouts};
-use crate::message::{Head, Message};
+use crate::message::{Head, Message, Method};
 
 /// Counts those that are out, and keeps those that may not leave yet.
 #[derive(Debug, Default)]
@@ -56,8 +56,8 @@ impl Express {
 /// How long `message` may take. Those that overtake are never waited for without end, or they would
 /// hold up all others of their kind.
 pub(super) fn limit(message: &Message, timeouts: &Timeouts) -> Option<Duration> {
-    match (message.method(), timeouts.of(message.method())) {
-        (None | Some("notifications/cancelled"), None) => Some(limits::QUICK_TIMEOUT),
+    match (message.method(), timeouts.of(message.clock())) {
+        (None | Some(Method::Cancelled), None) => Some(limits::QUICK_TIMEOUT),
         (_, limit) => limit,
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::message::{Head, Id, Message, edit};
+use crate::message::{Head, Id, Message, Method, edit, method};
 use crate::revision::Envelope;
 use crate::transport::Share;
 
@@ -21,17 +21,17 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn is_request(&self, name: &str) -> bool {
-        matches!(self.message.head(), Head::Request { method, .. } if &**method == name)
+    pub(super) fn is_request(&self, wanted: &Method) -> bool {
+        matches!(self.message.head(), Head::Request { method, .. } if method == wanted)
     }
 
-    pub(super) fn is_notification(&self, name: &str) -> bool {
-        matches!(self.message.head(), Head::Notification { method } if &**method == name)
+    pub(super) fn is_notification(&self, wanted: &Method) -> bool {
+        matches!(self.message.head(), Head::Notification { method } if method == wanted)
     }
 
     /// Whether its answer is a stream that stays open for good.
     pub(super) fn lasts(&self) -> bool {
-        self.is_request("subscriptions/listen")
+        self.is_request(&Method::Listen)
     }
 
     /// The same under another id.
@@ -42,11 +42,9 @@ impl Outgoing {
     /// A handshake's message goes past the cap: what fills the line may be waiting for it.
     fn is_handshake(&self) -> bool {
         self.envelope.is_none()
-            && (self.is_request("initialize") || self.is_notification(INITIALIZED))
+            && (self.is_request(&Method::Initialize) || self.is_notification(&Method::Initialized))
     }
 }
-
-pub(super) const INITIALIZED: &str = "notifications/initialized";
 
 /// The queue before the server's door. Pure: the driver asks, the gate answers.
 #[derive(Debug)]
@@ -105,15 +103,11 @@ impl Gate {
 
     /// Answers and cancellations never wait behind calls; pings only where order is asked for.
     pub(super) fn lane(&self, message: &Message) -> Lane {
-        match message.head() {
-            Head::Response { .. } => Lane::Express,
-            Head::Notification { method } if &**method == "notifications/cancelled" => {
-                Lane::Express
-            }
-            Head::Request { method, .. } if &**method == "ping" && !self.serial => Lane::Express,
-            // A subscription stays for good: it would hold its place in line for ever.
-            Head::Request { method, .. } if &**method == "subscriptions/listen" => Lane::Express,
-            _ => Lane::Line,
+        let Some(method) = message.method() else { return Lane::Express };
+        match method.properties().lane {
+            method::Lane::Always => Lane::Express,
+            method::Lane::Urgent if !self.serial => Lane::Express,
+            method::Lane::Handshake | method::Lane::Ordinary | method::Lane::Urgent => Lane::Line,
         }
     }
 
@@ -141,11 +135,11 @@ impl Gate {
         let at = match (self.handshake, self.is_reopening) {
             (Handshake::Open, _) | (Handshake::Answered, false) => 0,
             (Handshake::Asked(_) | Handshake::Confirming, _) => self.find(|_| false)?,
-            (Handshake::Lost, _) => self.find(|o| o.is_request("initialize"))?,
+            (Handshake::Lost, _) => self.find(|o| o.is_request(&Method::Initialize))?,
             // The client may have begun anew in the meantime.
-            (Handshake::Answered, true) => {
-                self.find(|o| o.is_notification(INITIALIZED) || o.is_request("initialize"))?
-            }
+            (Handshake::Answered, true) => self.find(|o| {
+                o.is_notification(&Method::Initialized) || o.is_request(&Method::Initialize)
+            })?,
         };
         if self.running >= self.parallel && !self.waiting.get(at)?.is_handshake() {
             return None;
@@ -270,12 +264,14 @@ impl Gate {
     }
 
     fn leaves(&mut self, outgoing: &Outgoing) {
-        if outgoing.is_request("initialize") {
+        if outgoing.is_request(&Method::Initialize) {
             // One that follows upon another is the client's own: it confirms in its own time.
             self.is_reopening &= self.handshake == Handshake::Lost;
             self.handshake = Handshake::Asked(outgoing.order);
             self.has_opened = true;
-        } else if self.handshake == Handshake::Answered && outgoing.is_notification(INITIALIZED) {
+        } else if self.handshake == Handshake::Answered
+            && outgoing.is_notification(&Method::Initialized)
+        {
             self.handshake = Handshake::Confirming;
         }
     }
@@ -307,7 +303,7 @@ mod tests {
 
     fn popped(gate: &mut Gate) -> Vec<String> {
         std::iter::from_fn(|| gate.pop())
-            .map(|outgoing| outgoing.message.method().unwrap().to_owned())
+            .map(|outgoing| outgoing.message.method().unwrap().to_string())
             .collect()
     }
 
@@ -440,8 +436,8 @@ mod tests {
         gate.answered(9, true);
         gate.settled();
         assert!(popped(&mut gate).is_empty(), "not before it is confirmed");
-        gate.push(message(INITIALIZED, None));
-        assert_eq!(popped(&mut gate), [INITIALIZED]);
+        gate.push(message("notifications/initialized", None));
+        assert_eq!(popped(&mut gate), ["notifications/initialized"]);
         gate.settled();
         gate.confirmed();
         assert_eq!(popped(&mut gate), ["m2", "m3"]);
@@ -481,8 +477,8 @@ mod tests {
         gate.answered(3, true);
         gate.settled();
         assert!(popped(&mut gate).is_empty());
-        gate.push(message(INITIALIZED, None));
-        assert_eq!(popped(&mut gate), [INITIALIZED]);
+        gate.push(message("notifications/initialized", None));
+        assert_eq!(popped(&mut gate), ["notifications/initialized"]);
         gate.settled();
         gate.confirmed();
         assert_eq!(popped(&mut gate), ["a"]);

@@ -9,12 +9,12 @@ use tracing::debug;
 
 use super::Manner;
 use super::driver::{Driver, End, Flight};
-use super::gate::{INITIALIZED, Lane, Outgoing};
+use super::gate::{Lane, Outgoing};
 use super::legacy_sse;
 use super::line::Line;
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Id, Message, table};
+use crate::message::{Id, Message, Method, table};
 use crate::transport::Incoming;
 
 /// What a POST tells the driver.
@@ -120,9 +120,9 @@ impl Driver {
         if let Some(error) = failure.as_ref().filter(|error| error.is_unreachable()) {
             self.line.return_all(error).await;
         }
-        if flight.is_request("initialize") {
+        if flight.is_request(&Method::Initialize) {
             self.line.opened(flight.outgoing.order, failure).await;
-        } else if well && flight.is_notification(INITIALIZED) {
+        } else if well && flight.is_notification(&Method::Initialized) {
             self.open_server_stream();
         }
     }
@@ -138,7 +138,7 @@ impl Driver {
                 }
             }
         }
-        if flight.is_notification(INITIALIZED) {
+        if flight.is_notification(&Method::Initialized) {
             self.line.gate.confirmed();
         }
         Some(flight)

@@ -6,10 +6,10 @@ use tokio::time::Instant;
 
 use super::Context;
 use super::express::Express;
-use super::gate::{Gate, INITIALIZED, Outgoing};
+use super::gate::{Gate, Outgoing};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Message};
+use crate::message::{Head, Message, Method};
 use crate::revision::Envelope;
 use crate::traffic::{self, Recovery};
 use crate::transport::Incoming;
@@ -129,7 +129,7 @@ impl Line {
         match outgoing.message.head() {
             // The question died with its session; a new session is confirmed by itself.
             Head::Response { .. } => {}
-            Head::Notification { method } if &**method == INITIALIZED => {}
+            Head::Notification { method } if *method == Method::Initialized => {}
             _ if self.gate.can_reopen() && self.is_open => self.gate.put_back(outgoing),
             _ => self.give_back(outgoing.message, error).await,
         }

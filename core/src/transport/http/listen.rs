@@ -13,14 +13,11 @@ use super::post::Exchange;
 use super::stream;
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Id, Message};
+use crate::message::{Id, Message, Method};
 use crate::net::Content;
 use crate::net::backoff::{Backoff, entropy};
 use crate::revision::subscription::{self, Promise};
 use crate::traffic::{self, Recovery};
-
-/// The request that opens a subscription.
-const LISTEN: &str = "subscriptions/listen";
 
 /// What asking for the stream once more led to.
 enum Again {
@@ -38,7 +35,7 @@ enum Again {
 impl Exchange {
     /// Whether it is the request for a stream that stays.
     pub(super) fn is_subscription(&self) -> bool {
-        self.post.outgoing.envelope.is_some() && self.is(LISTEN)
+        self.post.outgoing.envelope.is_some() && self.is(&Method::Listen)
     }
 
     /// Whether it is such a request that broke on the way. If nobody could be reached at all, it goes

@@ -4,13 +4,15 @@ use http::HeaderValue;
 use tracing::debug;
 
 use super::Context;
-use crate::message::{Id, Message};
+use crate::message::Message;
 
 /// Which way a message goes, as logs say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     ToServer,
     FromServer,
+    /// The answer to a request of the bridge's own.
+    ToBridge,
 }
 
 impl Context {
@@ -27,17 +29,17 @@ impl Context {
         let scrubber = &self.settings.scrubber;
         // What was sent before is not said by the client again.
         let retry = self.retry_of(message).filter(|_| direction == Direction::ToServer);
-        let is_own = retry.is_some() || message.id().is_some_and(Id::is_own);
+        let is_own = retry.is_some() || message.is_own();
         debug!(
             direction = match direction {
                 Direction::ToServer if is_own => "bridge->server",
                 Direction::ToServer => "client->server",
-                Direction::FromServer if is_own => "server->bridge",
+                Direction::ToBridge => "server->bridge",
                 Direction::FromServer => "server->client",
             },
             retry,
             r#type = message.type_name(),
-            method = message.method().map(|method| scrubber.clean(method)),
+            method = message.method().map(|method| scrubber.clean(method.name())),
             id = message.id().map(|id| tracing::field::display(scrubber.clean(id.as_json()))),
             session = session.and_then(|id| id.to_str().ok()),
             bytes = message.bytes().len(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::SET_COOKIE;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tokio::sync::{Notify, watch};
 use tracing::debug;
 use url::Url;
@@ -18,7 +18,7 @@ use super::{Alarm, Ends, Held, Incoming, Link, channel, spawn};
 use crate::auth::{Credentials, Login};
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
-use crate::message::{Head, Message};
+use crate::message::{Head, Message, Method, method};
 use crate::net::{self, Call, Content, Endpoint, HttpClient, Jar, Progress};
 use crate::secret::{Scrubber, Secret, shown};
 use crate::traffic::{self, Recovery};
@@ -209,12 +209,14 @@ impl Manner {
     /// our own is asked because somebody waits for more than its answer.
     fn with_login_for(self, message: &Message) -> Self {
         match message.head() {
-            Head::Request { id, method } => match &**method {
-                "ping" => self,
-                "server/discover" if !id.is_own() => self,
+            Head::Request { method, .. } => match method.properties().login {
+                method::Login::Never if *method == Method::Discover && message.is_own() => {
+                    self.with_login()
+                }
+                method::Login::Never => self,
                 // Who opens a session is answered in other ways while a login is pending.
-                "initialize" | "server/discover" => self.with_login(),
-                _ => Self { waits: false, ..self.with_login() },
+                method::Login::Waits => self.with_login(),
+                method::Login::Limited => Self { waits: false, ..self.with_login() },
             },
             _ => self,
         }
@@ -283,7 +285,7 @@ impl Context {
     }
 
     /// A request to the endpoint.
-    fn call(&self, method: Method, headers: impl Into<Arc<HeaderMap>>, body: Bytes) -> Call {
+    fn call(&self, method: http::Method, headers: impl Into<Arc<HeaderMap>>, body: Bytes) -> Call {
         let (endpoint, headers) = (Arc::clone(&self.endpoint), headers.into());
         Call {
             method,
@@ -296,7 +298,12 @@ impl Context {
     }
 
     /// The same for a stream that stays open.
-    fn lasting(&self, method: Method, headers: impl Into<Arc<HeaderMap>>, body: Bytes) -> Call {
+    fn lasting(
+        &self,
+        method: http::Method,
+        headers: impl Into<Arc<HeaderMap>>,
+        body: Bytes,
+    ) -> Call {
         Call { lane: net::Lane::Lasting, ..self.call(method, headers, body) }
     }
 

@@ -9,7 +9,7 @@ use tracing::{debug, warn};
 use super::Context;
 use super::gate::Outgoing;
 use super::session::Session;
-use crate::message::{Members, Message, edit};
+use crate::message::{Members, Message, Method, edit};
 use crate::revision::tools::{Page, Tools, is_first_page};
 use crate::revision::{Envelope, params, translate};
 
@@ -27,7 +27,7 @@ pub(super) struct Learnt {
 #[derive(Debug)]
 struct Last {
     envelope: Envelope,
-    method: Box<str>,
+    method: Method,
     headers: Arc<HeaderMap>,
 }
 
@@ -71,12 +71,12 @@ impl Context {
         let mut learnt = self.learnt();
         if let Some(last) = &learnt.last
             && last.envelope == *envelope
-            && *last.method == *method
+            && last.method == *method
         {
             return Arc::clone(&last.headers);
         }
         let headers = session.post_headers(outgoing);
-        let (envelope, method) = (envelope.clone(), method.into());
+        let (envelope, method) = (envelope.clone(), method.clone());
         learnt.last = Some(Last { envelope, method, headers: Arc::clone(&headers) });
         headers
     }
@@ -84,7 +84,7 @@ impl Context {
     /// The arguments of a call that are repeated in headers, as far as its tool is known.
     pub(super) fn mirrored(&self, outgoing: &Outgoing) -> Params {
         let name = outgoing.envelope.as_ref().and_then(|envelope| envelope.name.as_deref());
-        let Some(name) = name.filter(|_| outgoing.is_request("tools/call")) else {
+        let Some(name) = name.filter(|_| outgoing.is_request(&Method::ToolsCall)) else {
             return Vec::new();
         };
         let wanted = self.learnt().tools.mirrored(name);

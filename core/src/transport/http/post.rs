@@ -22,7 +22,7 @@ use super::soon::turn;
 use super::{Context, Manner, express};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Message, edit, parse_each, peek, reply};
+use crate::message::{Head, Id, Message, Method, edit, parse_each, peek, reply};
 use crate::net::{Call, Content, Progress};
 use crate::revision::subscription::Promise;
 use crate::revision::{Cancel, Revision};
@@ -129,13 +129,20 @@ impl Exchange {
         }
     }
 
-    pub(super) fn is(&self, method: &str) -> bool {
+    pub(super) fn is(&self, method: &Method) -> bool {
         self.request_id().is_some() && self.post.outgoing.message.method() == Some(method)
+    }
+
+    /// Whether a client asks which era the server speaks. Questions of our own are asked because
+    /// somebody waits for more than their answer.
+    pub(super) fn is_probe(&self) -> bool {
+        self.is(&Method::Discover) && !self.post.outgoing.message.is_own()
     }
 
     /// Whether it begins something: then no session can have been lost under it.
     pub(super) fn opens(&self) -> bool {
-        self.is("initialize") || self.is("server/discover")
+        self.request_id().is_some()
+            && self.post.outgoing.message.method().is_some_and(|method| method.properties().opens)
     }
 
     /// What is seldom needed is boxed: every call would carry its size around otherwise.
@@ -151,7 +158,7 @@ impl Exchange {
             let session_id = response.headers().get(header::SESSION_ID).cloned();
             self.session_id = session_id.filter(header::is_session_id);
         }
-        if response.status().is_success() && self.is("ping") {
+        if response.status().is_success() && self.is(&Method::Ping) {
             self.context.habits.note_answered_ping();
         }
         let wants_content = self.request_id().is_some();
@@ -181,7 +188,7 @@ impl Exchange {
 
     /// The server may ask something before it answers `initialize`, and know only who names it.
     async fn name_session(&self) {
-        if let Some(session_id) = self.session_id.clone().filter(|_| self.is("initialize")) {
+        if let Some(session_id) = self.session_id.clone().filter(|_| self.is(&Method::Initialize)) {
             let _ = self.post.reports.send(Report::Named { session_id }).await;
         }
     }
@@ -274,18 +281,22 @@ impl Exchange {
     /// Hands a message over, and notes if it is the answer that was waited for.
     pub(super) async fn deliver(&mut self, message: Message) {
         let (mut message, answers) = self.claim(message);
-        if answers && self.post.outgoing.envelope.is_some() && self.is("tools/list") {
+        if answers && self.post.outgoing.envelope.is_some() && self.is(&Method::ToolsList) {
             message = self.context.heed_tools(&self.post.outgoing.message, message);
         }
         if answers && self.post.progress.is_unwanted() {
             return debug!(what = ?message, "an answer that nobody wants was dropped");
         }
         self.report_stray(&message, answers).await;
-        self.context.crossing(Direction::FromServer, &message, self.post.session_id());
+        let direction = match answers && self.post.outgoing.message.is_own() {
+            true => Direction::ToBridge,
+            false => Direction::FromServer,
+        };
+        self.context.crossing(direction, &message, self.post.session_id());
         if answers {
             self.context.note_answer(&self.post.outgoing, &message);
         }
-        if answers && self.is("initialize") {
+        if answers && self.is(&Method::Initialize) {
             self.context.is_decided.store(true, Ordering::Relaxed);
             self.report_session(&message).await;
         }
@@ -322,9 +333,8 @@ impl Exchange {
         }
         // C22: to a legacy server the question itself is an error. Questions of our own are judged
         // by whoever has asked them, and by every word.
-        let is_probe = || self.is("server/discover") && !own.is_own();
-        let is_ours = || peek::bridge_error(&message).is_some();
-        if *is_error && is_probe() && !is_modern_refusal(&message) && !is_ours() {
+        let is_servers = message.failure().is_none();
+        if *is_error && self.is_probe() && is_servers && !is_modern_refusal(&message) {
             return (reply::method_not_found(own, "server/discover"), true);
         }
         if is_exact { (message, true) } else { (edit::with_id(&message, own), true) }
@@ -371,7 +381,7 @@ impl Exchange {
         error.kind == Kind::Timeout
             && self.post.progress.is_raised()
             && self.post.rules.cancel == Cancel::Notification
-            && !self.is("initialize")
+            && !self.is(&Method::Initialize)
     }
 
     /// Tells the driver, once, that this message's turn is over.
@@ -380,7 +390,7 @@ impl Exchange {
             return;
         }
         let ticket = self.post.ticket;
-        let adopts = self.post.rules.sessions && !self.is("server/discover");
+        let adopts = self.post.rules.sessions && !self.is(&Method::Discover);
         let session_id = self.session_id.take().filter(|_| adopts);
         let failure = self.failure.take().map(Box::new);
         let _ = self.post.reports.send(Report::Settled { ticket, well, session_id, failure }).await;

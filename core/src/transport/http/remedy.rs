@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, Response};
+use http::Response;
 use tracing::debug;
 
 use super::Manner;
@@ -17,7 +17,7 @@ use super::ping;
 use super::post::Exchange;
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Members, Message, edit, peek, reply};
+use crate::message::{Head, Id, Members, Message, Method, edit, peek, reply};
 use crate::net::backoff::entropy;
 use crate::net::{Call, Content, Lane};
 use crate::revision::signs::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
@@ -51,7 +51,9 @@ impl Exchange {
         if self.opens() && refusal.is_about_else() {
             return self.refused_for_else(&refusal, &id).await;
         }
-        if self.is("initialize") && self.context.may_be_older() && allows_older_transport(&refusal)
+        if self.is(&Method::Initialize)
+            && self.context.may_be_older()
+            && allows_older_transport(&refusal)
         {
             return self.try_older_transport(&refusal).await;
         }
@@ -61,7 +63,7 @@ impl Exchange {
             traffic::recovery(Recovery::SentAgain, None);
             return Box::pin(self.perform(call)).await;
         }
-        if self.is("server/discover") && refusal.status().is_client_error() {
+        if self.is(&Method::Discover) && refusal.status().is_client_error() {
             // C22: whoever refuses the question is a legacy server.
             let answer = match in_band.filter(is_modern_refusal) {
                 Some(answer) => edit::with_id(&answer, &id),
@@ -84,14 +86,14 @@ impl Exchange {
     async fn has_lost_session(&self, refusal: &Refusal) -> bool {
         let complaint = refusal.complaint(self.request_id());
         let (context, headers) = (&self.context, self.post.session.own_post_headers());
-        let is_ping = self.is("ping");
+        let is_ping = self.is(&Method::Ping);
         ping::is_session_lost(context, &complaint, is_ping, &context.endpoint, &headers).await
     }
 
     /// An opening was refused for reasons that have nothing to do with eras. The body is not read as
     /// an answer: a gateway that fails writes JSON-RPC errors of its own.
     async fn refused_for_else(&mut self, refusal: &Refusal, id: &Id) -> Result<(), Error> {
-        let is_probe = self.is("server/discover") && !id.is_own();
+        let is_probe = self.is_probe();
         if !is_probe || refusal.status().is_server_error() {
             return Err(refusal.error());
         }
@@ -111,7 +113,7 @@ impl Exchange {
                 let common = Revision::modern_in_common(&asked, &supported)?;
                 self.context.speak(&asked, common);
             }
-            HEADER_MISMATCH if !self.tried.other_headers && self.is("tools/call") => {
+            HEADER_MISMATCH if !self.tried.other_headers && self.is(&Method::ToolsCall) => {
                 self.tried.other_headers = true;
                 // Somebody else may have learnt better in the meantime.
                 if !self.has_other_headers() {
@@ -135,7 +137,7 @@ impl Exchange {
         let written = self.context.written(&self.post.session, &outgoing);
         self.post.mirrored = written.mirrored;
         self.post.progress.lower();
-        let call = self.context.call(Method::POST, written.headers, written.body);
+        let call = self.context.call(http::Method::POST, written.headers, written.body);
         let lane = if self.post.outgoing.lasts() { Lane::Lasting } else { call.lane };
         Call { lane, progress: self.post.progress.clone(), ..call }
     }
@@ -184,7 +186,7 @@ impl Exchange {
     async fn ask(&self, request: Outgoing, id: &Id) -> Result<Message, Error> {
         let context = &self.context;
         let written = context.written(&self.post.session, &request);
-        let call = context.call(Method::POST, written.headers, written.body);
+        let call = context.call(http::Method::POST, written.headers, written.body);
         let response = context.send(call, Manner::aside()).await?;
         match Answer::sort(response, true, context.endpoint.url()) {
             Answer::Json(body) => {

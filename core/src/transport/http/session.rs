@@ -9,6 +9,7 @@ use url::Url;
 use super::Settings;
 use super::gate::Outgoing;
 use crate::limits;
+use crate::message::Method;
 use crate::revision::{Era, Revision};
 use crate::wire::header;
 
@@ -134,7 +135,7 @@ impl Session {
                 let mut headers = HeaderMap::clone(&self.base);
                 headers.insert(header::PROTOCOL_VERSION, header::encode(&envelope.version));
                 if self.rules_for(outgoing).routing_headers {
-                    headers.insert(header::METHOD, header::encode(method));
+                    headers.insert(header::METHOD, header::encode(method.name()));
                     if let Some(name) = &envelope.name {
                         headers.insert(header::NAME, header::encode(name));
                     }
@@ -142,7 +143,7 @@ impl Session {
                 headers.into()
             }
             // Neither session nor version: they are what it asks for.
-            (None, Some("initialize")) => Arc::clone(&self.base),
+            (None, Some(Method::Initialize)) => Arc::clone(&self.base),
             _ => Arc::clone(&self.in_session),
         }
     }

@@ -5,7 +5,7 @@ use tracing::debug;
 
 use super::{Asked, Ids, Step, Steps, Translation, shapes};
 use crate::error::{Error, Kind};
-use crate::message::{Head, Id, Members, Message, reply};
+use crate::message::{Head, Id, Members, Message, Method, reply};
 use crate::revision::Revision;
 use crate::revision::tools::is_first_page;
 use crate::revision::translate::{
@@ -100,11 +100,11 @@ impl Translation {
         out: &mut Steps,
     ) {
         match request.method() {
-            Some("ping") => {
+            Some(Method::Ping) => {
                 out.push_back(Step::ToClient(reply::raw_result(request.id(), "{}")));
             }
-            Some("logging/setLevel") => self.set_level(&request, out),
-            Some("resources/subscribe" | "resources/unsubscribe") => {
+            Some(Method::SetLevel) => self.set_level(&request, out),
+            Some(Method::ResourcesSubscribe | Method::ResourcesUnsubscribe) => {
                 self.change_subscriptions(&request, ids, now, out);
             }
             _ => self.ask(request, ids, out),
@@ -175,10 +175,10 @@ impl Translation {
             result.remove(added);
         }
         match asked.request.method() {
-            Some("tools/list") => {
+            Some(Method::ToolsList) => {
                 shapes::legacy_tools(result, is_first_page(&asked.request), &mut self.wrapped);
             }
-            Some("tools/call") => {
+            Some(Method::ToolsCall) => {
                 // Its name is looked for only where it matters.
                 let is_wrapped = !self.wrapped.is_empty()
                     && parameter(&asked.request, "name").is_some_and(|n| self.wrapped.has(&n));
@@ -197,7 +197,7 @@ impl Translation {
         now: Instant,
         out: &mut Steps,
     ) {
-        if message.method() == Some("notifications/subscriptions/acknowledged") {
+        if message.method() == Some(&Method::Acknowledged) {
             return self.acknowledged(&message, ids, now, out);
         }
         let Some(subscription) = subscription(&message) else {
@@ -218,7 +218,7 @@ impl Translation {
 /// A resource that is not there has a code of its own in the older revisions.
 pub(super) fn legacy_error(request: &Message, answer: &Message, id: &Id) -> Message {
     let mut members = Members::of_message(answer).unwrap_or_default();
-    if request.method() == Some("resources/read") {
+    if request.method() == Some(&Method::ResourcesRead) {
         let error = members.object("error");
         let names_uri = error.get("data").and_then(Members::of).is_some_and(|d| d.has("uri"));
         if error.get("code") == Some("-32602") && names_uri {

@@ -43,7 +43,7 @@ impl Translation {
             }
             let id = ids.string();
             let question = reply::request(&id, "server/discover");
-            out.push_back(Step::ToServer(self.envelope.put_around(&question, Some(&id))));
+            out.push_back(Step::ToServer(self.envelope.put_around(&question, Some(&id)).own()));
             doubt.asked = Some(id);
             doubt.at = Some(now);
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{Step, Steps};
 use crate::error::Error;
-use crate::message::{Message, peek};
+use crate::message::{Message, Method, peek};
 use crate::revision::Envelope;
 
 /// Messages in their order; whoever hands them over bounds them.
@@ -27,7 +27,7 @@ impl Held {
             return;
         }
         // Nor does an answer wait: the server may have asked before it goes on.
-        let is_free = matches!(message.method(), None | Some("ping" | "server/discover"));
+        let is_free = matches!(message.method(), None | Some(Method::Ping | Method::Discover));
         if is_free || Envelope::of(&message).is_some() {
             return out.push_back(Step::ToServer(message));
         }

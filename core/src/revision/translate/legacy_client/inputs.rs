@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::{Asked, Ids, Step, Steps, Translation};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Members, Message, reply};
+use crate::message::{Head, Id, Members, Message, Method, reply};
 
 /// Calls that wait for answers of the client's.
 #[derive(Debug, Default)]
@@ -161,8 +161,8 @@ fn question(id: &Id, request: &str) -> Option<Message> {
     let members = Members::of(request)?;
     let method = members.text("method")?;
     let params = members.get("params").unwrap_or("{}");
-    match &*method {
-        "elicitation/create" => {
+    match Method::named(&method) {
+        Method::Elicit => {
             let mut params = Members::of(params)?;
             if params.text("mode").as_deref() == Some("url") {
                 // Known only to the older revision, which insists on it.
@@ -170,7 +170,7 @@ fn question(id: &Id, request: &str) -> Option<Message> {
             }
             Some(reply::raw_request(id, &method, &params.to_json()))
         }
-        "sampling/createMessage" | "roots/list" => Some(reply::raw_request(id, &method, params)),
+        Method::CreateMessage | Method::RootsList => Some(reply::raw_request(id, &method, params)),
         _ => None,
     }
 }

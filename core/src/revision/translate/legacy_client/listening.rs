@@ -15,7 +15,7 @@ use super::filter::Filter;
 use super::{Ids, Step, Steps, Translation};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Members, Message, peek, reply};
+use crate::message::{Head, Id, Members, Message, Method, peek, reply};
 
 /// One request for it.
 #[derive(Debug)]
@@ -208,13 +208,13 @@ impl Translation {
         let Head::Request { id, method } = request.head() else { return };
         let listening = &mut self.listening;
         if !listening.filter.can_subscribe || listening.is_refused {
-            return out.push_back(Step::ToClient(reply::method_not_found(id, method)));
+            return out.push_back(Step::ToClient(reply::method_not_found(id, method.name())));
         }
         let Some(uri) = parameter(request, "uri") else {
             let answer = reply::refusal(id, -32602, "The parameter uri is missing");
             return out.push_back(Step::ToClient(answer));
         };
-        let is_wanted = &**method == "resources/subscribe";
+        let is_wanted = *method == Method::ResourcesSubscribe;
         if listening.changes.is_empty() && listening.uris.contains(&uri) == is_wanted {
             // It is in force already, or will be when the stream is there again.
             return out.push_back(Step::ToClient(reply::raw_result(Some(id), "{}")));

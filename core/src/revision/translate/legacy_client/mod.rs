@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::{Protocol, Step, Steps};
 use crate::error::Error;
-use crate::message::{Head, Id, Message, peek, reply};
+use crate::message::{Head, Id, Message, Method, peek, reply};
 use crate::revision::Era;
 
 mod calls;
@@ -243,11 +243,11 @@ impl Translation {
     fn client_says(&mut self, message: Message, ids: &mut Ids, now: Instant, out: &mut Steps) {
         match message.head() {
             Head::Request { .. } => self.client_asks(message, ids, now, out),
-            Head::Notification { method } => match &**method {
-                "notifications/cancelled" => self.client_cancels(&message, out),
-                "notifications/initialized" => self.listen(ids, out),
+            Head::Notification { method } => match method {
+                Method::Cancelled => self.client_cancels(&message, out),
+                Method::Initialized => self.listen(ids, out),
                 // A modern server reads the roots when it asks for them, and asks for no progress.
-                "notifications/roots/list_changed" | "notifications/progress" => {}
+                Method::RootsChanged | Method::Progress => {}
                 _ => out.push_back(Step::ToServer(self.envelope.put_around(&message, None))),
             },
             Head::Response { .. } => self.client_answers(&message, ids, out),
@@ -326,9 +326,9 @@ impl Asked {
 }
 
 fn is_ping(message: &Message) -> bool {
-    matches!(message.head(), Head::Request { method, .. } if &**method == "ping")
+    matches!(message.head(), Head::Request { method, .. } if *method == Method::Ping)
 }
 
 fn is_initialize(message: &Message) -> bool {
-    matches!(message.head(), Head::Request { method, .. } if &**method == "initialize")
+    matches!(message.head(), Head::Request { method, .. } if *method == Method::Initialize)
 }

@@ -98,10 +98,10 @@ impl LegacyClient {
 
     fn ask(&mut self, initialize: Message, refusal: Option<Message>, held: Held, out: &mut Steps) {
         let envelope = Envelope::of(&initialize);
-        // The form of id tells that it is not the client who probes: a login may come of it.
         let id = self.ids.string();
         let question = envelope.put_around(&reply::request(&id, "server/discover"), Some(&id));
-        out.push_back(Step::ToServer(question));
+        // It is not the client who probes: a login may come of it.
+        out.push_back(Step::ToServer(question.own()));
         self.state = State::Asking(Asking { initialize, envelope, id, refusal, held });
     }
 
@@ -136,7 +136,7 @@ impl LegacyClient {
         };
         if error.is_unreachable() {
             held.give_back(&error, out);
-        } else if initialize.id().is_some_and(Id::is_own) {
+        } else if initialize.is_own() {
             // The core holds back what must wait for a session of its own.
             held.release(out);
         } else {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 
-use crate::message::{Id, Members};
+use crate::message::{Id, Members, Method};
 use crate::revision::translate::{CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION};
 
 /// What a request says about itself.
@@ -77,12 +77,12 @@ impl Abilities {
     }
 
     /// Whether the client can be asked `method` with `params`.
-    pub(super) fn cover(self, method: &str, params: Option<&str>) -> bool {
+    pub(super) fn cover(self, method: &Method, params: Option<&str>) -> bool {
         match method {
-            "elicitation/create" if is_url_mode(params) => self.url,
-            "elicitation/create" => self.form,
-            "sampling/createMessage" => self.sampling,
-            "roots/list" => self.roots,
+            Method::Elicit if is_url_mode(params) => self.url,
+            Method::Elicit => self.form,
+            Method::CreateMessage => self.sampling,
+            Method::RootsList => self.roots,
             _ => false,
         }
     }
@@ -92,11 +92,6 @@ impl Abilities {
 pub(super) fn is_url_mode(params: Option<&str>) -> bool {
     let mode = params.and_then(Members::of).and_then(|params| params.text("mode"));
     mode.as_deref() == Some("url")
-}
-
-/// Methods whose results may ask for input.
-pub(super) fn may_be_parked(method: &str) -> bool {
-    matches!(method, "tools/call" | "prompts/get" | "resources/read")
 }
 
 /// A number for what a request is about: the same call with the same arguments has the same one.
@@ -124,8 +119,8 @@ mod tests {
             request.to_json(),
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":7,"traceparent":"00-1"},"name":"a","arguments":{ "x" : 1.50 }}}"#
         );
-        assert!(asks.abilities.cover("roots/list", None));
-        assert!(!asks.abilities.cover("sampling/createMessage", None));
+        assert!(asks.abilities.cover(&Method::RootsList, None));
+        assert!(!asks.abilities.cover(&Method::CreateMessage, None));
         assert_eq!(asks.log_level.as_deref(), Some("\"info\""));
         assert_eq!(asks.token.unwrap().as_json(), "7");
         assert_eq!(asks.handle.as_deref(), Some("\"h\""));
@@ -147,16 +142,16 @@ mod tests {
     fn what_a_client_can_be_asked_is_what_it_declares() {
         let form = Abilities::of(r#"{"elicitation":{}}"#);
         let url = r#"{"mode":"url"}"#;
-        assert!(form.cover("elicitation/create", Some("{}")));
-        assert!(!form.cover("elicitation/create", Some(url)));
+        assert!(form.cover(&Method::Elicit, Some("{}")));
+        assert!(!form.cover(&Method::Elicit, Some(url)));
         let page = Abilities::of(r#"{"elicitation":{"url":{}}}"#);
-        assert!(page.cover("elicitation/create", Some(url)));
-        assert!(!page.cover("elicitation/create", None));
+        assert!(page.cover(&Method::Elicit, Some(url)));
+        assert!(!page.cover(&Method::Elicit, None));
         let both = Abilities::of(r#"{"elicitation":{"url":{},"form":{}},"sampling":{}}"#);
-        assert!(both.cover("elicitation/create", Some(url)));
-        assert!(both.cover("elicitation/create", None));
-        assert!(both.cover("sampling/createMessage", None));
-        assert!(!both.cover("tasks/get", None));
+        assert!(both.cover(&Method::Elicit, Some(url)));
+        assert!(both.cover(&Method::Elicit, None));
+        assert!(both.cover(&Method::CreateMessage, None));
+        assert!(!both.cover(&Method::TasksGet, None));
         assert_eq!(Abilities::of("5"), Abilities::default());
     }
 

@@ -1,14 +1,12 @@
 //! Requests of the client's on their way to the legacy server, and their answers on the way back.
 
-use std::sync::Arc;
-
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::asks::{Abilities, Asks, fingerprint, may_be_parked};
-use super::{ModernClient, Waits, finding, readdressed};
+use super::asks::{Abilities, Asks, fingerprint};
+use super::{ModernClient, Waits, readdressed};
 use crate::error::{Error, Kind};
-use crate::message::{Head, Id, Members, Message, peek, reply};
+use crate::message::{Head, Id, Members, Message, Method, peek, reply};
 use crate::revision::translate::{Protocol, Step, Steps, tasks};
 
 /// A request that is under way at the server.
@@ -30,7 +28,7 @@ pub(super) struct Call {
 /// What a request is about.
 #[derive(Clone, Debug)]
 pub(super) struct What {
-    pub(super) method: Arc<str>,
+    pub(super) method: Method,
     pub(super) fingerprint: u64,
     pub(super) abilities: Abilities,
 }
@@ -49,10 +47,10 @@ impl ModernClient {
     pub(super) fn serve(&mut self, message: Message, now: Instant, out: &mut Steps) {
         match message.head() {
             Head::Request { id, method } => {
-                let (id, method) = (id.clone(), Arc::clone(method));
+                let (id, method) = (id.clone(), method.clone());
                 self.serve_request(&id, &method, &message, now, out);
             }
-            Head::Notification { method } if &**method != "notifications/initialized" => {
+            Head::Notification { method } if *method != Method::Initialized => {
                 out.push_back(Step::ToServer(message));
             }
             _ => debug!(what = ?message, "dropped: a modern client has no reason to say this"),
@@ -62,7 +60,7 @@ impl ModernClient {
     fn serve_request(
         &mut self,
         id: &Id,
-        method: &Arc<str>,
+        method: &Method,
         message: &Message,
         now: Instant,
         out: &mut Steps,
@@ -72,30 +70,23 @@ impl ModernClient {
             let error = Error::new(Kind::InvalidRequest, text).not_delivered();
             return out.push_back(Step::ToClient(reply::error(Some(id), &error)));
         }
-        let is_refused = finding::is_removed(method)
-            || (&**method == "server/discover" && self.protocol == Protocol::Legacy);
-        match &**method {
+        let is_refused = method.properties().is_legacy_only
+            || (*method == Method::Discover && self.protocol == Protocol::Legacy);
+        match method {
             _ if is_refused => {
-                out.push_back(Step::ToClient(reply::method_not_found(id, method)));
+                out.push_back(Step::ToClient(reply::method_not_found(id, method.name())));
             }
-            "server/discover" => {
+            Method::Discover => {
                 out.extend(self.server().map(|server| Step::ToClient(server.described(id))));
             }
-            "subscriptions/listen" => self.listen(id, message, out),
+            Method::Listen => self.listen(id, message, out),
             _ => self.call(id, method, message, now, out),
         }
     }
 
-    fn call(
-        &mut self,
-        id: &Id,
-        method: &Arc<str>,
-        message: &Message,
-        now: Instant,
-        out: &mut Steps,
-    ) {
+    fn call(&mut self, id: &Id, method: &Method, message: &Message, now: Instant, out: &mut Steps) {
         let mut request = Members::of_message(message).unwrap_or_default();
-        let Some(asks) = Asks::take(&mut request, may_be_parked(method)) else {
+        let Some(asks) = Asks::take(&mut request, method.properties().may_ask_input) else {
             let text = "Invalid params: they are not an object";
             return out.push_back(Step::ToClient(reply::refusal(id, -32602, text)));
         };
@@ -103,10 +94,10 @@ impl ModernClient {
             return;
         }
         // Only what can come to be parked has to be known again.
-        let is_known_again = may_be_parked(method)
+        let is_known_again = method.properties().may_ask_input
             && (asks.handle.is_some() || asks.abilities != Abilities::default());
         let what = What {
-            method: Arc::clone(method),
+            method: method.clone(),
             fingerprint: if is_known_again { fingerprint(&self.hashing, &mut request) } else { 0 },
             abilities: asks.abilities,
         };
@@ -206,33 +197,33 @@ impl ModernClient {
     fn completed(&self, what: &What, id: &Id, answer: &Message) -> Message {
         let mut members = Members::of_message(answer).unwrap_or_default();
         let result = members.object("result");
-        if &*what.method == "tools/list" {
+        if what.method == Method::ToolsList {
             tasks::drop_from_tools(result);
         }
         match self.server() {
-            Some(server) => server.complete(result, is_cacheable(&what.method)),
+            Some(server) => server.complete(result, what.method.properties().is_cacheable),
             None => result.add("resultType", "\"complete\""),
         }
         members.into_message_with_id(answer.head(), id)
     }
 
-    pub(super) fn server_notifies(&mut self, method: &str, message: Message, out: &mut Steps) {
+    pub(super) fn server_notifies(&mut self, method: &Method, message: Message, out: &mut Steps) {
         match method {
-            "notifications/progress" => self.progress(message, out),
-            "notifications/message" => {
+            Method::Progress => self.progress(message, out),
+            Method::LogMessage => {
                 let is_wanted =
                     |call: &Call| call.wants_logs && matches!(call.waiter, Waiter::Client(_));
                 if self.calls.values().any(is_wanted) {
                     out.push_back(Step::ToClient(message));
                 }
             }
-            "notifications/cancelled" => self.withdraw_question(&message),
-            "notifications/tools/list_changed"
-            | "notifications/prompts/list_changed"
-            | "notifications/resources/list_changed"
-            | "notifications/resources/updated" => self.tell_listeners(method, &message, out),
+            Method::Cancelled => self.withdraw_question(&message),
+            Method::ToolsChanged
+            | Method::PromptsChanged
+            | Method::ResourcesChanged
+            | Method::ResourceUpdated => self.tell_listeners(method, &message, out),
             // The modern era has no word for these.
-            "notifications/elicitation/complete" | "notifications/tasks/status" => {}
+            Method::ElicitationComplete | Method::TaskStatus => {}
             _ => out.push_back(Step::ToClient(message)),
         }
     }
@@ -241,7 +232,7 @@ impl ModernClient {
     /// session that it was made in.
     pub(super) fn is_progress(&self, message: &Message) -> bool {
         !self.tokens.is_empty()
-            && message.method() == Some("notifications/progress")
+            && message.method() == Some(&Method::Progress)
             && peek::progress_token(message)
                 .and_then(Id::from_json)
                 .is_some_and(|token| self.tokens.contains_key(&token.canonical()))
@@ -260,16 +251,4 @@ impl ModernClient {
         members.object("params").set("progressToken", token.as_json().to_owned());
         out.push_back(Step::ToClient(members.into_message(message.head().clone())));
     }
-}
-
-/// Results that say how long they may be kept.
-fn is_cacheable(method: &str) -> bool {
-    matches!(
-        method,
-        "tools/list"
-            | "prompts/list"
-            | "resources/list"
-            | "resources/templates/list"
-            | "resources/read"
-    )
 }

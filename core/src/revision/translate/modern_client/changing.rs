@@ -7,7 +7,7 @@ use tracing::debug;
 use super::finding::Verdict;
 use super::{ModernClient, Own, Phase};
 use crate::limits;
-use crate::message::{Head, Members, Message, peek};
+use crate::message::{Head, Members, Message};
 use crate::revision::translate::{
     CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, Protocol, Steps,
 };
@@ -35,7 +35,7 @@ impl ModernClient {
         if !is_error
             || self.protocol == Protocol::Legacy
             || !matches!(self.phase, Phase::Serving(_))
-            || peek::bridge_error(answer).is_some()
+            || answer.failure().is_some()
         {
             return;
         }

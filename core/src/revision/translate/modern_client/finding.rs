@@ -6,7 +6,7 @@ use super::changing::Introduction;
 use super::passed::Kept;
 use super::{ModernClient, Own, Phase, readdressed};
 use crate::limits;
-use crate::message::{Head, Members, Message, peek, reply};
+use crate::message::{Head, Members, Message, Method, peek, reply};
 use crate::revision::translate::{Protocol, Step, Steps};
 use crate::revision::{Envelope, Era, signs};
 
@@ -51,7 +51,7 @@ impl Verdict {
     }
 
     fn of_error(answer: &Message) -> Self {
-        match (peek::bridge_error(answer), signs::era_of(answer)) {
+        match (answer.failure().map(|failure| failure.status), signs::era_of(answer)) {
             // Statuses that are about credentials, haste or the server's health are not about eras.
             (Some(Some(401 | 403 | 408 | 429)), _) => Self::Nothing,
             (Some(Some(400..=499)), _) => Self::Refused,
@@ -70,7 +70,7 @@ impl Verdict {
         match (Self::of_error(answer), peek::error_code(answer)) {
             (Self::Modern, _) => Self::Modern,
             (Self::Legacy | Self::Refused, Some((-32601 | -32602, _)))
-                if !is_certain && peek::bridge_error(answer).is_none() =>
+                if !is_certain && answer.failure().is_none() =>
             {
                 Self::Modern
             }
@@ -85,15 +85,17 @@ impl ModernClient {
         let Head::Request { id, method } = message.head() else {
             return out.push_back(Step::ToServer(message));
         };
-        let is_modern = &**method == "server/discover" || Envelope::of(&message).is_some();
+        let is_modern = *method == Method::Discover || Envelope::of(&message).is_some();
         if self.client.is_none() && !is_modern {
             return out.push_back(Step::ToServer(message));
         }
         self.client = Some(Era::Modern);
-        if is_removed(method) || (&**method == "server/discover" && self.is_legacy_only()) {
-            return out.push_back(Step::ToClient(reply::method_not_found(id, method)));
+        if method.properties().is_legacy_only
+            || (*method == Method::Discover && self.is_legacy_only())
+        {
+            return out.push_back(Step::ToClient(reply::method_not_found(id, method.name())));
         }
-        if &**method == "server/discover" {
+        if *method == Method::Discover {
             self.phase = Phase::Asked { discover: message.clone() };
             return out.push_back(Step::ToServer(message));
         }
@@ -105,7 +107,7 @@ impl ModernClient {
                 self.pass_and_watch(message, out);
             }
             // What a legacy server refuses without a session, it has not carried out.
-            None if &**method != "subscriptions/listen" => {
+            None if *method != Method::Listen => {
                 let until = now + limits::TRIAL_WAIT;
                 self.phase = Phase::Trying { request: message.clone(), until };
                 out.push_back(Step::ToServer(message));
@@ -249,7 +251,7 @@ impl ModernClient {
 
 /// Whether the server, or whoever guards it, wants to know who asks.
 fn wants_login(answer: &Message) -> bool {
-    peek::bridge_error(answer) == Some(Some(401))
+    answer.failure().is_some_and(|failure| failure.status == Some(401))
 }
 
 /// Clients go on with `initialize` after this refusal; after one that lists legacy revisions, some
@@ -261,16 +263,4 @@ fn plain_refusal(answer: Message) -> Message {
         }
         _ => answer,
     }
-}
-
-/// Methods that the modern era has no more.
-pub(super) fn is_removed(method: &str) -> bool {
-    matches!(
-        method,
-        "initialize"
-            | "ping"
-            | "logging/setLevel"
-            | "resources/subscribe"
-            | "resources/unsubscribe"
-    )
 }

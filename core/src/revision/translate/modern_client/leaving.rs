@@ -5,7 +5,7 @@ use tracing::debug;
 
 use super::parked::LEFT;
 use super::{ModernClient, Own, Phase};
-use crate::message::{Id, Message, reply};
+use crate::message::{Id, Message, Method, reply};
 use crate::revision::translate::{Step, Steps};
 
 impl ModernClient {
@@ -64,5 +64,5 @@ impl ModernClient {
 }
 
 fn is_listen(message: &Message) -> bool {
-    message.id().is_some() && message.method() == Some("subscriptions/listen")
+    message.id().is_some() && message.method() == Some(&Method::Listen)
 }

@@ -8,7 +8,7 @@ use super::opening::News;
 use super::{ModernClient, Own, Waits, json_string};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Members, Message, reply};
+use crate::message::{Head, Id, Members, Message, Method, reply};
 use crate::revision::translate::{SUBSCRIPTION_ID, Step, Steps};
 
 /// The subscriptions of the client, and what the server was told because of them.
@@ -67,11 +67,11 @@ impl Listen {
         })
     }
 
-    fn wants(&self, method: &str, uri: Option<&str>) -> bool {
+    fn wants(&self, method: &Method, uri: Option<&str>) -> bool {
         match method {
-            "notifications/tools/list_changed" => self.tools,
-            "notifications/prompts/list_changed" => self.prompts,
-            "notifications/resources/list_changed" => self.resources,
+            Method::ToolsChanged => self.tools,
+            Method::PromptsChanged => self.prompts,
+            Method::ResourcesChanged => self.resources,
             _ => uri.is_some_and(|uri| self.uris.iter().any(|wanted| is_within(uri, wanted))),
         }
     }
@@ -248,10 +248,10 @@ impl ModernClient {
     }
 
     /// Something has changed: each subscription that wants to hear of it does.
-    pub(super) fn tell_listeners(&mut self, method: &str, message: &Message, out: &mut Steps) {
+    pub(super) fn tell_listeners(&mut self, method: &Method, message: &Message, out: &mut Steps) {
         let mut members = Members::of_message(message).unwrap_or_default();
         let uri = match method {
-            "notifications/resources/updated" => members.object("params").text("uri"),
+            Method::ResourceUpdated => members.object("params").text("uri"),
             _ => None,
         };
         for listen in &mut self.listening.listens {

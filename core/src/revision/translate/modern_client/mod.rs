@@ -31,7 +31,7 @@ use self::opening::Server;
 use self::parked::Parked;
 use self::passed::Kept;
 use super::{Protocol, Step, Steps};
-use crate::message::{Head, Id, InFlight, Members, Message, edit, peek};
+use crate::message::{Head, Id, InFlight, Members, Message, Method, edit, peek};
 use crate::revision::{Envelope, Era};
 
 /// What is known of both sides, and everything that is under way between them.
@@ -159,7 +159,7 @@ impl ModernClient {
         if let Some(id) = peek::cancelled_request(&message) {
             return self.client_cancels(&id, message, now, out);
         }
-        if message.method() == Some("initialize") && Envelope::of(&message).is_none() {
+        if message.method() == Some(&Method::Initialize) && Envelope::of(&message).is_none() {
             return self.client_is_legacy(message, now, out);
         }
         match &self.phase {
@@ -270,7 +270,7 @@ impl ModernClient {
         let mut members = Members::headed(&head);
         fill(members.object("params"));
         self.own.insert(id, own);
-        out.push_back(Step::ToServer(members.into_message(head)));
+        out.push_back(Step::ToServer(members.into_message(head).own()));
     }
 
     /// Whatever was translated until now: this client wants the legacy era.
@@ -384,13 +384,13 @@ fn readdressed(answer: &Message, id: &Id) -> Step {
 /// An error of the bridge's own that names the request that it answers; the client knows that one
 /// under another id.
 fn renamed(answer: &Message, id: &Id) -> Option<Message> {
-    peek::bridge_error(answer)?;
+    answer.failure()?;
     let old = answer.id()?.as_json();
     let mut members = Members::of_message(answer)?;
     let error = members.object("error");
     let text = error.text("message").filter(|text| text.contains(old))?;
     error.set("message", json_string(&text.replace(old, id.as_json())));
-    Some(members.into_message_with_id(answer.head(), id))
+    Some(members.into_message_with_id(answer.head(), id).like(answer))
 }
 
 /// A text as JSON.

@@ -8,13 +8,13 @@ use serde_json::json;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::asks::{Asks, is_url_mode, may_be_parked};
+use super::asks::{Asks, is_url_mode};
 use super::calls::{Waiter, What};
 use super::opening::Server;
 use super::{ModernClient, Waits, json_string};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Members, Message, peek, reply};
+use crate::message::{Head, Id, Members, Message, Method, peek, reply};
 use crate::revision::translate::{Step, Steps};
 
 /// What a server hears whose question nobody will answer.
@@ -58,7 +58,7 @@ impl Question {
     fn write<'a>(&'a self, request: &mut Members<'a>) {
         match &self.source {
             Source::Request(message) => {
-                request.set("method", json_string(message.method().unwrap_or_default()));
+                request.set("method", json_string(message.method().map_or("", Method::name)));
                 let params = Members::of_message(message).and_then(|mut m| m.remove("params"));
                 if let Some(params) = params {
                     let is_page = is_url_mode(Some(&params));
@@ -134,12 +134,12 @@ impl ModernClient {
     pub(super) fn server_asks(
         &mut self,
         id: &Id,
-        method: &str,
+        method: &Method,
         message: Message,
         now: Instant,
         out: &mut Steps,
     ) {
-        if method == "ping" {
+        if *method == Method::Ping {
             return out.push_back(Step::ToServer(reply::result(id, &json!({}))));
         }
         if self.has_left {
@@ -150,11 +150,11 @@ impl ModernClient {
         let newest = self
             .calls
             .iter()
-            .filter(|(_, call)| may_be_parked(&call.what.method))
+            .filter(|(_, call)| call.what.method.properties().may_ask_input)
             .filter(|(_, call)| call.what.abilities.cover(method, params.as_deref()))
             .max_by_key(|(_, call)| call.order);
         let Some(upstream) = newest.map(|(upstream, _)| upstream.clone()) else {
-            return out.push_back(Step::ToServer(reply::method_not_found(id, method)));
+            return out.push_back(Step::ToServer(reply::method_not_found(id, method.name())));
         };
         drop(members);
         if !self.park(&upstream, message, now, out) {
@@ -201,7 +201,7 @@ impl ModernClient {
         now: Instant,
         out: &mut Steps,
     ) -> bool {
-        if !may_be_parked(&what.method) || !what.abilities.url || self.has_left {
+        if !what.method.properties().may_ask_input || !what.abilities.url || self.has_left {
             return false;
         }
         let mut parked = Parked::new(what, Upstream::Refused, now);

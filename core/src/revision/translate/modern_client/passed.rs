@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use super::finding::Verdict;
 use super::{ModernClient, Phase, is_request};
-use crate::message::{Head, Id, InFlight, Message};
+use crate::message::{Head, Id, InFlight, Message, Method};
 use crate::revision::translate::{Step, Steps};
 use crate::revision::{Era, signs};
 
@@ -27,16 +27,15 @@ impl Kept {
 }
 
 /// Methods that only look: sending them twice does no harm.
-fn is_safe(method: &str) -> bool {
-    matches!(method, "completion/complete" | "subscriptions/listen")
-        || ["/list", "/read", "/get"].iter().any(|end| method.ends_with(end))
+fn is_safe(method: &Method) -> bool {
+    method.properties().is_safe || *method == Method::Listen
 }
 
 impl ModernClient {
     /// The server is believed to be modern; the answers show whether it is.
     pub(super) fn pass_and_watch(&mut self, message: Message, out: &mut Steps) {
         match message.head() {
-            Head::Request { method, .. } if &**method == "server/discover" => {
+            Head::Request { method, .. } if *method == Method::Discover => {
                 self.phase = Phase::Asked { discover: message.clone() };
             }
             Head::Request { id, .. } => {

@@ -5,7 +5,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use http::Method;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::debug;
@@ -15,10 +14,10 @@ use super::post::{Errand, Posted};
 use super::stream::{self, First, Stream};
 use crate::error::Error;
 use crate::limits;
-use crate::message::{Head, Id, Message, peek, reply};
+use crate::message::{Head, Id, Message, Method, peek, reply};
 use crate::net::{self, Call, Progress};
 use crate::transport::http::events::{Payload, Position};
-use crate::transport::http::gate::{INITIALIZED, Lane, Outgoing};
+use crate::transport::http::gate::{Lane, Outgoing};
 use crate::transport::http::line::Line;
 use crate::transport::http::log::Direction;
 use crate::transport::http::posters::Posters;
@@ -194,7 +193,7 @@ impl Driver {
         if let Some(id) = peek::cancelled_request(&message) {
             return self.cancel(&id, message).await;
         }
-        if let (Head::Request { id, .. }, Some("server/discover")) =
+        if let (Head::Request { id, .. }, Some(Method::Discover)) =
             (message.head(), message.method())
         {
             // C22: nobody here knows it, and a question opens no stream.
@@ -212,7 +211,7 @@ impl Driver {
                 Lane::Express
             }
             Lane::Express if !can_leave => Lane::Line,
-            Lane::Express if message.method() == Some("ping") && self.has_many_pings() => {
+            Lane::Express if message.method() == Some(&Method::Ping) && self.has_many_pings() => {
                 Lane::Line
             }
             lane => lane,
@@ -273,7 +272,7 @@ impl Driver {
         self.context.crossing(Direction::ToServer, message, stream.session.as_ref());
         let progress = Progress::default();
         let call = Call {
-            method: Method::POST,
+            method: http::Method::POST,
             endpoint: Arc::clone(&stream.endpoint),
             headers: self.session.post_headers(&outgoing),
             body: message.bytes().clone(),
@@ -307,7 +306,7 @@ impl Driver {
             return;
         };
         self.land(&flight);
-        let is_handshake = flight.outgoing.is_request("initialize");
+        let is_handshake = flight.outgoing.is_request(&Method::Initialize);
         if flight.progress.withdraw() || is_handshake || flight.is_left {
             flight.sent.give_up();
             return self.ended(&flight.outgoing, None).await;
@@ -351,7 +350,7 @@ impl Driver {
         } else if let Some(next) = self.line.express.arrived(&flight.outgoing) {
             self.launch(next, false);
         }
-        if flight.outgoing.is_notification(INITIALIZED) {
+        if flight.outgoing.is_notification(&Method::Initialized) {
             self.line.gate.confirmed();
         }
     }
@@ -364,7 +363,7 @@ impl Driver {
 
     /// If it was an `initialize`, those who waited for it must know.
     pub(super) async fn ended(&mut self, outgoing: &Outgoing, failure: Option<Error>) {
-        if outgoing.is_request("initialize") {
+        if outgoing.is_request(&Method::Initialize) {
             self.line.opened(outgoing.order, failure).await;
         }
     }

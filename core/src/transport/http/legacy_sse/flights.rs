@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::error::Error;
 use crate::message::table::{self, Table};
-use crate::message::{Head, Id, InFlight, Message, peek};
+use crate::message::{Head, Id, InFlight, Message, Method, peek};
 use crate::net::Progress;
 use crate::transport::http::gate::Outgoing;
 use crate::transport::http::posters::Sent;
@@ -73,7 +73,7 @@ impl Flight {
     /// Whether the server may yet say that it did not take it.
     pub(super) fn may_be_refused(&self) -> bool {
         let is_out = self.progress.is_raised() && !self.is_acknowledged && self.failure.is_none();
-        is_out && self.request_id().is_some() && !self.outgoing.is_request("initialize")
+        is_out && self.request_id().is_some() && !self.outgoing.is_request(&Method::Initialize)
     }
 
     pub(super) fn limit(&self) -> Option<Duration> {
@@ -215,7 +215,7 @@ impl Flights {
 
     /// How many pings are out.
     pub(super) fn pings(&self) -> usize {
-        self.flights.values().filter(|flight| flight.outgoing.is_request("ping")).count()
+        self.flights.values().filter(|flight| flight.outgoing.is_request(&Method::Ping)).count()
     }
 
     /// Whether something is out that nobody gets an answer to.

@@ -9,11 +9,10 @@ use super::flights::Flight;
 use super::post::Posted;
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
-use crate::message::{Head, Message, Outline, peek, reply};
+use crate::message::{Head, Message, Method, Outline, peek, reply};
 use crate::traffic;
 use crate::transport::Incoming;
 use crate::transport::http::events::{Payload, lost_response, timeout, too_large};
-use crate::transport::http::gate::INITIALIZED;
 use crate::transport::http::line::Line;
 use crate::transport::http::log::Direction;
 use crate::transport::http::session::Session;
@@ -54,7 +53,7 @@ impl Driver {
                     self.answered(&flight, &message).await;
                 }
             }
-            Head::Notification { method } if &**method == "notifications/progress" => {
+            Head::Notification { method } if *method == Method::Progress => {
                 self.flights.progressed(&message, Instant::now());
             }
             _ => {}
@@ -65,7 +64,7 @@ impl Driver {
     async fn answered(&mut self, flight: &Flight, answer: &Message) {
         self.land(flight);
         self.let_go(flight);
-        if !flight.outgoing.is_request("initialize") {
+        if !flight.outgoing.is_request(&Method::Initialize) {
             return self.line.healed();
         }
         if matches!(answer.head(), Head::Response { is_error: true, .. }) {
@@ -154,8 +153,10 @@ impl Driver {
     /// Nobody is at the address: the first message may have to go to another one.
     fn goes_elsewhere(&mut self, ticket: u64) -> bool {
         let Phase::Open(stream) = &mut self.phase else { return false };
-        let is_first =
-            self.flights.get_mut(ticket).is_some_and(|f| f.outgoing.is_request("initialize"));
+        let is_first = self
+            .flights
+            .get_mut(ticket)
+            .is_some_and(|f| f.outgoing.is_request(&Method::Initialize));
         if !is_first || !stream.try_other_address() {
             return false;
         }
@@ -220,7 +221,8 @@ impl Driver {
             None if has_begun => timeout(&format!("{what} timeout"), limit),
             None => timeout(&format!("{what} timeout"), limit).not_delivered(),
         };
-        let is_known = has_begun && !flight.is_left && !flight.outgoing.is_request("initialize");
+        let is_known =
+            has_begun && !flight.is_left && !flight.outgoing.is_request(&Method::Initialize);
         if let Some(id) = flight.request_id().filter(|_| is_known) {
             // C19: it may still run there.
             self.tell(reply::cancelled(id, &error.message));
@@ -268,7 +270,7 @@ impl Driver {
     /// A message was out when the stream ended.
     async fn left_behind(&mut self, flight: Flight, cause: &Error) {
         let is_request = flight.request_id().is_some();
-        let is_handshake = flight.outgoing.is_request("initialize");
+        let is_handshake = flight.outgoing.is_request(&Method::Initialize);
         let has_begun = !flight.progress.withdraw();
         match flight.request_id() {
             Some(id) if has_begun || is_handshake => {
@@ -278,7 +280,7 @@ impl Driver {
             }
             // Never sent: it waits for the next session.
             Some(_) => self.line.gate.put_back(flight.outgoing),
-            None if has_begun || flight.outgoing.is_notification(INITIALIZED) => {
+            None if has_begun || flight.outgoing.is_notification(&Method::Initialized) => {
                 debug!(is_request, "what was told on a stream that ended may be lost");
             }
             None if flight.message().method().is_some() => {

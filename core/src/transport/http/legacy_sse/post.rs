@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::driver::Report;
 use crate::error::Error;
-use crate::message::{Head, Message};
+use crate::message::{Head, Message, Method};
 use crate::net::{Call, Endpoint};
 use crate::transport::Alarm;
 use crate::transport::http::answer::{Refusal, drain};
@@ -76,12 +76,12 @@ async fn judge(
         _ => None,
     });
     let method = sent.and_then(Message::method);
-    if method == Some("initialize") {
+    if method == Some(&Method::Initialize) {
         // It opens a session: there was none to be lost.
         return Posted::Failed(context.scrubbed(refusal.error()));
     }
     let complaint = refusal.complaint(own);
-    let is_ping = method == Some("ping");
+    let is_ping = method == Some(&Method::Ping);
     let is_lost = ping::is_session_lost(context, &complaint, is_ping, endpoint, headers).await;
     match own.and_then(|own| refusal.error_to(own)) {
         _ if is_lost => Posted::SessionLost(context.scrubbed(refusal.lost_session())),

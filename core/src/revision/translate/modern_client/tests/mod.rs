@@ -13,6 +13,8 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::error::{Error, Kind};
+use crate::message::reply;
 use crate::revision::Revision;
 use crate::revision::translate::{
     CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID,
@@ -99,7 +101,9 @@ impl Rig {
     }
 
     fn server(&mut self, message: Value) -> Said {
-        self.server_text(&message.to_string())
+        let mut out = Steps::new();
+        self.it.server_says(from_server(&message), self.now, &mut out);
+        Said::of(out)
     }
 
     fn server_text(&mut self, text: &str) -> Said {
@@ -164,6 +168,18 @@ fn result(request: &Value, result: Value) -> Value {
 fn error(request: &Value, code: i64, data: Value) -> Value {
     let error = json!({"code": code, "message": "no", "data": data});
     json!({"jsonrpc": "2.0", "id": request["id"], "error": error})
+}
+
+/// The message, or the failure that [`bridge_error`] stands for.
+fn from_server(message: &Value) -> Message {
+    let parsed = parse(&message.to_string());
+    let data = &message["error"]["data"];
+    if data.get("delivery").is_none() {
+        return parsed;
+    }
+    let status = data["status"].as_u64().map(|status| u16::try_from(status).unwrap());
+    let error = Error { status, ..Error::new(Kind::Status, "no").not_delivered() };
+    parsed.like(&reply::error(None, &error))
 }
 
 /// An error as the bridge writes it.
