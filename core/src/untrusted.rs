@@ -108,7 +108,7 @@ fn is_space(letter: char) -> bool {
 }
 
 /// What a terminal acts on, what changes the direction of others, and what is not seen at all.
-fn is_hidden(letter: char) -> bool {
+pub(crate) fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(
             letter,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Kind};
-use crate::message::{Head, Message, Method, reply};
+use crate::message::{Head, Members, Message, Method, reply};
 use crate::revision::tools::without;
 
 /// Patterns for the names of tools; `*` stands for anything, and case means nothing.
@@ -50,15 +50,18 @@ impl HiddenTools {
             return Passage::Passes(message);
         }
         let name = serde_json::from_slice::<Call>(message.bytes()).map(|call| call.params.name);
+        let is_plain = Members::of_message(&message).is_some_and(|mut members| {
+            is_plain(&members, "params") && is_plain(members.object("params"), "name")
+        });
         let error = match name.as_deref().map(|name| self.hiding(name)) {
-            Ok(None) => return Passage::Passes(message),
+            Ok(None) if is_plain => return Passage::Passes(message),
             Ok(Some(pattern)) => {
                 let name = name.as_deref().unwrap_or_default();
                 let text =
                     format!("The tool {name:?} is hidden by --ignore-tool {:?}", pattern.typed);
                 Error::new(Kind::HiddenTool, text).hint("Leave --ignore-tool out to use it")
             }
-            Err(_) => {
+            Ok(None) | Err(_) => {
                 let text = "The call names no tool, or more than one, and --ignore-tool hides some";
                 Error::new(Kind::HiddenTool, text)
             }
@@ -73,10 +76,14 @@ impl HiddenTools {
 
     /// What the client hears in place of `message`.
     pub(super) fn client_hears(&self, message: Message) -> Message {
-        let Head::Response { id, is_error: false } = message.head() else { return message };
         if self.is_empty() {
             return message;
         }
+        if let Some(error) = message.failure().filter(|error| error.kind == Kind::BadResponse) {
+            // What cannot be read may be a list.
+            return reply::error(message.id(), &Error { body: None, ..error.clone() });
+        }
+        let Head::Response { id, is_error: false } = message.head() else { return message };
         match self.filtered(&message) {
             Ok(None) => message,
             Ok(Some(filtered)) => filtered,
@@ -94,6 +101,9 @@ impl HiddenTools {
         let Some(result) = result.result.filter(|result| result.get().starts_with('{')) else {
             return Ok(None);
         };
+        if !Members::of(result.get()).is_some_and(|members| is_plain(&members, "tools")) {
+            return Err(Unreadable);
+        }
         let list = serde_json::from_str::<List<'_>>(result.get()).map_err(|_| Unreadable)?;
         let Some(tools) = list.tools else { return Ok(None) };
         let is_shown = |tool: &&RawValue| {
@@ -122,6 +132,11 @@ impl Pattern {
         }
         rest.ends_with(last.as_str())
     }
+}
+
+/// Whether no member has this name in other letters: some read names without a look at their case.
+fn is_plain(members: &Members<'_>, name: &str) -> bool {
+    members.iter().all(|(own, _)| own == name || !own.eq_ignore_ascii_case(name))
 }
 
 /// What becomes of a message of the client's.
@@ -221,6 +236,39 @@ mod tests {
         assert_eq!(HiddenTools::default().client_hears(message(list)).bytes(), list);
         let expected = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
         assert_eq!(hidden.client_hears(message(list)).bytes(), expected);
+    }
+
+    #[test]
+    fn names_in_other_letters_are_not_passed_by() {
+        let hidden = HiddenTools::new(["delete*"]);
+        for params in [
+            r#"{"Name":"delete_x","name":"ok"}"#,
+            r#"{"name":"ok","NAME":"x"}"#,
+            r#"{"n\u0041me":"delete_x","name":"ok"}"#,
+        ] {
+            let text =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+            assert!(matches!(hidden.client_says(message(&text)), Passage::Refused(_)), "{params}");
+        }
+        let two = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ok"},"Params":{"name":"delete_x"}}"#;
+        assert!(matches!(hidden.client_says(message(two)), Passage::Refused(_)));
+        let plain = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ok","arguments":{"Name":"x"}}}"#;
+        assert!(matches!(hidden.client_says(message(plain)), Passage::Passes(_)));
+        let list =
+            r#"{"jsonrpc":"2.0","id":1,"result":{"tools":null,"Tools":[{"name":"delete_x"}]}}"#;
+        let heard = hidden.client_hears(message(list));
+        assert!(heard.failure().is_some(), "{heard:?}");
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_is_not_quoted() {
+        let hidden = HiddenTools::new(["delete*"]);
+        let mut error = Error::new(Kind::BadResponse, "not JSON-RPC");
+        error.body = Some(r#"{"result":{"tools":[{"name":"delete_x"}]}}"#.into());
+        let heard = hidden.client_hears(reply::error(None, &error));
+        assert!(!String::from_utf8_lossy(heard.bytes()).contains("delete_x"), "{heard:?}");
+        let heard = HiddenTools::default().client_hears(reply::error(None, &error));
+        assert!(String::from_utf8_lossy(heard.bytes()).contains("delete_x"));
     }
 
     proptest! {

@@ -1,12 +1,28 @@
-//! A text as those read it who look for secrets: letters of one case, escapes undone.
+//! A text as those read it who look for secrets: letters of one case, escapes undone, without line
+//! breaks and characters that are not seen.
 
 use std::collections::VecDeque;
 
 use super::automaton::Symbol;
+use crate::untrusted;
 
 /// The bytes of `text` as they stand there.
 pub(super) fn plain(text: &str) -> impl Iterator<Item = Symbol> {
-    text.bytes().enumerate().map(|(at, byte)| (folded(byte), at..at + 1))
+    let letters = text.char_indices().filter(|(_, letter)| !is_passed_over(*letter));
+    letters.flat_map(|(at, letter)| {
+        let place = at..at + letter.len_utf8();
+        place.map(|at| (folded(text.as_bytes()[at]), at..at + 1))
+    })
+}
+
+/// Whether somebody may have put it into a secret on the way: a long one is broken over lines, and
+/// what is not seen may stand anywhere.
+fn is_passed_over(letter: char) -> bool {
+    match letter {
+        '\n' | '\r' => true,
+        ' '..='~' => false,
+        _ => untrusted::is_hidden(letter),
+    }
 }
 
 /// The bytes that are meant where `text` is JSON, even JSON in a string of JSON, or part of a URL.
@@ -14,7 +30,7 @@ pub(super) fn plain(text: &str) -> impl Iterator<Item = Symbol> {
 /// Backslashes vanish, however many there are; what stands behind them counts, or the character
 /// whose number it is. An escape that the end of the text has cut is left out.
 pub(super) fn unescaped(text: &str) -> Unescaped<'_> {
-    Unescaped { text: text.as_bytes(), at: 0, ready: VecDeque::new() }
+    Unescaped { letters: text, text: text.as_bytes(), at: 0, ready: VecDeque::new() }
 }
 
 /// Whether [`unescaped`] differs from [`plain`] at all.
@@ -32,6 +48,8 @@ fn folded(byte: u8) -> u8 {
 }
 
 pub(super) struct Unescaped<'a> {
+    letters: &'a str,
+    /// The same as bytes.
     text: &'a [u8],
     at: usize,
     /// What is left of a character of several bytes.
@@ -42,24 +60,40 @@ impl Iterator for Unescaped<'_> {
     type Item = Symbol;
 
     fn next(&mut self) -> Option<Symbol> {
-        if let Some(symbol) = self.ready.pop_front() {
-            return Some(symbol);
-        }
-        let start = self.at;
-        let byte = match self.text.get(start)? {
-            b'\\' => return self.behind_backslashes(),
-            b'%' => self.percent()?,
-            byte => {
-                self.at += 1;
-                *byte
+        loop {
+            if let Some(symbol) = self.ready.pop_front() {
+                return Some(symbol);
             }
-        };
-        Some((folded(byte), start..self.at))
+            let start = self.at;
+            let byte = match self.text.get(start)? {
+                b'\\' => match self.behind_backslashes()? {
+                    Some(symbol) => return Some(symbol),
+                    None => continue,
+                },
+                b'%' => self.percent()?,
+                byte => {
+                    self.at += 1;
+                    *byte
+                }
+            };
+            // Bytes of one letter follow one another: the first of them decides about all.
+            let letter = if byte.is_ascii() {
+                Some(char::from(byte))
+            } else {
+                self.letters.get(start..).and_then(|rest| rest.chars().next())
+            };
+            match letter.filter(|letter| is_passed_over(*letter)) {
+                Some(letter) if !byte.is_ascii() => self.at = start + letter.len_utf8(),
+                Some(_) => {}
+                None => return Some((folded(byte), start..self.at)),
+            }
+        }
     }
 }
 
 impl Unescaped<'_> {
-    fn behind_backslashes(&mut self) -> Option<Symbol> {
+    /// What the backslashes here mean: nothing if it is a line break, or is not seen.
+    fn behind_backslashes(&mut self) -> Option<Option<Symbol>> {
         let start = self.at;
         let run = self.text[start..].iter().take_while(|byte| **byte == b'\\').count();
         self.at += run;
@@ -75,14 +109,18 @@ impl Unescaped<'_> {
                 self.at += 4;
                 // Half a surrogate pair is a part of no secret that anybody has seen.
                 let letter = char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER);
+                if is_passed_over(letter) {
+                    return Some(None);
+                }
                 let place = start..self.at;
                 let mut buffer = [0; 4];
                 let bytes = letter.encode_utf8(&mut buffer).bytes();
                 self.ready.extend(bytes.map(|byte| (folded(byte), place.clone())));
-                return self.ready.pop_front();
+                return Some(self.ready.pop_front());
             }
         }
-        Some((folded(byte), start..self.at))
+        let is_break = matches!(byte, b'n' | b'r');
+        Some((!is_break).then(|| (folded(byte), start..self.at)))
     }
 
     /// The byte that `%41` means, or `%2541`; a percent sign that means none is itself.
@@ -132,6 +170,8 @@ mod tests {
             (r"a\u00", "a"),
             (r"a\\\", "a"),
             (r"\u+041", "u+041"),
+            ("a\r\nb\u{ad}c\u{200b}d", "abcd"),
+            (r"a\r\nb\\nc\u000ad\u00ade%0D%0Af", "abcdef"),
         ] {
             assert_eq!(read(text), expected, "{text}");
         }

@@ -73,6 +73,26 @@ fn an_echo_in_another_form_is_found() {
 }
 
 #[test]
+fn an_echo_that_is_broken_over_lines_is_found_as_a_whole() {
+    let token: String = (0..60).map(|n| format!("{n:x}Q{n}z")).collect();
+    let scrubber = knows(&[&format!("Bearer {token}")]);
+    let wrapped = |text: &str, width: usize, end: &str| {
+        let lines: Vec<&str> =
+            text.as_bytes().chunks(width).map(|line| str::from_utf8(line).unwrap()).collect();
+        lines.join(end)
+    };
+    for end in ["\n", "\r\n", r"\n", r"\r\n", "\u{ad}", "\u{200b}", "%0A"] {
+        for width in [5, 12, 40, 76] {
+            for form in [token.clone(), STANDARD.encode(&token)] {
+                let text = format!("no: {} .", wrapped(&form, width, end));
+                assert_eq!(scrubber.clean(&text), "no: [secret] .", "{end:?} {width}");
+            }
+        }
+    }
+    assert_eq!(scrubber.clean("two\nlines"), "two\nlines");
+}
+
+#[test]
 fn a_sign_before_a_secret_does_not_hide_it() {
     let scrubber = knows(&["abcdef123456", "u00411234567"]);
     assert_eq!(scrubber.clean("100%abcdef123456"), "100%[secret]");
