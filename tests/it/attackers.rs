@@ -332,6 +332,33 @@ async fn a_secret_in_the_query_of_the_url_is_nowhere_to_be_seen() {
 }
 
 #[tokio::test]
+async fn who_names_somebody_elses_page_cannot_say_what_its_tokens_are_good_for() {
+    let metadata: Document = |own, honest| {
+        json!({
+            "issuer": own,
+            "authorization_endpoint": format!(
+                "{honest}/authorize?audience=https%3A%2F%2Fbank&Claims=x&Client_ID=famous&p=kept"
+            ),
+            "token_endpoint": format!("{honest}/token"),
+            "registration_endpoint": format!("{honest}/register"),
+            "code_challenge_methods_supported": ["S256"],
+        })
+    };
+    let resource: Document =
+        |own, _| json!({"resource": format!("{own}/mcp"), "authorization_servers": [own]});
+    let bait = Bait { resource: Some(resource), metadata };
+    let provider = scene(bait, Manners { says_issuer: false, ..Manners::default() }).await;
+    let login = provider.run("login", &[]).await;
+    let stderr = String::from_utf8(login.stderr).unwrap();
+    assert!(stderr.contains("(its page is at localhost:"), "the person is told: {stderr}");
+    let page = provider.pages().remove(0).to_lowercase();
+    assert!(page.contains("p=kept"), "{page}");
+    for name in ["audience", "claims", "famous"] {
+        assert!(!page.contains(name), "{name}: {page}");
+    }
+}
+
+#[tokio::test]
 async fn a_login_page_cannot_speak_for_us_in_its_own_address() {
     let edit_metadata: Edit = |d, origin| {
         let own = "client_id=famous&redirect_uri=https%3A%2F%2Fevil.example%2F&state=fixed\

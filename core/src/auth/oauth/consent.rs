@@ -15,7 +15,9 @@ use super::flow::{Plan, Unsuccessful};
 use super::grant::Refusal;
 use super::identity::{self, Identity, Purpose};
 use super::kept::Kept;
+use super::metadata::is_same_issuer;
 use super::page_note::{Noted, PageNote};
+use super::site;
 use super::token::Token;
 use super::{CallbackPorts, OAuth, Over, Parties, Prompt, pkce, said};
 use crate::error::{Error, Kind};
@@ -70,7 +72,7 @@ impl OAuth {
     /// those can ask for the page to be opened once more.
     pub(super) fn show(&self, plan: &Plan, prompt: &Prompt, again: Option<String>) -> Shown<'_> {
         let (id, process) = (plan.id.clone(), std::process::id());
-        let parties = Parties::new(&self.server, &plan.authority.issuer);
+        let parties = Parties::new(&self.server, &plan.authority.issuer, prompt.page());
         let note = PageNote { id, process, parties, prompt: prompt.clone(), again };
         // The note first: whoever sees the page may look for it.
         let noted = self.store.note_page(&note);
@@ -204,8 +206,14 @@ impl OAuth {
         ours.extend(resource.map(|resource| ("resource", resource)));
         ours.extend(given.page_params.iter().map(|(name, value)| (&**name, &**value)));
         let is_found = given.authorization_url.is_none();
+        // Who names a page of somebody else must not say what its tokens are good for.
+        let is_borrowed =
+            is_found && !authority.url().is_some_and(|url| site::is_same(&url, &page));
         take_out(&mut page, |name| {
-            ours.iter().any(|(own, _)| *own == name) || is_found && NOT_THEIRS.contains(&name)
+            let is_one_of = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
+            ours.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
+                || is_found && is_one_of(&NOT_THEIRS)
+                || is_borrowed && is_one_of(&NOT_A_STRANGERS)
         });
         page.query_pairs_mut().extend_pairs(ours);
         Ok(page)
@@ -238,6 +246,11 @@ const NOT_THEIRS: [&str; 10] = [
     "request_uri",
 ];
 
+/// The same for a page of another site than the issuer's: it says what a token is good for, or how
+/// the answer comes back.
+const NOT_A_STRANGERS: [&str; 5] =
+    ["audience", "authorization_details", "claims", "registration", "response_mode"];
+
 /// Takes such parameters out of an address, and leaves the others as they are written.
 fn take_out(page: &mut Url, is_such: impl Fn(&str) -> bool) {
     let Some(query) = page.query().map(str::to_owned) else { return };
@@ -268,7 +281,8 @@ fn check_origin(authority: &Authority, callback: &Callback) -> Result<(), Error>
     let expected = authority.metadata.issuer.as_deref().unwrap_or(&authority.issuer);
     let is_promised = authority.metadata.authorization_response_iss_parameter_supported;
     let is_wrong = match &callback.issuer {
-        Some(issuer) => issuer != expected,
+        // Some write it with a final slash in one place, and without in the other.
+        Some(issuer) => !is_same_issuer(issuer, expected),
         None => is_promised,
     };
     if is_wrong {

@@ -12,12 +12,16 @@ use super::said;
 pub struct Parties {
     server: String,
     issuer: String,
+    /// Where the page is, if that is another host than the issuer's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    page: Option<String>,
 }
 
 impl Parties {
-    pub(super) fn new(server: &Url, issuer: &str) -> Self {
+    pub(super) fn new(server: &Url, issuer: &str, page: &Url) -> Self {
         let issuer = Url::parse(issuer).map_or_else(|_| said(issuer), |url| host(&url));
-        Self { server: host(server), issuer }
+        let page = Some(host(page)).filter(|page| *page != issuer);
+        Self { server: host(server), issuer, page }
     }
 }
 
@@ -34,6 +38,9 @@ impl fmt::Display for Parties {
         if self.issuer != self.server {
             write!(f, " at {}", self.issuer)?;
         }
+        if let Some(page) = &self.page {
+            write!(f, " (its page is at {page})")?;
+        }
         Ok(())
     }
 }
@@ -44,9 +51,19 @@ mod tests {
 
     #[test]
     fn a_person_is_told_where_and_what_for() {
+        let url = |text: &str| Url::parse(text).unwrap();
         let said = |server: &str, issuer: &str| {
-            Parties::new(&Url::parse(server).unwrap(), issuer).to_string()
+            Parties::new(&url(server), issuer, &url(issuer)).to_string()
         };
+        let elsewhere = Parties::new(
+            &url("https://mcp.example.com/"),
+            "https://id.example.com/pool",
+            &url("https://shop.login.example/authorize?x=1"),
+        );
+        assert_eq!(
+            elsewhere.to_string(),
+            "log in to mcp.example.com at id.example.com (its page is at shop.login.example)"
+        );
         assert_eq!(
             said("https://mcp.example.com/mcp?key=s3cret", "https://login.example.com/t"),
             "log in to mcp.example.com at login.example.com"

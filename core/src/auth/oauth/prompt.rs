@@ -23,6 +23,15 @@ pub enum Prompt {
     },
 }
 
+impl Prompt {
+    /// Where a person has to go.
+    pub(super) fn page(&self) -> &Url {
+        match self {
+            Self::Browser(page) | Self::Device { page, .. } => page,
+        }
+    }
+}
+
 impl fmt::Display for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

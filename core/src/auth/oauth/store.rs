@@ -500,7 +500,7 @@ mod tests {
 
     fn note(prompt: &str) -> PageNote {
         let prompt = Prompt::Browser(Url::parse(prompt).unwrap());
-        let parties = Parties::new(&server(), "https://as");
+        let parties = Parties::new(&server(), "https://as", &Url::parse("https://as/").unwrap());
         PageNote { id: "i".into(), process: 1, parties, prompt, again: None }
     }
 
