@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+mod batch;
 pub mod edit;
 mod head;
 mod id;
@@ -17,7 +18,8 @@ pub mod reply;
 mod scan;
 pub(crate) mod table;
 
-pub use head::{Malformed, parse_each};
+pub use batch::{Each, parse_each};
+pub use head::Malformed;
 pub use id::Id;
 pub use in_flight::InFlight;
 pub use lenient::{lenient, string_length};
