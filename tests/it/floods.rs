@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{Bridge, Reply, Server, polite, request, result};
+use crate::support::process::command;
+use crate::support::{Bridge, Reply, Server, polite, request, result, run};
 
 /// Bytes of a payload.
 const SIZE: usize = 4 << 20;
@@ -87,4 +88,49 @@ async fn a_batch_writes_one_line_to_the_log_however_many_of_its_elements_are_no_
     assert!(stderr.contains("SSE error: an event is a batch, and 1000 elements"), "{stderr}");
     assert!(stderr.contains("a line is a batch, and 2000 elements"), "{stderr}");
     assert!(stderr.contains("it is not an object"), "{stderr}");
+}
+
+/// A server that lists `count` tools on one page.
+async fn listing(count: usize) -> Server {
+    let tools = format!(r#"{{"tools":[{}{{}}]}}"#, "{},".repeat(count - 1));
+    Server::start(move |r| match &*r.what() {
+        "server/discover" => Reply::status(400, "", ""),
+        "initialize" => Reply::json(result(
+            r.id(),
+            r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}"#,
+        )),
+        "tools/list" => Reply::json(result(r.id(), &tools)),
+        _ => polite(r),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_list_of_too_many_items_is_refused_also_on_a_single_page() {
+    let server = listing(100_001).await;
+    let output = run(&["tools", &server.url], &[], "").await;
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("tools/list") && stderr.contains("more than 100000"), "{stderr}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_list_of_too_many_items_is_not_taken_in_before_it_is_refused() {
+    let server = listing(SIZE / 3).await;
+    for words in
+        [&["tools", &*server.url][..], &["tools", &server.url, "--json"], &["check", &server.url]]
+    {
+        let mut child = command(words);
+        child.stdin(std::process::Stdio::null());
+        child.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        let mut child = child.spawn().unwrap();
+        let pid = child.id().unwrap();
+        let mut most = 0;
+        while child.try_wait().unwrap().is_none() {
+            most = most.max(peak(pid).unwrap_or_default());
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        assert!((5..MOST).contains(&most), "{words:?}: {most} MiB");
+    }
 }
