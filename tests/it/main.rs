@@ -9,6 +9,7 @@
 //! - `answers`: JSON, events, acknowledgements, and all that is none of these.
 //! - `failures`: connections that do not come about, break or stall.
 //! - `faults`: the wire is damaged at every byte. `load`: much at once, and slow peers.
+//!   `floods`: payloads of very many small parts.
 //! - `soak`: all faults at once, for as long as you like.
 //! - `cancelling`, `timeouts`, `redirects`, `server_stream`, `resuming`: what their names say.
 //! - `modern`: requests of revision 2026-07-28, and probes. `params`: what their headers repeat.
@@ -101,6 +102,7 @@ mod eras_modern;
 mod failures;
 mod faults;
 mod finding;
+mod floods;
 mod flows;
 mod given;
 mod going;

@@ -161,6 +161,27 @@ async fn a_token_behind_a_link_is_not_used() {
 }
 
 #[tokio::test]
+async fn a_folder_that_somebody_elses_link_leads_to_gets_no_tokens_and_keeps_its_mode() {
+    let provider = Provider::start(Manners::default()).await;
+    let (state, precious) = (provider.path("state"), provider.path("precious"));
+    std::fs::create_dir_all(&state).unwrap();
+    std::fs::create_dir_all(&precious).unwrap();
+    set_mode(&precious, 0o755);
+    let link = state.join("tokens");
+    symlink(&precious, &link).unwrap();
+    if lchown(&link, Some(ANOTHER), None).and_then(|()| chown(&state, Some(ANOTHER), None)).is_err()
+    {
+        eprintln!("not root: the link is our own, and not followed either");
+    }
+    for command in ["login", "status", "logout"] {
+        let output = provider.run(command, &[]).await;
+        assert_eq!(mode(&precious), 0o755, "{command}: {output:?}");
+        assert!(command != "login" || output.status.code() == Some(1), "{output:?}");
+    }
+    assert!(files_below(&precious).is_empty(), "{:?}", files_below(&precious));
+}
+
+#[tokio::test]
 async fn a_note_about_tokens_that_are_gone_is_dropped() {
     let moved = Moved::new().await;
     std::fs::remove_dir_all(moved.provider.path("elsewhere")).unwrap();
@@ -263,6 +284,52 @@ async fn a_log_and_a_trace_of_another_user_are_left_alone() {
     let output = run(&args, &[], "").await;
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert_eq!(std::fs::read(&file).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_log_and_a_trace_are_not_written_by_way_of_somebody_elses_folder_or_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let precious = folder.path().join("precious");
+    let write = async |path: &Path| {
+        let path = path.to_str().unwrap();
+        for option in ["--log-file", "--trace-file"] {
+            let args = ["http://127.0.0.1:1/", "--debug", option, path];
+            let output = run(&args, &[], "").await;
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{option} {path}: {stderr}");
+            assert!(stderr.contains("another user") || stderr.contains("others can"), "{stderr}");
+        }
+    };
+    let theirs = folder.path().join("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    set_mode(&theirs, 0o777);
+    let is_root = chown(&theirs, Some(ANOTHER), None).is_ok();
+    write(&theirs.join("file")).await;
+    assert!(!theirs.join("file").exists());
+    std::fs::write(&precious, "precious").unwrap();
+    let link = folder.path().join("link");
+    symlink(folder.path(), &link).unwrap();
+    if is_root {
+        lchown(&link, Some(ANOTHER), None).unwrap();
+    } else {
+        eprintln!("not root: the link stays ours, in a folder that all can write to");
+        set_mode(folder.path(), 0o777);
+    }
+    write(&link.join("precious")).await;
+    assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
+}
+
+#[tokio::test]
+async fn a_log_in_the_current_folder_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["log", "./log", "new/../log"] {
+        std::fs::create_dir_all(folder.path().join("new")).unwrap();
+        let mut bridge = command(&["http://127.0.0.1:1/", "--debug", "--log-file", name]);
+        bridge.current_dir(folder.path()).stdin(std::process::Stdio::null());
+        let output = bridge.output().await.unwrap();
+        assert_eq!(output.status.code(), Some(0), "{name}: {output:?}");
+    }
+    assert_eq!(mode(&folder.path().join("log")), 0o600);
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ pub const PAGES: usize = 1000;
 /// by signs of life.
 pub const LISTING: Duration = Duration::from_secs(300);
 
-/// Items of one list, for the same reason.
+/// Items of one list, for the same reason; a single page can have millions of them as well.
 pub const ITEMS: usize = 100_000;
 
 /// Requests of the server's that are worked on at once; more are refused.

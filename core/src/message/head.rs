@@ -36,26 +36,6 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// The messages of a payload: the one that it is, or those of the array that it is (JSON-RPC
-/// batches of revision 2025-03-26).
-pub fn parse_each(bytes: Bytes) -> impl Iterator<Item = Result<Message, Malformed>> {
-    let mut one = None;
-    let mut many = Vec::new();
-    if bytes.trim_ascii_start().first() == Some(&b'[') {
-        match serde_json::from_slice::<Vec<&RawValue>>(&bytes) {
-            Ok(elements) => {
-                many.extend(
-                    elements.iter().map(|raw| parse(&bytes.slice_ref(raw.get().as_bytes()))),
-                );
-            }
-            Err(error) => one = Some(Err(Malformed::NotJson(error.to_string()))),
-        }
-    } else {
-        one = Some(parse(&bytes));
-    }
-    one.into_iter().chain(many)
-}
-
 pub(super) fn parse(bytes: &Bytes) -> Result<Message, Malformed> {
     let bytes = bytes.slice_ref(bytes.trim_ascii());
     if bytes.first() != Some(&b'{') {
@@ -330,23 +310,6 @@ mod tests {
     }
 
     #[test]
-    fn arrays_are_taken_apart() {
-        // C25, S4(c): one message for each element.
-        let text =
-            r#" [ {"jsonrpc":"2.0","id":1,"method":"a"} , {"jsonrpc":"2.0","method":"b"},3]"#;
-        let all: Vec<_> = parse_each(Bytes::from_static(text.as_bytes())).collect();
-        assert_eq!(all.len(), 3);
-        assert_eq!(
-            &all[0].as_ref().unwrap().bytes()[..],
-            br#"{"jsonrpc":"2.0","id":1,"method":"a"}"#
-        );
-        assert_eq!(all[1].as_ref().unwrap().method(), Some(&Method::named("b")));
-        assert!(all[2].is_err());
-        assert_eq!(parse_each(Bytes::from_static(b"[]")).count(), 0);
-        assert_eq!(parse_each(Bytes::from_static(b"[1")).filter(Result::is_err).count(), 1);
-    }
-
-    #[test]
     fn deep_nesting_is_no_problem() {
         let text = format!(
             r#"{{"jsonrpc":"2.0","method":"a","params":{}{}}}"#,
@@ -359,7 +322,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            parse_each(Bytes::from(bytes)).count();
+            let _ = Message::parse(Bytes::from(bytes));
         }
 
         #[test]

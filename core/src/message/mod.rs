@@ -8,6 +8,7 @@ use bytes::Bytes;
 use crate::error::Error;
 use crate::limits::Clock;
 
+mod batch;
 pub mod edit;
 mod head;
 mod id;
@@ -21,7 +22,8 @@ pub mod reply;
 mod scan;
 pub(crate) mod table;
 
-pub use head::{Malformed, parse_each};
+pub use batch::{Each, parse_each};
+pub use head::Malformed;
 pub use id::Id;
 pub use in_flight::InFlight;
 pub use lenient::{lenient, string_length};

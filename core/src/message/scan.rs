@@ -109,6 +109,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Whether `text` is one value for certain.
+    pub(super) fn is_value(text: &'a str) -> bool {
+        let mut scanner = Self::new(text);
+        scanner.skip_space();
+        scanner.value(0).is_some() && scanner.is_at_end()
+    }
+
     /// Whether nothing but white space is left.
     pub(super) fn is_at_end(&mut self) -> bool {
         self.skip_space();
@@ -313,6 +320,37 @@ impl<'a> Scanner<'a> {
     #[inline(always)]
     fn rest(&self) -> &'a [u8] {
         self.text.as_bytes().get(self.at..).unwrap_or_default()
+    }
+}
+
+/// How many bytes the first element takes, up to the comma or bracket behind it, in the rest of an
+/// array that is known to be JSON.
+pub(super) fn element(bytes: &[u8]) -> usize {
+    let (mut at, mut depth) = (0_usize, 0_usize);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b',' | b']' if depth == 0 => return at,
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'"' => at += string(bytes.get(at + 1..).unwrap_or_default()),
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// How many bytes a string takes behind its first quote, with its last.
+fn string(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        at += plain(bytes.get(at..).unwrap_or_default());
+        match bytes.get(at) {
+            Some(b'\\') => at += 2,
+            Some(b'"') => return at + 1,
+            Some(_) => at += 1,
+            None => return bytes.len(),
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 //! On Unix, a file or a link that somebody else has put in our place is refused. Other systems do
 //! not tell the standard library who owns a file; the folders of a Windows profile are private.
 
+#[cfg(unix)]
+mod links;
 #[cfg(not(unix))]
 mod other;
 #[cfg(unix)]
@@ -71,22 +73,26 @@ pub fn read_configuration(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// When the file, or a link to it, belongs to another user, or the file has a second name.
+/// When the file, its folder, or a link on the way belongs to another user, when others can replace
+/// one of them, or when the file has a second name.
 pub fn append_log(path: &Path) -> io::Result<File> {
     let target = platform::follow_links(path)?;
+    platform::check_shared_folder(parent(&target.path))?;
     let file = platform::open_target(OpenOptions::new().append(true).create(true), &target)?;
     platform::check_log(&file)?;
     Ok(file)
 }
 
-/// Opens a regular file to read and to append to, for its owner alone if it is new. No link is
-/// followed.
+/// Opens a regular file to read and to append to, for its owner alone if it is new. It must not be a
+/// link; folders on the way to it may be, if they are the user's own or root's.
 ///
 /// # Errors
 ///
-/// When it is a link or another sort of file, belongs to another user, or has a second name.
+/// When it is a link or another sort of file, belongs to another user, or has a second name; when
+/// its folder is another user's, or others can put something else in its place.
 pub fn append(path: &Path) -> io::Result<File> {
-    let file = platform::open(OpenOptions::new().read(true).append(true).create(true), path)?;
+    let path = platform::place(path)?;
+    let file = platform::open(OpenOptions::new().read(true).append(true).create(true), &path)?;
     platform::check_written(&file)?;
     Ok(file)
 }
@@ -143,8 +149,12 @@ pub fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// When it belongs to another user, or others can write to it and that cannot be changed.
+/// When it is a link or belongs to another user, or others can write to it and that cannot be
+/// changed; when the folder above it is another user's, or others can put something else in its
+/// place.
 pub fn make_folder_of(path: &Path) -> io::Result<()> {
+    // Before anything is made: nothing is made behind a link of somebody else's.
+    platform::follow_links(parent(parent(path)))?;
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Target, refused};
 
@@ -21,6 +21,11 @@ pub(super) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
 pub(super) fn follow_links(path: &Path) -> io::Result<Target> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     Ok(Target { path, is_magic: false })
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the same form as on Unix")]
+pub(super) fn place(path: &Path) -> io::Result<PathBuf> {
+    Ok(path.to_owned())
 }
 
 pub(super) fn open_target(options: &mut OpenOptions, target: &Target) -> io::Result<File> {

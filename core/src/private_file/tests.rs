@@ -175,6 +175,88 @@ mod on_unix {
     }
 
     #[test]
+    fn a_private_folder_is_no_link_and_what_a_link_leads_to_stays_as_it_is() {
+        let folder = folder();
+        let (other, link) = (folder.path().join("other"), folder.path().join("tokens"));
+        std::fs::create_dir(&other).unwrap();
+        std::fs::write(other.join("f"), "text").unwrap();
+        set_mode(&other, 0o755);
+        symlink(&other, &link).unwrap();
+        let path = link.join("f");
+        assert!(why(make_folder_of(&path)).contains("symbolic link"));
+        assert!(why(read(&path)).contains("symbolic link"));
+        assert!(why(check(&path)).contains("symbolic link"));
+        assert_eq!(mode(&other), 0o755);
+    }
+
+    #[test]
+    fn a_private_folder_lies_where_nobody_else_can_put_another() {
+        let folder = folder();
+        let state = folder.path().join("state");
+        let path = state.join("tokens/f");
+        make_folder_of(&path).unwrap();
+        replace(&path, b"text").unwrap();
+        set_mode(&state, 0o777);
+        assert!(why(make_folder_of(&path)).contains("others can write to its folder"));
+        assert!(why(read(&path)).contains("others can write to its folder"));
+        set_mode(&state, 0o1777);
+        assert!(make_folder_of(&path).is_ok(), "as in /tmp");
+        // Further up, others can put only what is theirs.
+        set_mode(&state, 0o755);
+        set_mode(folder.path(), 0o777);
+        assert!(read(&path).is_ok());
+        if is_root() {
+            chown(&state, Some(ANOTHER), None).unwrap();
+            assert!(why(make_folder_of(&path)).contains("belongs to another user"));
+        }
+    }
+
+    #[test]
+    fn links_on_the_way_are_ours_or_roots() {
+        let folder = folder();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        std::fs::create_dir(&real).unwrap();
+        symlink("real", &link).unwrap();
+        let (log, trace, state) = (link.join("log"), link.join("trace"), link.join("a/b/f"));
+        append_log(&log).unwrap();
+        append(&trace).unwrap();
+        make_folder_of(&state).unwrap();
+        assert!(real.join("log").exists() && real.join("trace").exists());
+        std::fs::write(real.join("config"), "{}").unwrap();
+        read_configuration(&link.join("config")).unwrap();
+        if is_root() {
+            lchown(&link, Some(ANOTHER), None).unwrap();
+            for why in [
+                why(append_log(&log)),
+                why(append(&trace)),
+                why(make_folder_of(&state)),
+                why(make_folder_of(&link.join("new/folder/f"))),
+                why(read_configuration(&link.join("config"))),
+            ] {
+                assert!(why.contains("the link") && why.contains("another user"), "{why}");
+            }
+            assert!(!real.join("new").exists(), "nothing was made behind it");
+        }
+    }
+
+    #[test]
+    fn a_log_or_trace_lies_where_nobody_else_can_put_another() {
+        let folder = folder();
+        let (log, trace) = (folder.path().join("log"), folder.path().join("trace"));
+        set_mode(folder.path(), 0o777);
+        assert!(why(append_log(&log)).contains("others can write to its folder"));
+        assert!(why(append(&trace)).contains("others can write to its folder"));
+        assert!(!log.exists() && !trace.exists());
+        set_mode(folder.path(), 0o1777);
+        assert!(append_log(&log).is_ok() && append(&trace).is_ok());
+        if is_root() {
+            chown(folder.path(), Some(ANOTHER), None).unwrap();
+            assert!(why(append_log(&log)).contains("belongs to another user"));
+            assert!(why(append(&trace)).contains("belongs to another user"));
+        }
+    }
+
+    #[test]
     fn nobody_waits_for_a_pipe() {
         let folder = folder();
         let path = folder.path().join("pipe");

@@ -3,14 +3,14 @@
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, StatVfsMountFlags, statvfs};
 use rustix::process::{getegid, geteuid};
 use tracing::warn;
 
+pub(super) use super::links::follow_links;
 use super::{Target, parent, refused};
-use crate::limits;
 
 const ROOT: u32 = 0;
 const OTHERS_WRITE: u32 = 0o022;
@@ -39,34 +39,6 @@ fn open_with(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Resul
 
 pub(super) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
-}
-
-/// The end of a chain of links, each of which belongs to us or to root and cannot be replaced by
-/// anybody else.
-pub(super) fn follow_links(path: &Path) -> io::Result<Target> {
-    let mut path = path.to_owned();
-    for _ in 0..limits::LINKS {
-        let Ok(meta) = std::fs::symlink_metadata(&path) else {
-            return Ok(Target { path, is_magic: false });
-        };
-        // Before it is opened: a pipe of somebody else's would hold us up.
-        check_trusted(&meta).map_err(|_| refused(another_users(&path, &meta)))?;
-        if !meta.is_symlink() {
-            return Ok(Target { path, is_magic: false });
-        }
-        check_shared_folder(parent(&path))?;
-        let next = parent(&path).join(std::fs::read_link(&path)?);
-        if next.symlink_metadata().is_err() && path.metadata().is_ok() {
-            return Ok(Target { path, is_magic: true });
-        }
-        path = next;
-    }
-    Err(io::Error::other("its links lead nowhere"))
-}
-
-fn another_users(path: &Path, meta: &Metadata) -> String {
-    let sort = if meta.is_symlink() { "the link" } else { "the file" };
-    format!("{sort} {} belongs to another user", path.display())
 }
 
 /// Ours alone.
@@ -126,7 +98,7 @@ fn check_mode(meta: &Metadata) -> io::Result<()> {
 }
 
 /// Root can do everything anyway.
-fn check_trusted(meta: &Metadata) -> io::Result<()> {
+pub(super) fn check_trusted(meta: &Metadata) -> io::Result<()> {
     match meta.uid() {
         uid if is_trusted(uid, geteuid().as_raw()) => Ok(()),
         _ => Err(refused("it belongs to another user: make it yours with chown")),
@@ -146,25 +118,43 @@ pub(super) fn tighten(file: &File, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A folder of ours, which nobody else can write to from now on.
+/// A folder of ours, which nobody else can write to from now on. All that is done is done to the one
+/// that was opened: somebody else's link in its place could lead to any other folder of ours.
 pub(super) fn check_private_folder(folder: &Path) -> io::Result<()> {
-    let meta = folder.metadata()?;
+    let place = place(folder)?;
+    let flags = OFlags::NOFOLLOW | OFlags::DIRECTORY;
     let shown = folder.display();
+    let opened = open_with(OpenOptions::new().read(true), flags, &place);
+    let opened = opened.map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => refused(format!("the folder {shown}: {error}")),
+        _ => error,
+    })?;
+    let meta = opened.metadata()?;
     if meta.uid() != geteuid().as_raw() {
         return Err(refused(format!("the folder {shown} belongs to another user")));
     }
     if meta.mode() & OTHERS == 0 {
         return Ok(());
     }
-    let closed = std::fs::set_permissions(folder, Permissions::from_mode(0o700));
+    let closed = opened.set_permissions(Permissions::from_mode(0o700));
     // Some file systems have no modes, and say nothing.
-    let meta = folder.metadata()?;
-    match meta.mode() & OTHERS_WRITE {
+    match opened.metadata()?.mode() & OTHERS_WRITE {
         0 => Ok(()),
         _ => Err(closed.err().unwrap_or_else(|| {
             refused(format!("others can write to the folder {shown}: close it with chmod 700"))
         })),
     }
+}
+
+/// The same file or folder by a path that has no link in it, but that it may be one itself; in a
+/// folder where nobody but us and root can replace it.
+pub(super) fn place(path: &Path) -> io::Result<PathBuf> {
+    let Some(name) = path.file_name() else {
+        return Ok(follow_links(path)?.path);
+    };
+    let folder = follow_links(parent(path))?.path;
+    check_shared_folder(&folder)?;
+    Ok(folder.join(name))
 }
 
 /// A folder in which nobody but us and root can replace files of ours.

@@ -12,6 +12,7 @@ use crate::message::{Id, Message};
 mod alarm;
 pub mod channel;
 pub mod child;
+mod elements;
 mod held;
 pub mod http;
 pub mod memory;

@@ -4,10 +4,11 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tracing::{debug, warn};
 
+use super::elements::Elements;
 use super::{Ends, Incoming, Link, Written, channel, spawn};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Malformed, Message, Outliner, edit, parse_each, reply};
+use crate::message::{Malformed, Message, Outliner, edit, reply};
 use crate::traffic;
 use crate::wire::lines::{Line, Lines};
 
@@ -57,7 +58,8 @@ pub(super) async fn read(
         while let Some(line) =
             reader.lines.next_line().or_else(|| ended.then(|| reader.lines.finish()).flatten())
         {
-            for item in reader.look_at(line) {
+            let mut items = reader.look_at(line);
+            while let Some(item) = items.next().await {
                 if incoming.send(item).await.is_err() {
                     return;
                 }
@@ -78,23 +80,18 @@ struct Reader {
 }
 
 impl Reader {
-    fn look_at(&mut self, line: Line) -> impl Iterator<Item = Incoming> {
-        let (whole, excess) = match line {
+    fn look_at(&mut self, line: Line) -> Items {
+        match line {
             Line::Whole(bytes) => {
                 traffic::message(self.kind, &bytes);
-                (Some(bytes), None)
+                Items { elements: Some(Elements::of(bytes)), excess: None }
             }
             Line::Excess(piece) => {
                 self.outliner.feed(&piece);
-                (None, None)
+                Items { elements: None, excess: None }
             }
-            Line::ExcessEnd => (None, self.refuse_excess()),
-        };
-        let messages = whole.into_iter().flat_map(parse_each).filter_map(|parsed| match parsed {
-            Ok(message) => Some(Incoming::Message(message)),
-            Err(malformed) => refuse(malformed),
-        });
-        messages.chain(excess)
+            Line::ExcessEnd => Items { elements: None, excess: self.refuse_excess() },
+        }
     }
 
     /// A line was too long: whoever waits for an answer to it, on either side, gets one.
@@ -116,9 +113,32 @@ impl Reader {
     }
 }
 
+/// What one line brings.
+struct Items {
+    elements: Option<Elements>,
+    /// In place of a line that was too long.
+    excess: Option<Incoming>,
+}
+
+impl Items {
+    async fn next(&mut self) -> Option<Incoming> {
+        let Some(elements) = &mut self.elements else { return self.excess.take() };
+        while let Some(element) = elements.next().await {
+            let item = element.map_or_else(refuse, |message| Some(Incoming::Message(message)));
+            if item.is_some() {
+                return item;
+            }
+        }
+        if let Some(skipped) = elements.skipped("a line") {
+            warn!("{skipped}");
+        }
+        self.elements = None;
+        None
+    }
+}
+
 /// C12: what cannot be attributed is skipped; what has an id is answered.
 fn refuse(malformed: Malformed) -> Option<Incoming> {
-    warn!("a line was skipped: {malformed}");
     let text = malformed.to_string();
     match malformed {
         Malformed::NotJsonRpc { waiting: Some(id), .. } => {

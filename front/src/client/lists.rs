@@ -7,10 +7,20 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::items::{Item, Prompt, Resource, Template, Tool};
+use super::page::{Page, TooMany};
 use super::{Client, Failure, Request};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::Members;
+
+/// A whole list.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    /// As the server wrote them.
+    pub(crate) entries: Vec<Box<RawValue>>,
+    /// How many it took.
+    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "a check tells it"))]
+    pub(crate) pages: usize,
+}
 
 impl Client {
     /// All tools.
@@ -53,44 +63,53 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// When the server does not list them, or its list has no end.
+    /// When the server does not list them, or its list has no end or too many items.
     pub async fn list<T: Item>(&self) -> Result<Vec<T>, Failure> {
         let entries = self.list_raw::<T>().await?;
-        let read = |entry: &RawValue| serde_json::from_str::<Map<String, Value>>(entry.get());
-        Ok(entries.iter().filter_map(|entry| read(entry).ok()).map(T::from).collect())
+        let read = |entry: Box<RawValue>| serde_json::from_str::<Map<String, Value>>(entry.get());
+        Ok(entries.into_iter().filter_map(|entry| read(entry).ok()).map(T::from).collect())
     }
 
     /// The same as the server wrote them, large numbers and the order of members included.
     ///
     /// # Errors
     ///
-    /// When the server does not list them, or its list has no end.
+    /// When the server does not list them, or its list has no end or too many items.
     pub async fn list_raw<T: Item>(&self) -> Result<Vec<Box<RawValue>>, Failure> {
         // Each page has a time limit that signs of life put off; all together have one that stands.
-        let listing = timeout(limits::LISTING, self.pages::<T>()).await;
-        listing.unwrap_or_else(|_| Err(self.endless(T::METHOD)))
+        let listing = timeout(limits::LISTING, self.pages(T::METHOD, T::MEMBER)).await;
+        listing.unwrap_or_else(|_| Err(self.endless(T::METHOD))).map(|listed| listed.entries)
     }
 
-    async fn pages<T: Item>(&self) -> Result<Vec<Box<RawValue>>, Failure> {
-        let mut items = Vec::new();
+    /// Asks with `method` for page after page, each of which has its entries in `member`.
+    pub(crate) async fn pages(&self, method: &str, member: &str) -> Result<Listed, Failure> {
+        let (mut entries, mut pages) = (Vec::new(), 0);
         let mut seen = HashSet::new();
         let mut params = Value::Null;
         loop {
-            let page = self.request(T::METHOD, params).raw().await?;
-            let page = Members::of(page.get()).unwrap_or_default();
-            let entries = page.get(T::MEMBER).map(serde_json::from_str::<Vec<Box<RawValue>>>);
-            items.extend(entries.and_then(Result::ok).unwrap_or_default());
-            let Some(cursor) = page.text("nextCursor") else { return Ok(items) };
-            let is_new = seen.insert(cursor.clone());
-            if !is_new || seen.len() > limits::PAGES || items.len() > limits::ITEMS {
-                return Err(self.endless(T::METHOD));
+            let page = self.request(method, params).raw().await?;
+            let room = limits::ITEMS.saturating_sub(entries.len());
+            let page = Page::read(page.get(), member, room);
+            let page = page.map_err(|TooMany| self.too_long(method))?;
+            entries.extend(page.entries);
+            pages += 1;
+            let Some(cursor) = page.cursor else { return Ok(Listed { entries, pages }) };
+            if !seen.insert(cursor.clone()) || pages >= limits::PAGES {
+                return Err(self.endless(method));
             }
             params = json!({ "cursor": cursor });
         }
     }
 
     fn endless(&self, method: &str) -> Failure {
-        let message = format!("The list of {method} has no end");
+        self.bad_list(format!("The list of {method} has no end"))
+    }
+
+    fn too_long(&self, method: &str) -> Failure {
+        self.bad_list(format!("The list of {method} has more than {} items", limits::ITEMS))
+    }
+
+    fn bad_list(&self, message: String) -> Failure {
         Failure::of(self.transport(), Error::new(Kind::BadResponse, message))
     }
 

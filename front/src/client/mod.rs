@@ -46,6 +46,7 @@ mod handlers;
 mod items;
 mod lists;
 mod notifications;
+mod page;
 mod reader;
 mod request;
 mod spec;

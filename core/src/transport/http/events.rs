@@ -12,10 +12,11 @@ use tracing::{debug, warn};
 use super::soon::{ready, turn};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Malformed, Message, Outline, Outliner, parse_each};
+use crate::message::{Message, Outline, Outliner};
 use crate::net::{Content, Endpoint};
 use crate::traffic;
 use crate::transport::Alarm;
+use crate::transport::elements::Elements;
 use crate::wire::sse::{Decoder, TooLarge};
 
 /// How far a stream has been read, across the connections that carry it.
@@ -224,16 +225,44 @@ impl Payload {
     }
 
     /// The messages in it; what is none is skipped.
-    pub(super) fn messages(self) -> impl Iterator<Item = Message> {
+    pub(super) fn messages(self) -> Messages {
         let (data, is_message) = match self {
-            Self::Message(data) => (data, true),
-            Self::Other { data, .. } => (data, false),
-            Self::Oversized(_) => (Bytes::new(), false),
+            Self::Message(data) => (Some(data), true),
+            Self::Other { data, .. } => (Some(data), false),
+            Self::Oversized(_) => (None, false),
         };
-        let parsed = (!data.is_empty()).then(|| parse_each(data)).into_iter().flatten();
-        parsed.filter_map(move |parsed| {
-            parsed.map_err(|malformed| skipped(&malformed, is_message)).ok()
-        })
+        Messages { elements: data.map(Elements::of), is_message }
+    }
+}
+
+/// The messages that one event carries.
+pub(super) struct Messages {
+    elements: Option<Elements>,
+    is_message: bool,
+}
+
+impl Messages {
+    pub(super) async fn next(&mut self) -> Option<Message> {
+        let elements = self.elements.as_mut()?;
+        while let Some(element) = elements.next().await {
+            if let Ok(message) = element {
+                return Some(message);
+            }
+        }
+        self.skipped();
+        None
+    }
+
+    /// One bad event does not end the stream (S0-21, C3, C18).
+    fn skipped(&mut self) {
+        let Some(elements) = self.elements.take() else { return };
+        if self.is_message {
+            if let Some(skipped) = elements.skipped("an event") {
+                warn!("SSE error: {skipped}");
+            }
+        } else if let Some(skipped) = elements.skipped("an event of another sort") {
+            debug!("{skipped}");
+        }
     }
 }
 
@@ -241,15 +270,6 @@ impl Payload {
 /// servers repeat that where a stream is resumed behind it.
 fn is_priming(data: &Bytes) -> bool {
     data.is_empty() || data[..] == b"{}"[..]
-}
-
-/// One bad event does not end the stream (S0-21, C3, C18).
-fn skipped(malformed: &Malformed, is_message: bool) {
-    if is_message {
-        warn!("SSE error: an event was skipped: {malformed}");
-    } else {
-        debug!("an event of another sort was skipped: {malformed}");
-    }
 }
 
 /// S1-15: the request with this id has no answer, and there will be none.

@@ -114,7 +114,8 @@ impl Exchange {
                     return traffic::stream_cut(traffic::Stream::Own, Some(&error), None);
                 }
             };
-            for message in payload.messages() {
+            let mut messages = payload.messages();
+            while let Some(message) = messages.next().await {
                 let message = self.as_subscribed(message);
                 let Some(promise) = Promise::of(&message) else {
                     self.deliver(message).await;

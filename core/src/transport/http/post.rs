@@ -22,11 +22,12 @@ use super::soon::turn;
 use super::{Context, Manner, express};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Message, Method, edit, parse_each, peek, reply};
+use crate::message::{Head, Id, Message, Method, edit, peek, reply};
 use crate::net::{Call, Content, Progress};
 use crate::revision::subscription::Promise;
 use crate::revision::{Cancel, Revision};
 use crate::traffic;
+use crate::transport::elements::Elements;
 use crate::transport::{Alarm, Incoming};
 use crate::wire::{header, page};
 
@@ -259,8 +260,9 @@ impl Exchange {
             Some(rest) => body.slice_ref(rest),
             None => body,
         };
-        for parsed in parse_each(body.clone()) {
-            match parsed {
+        let mut elements = Elements::of(body.clone());
+        while let Some(element) = elements.next().await {
+            match element {
                 Ok(message) => self.deliver(message).await,
                 Err(malformed) => wrong = Some(malformed),
             }

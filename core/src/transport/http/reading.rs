@@ -103,7 +103,8 @@ impl Exchange {
             let Some(payload) = payload else {
                 return Ok(());
             };
-            for message in payload.messages() {
+            let mut messages = payload.messages();
+            while let Some(message) = messages.next().await {
                 self.deliver(message).await;
             }
         }

@@ -201,8 +201,11 @@ impl Exchange {
                 while let Some(payload) = events.next_payload(&mut position, None).await? {
                     let is_answer =
                         |message: &Message| message.method().is_none() && message.id() == Some(id);
-                    if let Some(answer) = payload.messages().find(is_answer) {
-                        return Ok(answer);
+                    let mut messages = payload.messages();
+                    while let Some(message) = messages.next().await {
+                        if is_answer(&message) {
+                            return Ok(message);
+                        }
                     }
                 }
                 Err(Error::new(Kind::NoResponse, "the stream ended without an answer"))

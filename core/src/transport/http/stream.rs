@@ -289,7 +289,8 @@ async fn read(
                 return Ended::Elsewhere;
             }
         };
-        for message in payload.messages() {
+        let mut messages = payload.messages();
+        while let Some(message) = messages.next().await {
             context.crossing(Direction::FromServer, &message, session);
             if let Head::Response { id: Some(id), .. } = message.head() {
                 let _ = reports.send(Report::Answered { id: id.clone() }).await;

@@ -1,9 +1,8 @@
 //! What a server holds, seen by the client that every other command uses: lists and round trips.
 
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use super::door::late;
@@ -81,7 +80,7 @@ pub(super) async fn count(client: &Client, limit: Duration) -> Finding {
     let [tools, resources, templates, prompts] =
         sorts.map(|(capability, method, member, what)| async move {
             if client.offers(capability) {
-                let listed = timeout(limit, list(client, method, member)).await;
+                let listed = timeout(limit, client.pages(method, member)).await;
                 let late = |_| Err(Failure::of(client.transport(), late(limit)));
                 Some((what, listed.unwrap_or_else(late)))
             } else {
@@ -94,8 +93,13 @@ pub(super) async fn count(client: &Client, limit: Duration) -> Finding {
     let mut failures = Vec::new();
     for (what, listed) in all.into_iter().flatten() {
         match listed {
-            Ok((count, 0..=1)) => counts.push(counted(count, what)),
-            Ok((count, pages)) => counts.push(format!("{} on {pages} pages", counted(count, what))),
+            Ok(listed) => {
+                let count = counted(listed.entries.len(), what);
+                counts.push(match listed.pages {
+                    0..=1 => count,
+                    pages => format!("{count} on {pages} pages"),
+                });
+            }
             // Some servers offer resources, and know nothing of templates.
             Err(failure) if what == "template" && failure.code == -32601 => {}
             Err(failure) => failures.push(format!("{what}s: {failure}")),
@@ -110,25 +114,6 @@ pub(super) async fn count(client: &Client, limit: Duration) -> Finding {
         .meaning("The server says that it offers these, but does not list them")
         .next_step("Look into the server's log")
         .details(failures)
-}
-
-/// How many items, on how many pages.
-async fn list(client: &Client, method: &str, member: &str) -> Result<(usize, usize), Failure> {
-    let (mut items, mut pages) = (0, 0);
-    let mut seen = HashSet::new();
-    let mut params = Value::Null;
-    loop {
-        let page = client.request(method, params).await?;
-        items += page[member].as_array().map_or(0, Vec::len);
-        pages += 1;
-        let Some(cursor) = page["nextCursor"].as_str() else { return Ok((items, pages)) };
-        if !seen.insert(cursor.to_owned()) || pages >= limits::PAGES {
-            let why = format!("The list of {method} has no end");
-            let error = crate::error::Error::new(crate::error::Kind::BadResponse, why);
-            return Err(Failure::of(client.transport(), error));
-        }
-        params = json!({ "cursor": cursor });
-    }
 }
 
 /// A few pings, one after the other.
@@ -149,6 +134,8 @@ pub(super) async fn pings(client: &Client, limit: Duration) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::finding::Status;
     use super::*;
 

@@ -26,7 +26,8 @@ impl Driver {
                 debug!("a further address for messages was ignored");
             }
             Ok(Some(payload)) => {
-                for message in payload.messages() {
+                let mut messages = payload.messages();
+                while let Some(message) = messages.next().await {
                     self.deliver(message).await;
                 }
             }
