@@ -63,6 +63,30 @@ async fn numbers_that_are_none() {
 }
 
 #[tokio::test]
+async fn a_pattern_for_tools_that_was_forgotten_takes_no_other_flag_with_it() {
+    let url = "http://localhost:1/mcp";
+    let required = "a value is required for '--ignore-tool <PATTERN>'";
+    for args in [
+        &[url, "--ignore-tool"][..],
+        &[url, "--ignore-tool", "--oauth-issuer=https://pinned.example"],
+        &["config", url, "--ignore-tool", "--oauth-issuer=https://pinned.example"],
+        &["config", "mcp-remote", url, "--ignore-tool"],
+        &["mcp-remote", url, "--ignore-tool"],
+    ] {
+        let stderr = refused(args, &[]).await;
+        assert!(stderr.contains(required), "{args:?}: {stderr}");
+    }
+    for empty in ["", " ", "\n"] {
+        let stderr = refused(&["config", url, "--ignore-tool", empty], &[]).await;
+        assert!(stderr.contains("--ignore-tool"), "{stderr}");
+    }
+    let output = run(&["config", url, "--ignore-tool=-x"], &[], "").await;
+    let table = String::from_utf8(output.stdout).unwrap();
+    let row = |line: &str| line.split_whitespace().eq(["ignore-tool", "-x", "flag"]);
+    assert!(table.lines().any(row), "{table}");
+}
+
+#[tokio::test]
 async fn unknown_flags_are_answered_with_the_nearest_known_one() {
     let stderr = refused(&["http://localhost:1/mcp", "--heeder", "a: b"], &[]).await;
     assert!(stderr.contains("--heeder") && stderr.contains("'--header'"), "{stderr}");
