@@ -17,6 +17,7 @@ mod commands;
 mod compat;
 mod compat_client;
 mod compat_flags;
+mod compat_name;
 mod compat_proxy;
 mod compat_remote;
 mod compat_words;
