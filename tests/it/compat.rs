@@ -263,6 +263,15 @@ async fn what_is_wrong_gets_a_sentence_under_the_name_that_was_typed() {
         (&["96960"], "a port is 1 to 65535"),
         (&["mcp-remote"], "'mcp-remote' stands behind the URL"),
         (&["nonsense"], "one argument too many"),
+        (
+            &["--auth-success-url", "https://example.com/?s3cret"],
+            "--auth-success-url: it must have no user, no query and no fragment",
+        ),
+        (
+            &["--auth-success-url", "nonsense"],
+            "'--auth-success-url <URL>': it is not a URL: write it like https://",
+        ),
+        (&["--callback-path", "nonsense"], "--callback-path must be a path such as /callback"),
     ] {
         let output = run(&[&[url], args].concat(), &[], "").await;
         let stderr = String::from_utf8(output.stderr).unwrap();

@@ -11,6 +11,7 @@ use super::compat_client;
 use super::compat_flags::{Meaning, Program, SILENCE};
 use super::compat_name::{self, Named};
 use super::compat_remote::{self, Remote};
+use super::compat_renamed::Renamed;
 use super::compat_words::{Flags, Item};
 use super::credentials::SOURCES;
 use super::oauth_given::is_callback_host;
@@ -27,6 +28,8 @@ pub(super) struct Translated {
     pub(super) ignored: Vec<String>,
     /// What must not stand on a command line.
     pub(super) secrets: Secrets,
+    /// Under which names our flags were typed.
+    pub(super) renamed: Renamed,
 }
 
 /// Translates what was typed, the name of our program first, with variables from `lookup`.
@@ -163,10 +166,10 @@ impl Line {
         let first = values.next().unwrap_or_default();
         match meaning {
             Meaning::Host if !first.to_str().is_some_and(is_callback_host) => self.ignore(name),
-            Meaning::Host => self.make(name, "oauth-callback-host", first),
+            Meaning::Host => self.rename(name, "oauth-callback-host", first),
             Meaning::Each(ours) => {
                 self.made.remove(ours);
-                self.make(name, ours, first);
+                self.rename(name, ours, first);
             }
             Meaning::Nothing
             | Meaning::NothingWithValue
@@ -175,10 +178,10 @@ impl Line {
             // `--ping-interval` says the same with a number.
             Meaning::Fixed("keep-alive", _) if self.has_interval => {}
             Meaning::Fixed(ours, value) => self.make(name, ours, value.into()),
-            Meaning::Renamed(ours) => self.make(name, ours, first),
+            Meaning::Renamed(ours) => self.rename(name, ours, first),
             Meaning::Seconds(ours) => {
                 checked(name, &first, some_seconds)?;
-                self.make(name, ours, first);
+                self.rename(name, ours, first);
             }
             Meaning::Silence => {
                 let text = checked(name, &first, seconds)?;
@@ -245,6 +248,14 @@ impl Line {
             word.push(value);
             self.done.args.push(word);
         }
+    }
+
+    /// The same for a flag whose value is the one that was typed.
+    fn rename(&mut self, name: &str, ours: &'static str, value: OsString) {
+        if !self.typed.contains(ours) {
+            self.done.renamed.add(name, ours);
+        }
+        self.make(name, ours, value);
     }
 
     fn ignore(&mut self, name: &str) {

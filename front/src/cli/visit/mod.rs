@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::visit_args::Visit;
-use super::{Failure, logging, on_runtime, settings, tls};
+use super::{Failure, logging, oauth, on_runtime, settings, tls};
 use crate::bridge::HiddenTools;
 use crate::client::{self, Client, Options, Spec};
 use crate::limits::Timeouts;
@@ -99,6 +99,7 @@ fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
     {
         tls::warn();
     }
+    oauth::warn(&typed.connect);
     let status = Status::new("connecting");
     let Offer { capabilities, handler } = asked::offer(&status, typed.roots);
     let options = Options {
