@@ -21,7 +21,8 @@ pub(super) fn find(
     is_name: impl Fn(&str) -> bool,
 ) -> Result<Option<Named>, Usage> {
     let mut before_url = flags.words_before_url();
-    let mut rest = words.to_vec().into_iter();
+    let typed: Vec<OsString> = words.to_vec();
+    let mut rest = typed.into_iter();
     loop {
         let (start, ahead) = (words.len() - rest.len(), rest.as_slice());
         // A server may have such a name, too, and is meant where nothing else says which one is (C36).

@@ -85,9 +85,13 @@ impl Timeline {
         self.readable == 0 && self.unreadable >= many
     }
 
-    /// Whether something was to be shown, and nothing was.
-    pub(super) fn is_in_vain(&self) -> bool {
-        !self.filter.is_empty() && !self.has_shown
+    /// What was to be shown, if nothing was.
+    pub(super) fn asked_in_vain(&self) -> Option<String> {
+        let Filter { id, method } = &self.filter;
+        let flags = [("--id", id), ("--method", method)].into_iter();
+        let asked = flags.filter_map(|(flag, text)| Some(format!("{flag} {}", text.as_ref()?)));
+        let asked = asked.collect::<Vec<_>>().join(" and ");
+        (!asked.is_empty() && !self.has_shown).then_some(asked)
     }
 
     /// What a line of the trace says; nothing if that is of no interest.
@@ -344,7 +348,8 @@ mod tests {
         assert!(summary.contains("Recoveries: server away 1, retry 1\n"), "{summary}");
         let mut timeline = Timeline::new(id("99"));
         assert_eq!(timeline.line(""), []);
-        assert!(timeline.is_in_vain() && !Timeline::new(Filter::default()).is_in_vain());
+        assert_eq!(timeline.asked_in_vain().as_deref(), Some("--id 99"));
+        assert_eq!(Timeline::new(Filter::default()).asked_in_vain(), None);
     }
 
     #[test]

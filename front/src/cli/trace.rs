@@ -66,8 +66,9 @@ fn show(
     if timeline.is_nonsense(0) {
         return Err(no_trace(path));
     }
-    if timeline.is_in_vain() {
-        return Err(nothing_such(path));
+    if let Some(asked) = timeline.asked_in_vain() {
+        let path = path.display();
+        return Err(Usage::new(format!("{path} has no line about {asked}")));
     }
     let summary = timeline.summary();
     let lines = summary.lines().map(|line| {
@@ -86,11 +87,6 @@ fn laid_out(page: &Page, head: &str, indent: usize, what: &str) -> String {
         true => page.hanging(&head, indent, &what),
         false => format!("{head}{what}\n"),
     }
-}
-
-fn nothing_such(path: &Path) -> Usage {
-    let path = path.display();
-    Usage::new(format!("{path} has no line about the --id or the --method that was asked for"))
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, Usage> {
