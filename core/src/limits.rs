@@ -298,6 +298,10 @@ pub const TRACE_SIZE: usize = 64 * 1024 * 1024;
 /// The least that makes sense for it: a handshake fits.
 pub const TRACE_SIZE_LEAST: usize = 16 * 1024;
 
+/// So many messages that were tried in vain are counted for the trace: a server that is away is tried
+/// by one at a time, and each is given up after a few seconds.
+pub const TRACE_VAIN_TRIES: usize = 64;
+
 /// A larger message stands in a trace with its size and its beginning: a few images would push out
 /// all the rest.
 pub const TRACE_MESSAGE: usize = 64 * 1024;

@@ -43,6 +43,8 @@ async fn the_examples_that_mcp_remote_documents() {
         (&["-y", "mcp-remote@latest", "--header", short, "URL", "9696"], authorized),
         (&["mcp-remote", "URL", "--header-file", file], &["URL", "--header-file", file]),
         (&["mcp-remote", "URL", "--transport", "http-only"], &["URL", "--transport", "http"]),
+        (&["--log-level", "error", "mcp-remote", "URL", "--header", short], authorized),
+        (&["--serial", "npx", "-y", "mcp-remote", "URL", "--header", short], authorized),
     ] {
         same(theirs, ours, &token).await;
     }
@@ -258,8 +260,18 @@ async fn what_is_wrong_gets_a_sentence_under_the_name_that_was_typed() {
         (&["--keep-alive", "soon"], "'soon' for '--keep-alive"),
         (&["--transport", "pigeon"], "'pigeon'"),
         (&["--ignore-tols", "s3cret"], "unexpected argument '--ignore-tols'"),
-        (&["96960"], "one argument too many"),
-        (&["mcp-remote"], "one argument too many"),
+        (&["96960"], "a port is 1 to 65535"),
+        (&["mcp-remote"], "'mcp-remote' stands behind the URL"),
+        (&["nonsense"], "one argument too many"),
+        (
+            &["--auth-success-url", "https://example.com/?s3cret"],
+            "--auth-success-url: it must have no user, no query and no fragment",
+        ),
+        (
+            &["--auth-success-url", "nonsense"],
+            "'--auth-success-url <URL>': it is not a URL: write it like https://",
+        ),
+        (&["--callback-path", "nonsense"], "--callback-path must be a path such as /callback"),
     ] {
         let output = run(&[&[url], args].concat(), &[], "").await;
         let stderr = String::from_utf8(output.stderr).unwrap();

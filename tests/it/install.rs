@@ -206,6 +206,9 @@ async fn another_entry_of_that_name_is_replaced_only_by_force() {
     let after = read(&file);
     assert!(after.starts_with("{\n  \"mcpServers\": {\n    // by hand\n    \"notion\": {\n"));
     assert!(after.ends_with("},\n    \"b\": {}\n  }\n}\n"), "{after}");
+    let done = home.run(&["install", "cursor", URL, "--force", "--serial"]).await;
+    let said = format!("The server 'notion' of Cursor was replaced, in {}\n", file.display());
+    assert!(done.stdout.starts_with(&said), "{}", done.stdout);
     // Another name is another entry.
     assert_eq!(home.run(&["install", "cursor", URL, "--name", "two"]).await.code, Some(0));
     assert!(read(&file).contains("\"two\": {"));
@@ -620,6 +623,16 @@ async fn a_secret_in_a_file_that_others_can_read_is_warned_of() {
         let is_named = done.stderr.contains("where API_KEY stands as typed");
         assert_eq!(is_named, has_warning, "{mode:o}: {}", done.stderr);
         assert!(!done.stderr.contains("s3cret"), "{}", done.stderr);
+    }
+    // The variable that the headers are moved to for this client was never typed.
+    let file = home.file("claude-code", "{}").await;
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    for header in ["X-Api-Key: ${TOKEN}", "X-Api-Key: ${TOKEN:-none}"] {
+        let more = ["--header", header, "--env", "TOKEN=s3cret", "--force"];
+        let done = home.run(&[&["install", "claude-code", URL], &more[..]].concat()).await;
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        assert!(done.stderr.contains("where TOKEN stands as typed"), "{}", done.stderr);
+        assert!(std::fs::read_to_string(&file).unwrap().contains("MCP_SPAN_HEADER"));
     }
 }
 

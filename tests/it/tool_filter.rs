@@ -186,7 +186,7 @@ async fn clients_and_servers_of_the_modern_era_have_them_hidden_as_well() {
 }
 
 #[tokio::test]
-async fn commands_do_not_see_or_call_them_either() {
+async fn commands_do_not_see_or_call_them_either_and_say_why() {
     let server = Server::start(with_tools(TOOLS)).await;
     let hide = ["--ignore-tool", "delete*"];
     let list = run(&[&["tools", &*server.url, "--json"], &hide[..]].concat(), &[], "").await;
@@ -195,6 +195,16 @@ async fn commands_do_not_see_or_call_them_either() {
     let called = run(&[&["call", &*server.url, "deleteTask"], &hide[..]].concat(), &[], "").await;
     assert!(!called.status.success());
     assert_eq!(calls(&server), 0);
+    for command in ["call", "tools"] {
+        let asked =
+            run(&[&[command, &*server.url, "deleteTask"], &hide[..]].concat(), &[], "").await;
+        let stderr = String::from_utf8(asked.stderr).unwrap();
+        assert_eq!(asked.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains("'deleteTask' is hidden by --ignore-tool 'delete*'"), "{stderr}");
+    }
+    let none = run(&["tools", &*server.url, "--ignore-tool", "*"], &[], "").await;
+    let stderr = String::from_utf8(none.stderr).unwrap();
+    assert!(stderr.contains("has no tools but those that --ignore-tool hides"), "{stderr}");
     let env = [("MCP_SPAN_IGNORE_TOOL", "delete*\nremove*")];
     let list = run(&["tools", &*server.url, "--json"], &env, "").await;
     let text = String::from_utf8(list.stdout).unwrap();

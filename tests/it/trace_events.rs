@@ -170,3 +170,71 @@ async fn a_retry_in_vain_is_one_line_and_the_one_that_succeeds_is_told_in_full()
     assert!(told.contains("** retry 1 of initialize #\"init\": "), "{told}");
     assert_eq!(told.matches("no connection to").count(), 1, "only the first try: {told}");
 }
+
+/// In each line about an exchange that asks for the stream.
+const OF_STREAM: &str = r#""method":"GET""#;
+
+#[tokio::test]
+async fn tries_of_the_stream_are_one_line_each_counted_without_gaps_and_no_requests_own() {
+    let server = Server::start(|r| match &*r.what() {
+        "GET" => Reply::sse().hang(),
+        _ => polite(r),
+    })
+    .await;
+    let place = Place::new();
+    let path = place.path();
+    let path = path.to_str().unwrap();
+    let args = [&*server.url, "--away-wait", "1", "--trace-file", path];
+    let mut bridge = Bridge::ready(&args).await;
+    server.saw("GET").await;
+    server.stop().await;
+    // Before the client has said anything.
+    place.saw(r#""what":"retry""#, 2).await;
+    assert!(bridge.ask(request(3, "tools/call")).await["error"].is_object());
+    assert!(bridge.ask(request(4, "tools/call")).await["error"].is_object());
+    let asked = || std::fs::read_to_string(place.path()).unwrap().matches(OF_STREAM).count();
+    place.saw(OF_STREAM, asked() + 1).await;
+    bridge.finish().await;
+    let retries = place.recoveries("retry");
+    let numbers = |is_it: &dyn Fn(&Value) -> bool| -> Vec<u64> {
+        let mine = retries.iter().filter(|retry| is_it(retry));
+        mine.map(|retry| retry["number"].as_u64().unwrap()).collect()
+    };
+    let of_stream = numbers(&|retry| retry["method"] == "GET");
+    assert!(of_stream.len() > 2, "{retries:?}");
+    assert_eq!(of_stream, (1..=of_stream.len() as u64).collect::<Vec<_>>(), "{retries:?}");
+    let of_first = numbers(&|retry| retry["id"] == 3);
+    assert_eq!(of_first, (1..=of_first.len() as u64).collect::<Vec<_>>(), "{retries:?}");
+    let of_second = numbers(&|retry| retry["id"] == 4);
+    assert_eq!(of_second, (0..of_second.len() as u64).collect::<Vec<_>>(), "{retries:?}");
+    // The first try of the stream, and the first of the first request, are told in full.
+    let told = place.told().await;
+    assert_eq!(told.matches("no connection to").count(), 2, "{told}");
+    let output = run(&["trace", path, "--id", "3"], &[], "").await;
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("of tools/call #3") && !told.contains("GET"), "{told}");
+}
+
+#[tokio::test]
+async fn an_id_that_is_not_in_the_trace_is_an_error_that_says_so() {
+    let server = Server::start(polite).await;
+    let place = Place::new();
+    let path = place.path();
+    let path = path.to_str().unwrap();
+    let mut bridge = Bridge::ready(&[&server.url, "--trace-file", path]).await;
+    bridge.ask(request(3, "tools/list")).await;
+    bridge.finish().await;
+    for (args, code) in [
+        (["--id", "99"], 2),
+        (["--method", "tools/lst"], 2),
+        (["--id", "3"], 0),
+        (["--method", "tools/list"], 0),
+    ] {
+        let output = run(&[&["trace", path], &args[..]].concat(), &[], "").await;
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
+        assert_eq!(output.stdout.is_empty(), code == 2, "{args:?}");
+        let sentence = format!("has no line about {}\n", args.join(" "));
+        assert_eq!(stderr.contains(&sentence), code == 2, "{stderr}");
+    }
+}

@@ -63,6 +63,77 @@ async fn numbers_that_are_none() {
 }
 
 #[tokio::test]
+async fn addresses_for_a_login_that_cannot_be_used() {
+    let url = "http://localhost:1/mcp";
+    for (flag, value, part) in [
+        ("--oauth-success-url", "https://example.com/?a=b", "it must have no user, no query"),
+        ("--oauth-success-url", "nonsense", "it is not a URL: write it like https://"),
+        ("--oauth-token-url", "nonsense", "it is not a URL: write it like https://"),
+        ("--oauth-authorization-url", "nonsense", "it is not a URL: write it like https://"),
+        ("--oauth-client-metadata-url", "nonsense", "it is not a URL: write it like https://"),
+        ("--oauth-issuer", "nonsense", "it is not a URL: write it like https://"),
+        ("--oauth-issuer", "https://example.com/?a=b", "an issuer must have no user, no query"),
+    ] {
+        let stderr = refused(&[url, flag, value], &[]).await;
+        assert!(stderr.contains(flag) && stderr.contains(part), "{stderr}");
+    }
+}
+
+#[tokio::test]
+async fn an_id_token_that_nobody_will_get_is_worth_a_warning_that_names_both_flags() {
+    let server = crate::support::Server::start(crate::support::polite).await;
+    let wanted = "--oauth-use-id-token has no effect with ";
+    let line = crate::support::request(1, "a");
+    for (flags, both) in [
+        (&["--no-oauth"][..], "--no-oauth"),
+        (&["--bearer-env", "PATH"], "--bearer-env"),
+        (&["--oauth-grant", "client-credentials"], "--oauth-grant client-credentials"),
+    ] {
+        let args = [&[&*server.url, "--oauth-use-id-token"], flags].concat();
+        let stderr = String::from_utf8(run(&args, &[], &line).await.stderr).unwrap();
+        assert_eq!(stderr.matches(&format!("{wanted}{both}: ")).count(), 1, "{flags:?}: {stderr}");
+    }
+    let output = run(&[&server.url, "--oauth-use-id-token"], &[], &line).await;
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
+
+#[tokio::test]
+async fn being_verbose_twice_is_being_verbose() {
+    let server = crate::support::Server::start(crate::support::polite).await;
+    let line = crate::support::request(1, "a");
+    for flags in [&["-v"][..], &["-vv"], &["-v", "-v", "--debug"]] {
+        let output = run(&[&[&*server.url], flags].concat(), &[], &line).await;
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        assert!(stderr.contains("DEBUG") && !stderr.contains("TRACE"), "{stderr}");
+    }
+}
+
+#[tokio::test]
+async fn a_pattern_for_tools_that_was_forgotten_takes_no_other_flag_with_it() {
+    let url = "http://localhost:1/mcp";
+    let required = "a value is required for '--ignore-tool <PATTERN>'";
+    for args in [
+        &[url, "--ignore-tool"][..],
+        &[url, "--ignore-tool", "--oauth-issuer=https://pinned.example"],
+        &["config", url, "--ignore-tool", "--oauth-issuer=https://pinned.example"],
+        &["config", "mcp-remote", url, "--ignore-tool"],
+        &["mcp-remote", url, "--ignore-tool"],
+    ] {
+        let stderr = refused(args, &[]).await;
+        assert!(stderr.contains(required), "{args:?}: {stderr}");
+    }
+    for empty in ["", " ", "\n"] {
+        let stderr = refused(&["config", url, "--ignore-tool", empty], &[]).await;
+        assert!(stderr.contains("--ignore-tool"), "{stderr}");
+    }
+    let output = run(&["config", url, "--ignore-tool=-x"], &[], "").await;
+    let table = String::from_utf8(output.stdout).unwrap();
+    let row = |line: &str| line.split_whitespace().eq(["ignore-tool", "-x", "flag"]);
+    assert!(table.lines().any(row), "{table}");
+}
+
+#[tokio::test]
 async fn unknown_flags_are_answered_with_the_nearest_known_one() {
     let stderr = refused(&["http://localhost:1/mcp", "--heeder", "a: b"], &[]).await;
     assert!(stderr.contains("--heeder") && stderr.contains("'--header'"), "{stderr}");

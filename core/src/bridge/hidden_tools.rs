@@ -39,6 +39,12 @@ impl HiddenTools {
         self.0.is_empty()
     }
 
+    /// The pattern that hides the tool of this name, as it was typed.
+    #[must_use]
+    pub fn pattern_hiding(&self, name: &str) -> Option<&str> {
+        self.hiding(name).map(|pattern| pattern.typed.as_str())
+    }
+
     fn hiding(&self, name: &str) -> Option<&Pattern> {
         let name = name.to_lowercase();
         self.0.iter().find(|pattern| pattern.matches(&name))

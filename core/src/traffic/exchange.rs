@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::changes::Recovery;
-use super::retried::Retried;
+use super::retried::{Retried, Subject};
 use super::{Head, Kind, headers, in_words, is_on, milliseconds, tell, tell_text};
 use crate::error::Error;
 use crate::message::Message;
@@ -24,6 +24,8 @@ pub struct Exchange {
     method: Method,
     url: Url,
     message: Head,
+    /// What it is a try of.
+    subject: Subject,
     since: Instant,
     is_over: bool,
     /// A try at a server that was away, of which nothing was told yet.
@@ -80,26 +82,38 @@ struct Answer<'a> {
     name: Option<&'a str>,
 }
 
+impl Head {
+    /// By what it is known again when it is sent again. An id of the bridge's own is another one
+    /// each time.
+    fn subject(&self, method: &Method) -> String {
+        let id = self.id.as_deref().map(RawValue::get).unwrap_or_default();
+        let id = if id.starts_with("\"mcp-span-") { "" } else { id };
+        format!("{method} {} {id}", self.method.as_deref().unwrap_or_default())
+    }
+}
+
 impl Exchange {
-    /// Tells that a request leaves; `None` if nobody listens. `retry`: the server was away before,
-    /// and it is the so manieth try since.
+    /// Tells that a request leaves; `None` if nobody listens. `is_away`: the server could not be
+    /// reached by whatever was sent last.
     #[must_use]
     pub fn begin(
         method: &Method,
         url: &Url,
         headers: &HeaderMap,
         body: &Bytes,
-        retry: Option<u32>,
+        is_away: bool,
     ) -> Option<Self> {
         if !is_on() {
             return None;
         }
         let message = Message::parse(body.clone()).ok();
+        let message = message.as_ref().map(Head::of).unwrap_or_default();
         let mut exchange = Self {
+            subject: Subject::new(url, message.subject(method)),
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             method: method.clone(),
             url: url.clone(),
-            message: message.as_ref().map(Head::of).unwrap_or_default(),
+            message,
             since: Instant::now(),
             is_over: false,
             retry: None,
@@ -114,9 +128,9 @@ impl Exchange {
             rpc_method: exchange.message.method.as_deref(),
             name: exchange.message.name.as_deref(),
         };
-        match retry {
-            None => tell(Kind::HttpReq, &request),
-            Some(number) => {
+        match exchange.subject.vain_tries() {
+            0 if !is_away => tell(Kind::HttpReq, &request),
+            number => {
                 let request = serde_json::to_string(&request).unwrap_or_default();
                 exchange.retry = Some(Retry { number, request, _retried: Retried::begin(url) });
             }
@@ -140,6 +154,10 @@ impl Exchange {
     /// Tells what came of it.
     pub fn end<B>(mut self, answer: &Result<Response<B>, Error>) {
         self.is_over = true;
+        match answer {
+            Err(error) if error.is_unreachable() => self.subject.note_vain_try(),
+            _ => self.subject.note_reached(),
+        }
         if let (Some(retry), Err(error)) = (&self.retry, answer)
             && error.is_unreachable()
         {

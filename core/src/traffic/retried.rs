@@ -1,8 +1,12 @@
-//! The servers that are being tried again: what fails on the way there is told by its exchange alone.
+//! What is tried again at a server that cannot be reached: how often, and that what fails on the way
+//! there is told by its exchange alone.
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use url::{Position, Url};
+
+use crate::limits;
 
 /// Host and port of each, once for every try.
 static PLACES: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -11,13 +15,71 @@ fn places() -> MutexGuard<'static, Vec<String>> {
     PLACES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What was tried in vain, the oldest first.
+static VAIN: Mutex<VecDeque<Vain>> = Mutex::new(VecDeque::new());
+
+#[derive(Debug)]
+struct Vain {
+    place: String,
+    subject: String,
+    times: u32,
+}
+
+fn vain() -> MutexGuard<'static, VecDeque<Vain>> {
+    VAIN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Something that is sent to a server, however often: a message, or a request for the stream.
+#[derive(Debug)]
+pub(super) struct Subject {
+    place: String,
+    subject: String,
+}
+
+impl Subject {
+    pub(super) fn new(url: &Url, subject: String) -> Self {
+        Self { place: place(url), subject }
+    }
+
+    /// How often it was tried in vain since the server was last reached.
+    pub(super) fn vain_tries(&self) -> u32 {
+        vain().iter().find(|vain| self.is(vain)).map_or(0, |vain| vain.times)
+    }
+
+    pub(super) fn note_vain_try(&self) {
+        let mut all = vain();
+        if let Some(known) = all.iter_mut().find(|vain| self.is(vain)) {
+            known.times = known.times.saturating_add(1);
+            return;
+        }
+        if all.len() >= limits::TRACE_VAIN_TRIES {
+            all.pop_front();
+        }
+        let (place, subject) = (self.place.clone(), self.subject.clone());
+        all.push_back(Vain { place, subject, times: 1 });
+    }
+
+    /// The server was reached: whatever comes next is no retry.
+    pub(super) fn note_reached(&self) {
+        vain().retain(|vain| vain.place != self.place);
+    }
+
+    fn is(&self, vain: &Vain) -> bool {
+        vain.place == self.place && vain.subject == self.subject
+    }
+}
+
+fn place(url: &Url) -> String {
+    url[Position::BeforeHost..Position::AfterPort].to_owned()
+}
+
 /// A try that is under way.
 #[derive(Debug)]
 pub(super) struct Retried(String);
 
 impl Retried {
     pub(super) fn begin(url: &Url) -> Self {
-        let place = url[Position::BeforeHost..Position::AfterPort].to_owned();
+        let place = place(url);
         places().push(place.clone());
         Self(place)
     }
@@ -40,6 +102,27 @@ pub(super) fn is_retried(place: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tries_are_counted_for_each_subject_until_the_server_is_reached() {
+        let url = Url::parse("http://vain.test/mcp").unwrap();
+        let subject = |name: &str| Subject::new(&url, name.to_owned());
+        let (stream, call) = (subject("GET"), subject("3"));
+        assert_eq!(stream.vain_tries(), 0);
+        stream.note_vain_try();
+        stream.note_vain_try();
+        call.note_vain_try();
+        assert_eq!((stream.vain_tries(), call.vain_tries()), (2, 1));
+        for n in 0..limits::TRACE_VAIN_TRIES {
+            subject(&format!("x{n}")).note_vain_try();
+        }
+        assert_eq!(stream.vain_tries(), 0, "the oldest is forgotten");
+        call.note_vain_try();
+        let elsewhere = Subject::new(&Url::parse("http://elsewhere.test/").unwrap(), "3".into());
+        elsewhere.note_vain_try();
+        stream.note_reached();
+        assert_eq!((call.vain_tries(), elsewhere.vain_tries()), (0, 1));
+    }
 
     #[test]
     fn a_place_is_retried_as_long_as_any_try_is_under_way() {

@@ -8,14 +8,15 @@ use std::ffi::OsString;
 use clap::Command;
 
 use super::compat_client;
-use super::compat_flags::{Meaning, Program, SILENCE, is_runner, program};
+use super::compat_flags::{Meaning, Program, SILENCE};
+use super::compat_name::{self, Named};
 use super::compat_remote::{self, Remote};
+use super::compat_renamed::Renamed;
 use super::compat_words::{Flags, Item};
 use super::credentials::SOURCES;
 use super::oauth_given::is_callback_host;
 use super::report::Usage;
 use super::secrets::Secrets;
-use super::target::is_url;
 use super::values::{seconds, some_seconds};
 
 /// A command line of ours, with what was left out of it.
@@ -27,6 +28,8 @@ pub(super) struct Translated {
     pub(super) ignored: Vec<String>,
     /// What must not stand on a command line.
     pub(super) secrets: Secrets,
+    /// Under which names our flags were typed.
+    pub(super) renamed: Renamed,
 }
 
 /// Translates what was typed, the name of our program first, with variables from `lookup`.
@@ -48,32 +51,29 @@ pub(super) fn translate(
         return Ok(Translated { args, ..Translated::default() });
     }
     let own = 1 + usize::from(subcommand.is_some());
-    let (program, leftovers) = leftovers(args.get(own..).unwrap_or_default(), is_name);
+    let flags = Flags::of(subcommand.unwrap_or(command));
+    let named = compat_name::find(&flags, args.get(own..).unwrap_or_default(), is_name)?;
+    if let Some(Named { words, .. }) = &named {
+        args.drain(own + words.start..own + words.end);
+    }
+    let program = named.map(|named| named.program);
     let mut args = args.into_iter();
-    let mut line = Line::default();
+    let mut line = Line {
+        words_before_url: flags.words_before_url(),
+        takes_more_servers: flags.takes_more_servers(),
+        ..Line::default()
+    };
     line.done.args.extend(args.by_ref().take(own));
-    let items = Flags::of(subcommand.unwrap_or(command)).items(args.skip(leftovers).collect())?;
+    let items = flags.items(args.collect())?;
     line.take_stock(&items)?;
-    line.remote = program.filter(|program| program.is_mcp_remote).and_then(|_| Remote::of(&items));
+    if program.is_some_and(|program| program.is_mcp_remote) {
+        line.remote = Remote::of(&items, line.words_before_url);
+    }
     for item in items {
         line.add(item, &lookup)?;
     }
     let is_set = |name: &str| lookup(name).is_some_and(|value| !value.is_empty());
     Ok(line.finish(program, is_set))
-}
-
-/// The program that is named in front, and how many words to leave out with it.
-fn leftovers(words: &[OsString], is_name: impl Fn(&str) -> bool) -> (Option<Program>, usize) {
-    let texts = words.iter().map(|word| word.to_str().unwrap_or_default());
-    // A server may have such a name, too, and is meant where nothing else says which one is (C36).
-    if texts.clone().next().is_some_and(is_name) && !texts.clone().any(is_url) {
-        return (None, 0);
-    }
-    let runners = texts.clone().take_while(|text| is_runner(text)).count();
-    match texts.clone().nth(runners).and_then(program) {
-        Some(program) => (Some(program), runners + 1),
-        None => (None, 0),
-    }
 }
 
 /// A line in the making.
@@ -86,6 +86,9 @@ struct Line {
     typed: HashSet<String>,
     /// The flags of ours that came of others.
     made: HashSet<String>,
+    /// How many words are still to come before the URL.
+    words_before_url: usize,
+    takes_more_servers: bool,
     has_url: bool,
     has_interval: bool,
     has_authorization: bool,
@@ -130,10 +133,18 @@ impl Line {
                 self.add_client(&name, meaning, &values, lookup)?;
             }
             Item::Theirs(name, meaning, values) => self.add_theirs(&name, meaning, values)?,
+            Item::Word(word) if self.words_before_url > 0 => {
+                self.words_before_url -= 1;
+                self.done.args.push(word);
+            }
             Item::Word(word) if self.has_url && is_port(&word) => {
                 self.make("port", "oauth-callback-port", word);
             }
             Item::Word(word) => {
+                let is_too_much = self.has_url && !self.takes_more_servers;
+                if let Some(usage) = compat_name::misplaced(&word).filter(|_| is_too_much) {
+                    return Err(usage);
+                }
                 self.has_url = true;
                 self.done.args.push(word);
             }
@@ -155,10 +166,10 @@ impl Line {
         let first = values.next().unwrap_or_default();
         match meaning {
             Meaning::Host if !first.to_str().is_some_and(is_callback_host) => self.ignore(name),
-            Meaning::Host => self.make(name, "oauth-callback-host", first),
+            Meaning::Host => self.rename(name, "oauth-callback-host", first),
             Meaning::Each(ours) => {
                 self.made.remove(ours);
-                self.make(name, ours, first);
+                self.rename(name, ours, first);
             }
             Meaning::Nothing
             | Meaning::NothingWithValue
@@ -167,10 +178,10 @@ impl Line {
             // `--ping-interval` says the same with a number.
             Meaning::Fixed("keep-alive", _) if self.has_interval => {}
             Meaning::Fixed(ours, value) => self.make(name, ours, value.into()),
-            Meaning::Renamed(ours) => self.make(name, ours, first),
+            Meaning::Renamed(ours) => self.rename(name, ours, first),
             Meaning::Seconds(ours) => {
                 checked(name, &first, some_seconds)?;
-                self.make(name, ours, first);
+                self.rename(name, ours, first);
             }
             Meaning::Silence => {
                 let text = checked(name, &first, seconds)?;
@@ -237,6 +248,14 @@ impl Line {
             word.push(value);
             self.done.args.push(word);
         }
+    }
+
+    /// The same for a flag whose value is the one that was typed.
+    fn rename(&mut self, name: &str, ours: &'static str, value: OsString) {
+        if !self.typed.contains(ours) {
+            self.done.renamed.add(name, ours);
+        }
+        self.make(name, ours, value);
     }
 
     fn ignore(&mut self, name: &str) {
@@ -430,11 +449,35 @@ mod tests {
         becomes("connect mcp-remote U", "connect U");
         becomes("config -y mcp-remote U --silent", "config U --log-level=off");
         becomes("npx -y supergateway http://h/", "http://h/");
-        for ours in
-            ["-y U", "npx U", "demo mcp-remote", "help mcp-remote", "U mcp-remote", "config"]
-        {
+        for ours in ["-y U", "npx U", "demo mcp-remote", "help mcp-remote", "config"] {
             becomes(ours, ours);
         }
+    }
+
+    #[test]
+    fn the_name_of_a_program_is_known_behind_flags_and_before_the_url() {
+        becomes("--log-level info mcp-remote U", "--log-level info U");
+        becomes("-v npx -y mcp-remote@latest U -H A:b", "-v U -H A:b");
+        becomes("--silent supergateway --sse U", "--log-level=off --transport=sse U");
+        becomes("login --import mcp-remote U", "login --import U");
+        becomes("-v login mcp-remote U --paste", "login -v U --paste");
+        becomes("install claude-code mcp-remote U", "install claude-code U");
+        becomes("install --force claude-code npx mcp-remote U", "install --force claude-code U");
+        becomes("npx -p mcp-remote@latest mcp-remote U", "U");
+        becomes("--package=mcp-remote mcp-remote U", "U");
+        becomes("check a mcp-remote 99999", "check a mcp-remote 99999");
+        // The value of a flag, and the name of a server, are no such name.
+        for ours in ["--mcp-hub mcp-remote U", "-v mcp-proxy@mine", "-v -- mcp-remote U", "-p U"] {
+            becomes(ours, ours);
+        }
+        becomes("-v mcp-proxy@mine http://h/", "-v http://h/");
+        let own = "--oauth-callback-host=localhost --oauth-callback-path=/oauth/callback \
+                   --oauth-callback-port=19392-19399 --oauth-offered-scopes";
+        becomes("-v mcp-remote http://h/", &format!("-v http://h/ {own}"));
+        becomes(
+            "install claude-code mcp-remote http://h/",
+            &format!("install claude-code http://h/ {own}"),
+        );
     }
 
     #[test]
@@ -444,7 +487,8 @@ mod tests {
             of("U --header A:b 9696 --host h.example"),
             ("U --header A:b --oauth-callback-port=9696".into(), "--host".into())
         );
-        for ours in ["9696", "U V", "U 99999", "--timeout 5 U"] {
+        becomes("install claude-code U 9696", "install claude-code U --oauth-callback-port=9696");
+        for ours in ["9696", "U V", "--timeout 5 U", "install 9696 U", "install claude-code 9696"] {
             becomes(ours, ours);
         }
     }
@@ -504,6 +548,11 @@ mod tests {
             ("U --body-timeout -1", "--body-timeout: it must be"),
             ("U --resource", "--resource needs a value"),
             ("U --resource --silent", "--resource needs a value"),
+            ("U 99999", "a port is 1 to 65535"),
+            ("-v mcp-remote U 99999", "a port is 1 to 65535"),
+            ("U mcp-remote@latest", "'mcp-remote' stands behind the URL"),
+            ("npx -p mcp-remote@latest mcp-remote-client U", "'mcp-span tools URL'"),
+            ("-v mcp-remote-client U", "'mcp-span call URL TOOL'"),
             ("U --headers s3cret", "--headers needs a name and a value"),
             ("U --silent=s3cret", "--silent is a switch"),
             ("U --oauth2Bearer=", "--oauth2Bearer: the token is empty"),

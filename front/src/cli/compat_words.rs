@@ -86,8 +86,26 @@ impl<'a> Flags<'a> {
         }
     }
 
+    /// How many words stand before the URL: `install` has the name of a client there.
+    pub(super) fn words_before_url(&self) -> usize {
+        let is_url = |arg: &Arg| arg.get_id() == "url";
+        // An index is given by hand where the order of the definitions does not count.
+        let by_hand = self.0.get_positionals().find(|arg| is_url(arg)).and_then(Arg::get_index);
+        let defined = || self.0.get_positionals().take_while(|arg| !is_url(arg)).count();
+        by_hand.map_or_else(defined, |index| index - 1)
+    }
+
+    /// Whether other servers may stand behind the URL.
+    pub(super) fn takes_more_servers(&self) -> bool {
+        self.0.get_positionals().any(|arg| arg.get_id() == "more")
+    }
+
     /// What begins with `word`.
-    fn item(&self, word: OsString, rest: &mut std::vec::IntoIter<OsString>) -> Result<Item, Usage> {
+    pub(super) fn item(
+        &self,
+        word: OsString,
+        rest: &mut std::vec::IntoIter<OsString>,
+    ) -> Result<Item, Usage> {
         let text = word.to_str().unwrap_or_default();
         Ok(if text == "--" {
             Item::Unknown([word].into_iter().chain(rest).collect())

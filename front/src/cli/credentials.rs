@@ -81,6 +81,17 @@ impl Flags {
         true
     }
 
+    /// The flag of the source that there is.
+    pub(super) fn source(&self) -> Option<&'static str> {
+        let given = [
+            self.bearer_env.is_some(),
+            self.bearer_file.is_some(),
+            self.bearer_command.is_some(),
+            self.header_command.is_some(),
+        ];
+        SOURCES.into_iter().zip(given).find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
+
     /// Whether the token of a source goes into the header that `Authorization` is.
     pub(super) fn is_bearer(&self) -> bool {
         self.bearer_env.is_some() || self.bearer_file.is_some() || self.bearer_command.is_some()

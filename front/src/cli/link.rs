@@ -6,7 +6,7 @@ use clap::Args;
 use clap::ValueEnum;
 use clap::builder::FalseyValueParser;
 
-use super::values::{bytes, seconds, some_seconds};
+use super::values::{bytes, seconds, some_seconds, tool_patterns};
 
 /// How to speak to the server.
 #[derive(Args, Clone, Debug)]
@@ -112,8 +112,7 @@ pub(super) struct Link {
         long,
         value_name = "PATTERN",
         env = "MCP_SPAN_IGNORE_TOOL",
-        value_delimiter = '\n',
-        allow_hyphen_values = true
+        value_parser = tool_patterns
     )]
     pub(super) ignore_tool: Vec<String>,
 

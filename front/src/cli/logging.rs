@@ -33,6 +33,8 @@ pub(super) struct Log {
         long,
         visible_aliases = ["debug"],
         env = "MCP_SPAN_VERBOSE",
+        // Many programs have more for -vv; here all there is comes with the first.
+        overrides_with = "verbose",
         value_parser = FalseyValueParser::new()
     )]
     pub(super) verbose: bool,

@@ -17,8 +17,10 @@ mod commands;
 mod compat;
 mod compat_client;
 mod compat_flags;
+mod compat_name;
 mod compat_proxy;
 mod compat_remote;
+mod compat_renamed;
 mod compat_words;
 mod completions;
 mod config;
@@ -111,7 +113,7 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     let command = args::command(&typed);
     let mut file = config_file(&typed, &command)?;
     let is_name = |word: &str| file.servers.has(word);
-    let Translated { args, ignored, mut secrets } =
+    let Translated { args, ignored, mut secrets, renamed } =
         compat::translate(typed, &command, lookup, is_name)?;
     if let Some(theirs) = compat_proxy::read(lookup)?
         && args::is_about(&args, &command, &file, &theirs.url)
@@ -120,12 +122,21 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
         secrets.extend(theirs.secrets);
     }
     let line = Line { args, file, secrets };
+    let done = parse_and_run(&line, command, &ignored);
+    done.map_err(|failure| renamed.explain(failure))
+}
+
+fn parse_and_run(
+    line: &Line,
+    command: clap::Command,
+    ignored: &[String],
+) -> Result<ExitCode, Failure> {
     let (mut parsed, file) = line.parse(command)?;
     if let Some(Command::Login(login)) = &mut parsed.cli.command {
         login.connect.oauth.is_pasted = login.paste;
         login.connect.oauth.is_attended = true;
     }
-    run(&parsed, &line, &file, &ignored)
+    run(&parsed, line, &file, ignored)
 }
 
 /// Why a command could not do its work.
@@ -204,6 +215,7 @@ fn connect_to(typed: &args::Connect, ignored: &[String]) -> Result<ExitCode, Fai
     {
         tls::warn();
     }
+    oauth::warn(typed);
     if !ignored.is_empty() {
         tracing::debug!(arguments = ignored.join(" "), "accepted without any effect");
     }

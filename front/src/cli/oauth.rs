@@ -9,6 +9,7 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use url::Url;
 
+use super::args::Connect;
 use super::browser;
 use super::oauth_given::{self, OAuthGiven};
 use super::report::Usage;
@@ -42,7 +43,12 @@ pub(super) struct OAuth {
     pub(super) oauth_private_key: Option<PathBuf>,
 
     /// The address of a document that describes the client, as its id
-    #[arg(long, value_name = "URL", env = "MCP_SPAN_OAUTH_CLIENT_METADATA_URL")]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "MCP_SPAN_OAUTH_CLIENT_METADATA_URL",
+        value_parser = oauth_given::address
+    )]
     pub(super) oauth_client_metadata_url: Option<Url>,
 
     /// Ask for these scopes, whatever the server names
@@ -233,6 +239,27 @@ fn key(path: &Path) -> Result<PrivateKey, Usage> {
     let wrong = |why: String| Usage::new(format!("--oauth-private-key {}: {why}", path.display()));
     let text = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
     PrivateKey::from_pem(&text).map_err(wrong)
+}
+
+/// Warns of a wish that the other settings leave no room for.
+pub(super) fn warn(typed: &Connect) {
+    if let Some(sentence) = vain_id_token(typed) {
+        tracing::warn!("{sentence}");
+    }
+}
+
+fn vain_id_token(typed: &Connect) -> Option<String> {
+    let oauth = &typed.oauth;
+    let (other, why) = match typed.credentials.source() {
+        _ if !oauth.given.oauth_use_id_token => return None,
+        _ if oauth.no_oauth => ("no-oauth", "nobody logs in"),
+        Some(source) => (source, "nobody logs in"),
+        None if matches!(oauth.oauth_grant, GrantName::ClientCredentials) => {
+            ("oauth-grant client-credentials", "most providers give clients no ID token")
+        }
+        None => return None,
+    };
+    Some(format!("--oauth-use-id-token has no effect with --{other}: {why}"))
 }
 
 impl OAuth {

@@ -20,11 +20,11 @@ pub(super) struct OAuthGiven {
     pub(super) oauth_issuer: Option<String>,
 
     /// The token endpoint, in place of the one that is found
-    #[arg(long, value_name = "URL", env = "MCP_SPAN_OAUTH_TOKEN_URL")]
+    #[arg(long, value_name = "URL", env = "MCP_SPAN_OAUTH_TOKEN_URL", value_parser = address)]
     pub(super) oauth_token_url: Option<Url>,
 
     /// The page to log in at, in place of the one that is found
-    #[arg(long, value_name = "URL", env = "MCP_SPAN_OAUTH_AUTHORIZATION_URL")]
+    #[arg(long, value_name = "URL", env = "MCP_SPAN_OAUTH_AUTHORIZATION_URL", value_parser = address)]
     pub(super) oauth_authorization_url: Option<Url>,
 
     /// Ask nobody who gives out tokens; needs --oauth-token-url
@@ -94,7 +94,7 @@ pub(super) struct OAuthGiven {
     pub(super) oauth_use_id_token: bool,
 
     /// Where the browser goes when a login was done, in place of a page of ours
-    #[arg(long, value_name = "URL", env = "MCP_SPAN_OAUTH_SUCCESS_URL")]
+    #[arg(long, value_name = "URL", env = "MCP_SPAN_OAUTH_SUCCESS_URL", value_parser = address)]
     pub(super) oauth_success_url: Option<Url>,
 
     /// How the client's secret is sent [default: as the provider says]
@@ -128,6 +128,14 @@ pub(super) enum StyleName {
     /// In the form
     #[value(aliases = ["body", "client_secret_post"])]
     Post,
+}
+
+/// What to say of a text that is no URL.
+const NO_URL: &str = "it is not a URL: write it like https://login.example.com";
+
+/// A URL of a flag.
+pub(super) fn address(text: &str) -> Result<Url, String> {
+    Url::parse(text).map_err(|_| NO_URL.to_owned())
 }
 
 /// What is ours to say in the address of the login page.
@@ -202,7 +210,7 @@ pub(super) fn success_url(typed: &OAuthGiven, allow_http: bool) -> Result<Option
     };
     match url {
         Some(url) if !is_bare(&url) => {
-            Err(Usage::new(format!("--{flag}: it has no user, no query and no fragment")))
+            Err(Usage::new(format!("--{flag}: it must have no user, no query and no fragment")))
         }
         url => Ok(url),
     }
@@ -233,10 +241,10 @@ pub(super) fn is_callback_path(path: &str) -> bool {
 fn issuer(typed: &str) -> Result<String, Usage> {
     let wrong = |why: &str| Err(Usage::new(format!("--oauth-issuer: {why}")));
     let Ok(url) = Url::parse(typed) else {
-        return wrong("it is not a URL: write it like https://login.example.com");
+        return wrong(NO_URL);
     };
     if !url.username().is_empty() || url.query().is_some() || url.fragment().is_some() {
-        return wrong("an issuer has no user, no query and no fragment");
+        return wrong("an issuer must have no user, no query and no fragment");
     }
     let is_local = url.scheme() == "http" && url.host_str().is_some_and(is_loopback);
     if url.scheme() != "https" && !is_local {

@@ -183,6 +183,11 @@ fn address(entry: &Entry) -> Option<String> {
     }
 }
 
+/// One value a line; empty lines mean nothing.
+fn lines(texts: &[String]) -> impl Iterator<Item = &str> {
+    texts.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().is_empty())
+}
+
 /// How patient a connection is.
 fn policy(typed: &Link) -> Policy {
     Policy {
@@ -190,7 +195,7 @@ fn policy(typed: &Link) -> Policy {
         connect_wait: typed.connect_wait,
         away_wait: typed.away_wait,
         keep_alive: typed.keep_alive,
-        hidden_tools: HiddenTools::new(typed.ignore_tool.iter().filter(|text| !text.is_empty())),
+        hidden_tools: HiddenTools::new(lines(&typed.ignore_tool)),
         ..Policy::default()
     }
 }

@@ -54,6 +54,14 @@ impl Asked {
     }
 }
 
+/// A line for a person.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// When, and from whom to whom: as wide as that of any other.
+    pub(super) head: String,
+    pub(super) what: String,
+}
+
 /// What has been told so far.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
@@ -61,6 +69,7 @@ pub(super) struct Timeline {
     start: Option<i64>,
     readable: usize,
     unreadable: usize,
+    has_shown: bool,
     by_client: HashMap<String, Asked>,
     by_server: HashMap<String, Asked>,
     summary: Summary,
@@ -76,22 +85,32 @@ impl Timeline {
         self.readable == 0 && self.unreadable >= many
     }
 
+    /// What was to be shown, if nothing was.
+    pub(super) fn asked_in_vain(&self) -> Option<String> {
+        let Filter { id, method } = &self.filter;
+        let flags = [("--id", id), ("--method", method)].into_iter();
+        let asked = flags.filter_map(|(flag, text)| Some(format!("{flag} {}", text.as_ref()?)));
+        let asked = asked.collect::<Vec<_>>().join(" and ");
+        (!asked.is_empty() && !self.has_shown).then_some(asked)
+    }
+
     /// What a line of the trace says; nothing if that is of no interest.
-    pub(super) fn line(&mut self, line: &str) -> String {
+    pub(super) fn line(&mut self, line: &str) -> Vec<Shown> {
         if line.trim().is_empty() {
-            return String::new();
+            return Vec::new();
         }
         let Some(entry) = Entry::read(line) else {
             self.unreadable += 1;
-            return String::new();
+            return Vec::new();
         };
         self.readable += 1;
         let since = *self.start.get_or_insert(entry.at);
         let time = format!("{:+.3}", seconds(entry.at - since));
         let direction = plain(&entry.direction).replace("->", " → ");
         let all = self.tell(&entry);
-        let lines = all.into_iter().map(|what| format!("{time:>9}  {direction:<15}  {what}\n"));
-        lines.collect()
+        self.has_shown |= !all.is_empty();
+        let head = format!("{time:>9}  {direction:<15}  ");
+        all.into_iter().map(|what| Shown { head: head.clone(), what }).collect()
     }
 
     /// What all of it comes to.
@@ -117,8 +136,11 @@ impl Timeline {
             "CHILD_STDIN" => Vec::new(),
             "SSE_CHUNK" => self.event(&entry.data()),
             kind => {
-                let is_shown = self.concerns();
                 let incident: Incident = entry.data();
+                let is_shown = match incident.is_retry() {
+                    true => self.wants_try(&incident),
+                    false => self.concerns(),
+                };
                 match kind {
                     "START" => self.end_run(),
                     "RECOVERY" if is_shown => self.summary.recovery(&incident.sort()),
@@ -132,6 +154,11 @@ impl Timeline {
     /// Whether what befalls all is to be shown: it befalls somebody who is.
     fn concerns(&self) -> bool {
         self.filter.is_empty() || self.by_client.values().any(|asked| asked.is_wanted)
+    }
+
+    /// Whether the message that was tried again is to be shown. The stream is nobody's.
+    fn wants_try(&self, incident: &Incident) -> bool {
+        self.filter.wants(incident.id().as_deref(), incident.rpc_method().as_deref())
     }
 
     /// A message of `from` that has reached the other side, or is about to.
@@ -195,12 +222,17 @@ impl Timeline {
             Sort::Notification => label(None, method, told.name.as_deref()),
             Sort::Answer => format!("answer to {}", of()),
             Sort::Error => {
-                let error = told.error.as_deref().unwrap_or("an error");
-                format!("error to {}: {error}", of())
+                let error = told.error.as_deref().unwrap_or("without more");
+                match id {
+                    Some(_) => format!("error to {}: {error}", of()),
+                    // The sender could not read what it is about.
+                    None => format!("error without an id: {error}"),
+                }
             }
-            Sort::Other => {
-                format!("no message: {}", told.text.as_deref().unwrap_or("something else"))
-            }
+            Sort::Other => match told.text.as_deref() {
+                Some(text) if text.trim().is_empty() => "no message: an empty text".to_owned(),
+                text => format!("no message: {}", text.unwrap_or("something else")),
+            },
         };
         Some(what + &size)
     }
@@ -215,7 +247,10 @@ impl Timeline {
 
     fn event(&self, data: &Chunk) -> Vec<String> {
         let name = data.event.as_deref().filter(|name| *name != "message").map(plain);
-        let Some(content) = &data.data else {
+        let is_empty = |content: &RawValue| {
+            serde_json::from_str::<&str>(content.get()).is_ok_and(|text| text.trim().is_empty())
+        };
+        let Some(content) = data.data.as_deref().filter(|content| !is_empty(content)) else {
             let what = "an event without data".to_owned();
             return if self.filter.is_empty() { vec![what] } else { Vec::new() };
         };
@@ -253,10 +288,11 @@ mod tests {
         for line in lines {
             let mut parts = line.splitn(3, ' ');
             let (at, kind, data) = (parts.next().unwrap(), parts.next().unwrap(), parts.next());
-            told += &timeline.line(&format!(
+            let shown = timeline.line(&format!(
                 r#"{{"timestamp":"2026-11-15T14:05:{at}Z","direction":"a->b","type":"{kind}","data":{}}}"#,
                 data.unwrap()
             ));
+            told.extend(shown.into_iter().map(|Shown { head, what }| format!("{head}{what}\n")));
         }
         (told, timeline.summary())
     }
@@ -276,6 +312,45 @@ mod tests {
         r#"03.000 STDOUT {"id":"s","method":"roots/list"}"#,
         r#"03.250 STDIN {"id":"s","result":{}}"#,
     ];
+
+    #[test]
+    fn what_is_empty_or_about_nobody_is_told_as_such() {
+        let (told, _) = tell(
+            Filter::default(),
+            &[
+                r#"00.000 SSE_CHUNK {"data":""}"#,
+                r#"00.000 HTTP_BODY """#,
+                r#"00.000 STDOUT {"id":null,"error":{"code":-32700,"message":"Parse error"}}"#,
+            ],
+        );
+        let ends: Vec<&str> = told.lines().map(|line| &line[line.len().min(30)..]).collect();
+        let expected = [
+            "an event without data",
+            "no message: an empty text",
+            "error without an id: -32700 Parse error",
+        ];
+        assert_eq!(ends, expected, "{told}");
+    }
+
+    #[test]
+    fn tries_of_others_and_of_the_stream_are_not_those_of_a_request() {
+        let lines = [
+            r#"00.000 STDIN {"id":3,"method":"ping"}"#,
+            r#"00.001 RECOVERY {"what":"server-away"}"#,
+            r#"00.002 RECOVERY {"what":"retry","number":1,"method":"GET"}"#,
+            r#"00.003 RECOVERY {"what":"retry","number":1,"method":"POST","id":3,"rpcMethod":"ping"}"#,
+            r#"00.004 RECOVERY {"what":"retry","number":0,"method":"POST","id":4,"rpcMethod":"a"}"#,
+        ];
+        let id = |id: &str| Filter { id: Some(id.to_owned()), ..Filter::default() };
+        let (told, summary) = tell(id("3"), &lines);
+        assert!(told.contains("cannot be reached") && told.contains("retry 1 of ping #3"));
+        assert!(!told.contains("GET") && !told.contains("#4"), "{told}");
+        assert!(summary.contains("Recoveries: server away 1, retry 1\n"), "{summary}");
+        let mut timeline = Timeline::new(id("99"));
+        assert_eq!(timeline.line(""), []);
+        assert_eq!(timeline.asked_in_vain().as_deref(), Some("--id 99"));
+        assert_eq!(Timeline::new(Filter::default()).asked_in_vain(), None);
+    }
 
     #[test]
     fn a_conversation_is_told_in_words() {
@@ -348,7 +423,7 @@ mod tests {
         let mut timeline = Timeline::default();
         assert!(timeline.is_nonsense(0));
         for line in ["garbage", "{}", "", "{\"timestamp\":\"x\"}"] {
-            assert_eq!(timeline.line(line), "");
+            assert_eq!(timeline.line(line), []);
         }
         assert!(timeline.is_nonsense(3) && !timeline.is_nonsense(4));
         timeline.line(r#"{"timestamp":"2026-11-15T14:05:00Z","direction":"","type":"","data":7}"#);

@@ -8,8 +8,9 @@ use std::process::ExitCode;
 use super::Failure;
 use super::commands::Trace;
 use super::report::Usage;
-use super::timeline::{Filter, Timeline};
+use super::timeline::{Filter, Shown, Timeline};
 use super::trace_file::older;
+use super::visit::Page;
 use crate::untrusted::Untrusted;
 
 /// No line of a trace is longer: its messages are cut long before.
@@ -22,7 +23,8 @@ const PATIENCE: usize = 1000;
 pub(super) fn run(typed: &Trace) -> Result<ExitCode, Failure> {
     let filter = Filter { id: typed.id.clone(), method: typed.method.clone() };
     let mut out = BufWriter::new(io::stdout().lock());
-    match show(&typed.file, Timeline::new(filter), &mut out)? {
+    let page = Page::of_stdout();
+    match show(&typed.file, Timeline::new(filter), &page, &mut out)? {
         Ok(()) => Ok(ExitCode::SUCCESS),
         // Whoever closes the pipe has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
@@ -34,6 +36,7 @@ pub(super) fn run(typed: &Trace) -> Result<ExitCode, Failure> {
 fn show(
     path: &Path,
     mut timeline: Timeline,
+    page: &Page,
     out: &mut impl Write,
 ) -> Result<io::Result<()>, Usage> {
     let older = older(path);
@@ -52,16 +55,38 @@ fn show(
             if timeline.is_nonsense(PATIENCE) {
                 return Err(no_trace(path));
             }
-            if let Err(error) = out.write_all(Untrusted(&told).block().as_bytes()) {
-                return Ok(Err(error));
+            for Shown { head, what } in told {
+                let text = laid_out(page, &head, head.chars().count(), &what);
+                if let Err(error) = out.write_all(text.as_bytes()) {
+                    return Ok(Err(error));
+                }
             }
         }
     }
     if timeline.is_nonsense(0) {
         return Err(no_trace(path));
     }
-    let summary = Untrusted(&timeline.summary()).block();
+    if let Some(asked) = timeline.asked_in_vain() {
+        let path = path.display();
+        return Err(Usage::new(format!("{path} has no line about {asked}")));
+    }
+    let summary = timeline.summary();
+    let lines = summary.lines().map(|line| {
+        let what = line.trim_start();
+        let head = &line[..line.len() - what.len()];
+        laid_out(page, head, head.len() + 2, what)
+    });
+    let summary: String = lines.collect();
     Ok(out.write_all(summary.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// A line as it is; on a terminal, in as many as it takes, indented.
+fn laid_out(page: &Page, head: &str, indent: usize, what: &str) -> String {
+    let (head, what) = (Untrusted(head).line(), Untrusted(what).line());
+    match page.is_terminal {
+        true => page.hanging(&head, indent, &what),
+        false => format!("{head}{what}\n"),
+    }
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, Usage> {

@@ -126,6 +126,7 @@ impl Incident {
 
     fn recovery(&self) -> String {
         let what = match &*self.what {
+            "retry" if self.number == 0 => return format!("first try of {}", self.tried()),
             "retry" => return format!("retry {} of {}", self.number, self.tried()),
             "stream-cut" => {
                 let after = self.after.as_deref().map(plain);
@@ -149,10 +150,23 @@ impl Incident {
 }
 
 impl Incident {
+    /// Whether one message, or the stream, was sent in vain; anything else befalls all.
+    pub(super) fn is_retry(&self) -> bool {
+        self.what == "retry"
+    }
+
+    pub(super) fn id(&self) -> Option<String> {
+        self.id.as_ref().and_then(|id| canonical(id.get()))
+    }
+
+    pub(super) fn rpc_method(&self) -> Option<String> {
+        self.rpc_method.as_deref().map(plain)
+    }
+
     /// What was sent in vain.
     fn tried(&self) -> String {
         let plainly = |text: &Option<String>| text.as_deref().map(plain);
-        let id = self.id.as_ref().and_then(|id| canonical(id.get()));
+        let id = self.id();
         let (rpc, name) = (plainly(&self.rpc_method), plainly(&self.name));
         match (&rpc, plainly(&self.method)) {
             (None, Some(method)) => method,
@@ -175,7 +189,7 @@ pub(super) fn label(id: Option<&str>, method: Option<&str>, name: Option<&str>) 
         (Some(method), Some(id)) => format!("{method} {id}"),
         (Some(method), None) => method,
         (None, Some(id)) => id,
-        (None, None) => "nobody".to_owned(),
+        (None, None) => "a message without an id".to_owned(),
     }
 }
 
@@ -220,6 +234,8 @@ mod tests {
         );
         let retry = r#"{"what":"retry","number":3,"why":"refused","method":"POST","id":1,"rpcMethod":"tools/call","name":"add","ms":1}"#;
         assert_eq!(incident("RECOVERY", retry), "** retry 3 of tools/call add #1: refused");
+        let first = r#"{"what":"retry","number":0,"why":"no","id":2,"rpcMethod":"ping"}"#;
+        assert_eq!(incident("RECOVERY", first), "** first try of ping #2: no");
         let stream = r#"{"what":"retry","number":1,"method":"GET"}"#;
         assert_eq!(incident("RECOVERY", stream), "** retry 1 of GET");
         assert_eq!(

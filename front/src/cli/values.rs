@@ -12,6 +12,15 @@ pub(super) fn trace_limit(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Patterns for names of tools, one a line. An empty one would hide nothing, and is a slip: most
+/// often of a shell whose variable is not set.
+pub(super) fn tool_patterns(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("it must be the name of a tool, or a pattern such as 'delete*'".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 /// One port, or the first and the last of several.
 pub(super) fn callback_ports(text: &str) -> Result<CallbackPorts, String> {
     let port = |text: &str| text.trim().parse::<u16>();

@@ -387,7 +387,7 @@ impl Context {
         let call = with_cookies.as_ref().unwrap_or(call);
         let (method, headers) = (&call.method, &call.headers);
         let mut told =
-            traffic::Exchange::begin(method, url, headers, &call.body, self.retry_number());
+            traffic::Exchange::begin(method, url, headers, &call.body, self.presence.is_away());
         let answer = {
             let retry = told.as_mut().filter(|told| told.is_retry());
             // It stays where it is: it is large, and there would be a second place for it otherwise.

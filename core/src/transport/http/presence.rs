@@ -1,7 +1,7 @@
 //! Whether the server is there: told when it goes, when it comes back, and when it first answers.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Context;
 use super::gate::Outgoing;
@@ -15,8 +15,6 @@ use crate::traffic::{self, Recovery};
 pub(super) struct Presence {
     /// The last word is that it cannot be reached.
     is_away: AtomicBool,
-    /// How often it was tried in vain since it was last reached.
-    vain_tries: AtomicU32,
     /// It has answered once.
     is_connected: AtomicBool,
 }
@@ -33,16 +31,9 @@ impl Context {
         if !error.is_unreachable() {
             return;
         }
-        self.presence.vain_tries.fetch_add(1, Ordering::Relaxed);
         if !self.presence.is_away.swap(true, Ordering::Relaxed) {
             traffic::recovery(Recovery::ServerAway, Some(error));
         }
-    }
-
-    /// Which try this is at a server that is away; `None` for one that is not.
-    pub(super) fn retry_number(&self) -> Option<u32> {
-        let is_away = self.presence.is_away.load(Ordering::Relaxed);
-        is_away.then(|| self.presence.vain_tries.load(Ordering::Relaxed))
     }
 
     /// The server has answered in `revision`; the first time is worth a word.
@@ -56,7 +47,6 @@ impl Context {
     pub(super) fn note_presence(&self) -> bool {
         let was_away = self.presence.is_away.swap(false, Ordering::Relaxed);
         if was_away {
-            self.presence.vain_tries.store(0, Ordering::Relaxed);
             self.is_back.notify_waiters();
             traffic::recovery(Recovery::ServerBack, None);
             self.stir();

@@ -73,7 +73,7 @@ impl Order {
             Err(_) if !self.is_checked => return Ok(Value::Null),
             listed => listed?,
         };
-        match look::find_tool(&tools, &self.tool) {
+        match look::find_tool(&tools, &self.tool, &guest.hidden_tools) {
             Ok(tool) => {
                 let tool = Members::of(tool.get()).unwrap_or_default();
                 Ok(tool.get("inputSchema").map(lenient).unwrap_or_default())

@@ -66,6 +66,8 @@ pub(super) struct Words {
     pub(super) warnings: Vec<String>,
     /// Variables that are read when the server is started.
     variables: Vec<String>,
+    /// Variables whose values now stand in `MCP_SPAN_HEADER` as well.
+    moved: Vec<String>,
     /// Headers, with their places in `args` and `shown`.
     headers: Vec<(Range<usize>, usize, String)>,
 }
@@ -90,6 +92,7 @@ pub(super) fn words(
         },
         warnings: target.url.iter().filter_map(warn_of_url).collect(),
         variables: Vec::new(),
+        moved: Vec::new(),
         headers: Vec::new(),
     };
     let is_ours = |arg: &&Arg| !OWN.contains(&arg.get_id().as_str());
@@ -160,6 +163,7 @@ impl Words {
             return;
         }
         for (place, shown, header) in self.headers.drain(..).rev() {
+            self.moved.extend(references_in(&header).map(|(name, _)| name.to_owned()));
             self.args.drain(place);
             self.shown.remove(shown);
             let has_dollar = |name: &String| env.get(name).is_some_and(|v| v.contains('$'));
@@ -192,12 +196,16 @@ impl Words {
 impl Words {
     /// A word on each secret that stands in a file which others can read.
     pub(super) fn warn_of_readers(&mut self, env: &BTreeMap<String, String>, file: &Path) {
-        let is_secret =
-            |name: &&String| is_secret_name(&name.to_lowercase()) || self.variables.contains(*name);
-        let names: Vec<_> = env.keys().filter(is_secret).map(String::as_str).collect();
+        let is_used = |name: &String| self.variables.contains(name) || self.moved.contains(name);
+        let is_secret = |name: &&String| is_secret_name(&name.to_lowercase()) || is_used(name);
+        // Nobody has typed what the headers were moved to: it holds the values of the others.
+        let is_typed = |name: &&String| self.moved.is_empty() || *name != HEADERS;
+        let names = env.keys().filter(is_secret).filter(is_typed);
+        let names: Vec<_> = names.map(String::as_str).collect();
         if !names.is_empty() {
+            let stand = if names.len() == 1 { "stands" } else { "stand" };
             let (names, file) = (names.join(", "), file.display());
-            self.warnings.push(format!("others can read {file}, where {names} stands as typed"));
+            self.warnings.push(format!("others can read {file}, where {names} {stand} as typed"));
         }
     }
 }
@@ -265,9 +273,19 @@ fn with_values(text: &str, env: &BTreeMap<String, String>) -> String {
 
 /// The names in `${NAME}` and `${env:NAME}`; not those that can do without a value.
 fn names_in(text: &str) -> impl Iterator<Item = String> + '_ {
-    let names = text.split("${").skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
-    let names = names.filter(|name| !name.contains(":-"));
-    names.map(|name| name.strip_prefix("env:").unwrap_or(name).to_owned())
+    references_in(text).filter(|(_, has_default)| !has_default).map(|(name, _)| name.to_owned())
+}
+
+/// The same with all of them, and whether each can do without a value.
+fn references_in(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    let references = text.split("${").skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
+    references.map(|reference| {
+        let (name, default) = match reference.split_once(":-") {
+            Some((name, _)) => (name, true),
+            None => (reference, false),
+        };
+        (name.strip_prefix("env:").unwrap_or(name), default)
+    })
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ impl Told<'_> {
         let file = self.file.display();
         let mut text = match self.deed {
             Deed::Installed => format!("{title} has a new server '{name}', in {file}\n"),
-            Deed::Replaced => format!("{title} has another entry for '{name}', in {file}\n"),
+            Deed::Replaced => format!("The server '{name}' of {title} was replaced, in {file}\n"),
             Deed::Unchanged => {
                 format!("{title} has this very server '{name}' already, in {file}\n")
             }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use serde_json::value::RawValue;
 
 use super::{arguments, at_most_one, json_list, list, nearest, objects, print_list, text};
+use crate::bridge::HiddenTools;
 use crate::cli::visit::{Guest, Outcome, Page, Trouble, count, one_line, pretty};
 use crate::client;
 use crate::message::Members;
@@ -13,7 +14,7 @@ use crate::message::Members;
 pub(super) async fn show(guest: Guest) -> Outcome {
     let tools = list::<client::Tool>(&guest).await?;
     if let Some(name) = at_most_one(&guest)? {
-        let tool = find(&tools, name)?;
+        let tool = find(&tools, name, &guest.hidden_tools)?;
         if guest.is_json {
             return guest.print_json(tool.get());
         }
@@ -23,20 +24,32 @@ pub(super) async fn show(guest: Guest) -> Outcome {
     if guest.is_json {
         return guest.print_json(&format!("{{{}}}", json_list("tools", &tools)));
     }
-    print_list(&guest, &all(&guest.page, &objects(tools)), "tools")
+    let what = match guest.hidden_tools.is_empty() {
+        true => "tools",
+        false => "tools but those that --ignore-tool hides",
+    };
+    print_list(&guest, &all(&guest.page, &objects(tools)), what)
 }
 
-/// The tool with this name, or who else could be meant.
+/// The tool with this name, or who else could be meant. `tools` are without those that are hidden.
 pub(in crate::cli) fn find<'a>(
     tools: &'a [Box<RawValue>],
     name: &str,
+    hidden: &HiddenTools,
 ) -> Result<&'a RawValue, Trouble> {
     let named = |tool: &RawValue| Members::of(tool.get()).and_then(|tool| tool.text("name"));
     let found = tools.iter().find(|tool| named(tool).is_some_and(|known| known == name));
     found.map(|tool| &**tool).ok_or_else(|| {
+        if let Some(pattern) = hidden.pattern_hiding(name) {
+            let sentence = format!("the tool '{name}' is hidden by --ignore-tool '{pattern}'");
+            return Trouble::usage(sentence).hint("Leave --ignore-tool out to use it");
+        }
         let names: Vec<String> = tools.iter().filter_map(|tool| named(tool)).collect();
         let hint = match nearest(name, names.iter().map(String::as_str)) {
             Some(nearest) => format!("Is it '{nearest}'?"),
+            None if names.is_empty() && !hidden.is_empty() => {
+                "It has no tools but those that --ignore-tool hides".to_owned()
+            }
             None if names.is_empty() => "It has no tools at all".to_owned(),
             None => format!("It has: {}", names.join(", ")),
         };

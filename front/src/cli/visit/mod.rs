@@ -8,7 +8,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::visit_args::Visit;
-use super::{Failure, logging, on_runtime, settings, tls};
+use super::{Failure, logging, oauth, on_runtime, settings, tls};
+use crate::bridge::HiddenTools;
 use crate::client::{self, Client, Options, Spec};
 use crate::limits::Timeouts;
 use crate::secret::{Scrubber, Secret};
@@ -41,6 +42,8 @@ pub(super) struct Guest {
     pub(super) is_json: bool,
     /// The server's log is wanted.
     pub(super) is_verbose: bool,
+    /// The tools that the user does not want to see.
+    pub(super) hidden_tools: HiddenTools,
     pub(super) page: Page,
     pub(super) status: Status,
 }
@@ -96,6 +99,7 @@ fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
     {
         tls::warn();
     }
+    oauth::warn(&typed.connect);
     let status = Status::new("connecting");
     let Offer { capabilities, handler } = asked::offer(&status, typed.roots);
     let options = Options {
@@ -106,13 +110,14 @@ fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
     };
     let (words, is_json) = (typed.words.clone(), typed.json);
     let is_verbose = typed.connect.log.verbose;
+    let hidden_tools = spec.policy.hidden_tools.clone();
     on_runtime(async move {
         let shown = status.clone();
         let spinning = tokio::spawn(shown.clone().spin());
         let stay = Stay { logins, is_json, status, scrubber };
         let work = |client, status| {
             let page = Page::of_stdout();
-            work(Guest { client, words, is_json, is_verbose, page, status })
+            work(Guest { client, words, is_json, is_verbose, hidden_tools, page, status })
         };
         let code = stay.go(spec, options, work).await;
         spinning.abort();

@@ -21,7 +21,7 @@ const STRONG: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
 
 impl Page {
-    pub(super) fn of_stdout() -> Self {
+    pub(in crate::cli) fn of_stdout() -> Self {
         let stdout = std::io::stdout();
         let is_terminal = stdout.is_terminal();
         let has_colour = AutoStream::choice(&stdout) != ColorChoice::Never;
@@ -58,6 +58,23 @@ impl Page {
         let blank = " ".repeat(indent);
         let lines = wrap(&Untrusted(text).block(), self.width.saturating_sub(indent));
         lines.iter().map(|line| format!("{blank}{line}").trim_end().to_owned() + "\n").collect()
+    }
+
+    /// Text behind a head, with what does not fit in lines of its own behind an indent. Where the
+    /// head leaves little room, all of it goes below.
+    pub(in crate::cli) fn hanging(&self, head: &str, indent: usize, text: &str) -> String {
+        let length = head.chars().count();
+        let is_below = self.width.saturating_sub(length.max(indent)) < limits::LAST_COLUMN;
+        if length + text.chars().count() <= self.width {
+            return format!("{head}{text}\n");
+        }
+        if is_below && length > 0 {
+            return format!("{}\n{}", head.trim_end(), self.wrapped(4, text));
+        }
+        let mut lines = wrap(text, self.width.saturating_sub(length.max(indent))).into_iter();
+        let mut shown = format!("{head}{}\n", lines.next().unwrap_or_default());
+        shown.extend(lines.map(|line| format!("{}{line}\n", " ".repeat(indent))));
+        shown
     }
 
     /// Rows in columns that stand below each other; the first are names, the last is wrapped.
@@ -185,6 +202,25 @@ mod tests {
         let long = row([&"x".repeat(45), "", "about"]);
         let shown = format!("{}\n{}about\n", "x".repeat(45), " ".repeat(44));
         assert_eq!(Page { width: 90, ..PLAIN }.columns(0, &[long]), shown);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_goes_on_behind_an_indent() {
+        let text = "POST http://h/mcp tools/call add #1, 17 bytes";
+        let head = "+0.001  ";
+        assert_eq!(
+            PLAIN.hanging(head, 8, text),
+            "+0.001  POST http://h/mcp tools/call add\n        #1, 17 bytes\n"
+        );
+        assert_eq!(PLAIN.hanging(head, 8, "short"), "+0.001  short\n");
+        let wide = "   +0.001  client → bridge  ";
+        let shown =
+            "   +0.001  client → bridge\n    POST http://h/mcp tools/call add #1,\n    17 bytes\n";
+        assert_eq!(PLAIN.hanging(wide, 28, text), shown);
+        assert_eq!(
+            PLAIN.hanging("", 2, "Slowest: tools/call a #1 9.0 ms, ping #2 1.0 ms"),
+            "Slowest: tools/call a #1 9.0 ms, ping\n  #2 1.0 ms\n"
+        );
     }
 
     #[test]
