@@ -197,6 +197,9 @@ pub const REDIRECTS: usize = 5;
 /// take no more than 8 KiB of those.
 pub const EVENT_ID: usize = 4 * 1024;
 
+/// How many messages are looked at in the body of an HTTP error, for the one that is the answer.
+pub const REFUSAL_MESSAGES: usize = 100;
+
 /// How much of the body of an HTTP error is read.
 pub const ERROR_BODY: usize = 100_000;
 

@@ -361,3 +361,36 @@ async fn a_hundred_that_wait_for_a_server_that_refuses_connections_make_no_hundr
     // 0.1, 0.2, 0.4 and 0.8 s apart, then every second; four seconds in all.
     assert!((4..=14).contains(&tries), "{tries} tries in four seconds");
 }
+
+#[tokio::test]
+async fn a_server_that_closes_every_connection_while_it_starts_is_waited_for_by_initialize() {
+    for is_reset in [false, true] {
+        let ready_at = Instant::now() + Duration::from_millis(1500);
+        let server = Server::start(move |r| match Instant::now() < ready_at {
+            true if is_reset => Reply::nothing().reset(),
+            true => Reply::nothing().cut(),
+            false => polite(r),
+        })
+        .await;
+        let mut bridge = Bridge::start(&[&server.url, "--no-server-stream"]);
+        bridge.send(INITIALIZE).await;
+        let answer = bridge.receive().await;
+        assert!(answer["result"].is_object(), "{answer}");
+        assert!(server.all("initialize").len() > 2, "{:?}", server.asked());
+        let (rest, _, stderr) = bridge.finish().await;
+        assert!(rest.is_empty() && is_one_warning(&stderr), "{rest:?} {stderr}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_closes_every_connection_is_not_waited_for_beyond_connect_wait() {
+    let server = Server::start(|_| Reply::nothing().cut()).await;
+    let mut bridge = Bridge::start(&[&server.url, "--connect-wait", "1"]);
+    let start = Instant::now();
+    let answer = bridge.ask(request(1, "initialize")).await;
+    assert_eq!(answer["error"]["data"]["kind"], "closed", "{answer}");
+    let elapsed = start.elapsed();
+    assert!(elapsed >= Duration::from_millis(900), "{elapsed:?}");
+    assert!(elapsed < Duration::from_secs(5), "{elapsed:?}");
+    assert!(server.all("initialize").len() < 20, "no storm");
+}

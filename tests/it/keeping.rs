@@ -164,7 +164,7 @@ async fn a_folder_of_tokens_that_others_can_read_is_closed_and_what_is_above_it_
 }
 
 #[tokio::test]
-async fn a_file_of_tokens_that_holds_json_of_another_type_is_named_in_a_warning() {
+async fn a_file_of_tokens_that_holds_json_of_another_type_is_named_in_one_warning() {
     let provider = Provider::start(Manners::default()).await;
     provider.ready(&[]).await;
     let file = provider.kept();
@@ -175,5 +175,6 @@ async fn a_file_of_tokens_that_holds_json_of_another_type_is_named_in_a_warning(
         assert_eq!(status.code(), Some(0), "{text}");
         let name = file.file_name().unwrap().to_str().unwrap();
         assert!(stderr.contains(name) && stderr.contains("damaged"), "{text}: {stderr}");
+        assert_eq!(stderr.matches("damaged").count(), 1, "{text}: {stderr}");
     }
 }

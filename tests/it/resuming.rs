@@ -1,5 +1,9 @@
 //! Answers that were cut and go on from where they were.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
 use crate::support::{Bridge, Reply, Server, polite, request, result};
 
 #[tokio::test]
@@ -84,7 +88,7 @@ async fn a_stream_that_was_complete_is_not_opened_again() {
     let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
     bridge.ask(request(1, "tools/call")).await;
     // Longer than the server's own delay, and than the first pause of the backoff.
-    tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
     bridge.finish().await;
     assert!(server.all("GET").is_empty());
 }
@@ -103,10 +107,73 @@ async fn a_cut_answer_whose_server_is_gone_ends_when_nobody_comes_back() {
     let mut bridge = Bridge::ready(&[&url, "--no-server-stream", "--away-wait", "1"]).await;
     bridge.send(request(5, "tools/call")).await;
     server.saw("tools/call").await;
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
     server.stop().await;
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     let error = bridge.receive().await["error"].clone();
     assert_eq!(error["data"]["delivery"], "unknown", "{error}");
-    assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn a_cut_answer_to_initialize_is_resumed_in_the_session_that_it_names() {
+    let server = Server::start(|r| match (&*r.what(), r.header("last-event-id")) {
+        ("initialize", _) => {
+            Reply::sse().header("Mcp-Session-Id", "s7").chunk("id: i1\nretry: 30\ndata: \n\n").end()
+        }
+        ("GET", Some("i1")) if r.header("mcp-session-id") == Some("s7") => {
+            let offer = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}"#;
+            Reply::sse().event(result("\"init\"", offer)).end()
+        }
+        ("GET", Some(_)) => Reply::status(400, "text/plain", "Mcp-Session-Id header is required"),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    assert!(bridge.ask(request(1, "tools/call")).await["result"].is_object());
+    assert_eq!(server.all("initialize").len(), 1);
+    assert_eq!(server.all("tools/call")[0].header("mcp-session-id"), Some("s7"));
+    bridge.finish().await;
+    assert_eq!(server.all("DELETE")[0].header("mcp-session-id"), Some("s7"));
+}
+
+#[tokio::test]
+async fn a_session_whose_initialize_could_not_be_resumed_is_deleted_when_another_takes_its_place() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let server = Server::start(move |r| match (&*r.what(), r.header("last-event-id")) {
+        ("initialize", _) => {
+            let number = count.fetch_add(1, Ordering::SeqCst) + 1;
+            let begun = Reply::sse().header("Mcp-Session-Id", &format!("s{number}"));
+            let primed = begun.chunk(format!("id: i{number}\nretry: 30\ndata: \n\n"));
+            let offer = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}"#;
+            if number == 1 { primed.end() } else { primed.event(result(r.id(), offer)).end() }
+        }
+        ("GET", Some(_)) => Reply::status(400, "text/plain", "cannot go on"),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    assert!(bridge.ask(request(1, "tools/call")).await["result"].is_object());
+    let deleted = server.saw("DELETE").await;
+    assert_eq!(deleted.header("mcp-session-id"), Some("s1"));
+    assert_eq!(server.all("tools/call")[0].header("mcp-session-id"), Some("s2"));
+}
+
+#[tokio::test]
+async fn a_server_that_is_too_busy_to_resume_is_left_alone_for_as_long_as_it_asks() {
+    let count = AtomicUsize::new(0);
+    let server = Server::start(move |r| match (&*r.what(), r.header("last-event-id")) {
+        ("tools/call", _) => Reply::sse().chunk("id: p0\nretry: 10\ndata: \n\n").end(),
+        ("GET", Some("p0")) if count.fetch_add(1, Ordering::SeqCst) == 0 => {
+            Reply::status(503, "", "").header("Retry-After", "2")
+        }
+        ("GET", Some("p0")) => Reply::sse().event(result(5, "\"done\"")).end(),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    let start = Instant::now();
+    assert_eq!(bridge.ask(request(5, "tools/call")).await["result"], "done");
+    assert!(start.elapsed() >= Duration::from_secs(2), "{:?}", start.elapsed());
+    assert_eq!(server.all("GET").len(), 2);
 }

@@ -370,3 +370,24 @@ async fn a_server_that_does_not_want_it_is_left_alone_however_much_is_said() {
         assert!(server.all("GET").len() <= most, "{status}: {}", server.all("GET").len());
     }
 }
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_pause_before_its_stream_gets_it() {
+    for status in [429, 503] {
+        let server = Server::start(move |r| match &*r.what() {
+            "GET" => Reply::status(status, "", "").header("Retry-After", "3"),
+            _ => polite(r),
+        })
+        .await;
+        let mut bridge = Bridge::ready(&[&server.url]).await;
+        server.saw("GET").await;
+        let start = Instant::now();
+        for id in 0..5 {
+            bridge.ask(request(id, "tools/call")).await;
+            tokio::time::sleep(Duration::from_millis(450)).await;
+        }
+        assert_eq!(server.all("GET").len(), 1, "{status}");
+        server.saw_count("GET", 2).await;
+        assert!(start.elapsed() >= Duration::from_millis(2900), "{status}");
+    }
+}

@@ -375,3 +375,155 @@ async fn the_limit_on_new_sessions_holds_up_no_call_in_a_living_one() {
     }
     assert_eq!(server.all("initialize").len(), 6);
 }
+
+#[tokio::test]
+async fn an_unsafe_call_that_was_answered_is_not_repeated_when_its_session_is_lost_a_moment_later()
+{
+    for (status, text) in [
+        (400, "invalid session id for booking 17"),
+        (409, "Session expired: book again"),
+        (422, "unknown session of the conference"),
+        (404, "no session for booking 17"),
+    ] {
+        let generation = Arc::new(AtomicUsize::new(1));
+        let not_found = |r: &Request| match r.json()["id"].is_null() {
+            true => refused(404, ""),
+            false => refused(404, error_to(r, -32001, "Session not found")),
+        };
+        let (inner, known) = (sessions(&generation, not_found), Arc::clone(&generation));
+        let server = Server::start(move |r| match &*r.what() {
+            // The work is done, then the session expires.
+            "tools/call" if known.load(Ordering::SeqCst) == 1 => {
+                known.store(2, Ordering::SeqCst);
+                refused(status, error_to(r, -32000, text))
+            }
+            _ => inner(r),
+        })
+        .await;
+        let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+        bridge.send(request(1, "tools/call")).await;
+        let (answer, _) = bridge.answer(1).await;
+        assert_eq!(answer["error"]["message"], text, "{status}: {answer}");
+        server.saw_count("notifications/initialized", 2).await;
+        assert_eq!(server.all("tools/call").len(), 1, "{status} {text}");
+        bridge.send(request(2, "tools/call")).await;
+        let (answer, _) = bridge.answer(2).await;
+        assert!(answer["result"].is_object(), "{status}: {answer}");
+        assert_eq!(server.all("tools/call").len(), 2, "{status} {text}");
+        assert_eq!(server.all("initialize").len(), 2, "{status} {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_safe_request_is_repeated_in_whatever_words_its_loss_is_told() {
+    let generation = Arc::new(AtomicUsize::new(1));
+    let forgotten = |r: &Request| match &*r.what() {
+        "ping" => refused(404, error_to(r, -32001, "Session not found")),
+        _ => refused(400, error_to(r, -32000, "Session expired")),
+    };
+    let server = Server::start(sessions(&generation, forgotten)).await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    generation.store(2, Ordering::SeqCst);
+    bridge.send(request(1, "resources/read")).await;
+    let (answer, _) = bridge.answer(1).await;
+    assert!(answer["result"].is_object(), "{answer}");
+    assert_eq!(server.all("resources/read").len(), 2);
+}
+
+/// The forms in which a server may write an answer.
+const FORMS: [(&str, &str, &str); 5] = [
+    ("application/json", "", ""),
+    ("text/event-stream", "event: message\ndata: ", "\n\n"),
+    ("application/json", "[", "]"),
+    ("application/json", "\u{feff}", ""),
+    ("text/event-stream", ": hello\n\ndata: [", "]\n\n"),
+];
+
+#[tokio::test]
+async fn an_error_under_its_own_id_is_the_answer_in_every_form_and_with_every_status() {
+    for status in [404, 400, 422, 500] {
+        for (media, before, after) in FORMS {
+            let server = Server::start(move |r| match &*r.what() {
+                "tools/call" => {
+                    let error = error_to(r, -32004, "item not found");
+                    Reply::status(status, media, format!("{before}{error}{after}"))
+                }
+                _ => polite(r),
+            })
+            .await;
+            let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+            bridge.send(request(1, "tools/call")).await;
+            let own =
+                r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32004,"message":"item not found"}}"#;
+            assert_eq!(bridge.line().await, own, "{status} {media} {before}");
+            assert_eq!(server.all("tools/call").len(), 1, "{status} {media} {before}");
+            assert_eq!(server.all("initialize").len(), 1, "{status} {media} {before}");
+            assert_quiet_end(bridge).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_result_under_its_own_id_is_the_answer_even_with_404() {
+    for (media, before, after) in FORMS {
+        let server = Server::start(move |r| match &*r.what() {
+            "tools/call" => {
+                let body = result(r.id(), r#"{"content":[],"isError":true}"#);
+                Reply::status(404, media, format!("{before}{body}{after}"))
+            }
+            _ => polite(r),
+        })
+        .await;
+        let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+        let answer = bridge.ask(request(1, "tools/call")).await;
+        assert_eq!(answer["result"]["isError"], true, "{media} {before}: {answer}");
+        assert_eq!(server.all("tools/call").len(), 1, "{media} {before}");
+        assert_eq!(server.all("initialize").len(), 1, "{media} {before}");
+        assert!(server.all("ping").is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_loss_is_recognised_in_the_words_of_many_servers() {
+    for text in [
+        "Session ID s1 not found",
+        "Session s1 not found",
+        r#"session \"s1\" has expired"#,
+        "Unknown Mcp-Session-Id",
+        "Unrecognized session id",
+        "Session ID is not recognized",
+        "Stale session id",
+        "session_not_found",
+        "SessionNotFound",
+        "Could not find session",
+        "Session closed",
+        "Session timed out",
+        "The session has been terminated",
+    ] {
+        let generation = Arc::new(AtomicUsize::new(1));
+        let forgotten = move |r: &Request| match r.json()["id"].is_null() {
+            true => refused(400, ""),
+            false => refused(400, error_to(r, -32000, text)),
+        };
+        let server = Server::start(sessions(&generation, forgotten)).await;
+        let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+        generation.store(2, Ordering::SeqCst);
+        bridge.send(request(1, "tools/call")).await;
+        let (answer, _) = bridge.answer(1).await;
+        assert!(answer["result"].is_object(), "{text}: {answer}");
+        assert_eq!(server.all("tools/call").len(), 2, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_new_session_does_not_heal_ends_as_the_http_error_that_it_is() {
+    let server = Server::start(|r| match &*r.what() {
+        "tools/call" => Reply::status(404, "text/plain", "no such booking"),
+        _ => polite(r),
+    })
+    .await;
+    let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+    bridge.send(request(1, "tools/call")).await;
+    let (answer, _) = bridge.answer(1).await;
+    assert_eq!(answer["error"]["data"]["kind"], "http-status", "{answer}");
+}

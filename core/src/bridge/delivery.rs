@@ -55,6 +55,12 @@ pub(super) fn again(
             Some(502 | 504) => Again::WhenBack,
             _ => Again::No,
         },
+        // Container hosts take connections for a server that still starts, and close them.
+        (Kind::Closed, Delivery::Unknown)
+            if method == Some(&Method::Initialize) && error.status.is_none() =>
+        {
+            Again::WhenBack
+        }
         (Kind::Closed | Kind::NoResponse, Delivery::Unknown) if is_safe && !was_repeated => {
             Again::Now
         }
@@ -136,6 +142,20 @@ mod tests {
             assert_eq!(again(Some(&Method::ToolsList), &error, true, false), Again::No, "{code}");
         }
         assert_eq!(again(Some(&Method::Initialize), &status(500, None), true, false), Again::No);
+    }
+
+    #[test]
+    fn a_connection_that_is_closed_without_an_answer_counts_as_away_for_initialize_only() {
+        let closed = error(Kind::Closed);
+        for was_repeated in [false, true] {
+            let verdict = again(Some(&Method::Initialize), &closed, true, was_repeated);
+            assert_eq!(verdict, Again::WhenBack);
+        }
+        assert_eq!(again(Some(&Method::ToolsList), &closed, true, false), Again::Now);
+        assert_eq!(again(Some(&Method::ToolsCall), &closed, false, false), Again::No);
+        let begun = Error { status: Some(200), ..closed };
+        assert_eq!(again(Some(&Method::Initialize), &begun, true, false), Again::Now);
+        assert_eq!(again(Some(&Method::Initialize), &begun, true, true), Again::No);
     }
 
     #[test]

@@ -24,63 +24,58 @@ const UNOPENED: [&str; 7] = [
     "missing session",
 ];
 
-/// How they speak, besides, of one that is no more. Whole phrases, since a call may be about
-/// sessions of quite another sort.
-const LOST: [&str; 12] = [
+/// How they say that there is no such session, in the form of [`words`] and without [`FILLERS`].
+const DENIED: [&str; 44] = [
     "not initialized",
-    "sessionid",
-    "session expired",
-    "session has expired",
-    "session is expired",
-    "expired session",
-    "unknown session",
-    "invalid session",
-    "no such session",
-    "session terminated",
-    "session does not exist",
-    "session is missing",
-];
-
-/// How they say that there is no such session, where "session" stands for its id as well.
-const DENIED: [&str; 38] = [
-    "not initialized",
+    "not initialised",
+    "before initialization",
+    "must initialize",
     "no session",
     "no valid session",
     "no such session",
     "no active session",
     "unknown session",
+    "unrecognized session",
+    "unrecognised session",
     "invalid session",
-    "invalid mcp session",
-    "invalid or missing session",
-    "invalid or expired session",
     "missing session",
-    "missing mcp session",
-    "missing or invalid session",
     "expired session",
+    "stale session",
+    "inactive session",
+    "nonexistent session",
     "found for session",
     "find session",
     "session not found",
-    "session was not found",
     "session not valid",
-    "session is not valid",
     "session not provided",
     "session not known",
-    "session is unknown",
-    "session is not known",
+    "session not recognized",
+    "session not recognised",
+    "session not active",
     "session does not exist",
+    "session doesnt exist",
+    "session no longer",
+    "session cannot be found",
+    "session could not be found",
+    "session unknown",
     "session expired",
-    "session has expired",
-    "session is expired",
     "session invalid",
-    "session is invalid",
     "session terminated",
-    "session is missing",
+    "session closed",
+    "session timed out",
+    "session ended",
+    "session gone",
+    "session stale",
+    "session inactive",
+    "session mismatch",
+    "session missing",
     "session required",
-    "session is required",
-    "session header required",
-    "session header is required",
-    "session header missing",
-    "session header is missing",
+];
+
+/// Words that may stand between those of a phrase, and "id" and "header", for which the session stands.
+const FILLERS: [&str; 15] = [
+    "a", "already", "an", "been", "has", "header", "id", "is", "mcp", "that", "the", "this", "was",
+    "with", "your",
 ];
 
 /// The era that an error names by a code of its own.
@@ -125,18 +120,73 @@ pub(crate) fn was_turned_away(answer: &Message) -> bool {
     }
 }
 
-/// Whether a text of a server's is about a session that it does not know, or no longer.
+/// Whether a text of a server's may be about a session that it does not know, or no longer.
 pub(crate) fn speaks_of_lost_session(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    UNOPENED.iter().chain(&LOST).any(|phrase| text.contains(phrase))
+    let words = words(text);
+    words.contains(" session id ") || are_denial(&words)
 }
 
 /// Whether a text of a server's says that there is no such session. That it names one is not enough.
 pub(crate) fn denies_session(text: &str) -> bool {
-    // One form for `Mcp-Session-Id`, `session_id`, `sessionId` and the like.
-    let text = text.to_ascii_lowercase().replace(['-', '_'], " ");
-    let text = text.replace("sessionid", "session").replace("session id", "session");
-    DENIED.iter().any(|phrase| text.contains(phrase))
+    are_denial(&words(text))
+}
+
+/// The text without the id of the session, and the quotes and colons that set it off: it would stand
+/// in the middle of a phrase.
+pub(crate) fn without_id(text: &str, session: Option<&str>) -> String {
+    let Some(id) = session.filter(|id| !id.is_empty()) else { return text.to_owned() };
+    let is_mark = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '\\' | '(' | ')');
+    let mut left = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(id) {
+        let (before, found) = rest.split_at(at);
+        let after = &found[id.len()..];
+        let is_part =
+            before.ends_with(char::is_alphanumeric) || after.starts_with(char::is_alphanumeric);
+        if is_part {
+            left.push_str(before);
+            left.push_str(id);
+        } else {
+            left.push_str(before.trim_end_matches(|c| is_mark(c) || matches!(c, ':' | '=')));
+            left.push(' ');
+        }
+        rest = if is_part { after } else { after.trim_start_matches(is_mark) };
+    }
+    left + rest
+}
+
+/// The words of a text in one form: `Mcp-Session-Id`, `session_id` and `sessionId` are several of them.
+/// Between sentences, members and the like stands `|`, so that no phrase spans these.
+fn words(text: &str) -> String {
+    let mut apart = String::with_capacity(text.len() + 16);
+    let mut last = ' ';
+    for c in text.chars() {
+        match c {
+            // "doesn't"
+            '\'' | '’' => continue,
+            _ if c.is_alphanumeric() => {
+                if c.is_uppercase() && last.is_lowercase() {
+                    apart.push(' ');
+                }
+                apart.extend(c.to_lowercase());
+            }
+            '-' | '_' | '"' | '`' | '\\' | '(' | ')' | '[' | ']' => apart.push(' '),
+            _ if c.is_whitespace() => apart.push(' '),
+            _ => apart.push_str(" | "),
+        }
+        last = c;
+    }
+    let apart = apart.split_whitespace().map(|word| match word {
+        "sessionid" => "session id",
+        word => word,
+    });
+    apart.fold(" ".to_owned(), |words, word| words + word + " ")
+}
+
+fn are_denial(words: &str) -> bool {
+    let words = words.split_whitespace().filter(|word| !FILLERS.contains(word));
+    let words = words.fold(" ".to_owned(), |words, word| words + word + " ");
+    DENIED.iter().any(|phrase| words.contains(&format!(" {phrase} ")))
 }
 
 /// Whether revisions are listed, and none of them is modern.
@@ -252,6 +302,72 @@ mod tests {
         ] {
             assert!(!denies_session(text), "{text}");
         }
+    }
+
+    /// What servers were seen to say of the lost session `sess-0001-abcdef`.
+    const LOSSES: [&str; 24] = [
+        "Session ID sess-0001-abcdef not found",
+        "Session sess-0001-abcdef not found",
+        "Session with ID sess-0001-abcdef not found",
+        "Session ID: 'sess-0001-abcdef' not found",
+        r#"{"message":"session \"sess-0001-abcdef\" has expired"}"#,
+        "Unknown session: sess-0001-abcdef",
+        "Unknown Mcp-Session-Id",
+        "Unrecognized session id",
+        "Session ID is not recognized",
+        "Stale session id",
+        "session_not_found",
+        "SESSION_NOT_FOUND",
+        "SessionNotFound",
+        "SessionNotFoundError: x",
+        "Could not find session",
+        "Session closed",
+        "session already closed",
+        "Session timed out",
+        "The session has been terminated",
+        "Session doesn't exist",
+        "Session ID cannot be found",
+        "Session ID invalid or expired",
+        "Received request before initialization was complete",
+        "Client must initialize first",
+    ];
+
+    #[test]
+    fn a_lost_session_is_recognised_in_the_words_of_many_servers() {
+        for text in LOSSES {
+            let text = without_id(text, Some("sess-0001-abcdef"));
+            assert!(denies_session(&text), "{text}");
+            assert!(speaks_of_lost_session(&text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_about_other_sessions_or_about_the_work_denies_none() {
+        for text in [
+            "payment session failed after charge",
+            "the session was charged twice",
+            r#"{"error":"unknown","session":"s1"}"#,
+            r#"{"sessionId":"s1","error":"not found"}"#,
+            "item not found. Session s1 goes on",
+            "no sessions are booked",
+            "invalid: session_name is required",
+            "obsession expired",
+        ] {
+            for session in [None, Some("s1"), Some("s"), Some("1"), Some("")] {
+                let text = without_id(text, session);
+                assert!(!denies_session(&text), "{text} ({session:?})");
+            }
+        }
+        assert!(!speaks_of_lost_session("payment session failed after charge"));
+        assert!(speaks_of_lost_session("the session id is s1"), "a ping will show");
+    }
+
+    #[test]
+    fn an_id_is_taken_out_of_a_text_only_where_it_stands_alone() {
+        assert_eq!(without_id("session s1 is s12, or as1", Some("s1")), "session is s12, or as1");
+        assert_eq!(without_id("s1", Some("s1")), " ");
+        assert_eq!(without_id("session", Some("s")), "session");
+        assert_eq!(without_id("a", None), "a");
     }
 
     #[test]

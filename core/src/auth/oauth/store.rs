@@ -4,6 +4,8 @@
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use ring::digest;
@@ -31,6 +33,8 @@ pub(super) struct Store {
     apart: Apart,
     /// Where earlier versions kept all logins at the server, if that is not here.
     earlier: Option<Box<Self>>,
+    /// It was told that what is kept is damaged: it is read several times in a run.
+    told_damage: Arc<AtomicBool>,
 }
 
 /// Held by one process at a time.
@@ -98,6 +102,7 @@ impl Store {
             keychain: None,
             apart,
             earlier,
+            told_damage: Arc::default(),
         }
     }
 
@@ -281,7 +286,11 @@ impl Store {
             }
         };
         OnDisk::read(&text)
-            .inspect_err(|why| warn!("the tokens in {place} are damaged ({why}) and not used"))
+            .inspect_err(|why| {
+                if !self.told_damage.swap(true, Ordering::Relaxed) {
+                    warn!("the tokens in {place} are damaged ({why}) and not used");
+                }
+            })
             .ok()
             .map(Some)
     }

@@ -13,12 +13,14 @@ use super::events::{timeout, too_large};
 use super::session_loss::Complaint;
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Message, edit, peek};
+use crate::message::{Head, Id, Message, edit, parse_each, peek};
 use crate::net::Content;
+use crate::revision::signs;
 use crate::secret::{Scrubber, shown};
 use crate::traffic;
 use crate::transport::Alarm;
 use crate::wire::pile::Pile;
+use crate::wire::sse::Decoder;
 use crate::wire::tls_refusal::TlsRefusal;
 use crate::wire::{header, media, page};
 
@@ -171,7 +173,7 @@ impl Refusal {
         let (parts, mut body) = response.into_parts();
         // A JSON-RPC error is an answer and may be as large as one.
         let limit = match media::of(&parts.headers) {
-            media::Media::Json => context.settings.max_message,
+            media::Media::Json | media::Media::EventStream => context.settings.max_message,
             _ => limits::ERROR_BODY,
         };
         let mut collected = Collected::new(0, limit);
@@ -217,15 +219,33 @@ impl Refusal {
         String::from_utf8_lossy(&self.body[..self.body.len().min(limits::ERROR_BODY)])
     }
 
-    /// The JSON-RPC error in the body, if that is what the server has to say.
+    /// The first messages in the body, in every form in which a success may bring them.
+    fn messages(&self) -> Vec<Message> {
+        let most = limits::REFUSAL_MESSAGES;
+        if media::of(&self.headers) != media::Media::EventStream {
+            let each = parse_each(without_mark(self.body.clone()));
+            return each.filter_map(Result::ok).take(most).collect();
+        }
+        let mut decoder = Decoder::new(self.body.len());
+        decoder.push(self.body.clone());
+        let events = std::iter::from_fn(|| decoder.next_event().ok().flatten());
+        let each = events.filter_map(|event| event.data).flat_map(parse_each);
+        each.filter_map(Result::ok).take(most).collect()
+    }
+
+    /// The server's answer in the body, if that is what it has to say: what has the id of the request
+    /// `own`, else the first error.
     ///
     /// 401 and 403 keep their meaning, whatever the body is.
-    pub(super) fn json_rpc_error(&self) -> Option<Message> {
+    pub(super) fn in_band(&self, own: Option<&Id>) -> Option<Message> {
         if matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return None;
         }
-        let message = Message::parse(self.body.clone()).ok()?;
-        (message.type_name() == "error").then_some(message)
+        let mut messages = self.messages();
+        let is_own = |message: &Message| own.is_some_and(|own| answers(message, own));
+        let is_error = |message: &Message| message.type_name() == "error";
+        let at = messages.iter().position(is_own).or_else(|| messages.iter().position(is_error))?;
+        Some(messages.swap_remove(at))
     }
 
     /// The error for whoever sent the request (S1-35, S1-36).
@@ -264,26 +284,28 @@ impl Refusal {
         Error { kind: Kind::SessionLost, ..self.error().not_delivered() }
     }
 
-    /// What there is to be judged about the session of the request `own`, or of a message without
-    /// an id.
-    pub(super) fn complaint(&self, own: Option<&Id>) -> Complaint<'_> {
-        let error = self.json_rpc_error();
-        let start = &self.body[..self.body.len().min(limits::ERROR_BODY)];
+    /// What there is to be judged about `session`, in which the request `own`, or a message without
+    /// an id, was sent.
+    pub(super) fn complaint(&self, own: Option<&Id>, session: Option<&str>) -> Complaint {
+        let answer = self.in_band(own);
+        let answer = answer.as_ref();
         Complaint {
             status: self.status.as_u16(),
-            code: error.as_ref().and_then(peek::error_code).map(|(code, _)| code),
-            is_own: error.zip(own).is_some_and(|(error, own)| answers(&error, own)),
-            text: String::from_utf8_lossy(start),
+            code: answer.and_then(peek::error_code).map(|(code, _)| code),
+            is_own: answer.zip(own).is_some_and(|(answer, own)| answers(answer, own)),
+            is_result: answer.is_some_and(|answer| answer.type_name() != "error"),
+            said: answer.and_then(peek::error_message),
+            text: signs::without_id(&self.start(), session),
         }
     }
 
-    /// The JSON-RPC error in the body, if it is about the request `own` and no other.
-    pub(super) fn error_to(&self, own: &Id) -> Option<Message> {
-        self.json_rpc_error().filter(|error| answers(error, own))
+    /// The answer in the body, if it is to the request `own` and no other.
+    pub(super) fn answer_to(&self, own: &Id) -> Option<Message> {
+        self.in_band(Some(own)).filter(|answer| answers(answer, own))
     }
 
     /// How long a server that is overloaded wants to be left alone: seconds, or until a date.
-    fn retry_after(&self) -> Option<Duration> {
+    pub(super) fn retry_after(&self) -> Option<Duration> {
         if !matches!(self.status.as_u16(), 429 | 503) {
             return None;
         }
@@ -316,6 +338,14 @@ impl Refusal {
         }
         let hints = self.scrubber.excerpt(&hints.join("; "), limits::ERROR_TEXT / 2);
         format!(" [{hints}]")
+    }
+}
+
+/// A body without the byte order mark that some put before their JSON.
+pub(super) fn without_mark(body: Bytes) -> Bytes {
+    match body.strip_prefix("\u{feff}".as_bytes()) {
+        Some(rest) => body.slice_ref(rest),
+        None => body,
     }
 }
 
@@ -376,11 +406,38 @@ mod tests {
     #[test]
     fn a_json_rpc_error_in_the_body_is_found_but_not_behind_401() {
         let body = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request"},"id":null}"#;
-        assert!(refusal(400, body).json_rpc_error().is_some());
-        assert!(refusal(401, body).json_rpc_error().is_none());
-        assert!(refusal(403, body).json_rpc_error().is_none());
-        assert!(refusal(400, "<html>").json_rpc_error().is_none());
-        assert!(refusal(500, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).json_rpc_error().is_none());
+        assert!(refusal(400, body).in_band(None).is_some());
+        assert!(refusal(401, body).in_band(None).is_none());
+        assert!(refusal(403, body).in_band(None).is_none());
+        assert!(refusal(400, "<html>").in_band(None).is_none());
+        let result = refusal(500, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        assert!(result.in_band(None).is_none());
+        assert!(result.in_band(Some(&Id::number(2))).is_none());
+        assert!(result.in_band(Some(&Id::number(1))).is_some());
+    }
+
+    #[test]
+    fn an_answer_is_found_in_every_form_in_which_a_success_may_bring_it() {
+        let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}"#;
+        let other = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"other"}}"#;
+        for (media, body) in [
+            ("application/json", error.to_owned()),
+            ("text/plain", error.to_owned()),
+            ("application/json", format!("\u{feff}{error}")),
+            ("application/json", format!("[{other},{error}]")),
+            ("text/event-stream", format!("data: {{}}\n\nevent: message\ndata: {error}\n\n")),
+            ("text/event-stream", format!("data: [{other},{error}]\r\n\r\n")),
+        ] {
+            let mut refused = refusal(404, "");
+            refused.body = Bytes::from(body.clone());
+            let media = HeaderValue::from_static(media);
+            refused.headers.insert(http::header::CONTENT_TYPE, media);
+            let answer = refused.answer_to(&Id::number(1)).expect(&body);
+            assert_eq!(&answer.bytes()[..], error.as_bytes(), "{body}");
+            let complaint = refused.complaint(Some(&Id::number(1)), None);
+            assert!(complaint.is_own && !complaint.is_result, "{body}");
+            assert_eq!(complaint.said.as_deref(), Some("no"), "{body}");
+        }
     }
 
     #[test]
@@ -396,18 +453,18 @@ mod tests {
         let id = |id: &str| Id::from_json(id).unwrap();
         let refused = refusal(404, body);
         for own in ["7", "7.0"] {
-            let complaint = refused.complaint(Some(&id(own)));
+            let complaint = refused.complaint(Some(&id(own)), None);
             assert!(complaint.is_own, "{own}");
             assert_eq!((complaint.status, complaint.code), (404, Some(-32000)));
-            assert!(refused.error_to(&id(own)).is_some());
+            assert!(refused.answer_to(&id(own)).is_some());
         }
-        assert!(!refused.complaint(Some(&id("\"7\""))).is_own);
-        assert!(!refused.complaint(None).is_own, "nobody asked");
+        assert!(!refused.complaint(Some(&id("\"7\"")), None).is_own);
+        assert!(!refused.complaint(None, None).is_own, "nobody asked");
         let null = body.replace("\"id\":7", "\"id\":null");
         let refused = Refusal { body: Bytes::from(null), ..refusal(404, "") };
-        assert!(!refused.complaint(Some(&id("7"))).is_own);
-        assert!(refused.error_to(&id("7")).is_none());
-        assert_eq!(refusal(404, "gone").complaint(Some(&id("7"))).text, "gone");
+        assert!(!refused.complaint(Some(&id("7")), None).is_own);
+        assert!(refused.answer_to(&id("7")).is_none());
+        assert_eq!(refusal(404, "gone").complaint(Some(&id("7")), None).text, "gone");
     }
 
     #[test]

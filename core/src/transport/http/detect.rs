@@ -47,7 +47,7 @@ impl Exchange {
 /// A JSON-RPC error is an answer, and some statuses and pages are about something else.
 pub(super) fn allows_older_transport(refusal: &Refusal) -> bool {
     let is_refused = refusal.status().is_client_error() && !refusal.is_about_else();
-    is_refused && refusal.json_rpc_error().is_none() && refusal.tls().is_none()
+    is_refused && refusal.in_band(None).is_none() && refusal.tls().is_none()
 }
 
 /// Whether the refusal of the stream is the one to be shown: it is about credentials, or about a

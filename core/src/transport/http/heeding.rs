@@ -59,7 +59,10 @@ impl Driver {
             Report::Initialized { ticket, session_id, version } => {
                 self.session_begins(ticket, session_id, version.as_deref());
             }
-            Report::Named { session_id } => Arc::make_mut(&mut self.session).foresee(session_id),
+            Report::Named { session_id } => {
+                let old = Arc::make_mut(&mut self.session).foresee(session_id);
+                self.discard(old);
+            }
             Report::GivenUp { notice } => self.tell(notice),
             Report::Settled { ticket, well, session_id, failure } => {
                 // Most answers name the session that is known: nothing is copied for these.
@@ -102,14 +105,19 @@ impl Driver {
         debug!(version, session = shown, "a session begins");
         self.context.note_connection("Streamable HTTP", version);
         self.close_server_stream();
-        if let Some(old) = Arc::make_mut(&mut self.session).begin(id, version) {
-            let call = self.delete(&old);
-            let context = Arc::clone(&self.context);
-            self.tasks.spawn(async move {
-                let _ = timeout(limits::GOODBYE, context.send(call, Manner::aside())).await;
-            });
-        }
+        let old = Arc::make_mut(&mut self.session).begin(id, version);
+        self.discard(old);
         self.line.gate.answered(order, true);
+    }
+
+    /// Another has taken its place: the server need not keep it.
+    fn discard(&mut self, session: Option<HeaderValue>) {
+        let Some(session) = session else { return };
+        let call = self.delete(&session);
+        let context = Arc::clone(&self.context);
+        self.tasks.spawn(async move {
+            let _ = timeout(limits::GOODBYE, context.send(call, Manner::aside())).await;
+        });
     }
 
     /// A message was answered or accepted (`well`), or has failed.
@@ -169,7 +177,11 @@ impl Driver {
         self.context.habits.note_last_loss(error.status);
         match last_word {
             Some(answer) => drop(self.context.incoming.send(Incoming::Message(answer)).await),
-            None => self.line.give_back(outgoing.message, error).await,
+            // Neither it nor the session is lost: it was refused.
+            None => {
+                let error = Error { kind: Kind::Status, ..error };
+                self.line.give_back(outgoing.message, error).await;
+            }
         }
     }
 }

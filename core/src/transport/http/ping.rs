@@ -2,51 +2,78 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, Method, Response};
+use http::{HeaderMap, Response};
 use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
 use super::answer::{Refusal, drain};
-use super::session_loss::{self, Complaint, Proof, Verdict};
+use super::session_loss::{self, Complaint, Fate, Proof, Verdict};
 use super::{Context, Manner};
 use crate::limits;
-use crate::message::{Id, reply};
+use crate::message::{Id, Method, reply};
 use crate::net::backoff::entropy;
 use crate::net::{Call, Content, Endpoint, Lane, Progress};
-use crate::wire::media;
+use crate::wire::{header, media};
 
-/// Whether what a message was refused for means that the server does not know its session. `endpoint`
-/// and `headers` are those of POSTs in it, for the ping if one is needed.
-pub(super) async fn is_session_lost(
-    context: &Context,
-    complaint: &Complaint<'_>,
-    is_ping: bool,
-    endpoint: &Arc<Endpoint>,
-    headers: &Arc<HeaderMap>,
-) -> bool {
-    let verdict = session_loss::of_message(complaint, is_ping, context.habits.get());
+/// What is refused, and how.
+pub(super) struct Refused<'a> {
+    pub(super) refusal: &'a Refusal,
+    /// The id, if it is a request.
+    pub(super) id: Option<&'a Id>,
+    pub(super) method: Option<&'a Method>,
+    /// Those of POSTs in its session, for the ping if one is needed.
+    pub(super) endpoint: &'a Arc<Endpoint>,
+    pub(super) headers: &'a Arc<HeaderMap>,
+}
+
+/// What becomes of a refused message, and of its session: by a ping if need be.
+pub(super) async fn fate(context: &Context, refused: Refused<'_>) -> Fate {
+    let Refused { refusal, id, method, endpoint, headers } = refused;
+    let complaint = refusal.complaint(id, session(endpoint, headers).as_deref());
+    let is_ping = id.is_some() && method == Some(&Method::Ping);
+    let is_safe = method.is_some_and(|method| method.properties().is_safe);
+    let verdict = session_loss::of_message(&complaint, is_ping, context.habits.get());
     match verdict {
-        Verdict::Answer => false,
-        Verdict::Lost => true,
+        Verdict::Answer => Fate::Answered,
+        Verdict::Lost => Fate::Lost,
         Verdict::Suspected | Verdict::Presumed => {
-            let proof = prove(context, Arc::clone(endpoint), Arc::clone(headers)).await;
+            let (proof, pinged) = ask(context, Arc::clone(endpoint), Arc::clone(headers)).await;
             debug!(?verdict, ?proof, "a refusal may be about the session");
-            session_loss::is_lost(verdict, proof)
+            session_loss::fate(verdict, proof, &complaint, pinged.as_ref(), is_safe)
         }
     }
 }
 
-/// Sends a ping to `endpoint` with the `headers` of the session, and judges the answer.
+/// Whether a ping to `endpoint` with the `headers` of the session proves anything about it.
 pub(super) async fn prove(
     context: &Context,
     endpoint: Arc<Endpoint>,
     headers: Arc<HeaderMap>,
 ) -> Proof {
+    ask(context, endpoint, headers).await.0
+}
+
+/// The session that POSTs to `endpoint` with these `headers` are sent in. The older transport has it
+/// in the address.
+pub(super) fn session(endpoint: &Endpoint, headers: &HeaderMap) -> Option<String> {
+    let header = headers.get(header::SESSION_ID).and_then(|id| id.to_str().ok());
+    let is_session = |name: &str| name.to_ascii_lowercase().starts_with("session");
+    let in_address = || endpoint.url().query_pairs().find(|(name, _)| is_session(name));
+    header.map(str::to_owned).or_else(|| in_address().map(|(_, id)| id.into_owned()))
+}
+
+/// Sends a ping, judges the answer, and gives back what was said if it was not a success.
+async fn ask(
+    context: &Context,
+    endpoint: Arc<Endpoint>,
+    headers: Arc<HeaderMap>,
+) -> (Proof, Option<Complaint>) {
     let quick = context.settings.timeouts.quick.unwrap_or(limits::PROOF_WAIT);
     let deadline = Instant::now() + quick.min(limits::PROOF_WAIT);
     let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
+    let session = session(&endpoint, &headers);
     let call = Call {
-        method: Method::POST,
+        method: http::Method::POST,
         endpoint,
         headers,
         body: reply::request(&id, "ping").bytes().clone(),
@@ -55,20 +82,21 @@ pub(super) async fn prove(
         progress: Progress::default(),
     };
     let Ok(Ok(response)) = timeout_at(deadline, context.send(call, Manner::aside())).await else {
-        return Proof::Silence;
+        return (Proof::Silence, None);
     };
     let is_success = response.status().is_success();
     if is_success && media::of(response.headers()) != media::Media::Json {
         context.habits.note_answered_ping();
         let _ = timeout_at(deadline, read_rest(response)).await;
-        return Proof::Lives;
+        return (Proof::Lives, None);
     }
     let answer = Refusal::read(response, context).await;
-    let proof = session_loss::of_ping(&answer.complaint(Some(&id)), context.habits.get());
+    let complaint = answer.complaint(Some(&id), session.as_deref());
+    let proof = session_loss::of_ping(&complaint, context.habits.get());
     if proof == Proof::Lives {
         context.habits.note_answered_ping();
     }
-    proof
+    (proof, Some(complaint))
 }
 
 /// So that the connection can be used again; but an event stream may stay open after the answer.

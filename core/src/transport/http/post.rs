@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{HeaderValue, Response};
 use tokio::sync::mpsc;
 use tracing::debug;
 
-use super::answer::{Answer, drain, whole};
-use super::events::{lost_response, no_response};
+use super::answer::{Answer, drain};
 use super::gate::Outgoing;
 use super::heeding::Report;
 use super::log::Direction;
@@ -26,10 +24,8 @@ use crate::message::{Head, Id, Message, Method, edit, peek, reply};
 use crate::net::{Call, Content, Progress};
 use crate::revision::subscription::Promise;
 use crate::revision::{Cancel, Revision};
-use crate::traffic;
-use crate::transport::elements::Elements;
 use crate::transport::{Alarm, Incoming};
-use crate::wire::{header, page};
+use crate::wire::header;
 
 /// One message on its way, with all that its task needs.
 #[derive(Debug)]
@@ -106,7 +102,7 @@ pub(super) struct Exchange {
     /// Whether the request has its answer, or its error.
     pub(super) is_settled: bool,
     /// The session id that came with the answer.
-    session_id: Option<HeaderValue>,
+    pub(super) session_id: Option<HeaderValue>,
     /// Why it failed, for those who wait for it.
     failure: Option<Error>,
     /// What the server said of the lost session, if it turns out not to be about the session.
@@ -163,11 +159,12 @@ impl Exchange {
             self.context.habits.note_answered_ping();
         }
         let wants_content = self.request_id().is_some();
+        let status = response.status().as_u16();
         let answer = Answer::sort(response, wants_content, self.context.endpoint.url());
         if !wants_content && !matches!(answer, Answer::Refused(_)) {
             self.settle(true).await;
         }
-        match answer {
+        let fared = match answer {
             Answer::Json(body) => self.read_json(body).await,
             Answer::Events(body) if self.is_subscription() => {
                 Box::pin(self.listen(Some(body))).await
@@ -184,7 +181,14 @@ impl Exchange {
             }
             Answer::Unreadable(error) => Err(error),
             Answer::Refused(response) => Box::pin(self.refused(response)).await,
-        }
+        };
+        // An answer that has begun shows that the server is there.
+        fared.map_err(|error| match error.kind {
+            Kind::Closed if self.opens() => {
+                Error { status: error.status.or(Some(status)), ..error }
+            }
+            _ => error,
+        })
     }
 
     /// The server may ask something before it answers `initialize`, and know only who names it.
@@ -239,44 +243,6 @@ impl Exchange {
     pub(super) async fn tell_reached(&self) {
         if self.context.note_presence() {
             let _ = self.context.incoming.send(Incoming::Reached).await;
-        }
-    }
-
-    pub(super) async fn read_json(&mut self, body: Content) -> Result<(), Error> {
-        // A subscription may be silent for ever; a body that has begun may not.
-        let quick = self.context.settings.timeouts.quick;
-        let limit = if self.is_subscription() { quick } else { self.limit };
-        let body = whole(body, &self.context, limit).await?;
-        self.deliver_body(body).await
-    }
-
-    async fn deliver_body(&mut self, body: Bytes) -> Result<(), Error> {
-        traffic::message(traffic::Kind::HttpBody, &body);
-        if body.trim_ascii().is_empty() {
-            return Err(self.no_response().because("the body of the answer is empty"));
-        }
-        let mut wrong = None;
-        let body = match body.strip_prefix("\u{feff}".as_bytes()) {
-            Some(rest) => body.slice_ref(rest),
-            None => body,
-        };
-        let mut elements = Elements::of(body.clone());
-        while let Some(element) = elements.next().await {
-            match element {
-                Ok(message) => self.deliver(message).await,
-                Err(malformed) => wrong = Some(malformed),
-            }
-        }
-        match wrong {
-            Some(malformed) if !self.is_settled => {
-                let message = format!("The server's answer is {malformed}");
-                let mut error = Error::new(Kind::BadResponse, message);
-                let text = &body[..body.len().min(limits::ERROR_BODY)];
-                error.body = Some(page::readable(&String::from_utf8_lossy(text)).into());
-                Err(error)
-            }
-            _ if !self.is_settled => Err(self.no_response()),
-            _ => Ok(()),
         }
     }
 
@@ -396,14 +362,5 @@ impl Exchange {
         let session_id = self.session_id.take().filter(|_| adopts);
         let failure = self.failure.take().map(Box::new);
         let _ = self.post.reports.send(Report::Settled { ticket, well, session_id, failure }).await;
-    }
-
-    pub(super) fn no_response(&self) -> Error {
-        no_response(self.request_id().map_or("null", Id::as_json))
-    }
-
-    /// The same, because the connection broke.
-    pub(super) fn lost(&self, cause: &Error) -> Error {
-        lost_response(self.request_id().map_or("null", Id::as_json), cause)
     }
 }

@@ -1,27 +1,67 @@
-//! Reads the event stream of a POST's answer, and goes on with it where it was cut.
+//! Reads the answer to a POST: JSON, or an event stream, which is gone on with where it was cut.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use http::HeaderValue;
 use tokio::time::Instant;
 
-use super::events::{Events, Position};
+use super::answer::{whole, without_mark};
+use super::events::{Events, Position, lost_response, no_response};
 use super::post::Exchange;
 use super::stream::{self, Resumed};
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::message::{Id, Method};
 use crate::net::Content;
 use crate::net::backoff::Backoff;
 use crate::traffic::{self, Recovery};
-use crate::wire::header;
+use crate::transport::elements::Elements;
+use crate::wire::{header, page};
 
 impl Exchange {
+    pub(super) async fn read_json(&mut self, body: Content) -> Result<(), Error> {
+        // A subscription may be silent for ever; a body that has begun may not.
+        let quick = self.context.settings.timeouts.quick;
+        let limit = if self.is_subscription() { quick } else { self.limit };
+        let body = whole(body, &self.context, limit).await?;
+        self.deliver_body(body).await
+    }
+
+    async fn deliver_body(&mut self, body: Bytes) -> Result<(), Error> {
+        traffic::message(traffic::Kind::HttpBody, &body);
+        if body.trim_ascii().is_empty() {
+            return Err(self.no_response().because("the body of the answer is empty"));
+        }
+        let mut wrong = None;
+        let body = without_mark(body);
+        let mut elements = Elements::of(body.clone());
+        while let Some(element) = elements.next().await {
+            match element {
+                Ok(message) => self.deliver(message).await,
+                Err(malformed) => wrong = Some(malformed),
+            }
+        }
+        match wrong {
+            Some(malformed) if !self.is_settled => {
+                let message = format!("The server's answer is {malformed}");
+                let mut error = Error::new(Kind::BadResponse, message);
+                let text = &body[..body.len().min(limits::ERROR_BODY)];
+                error.body = Some(page::readable(&String::from_utf8_lossy(text)).into());
+                Err(error)
+            }
+            _ if !self.is_settled => Err(self.no_response()),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads events until the stream ends, and goes on with it where it was cut.
     pub(super) async fn read_events(&mut self, body: Content) -> Result<(), Error> {
         let mut position = Position::default();
         let mut backoff = Backoff::default();
         let mut active = Instant::now();
-        let mut away = None;
+        let (mut away, mut wanted) = (None, None::<Duration>);
         let mut body = Some(body);
         loop {
             let mut cause = None;
@@ -53,6 +93,7 @@ impl Exchange {
             if away.is_some() {
                 pause = pause.min(limits::AWAY_CAP);
             }
+            pause = pause.max(wanted.take().unwrap_or_default());
             if self.limit.is_some_and(|limit| active.elapsed() + pause > limit) {
                 return Err(Error { kind: Kind::Timeout, ..lost });
             }
@@ -62,7 +103,7 @@ impl Exchange {
                     traffic::recovery(Recovery::StreamResumed, None);
                     (body, away) = (Some(resumed), None);
                 }
-                Ok(Resumed::Busy) => away = None,
+                Ok(Resumed::Busy(pause)) => (away, wanted) = (None, pause),
                 // Nobody is there to go on with it: the answer is lost with its server.
                 Ok(Resumed::Unreachable) => {
                     let since: Instant = *away.get_or_insert_with(Instant::now);
@@ -112,8 +153,20 @@ impl Exchange {
 
     /// Asks the server to go on behind `last_id`.
     async fn resume(&self, last_id: HeaderValue) -> Result<Resumed, Error> {
-        let mut headers = self.post.session.stream_headers();
+        let mut headers = match self.is(&Method::Initialize) {
+            true => self.post.session.opening_stream_headers(self.session_id.as_ref()),
+            false => self.post.session.stream_headers(),
+        };
         headers.insert(header::LAST_EVENT_ID, last_id);
         stream::reopen(&self.context, headers, self.limit).await
+    }
+
+    pub(super) fn no_response(&self) -> Error {
+        no_response(self.request_id().map_or("null", Id::as_json))
+    }
+
+    /// The same, because the connection broke.
+    pub(super) fn lost(&self, cause: &Error) -> Error {
+        lost_response(self.request_id().map_or("null", Id::as_json), cause)
     }
 }

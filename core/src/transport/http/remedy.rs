@@ -13,8 +13,10 @@ use super::answer::{Answer, Refusal, whole};
 use super::detect::allows_older_transport;
 use super::events::{Events, Position};
 use super::gate::Outgoing;
-use super::ping;
+use super::heeding::Report;
+use super::ping::{self, Refused};
 use super::post::Exchange;
+use super::session_loss::Fate;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Members, Message, Method, edit, peek, reply};
@@ -40,11 +42,21 @@ impl Exchange {
 
     pub(super) async fn heed_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
         let in_session = self.post.session_id().is_some() && !self.opens();
-        if in_session && self.has_lost_session(&refusal).await {
+        let fate = if in_session { self.fate(&refusal).await } else { Fate::Answered };
+        if fate == Fate::Lost {
             let id = self.request_id();
-            self.last_word = refusal.json_rpc_error().zip(id).map(|(e, id)| edit::with_id(&e, id));
+            self.last_word = refusal.in_band(id).zip(id).map(|(e, id)| edit::with_id(&e, id));
             return Err(refusal.lost_session());
         }
+        let answered = self.answer_refusal(refusal).await;
+        if let Some(session) = self.post.session_id().filter(|_| fate == Fate::AnsweredThenLost) {
+            let _ = self.post.reports.send(Report::SessionGone { session: session.clone() }).await;
+        }
+        answered
+    }
+
+    /// The session is not what it was refused for.
+    async fn answer_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
         let Some(id) = self.request_id().cloned() else {
             return Err(refusal.error());
         };
@@ -57,7 +69,7 @@ impl Exchange {
         {
             return self.try_older_transport(&refusal).await;
         }
-        let in_band = refusal.json_rpc_error();
+        let in_band = refusal.in_band(Some(&id));
         if let Some(call) = self.remedy(in_band.as_ref()).await {
             // It was refused, so it was not carried out.
             traffic::recovery(Recovery::SentAgain, None);
@@ -82,12 +94,12 @@ impl Exchange {
         }
     }
 
-    /// Whether the refusal means that the server does not know the session, by a ping if need be.
-    async fn has_lost_session(&self, refusal: &Refusal) -> bool {
-        let complaint = refusal.complaint(self.request_id());
+    /// What the refusal means for this message and its session, by a ping if need be.
+    async fn fate(&self, refusal: &Refusal) -> Fate {
         let (context, headers) = (&self.context, self.post.session.own_post_headers());
-        let is_ping = self.is(&Method::Ping);
-        ping::is_session_lost(context, &complaint, is_ping, &context.endpoint, &headers).await
+        let (id, method) = (self.request_id(), self.post.outgoing.message.method());
+        let endpoint = &context.endpoint;
+        ping::fate(context, Refused { refusal, id, method, endpoint, headers: &headers }).await
     }
 
     /// An opening was refused for reasons that have nothing to do with eras. The body is not read as

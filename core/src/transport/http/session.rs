@@ -90,13 +90,16 @@ impl Session {
     }
 
     /// The answer to `initialize` that has begun to come names this one. One that stands is not
-    /// replaced before it is known that another does.
-    pub(super) fn foresee(&mut self, id: HeaderValue) {
-        if self.id.is_none() || self.is_foreseen {
-            self.id = Some(id);
-            self.is_foreseen = true;
-            self.refresh();
+    /// replaced before it is known that another does. Gives back the id of one that was named before,
+    /// for a goodbye.
+    pub(super) fn foresee(&mut self, id: HeaderValue) -> Option<HeaderValue> {
+        if self.id.is_some() && !self.is_foreseen {
+            return None;
         }
+        let old = self.id.replace(id);
+        self.is_foreseen = true;
+        self.refresh();
+        old.filter(|old| Some(old) != self.id.as_ref())
     }
 
     /// The server no longer knows it.
@@ -155,9 +158,16 @@ impl Session {
 
     /// The headers of a GET that opens a stream, or goes on with one.
     pub(super) fn stream_headers(&self) -> HeaderMap {
-        let mut headers = HeaderMap::clone(&self.in_session);
-        headers.remove(CONTENT_TYPE);
-        headers.insert(ACCEPT, header::ACCEPT_EVENTS);
+        for_stream(&self.in_session)
+    }
+
+    /// The same for the rest of an answer to `initialize`: it belongs to the session that it names,
+    /// whichever is used until then, and no revision is agreed on.
+    pub(super) fn opening_stream_headers(&self, named: Option<&HeaderValue>) -> HeaderMap {
+        let mut headers = for_stream(&self.base);
+        if let Some(id) = named {
+            headers.insert(header::SESSION_ID, id.clone());
+        }
         headers
     }
 
@@ -178,6 +188,13 @@ impl Session {
         }
         self.in_session = headers.into();
     }
+}
+
+fn for_stream(headers: &HeaderMap) -> HeaderMap {
+    let mut headers = headers.clone();
+    headers.remove(CONTENT_TYPE);
+    headers.insert(ACCEPT, header::ACCEPT_EVENTS);
+    headers
 }
 
 /// `https://user:password@host` is a way to write down basic credentials.
@@ -285,6 +302,29 @@ mod tests {
         assert_eq!(session.id().unwrap(), "c");
         assert_eq!(old.unwrap(), "a");
         assert_eq!(session.begin(Some(HeaderValue::from_static("c")), Some("2025-06-18")), None);
+    }
+
+    #[test]
+    fn the_rest_of_an_answer_to_initialize_belongs_to_the_session_that_it_names() {
+        let mut session = session();
+        session.begin(Some(HeaderValue::from_static("old")), Some("2025-06-18"));
+        let headers = session.opening_stream_headers(Some(&HeaderValue::from_static("new")));
+        assert_eq!(headers[header::SESSION_ID], "new");
+        assert!(!headers.contains_key(header::PROTOCOL_VERSION));
+        assert_eq!(headers[ACCEPT], "text/event-stream");
+        assert!(!session.opening_stream_headers(None).contains_key(header::SESSION_ID));
+    }
+
+    #[test]
+    fn a_session_that_was_named_and_never_began_is_given_back_when_another_is_named() {
+        let mut session = session();
+        let id = HeaderValue::from_static;
+        assert_eq!(session.foresee(id("a")), None);
+        assert_eq!(session.foresee(id("a")), None, "the same again");
+        assert_eq!(session.foresee(id("b")).unwrap(), "a");
+        session.begin(Some(id("b")), Some("2025-06-18"));
+        assert_eq!(session.foresee(id("c")), None);
+        assert_eq!(session.id().unwrap(), "b", "it stands until another has begun");
     }
 
     #[test]

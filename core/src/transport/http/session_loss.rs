@@ -3,7 +3,6 @@
 //! A bare 404 means what the specification says. Every other complaint about a session may be an
 //! application's own, so it has to be proved by a ping in the session; unproved, it is the answer.
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::revision::signs::{self, METHOD_NOT_FOUND};
@@ -13,13 +12,18 @@ const INVALID_PARAMS: i64 = -32602;
 
 /// An HTTP error as far as it can be about a session.
 #[derive(Debug)]
-pub(super) struct Complaint<'a> {
+pub(super) struct Complaint {
     pub(super) status: u16,
     /// The code of the JSON-RPC error in the body, if it is one.
     pub(super) code: Option<i64>,
-    /// That error has the id of the request: somebody has read the request.
+    /// The body has an answer with the id of the request: somebody has read the request.
     pub(super) is_own: bool,
-    pub(super) text: Cow<'a, str>,
+    /// That answer is a result.
+    pub(super) is_result: bool,
+    /// The message of the JSON-RPC error in the body, if it is one.
+    pub(super) said: Option<String>,
+    /// The beginning of the body, without the session's id.
+    pub(super) text: String,
 }
 
 /// What a refused message says about its session.
@@ -47,6 +51,17 @@ pub(super) enum Proof {
     Refused,
     /// Nobody said anything about it.
     Silence,
+}
+
+/// What becomes of a message that was refused, and of its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// The refusal is its answer, and the session is used on.
+    Answered,
+    /// The refusal is its answer, but the session is lost by now.
+    AnsweredThenLost,
+    /// The session was lost before it came: it was not carried out, and is sent again in another.
+    Lost,
 }
 
 /// What was learnt in this run about how the server refuses.
@@ -86,7 +101,7 @@ impl SharedHabits {
 }
 
 /// Judges the refusal of a message that was sent in a session.
-pub(super) fn of_message(complaint: &Complaint<'_>, is_ping: bool, habits: Habits) -> Verdict {
+pub(super) fn of_message(complaint: &Complaint, is_ping: bool, habits: Habits) -> Verdict {
     if is_ping {
         // It has nothing to say but this, and needs no other ping to prove it.
         return match of_ping(complaint, habits) {
@@ -95,6 +110,7 @@ pub(super) fn of_message(complaint: &Complaint<'_>, is_ping: bool, habits: Habit
         };
     }
     match complaint.code {
+        _ if complaint.is_result => Verdict::Answer,
         Some(METHOD_NOT_FOUND) => Verdict::Answer,
         _ if complaint.is_bare_404() && habits.repeats_404 => Verdict::Presumed,
         _ if complaint.is_bare_404() => Verdict::Lost,
@@ -108,7 +124,7 @@ pub(super) fn of_message(complaint: &Complaint<'_>, is_ping: bool, habits: Habit
 
 /// Judges the refusal of a GET for a stream, which is sent under no id: at most a suspicion, since
 /// many servers have no stream and say so by 404.
-pub(super) fn of_stream(complaint: &Complaint<'_>) -> Verdict {
+pub(super) fn of_stream(complaint: &Complaint) -> Verdict {
     match of_message(complaint, false, Habits::default()) {
         Verdict::Answer => Verdict::Answer,
         Verdict::Suspected | Verdict::Presumed | Verdict::Lost => Verdict::Suspected,
@@ -116,7 +132,7 @@ pub(super) fn of_stream(complaint: &Complaint<'_>) -> Verdict {
 }
 
 /// Judges the answer to a ping.
-pub(super) fn of_ping(complaint: &Complaint<'_>, habits: Habits) -> Proof {
+pub(super) fn of_ping(complaint: &Complaint, habits: Habits) -> Proof {
     let is_method = complaint.code == Some(METHOD_NOT_FOUND);
     match complaint.status {
         // Some servers put every error into a response that is none.
@@ -124,6 +140,7 @@ pub(super) fn of_ping(complaint: &Complaint<'_>, habits: Habits) -> Proof {
             Proof::Lost
         }
         200..=299 => Proof::Lives,
+        _ if complaint.is_result && complaint.is_own => Proof::Lives,
         // These say something, but not about the session.
         401 | 403 | 408 | 429 => Proof::Silence,
         400..=499 if is_method || !complaint.may_be_about_session() => Proof::Refused,
@@ -134,8 +151,26 @@ pub(super) fn of_ping(complaint: &Complaint<'_>, habits: Habits) -> Proof {
     }
 }
 
-/// What becomes of a message with this verdict after a ping: whether its session is lost.
-pub(super) fn is_lost(verdict: Verdict, proof: Proof) -> bool {
+/// What becomes of the message after a ping: `asked` is its refusal, `pinged` that of the ping.
+///
+/// The ping tells about now. Whoever has answered the request may have carried it out before the
+/// session was lost: only if the ping is refused in the same words was that said of the session, too.
+pub(super) fn fate(
+    verdict: Verdict,
+    proof: Proof,
+    asked: &Complaint,
+    pinged: Option<&Complaint>,
+    is_safe: bool,
+) -> Fate {
+    if !is_lost(verdict, proof) {
+        return Fate::Answered;
+    }
+    let is_certain = is_safe || !asked.is_own || pinged.is_some_and(|ping| ping.says_as(asked));
+    if is_certain { Fate::Lost } else { Fate::AnsweredThenLost }
+}
+
+/// Whether the session of a message with this verdict is lost.
+fn is_lost(verdict: Verdict, proof: Proof) -> bool {
     match verdict {
         Verdict::Answer => false,
         Verdict::Suspected => proof == Proof::Lost,
@@ -144,7 +179,12 @@ pub(super) fn is_lost(verdict: Verdict, proof: Proof) -> bool {
     }
 }
 
-impl Complaint<'_> {
+impl Complaint {
+    /// Whether the refusals are the same, but for ids.
+    fn says_as(&self, other: &Self) -> bool {
+        (self.status, self.code, &self.said) == (other.status, other.code, &other.said)
+    }
+
     /// 404, and nobody has answered the request in it.
     fn is_bare_404(&self) -> bool {
         self.status == 404 && !self.is_own
@@ -166,15 +206,17 @@ mod tests {
     const PINGED: Habits = Habits { answers_pings: true, repeats_404: false };
     const DOUBTED: Habits = Habits { answers_pings: false, repeats_404: true };
 
-    fn bare(status: u16, text: &str) -> Complaint<'_> {
-        Complaint { status, code: None, is_own: false, text: text.into() }
+    fn bare(status: u16, text: &str) -> Complaint {
+        let (code, said, text) = (None, None, text.to_owned());
+        Complaint { status, code, is_own: false, is_result: false, said, text }
     }
 
-    fn own(status: u16, code: i64, text: &str) -> Complaint<'_> {
-        Complaint { status, code: Some(code), is_own: true, text: text.into() }
+    fn own(status: u16, code: i64, text: &str) -> Complaint {
+        let said = Some(text.to_owned());
+        Complaint { code: Some(code), is_own: true, said, ..bare(status, text) }
     }
 
-    fn message(complaint: Complaint<'_>) -> Verdict {
+    fn message(complaint: Complaint) -> Verdict {
         of_message(&complaint, false, FRESH)
     }
 
@@ -269,6 +311,40 @@ mod tests {
         assert_eq!(of_stream(&bare(400, "no")), Verdict::Answer);
     }
 
+    #[test]
+    fn a_result_is_the_answer_and_shows_that_the_session_lives() {
+        for text in WORDS {
+            let result = || Complaint { is_own: true, is_result: true, ..bare(404, text) };
+            assert_eq!(message(result()), Verdict::Answer, "{text}");
+            assert_eq!(of_ping(&result(), PINGED), Proof::Lives, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_answered_is_repeated_only_if_the_ping_is_refused_in_the_same_words() {
+        let fate = |asked: &Complaint, pinged: &Complaint, is_safe| {
+            fate(Verdict::Suspected, Proof::Lost, asked, Some(pinged), is_safe)
+        };
+        let asked = own(404, -32001, "Session not found");
+        let same = Complaint { is_own: false, ..own(404, -32001, "Session not found") };
+        assert_eq!(fate(&asked, &same, false), Fate::Lost, "under whatever id");
+        for other in [
+            own(400, -32001, "Session not found"),
+            own(404, -32000, "Session not found"),
+            own(404, -32001, "Session expired"),
+            bare(404, "Session not found"),
+        ] {
+            assert_eq!(fate(&asked, &other, false), Fate::AnsweredThenLost, "{other:?}");
+            assert_eq!(fate(&asked, &other, true), Fate::Lost, "{other:?}");
+            let unread = bare(400, "No valid session ID");
+            assert_eq!(fate(&unread, &other, false), Fate::Lost, "nobody has answered it");
+        }
+        for proof in [Proof::Lives, Proof::Refused, Proof::Silence] {
+            let fate = super::fate(Verdict::Suspected, proof, &asked, Some(&same), true);
+            assert_eq!(fate, Fate::Answered, "{proof:?}");
+        }
+    }
+
     fn any_complaint() -> impl Strategy<Value = (u16, Option<i64>, bool, &'static str)> {
         let text = prop::sample::select(vec![
             "",
@@ -289,7 +365,7 @@ mod tests {
             answers_pings: bool,
             repeats_404: bool,
         ) {
-            let complaint = Complaint { status, code, is_own, text: text.into() };
+            let complaint = Complaint { code, is_own, ..bare(status, text) };
             let habits = Habits { answers_pings, repeats_404 };
             let verdict = of_message(&complaint, false, habits);
             if verdict == Verdict::Lost {
@@ -307,7 +383,7 @@ mod tests {
             (status, code, is_own, text) in any_complaint(),
             answers_pings: bool,
         ) {
-            let complaint = Complaint { status, code, is_own, text: text.into() };
+            let complaint = Complaint { code, is_own, ..bare(status, text) };
             let habits = Habits { answers_pings, repeats_404: false };
             let verdict = of_message(&complaint, true, habits);
             let proof = of_ping(&complaint, habits);

@@ -35,8 +35,8 @@ enum Opened {
     Later,
     /// Not now; soon, perhaps.
     Soon,
-    /// Not now, because too much is asked of the server already.
-    Busy,
+    /// Not now, because too much is asked of the server already; it may say for how long.
+    Busy(Option<Duration>),
     /// Somebody is there and says nothing. So does a proxy that keeps the head of an answer back
     /// until there is something to send with it: nginx, if it buffers.
     Silent,
@@ -72,6 +72,7 @@ pub(super) async fn keep_open(
         stirs.mark_unchanged();
         position.moved = false;
         let mut can_be_hastened = true;
+        let mut wanted = None;
         match open(&context, resuming(&headers, &position), session.is_some(), Lane::Lasting).await
         {
             Opened::Stream(body) => {
@@ -103,13 +104,17 @@ pub(super) async fn keep_open(
                 backoff.slow_down();
                 can_be_hastened = false;
             }
-            Opened::Busy => can_be_hastened = false,
+            Opened::Busy(pause) => {
+                can_be_hastened = false;
+                wanted = pause;
+            }
             // It may have been open all the time: nothing grows that delays the next one.
             Opened::Silent => backoff.reset(),
             Opened::Soon | Opened::Unreachable => {}
         }
         let earliest = can_be_hastened.then(|| since + least_pause(&position));
-        rest(pause(&position, &mut backoff), earliest, &mut stirs).await;
+        let pause = pause(&position, &mut backoff).max(wanted.unwrap_or_default());
+        rest(pause, earliest, &mut stirs).await;
     }
 }
 
@@ -174,8 +179,8 @@ pub(super) fn pause(position: &Position, backoff: &mut Backoff) -> Duration {
 /// What asking for the rest of a stream led to; anything else is final.
 pub(super) enum Resumed {
     Stream(Content),
-    /// Not now, but trying again makes sense.
-    Busy,
+    /// Not now, but trying again makes sense; the server may say when.
+    Busy(Option<Duration>),
     /// There is nobody.
     Unreachable,
 }
@@ -195,7 +200,8 @@ pub(super) async fn reopen(
     };
     match opened {
         Opened::Stream(body) => Ok(Resumed::Stream(body)),
-        Opened::Soon | Opened::Busy | Opened::Silent => Ok(Resumed::Busy),
+        Opened::Busy(pause) => Ok(Resumed::Busy(pause)),
+        Opened::Soon | Opened::Silent => Ok(Resumed::Busy(None)),
         Opened::Unreachable => Ok(Resumed::Unreachable),
         Opened::Never | Opened::Suspicious | Opened::Later => Err(Error::new(
             crate::error::Kind::NoResponse,
@@ -214,6 +220,7 @@ fn resuming(headers: &HeaderMap, position: &Position) -> HeaderMap {
 
 async fn open(context: &Context, headers: HeaderMap, in_session: bool, lane: Lane) -> Opened {
     let url = context.endpoint.url();
+    let session = ping::session(&context.endpoint, &headers);
     let call = Call { lane, ..context.call(Method::GET, headers, Bytes::new()) };
     let sending = context.send(call, Manner::within(None, "Stream"));
     let answer = match context.settings.timeouts.quick {
@@ -238,19 +245,21 @@ async fn open(context: &Context, headers: HeaderMap, in_session: bool, lane: Lan
         Answer::Refused(response) => {
             let refusal = Refusal::read(response, context).await;
             debug!("no stream: {}", refusal.error());
-            match session_loss::of_stream(&refusal.complaint(None)) {
+            match session_loss::of_stream(&refusal.complaint(None, session.as_deref())) {
                 Verdict::Suspected if in_session => Opened::Suspicious,
-                _ => by_status(refusal.status()),
+                _ => by_status(refusal.status(), refusal.retry_after()),
             }
         }
         _ => Opened::Never,
     }
 }
 
-fn by_status(status: StatusCode) -> Opened {
+fn by_status(status: StatusCode, retry_after: Option<Duration>) -> Opened {
+    let pause = retry_after.map(|pause| pause.min(limits::BACKOFF_QUIET));
     match status.as_u16() {
         404 | 405 => Opened::Never,
-        429 => Opened::Busy,
+        429 => Opened::Busy(pause),
+        _ if pause.is_some() => Opened::Busy(pause),
         500.. => Opened::Soon,
         _ => Opened::Later,
     }
@@ -326,7 +335,7 @@ mod tests {
     #[test]
     fn statuses_decide_whether_there_is_a_stream() {
         // C8, S1-41, S4-23
-        let by = |status| by_status(StatusCode::from_u16(status).unwrap());
+        let by = |status| by_status(StatusCode::from_u16(status).unwrap(), None);
         assert!(matches!(by(405), Opened::Never));
         assert!(matches!(by(404), Opened::Never));
         for status in [400, 401, 403, 409] {
@@ -335,6 +344,19 @@ mod tests {
         for status in [500, 503] {
             assert!(matches!(by(status), Opened::Soon), "{status}");
         }
-        assert!(matches!(by(429), Opened::Busy));
+        assert!(matches!(by(429), Opened::Busy(None)));
+    }
+
+    #[test]
+    fn a_pause_that_the_server_asks_for_is_kept_but_not_for_ever() {
+        let asked = |status, seconds| {
+            by_status(StatusCode::from_u16(status).unwrap(), Some(Duration::from_secs(seconds)))
+        };
+        for status in [429, 503] {
+            let kept = Duration::from_secs(30);
+            assert!(matches!(asked(status, 30), Opened::Busy(Some(pause)) if pause == kept));
+            let most = limits::BACKOFF_QUIET;
+            assert!(matches!(asked(status, 86_400), Opened::Busy(Some(pause)) if pause == most));
+        }
     }
 }

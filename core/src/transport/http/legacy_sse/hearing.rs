@@ -109,9 +109,12 @@ impl Driver {
             }
             Posted::Answered(answer) => {
                 self.reached().await;
-                if let Some(flight) = self.flights.remove(ticket) {
-                    self.answered(&flight, &answer).await;
-                    self.pass_on(Incoming::Message(answer)).await;
+                self.answered_by_refusal(ticket, answer).await;
+            }
+            Posted::AnsweredThenLost(answer, error) => {
+                self.reached().await;
+                if self.answered_by_refusal(ticket, answer).await {
+                    self.lose(&error).await;
                 }
             }
             Posted::SessionLost(error) => {
@@ -126,6 +129,15 @@ impl Driver {
                 self.failed(ticket, error).await;
             }
         }
+    }
+
+    /// Passes on an answer that came in place of an acknowledgement. Gives back whether the session
+    /// that it was asked in is the one of now.
+    async fn answered_by_refusal(&mut self, ticket: u64, answer: Message) -> bool {
+        let Some(flight) = self.flights.remove(ticket) else { return false };
+        self.answered(&flight, &answer).await;
+        self.pass_on(Incoming::Message(answer)).await;
+        !flight.is_left
     }
 
     async fn accepted(&mut self, ticket: u64) {

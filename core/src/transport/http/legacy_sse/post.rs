@@ -11,7 +11,9 @@ use crate::message::{Head, Message, Method};
 use crate::net::{Call, Endpoint};
 use crate::transport::Alarm;
 use crate::transport::http::answer::{Refusal, drain};
-use crate::transport::http::{Context, Manner, ping, posters};
+use crate::transport::http::ping::{self, Refused};
+use crate::transport::http::session_loss::Fate;
+use crate::transport::http::{Context, Manner, posters};
 
 /// What became of a POST.
 #[derive(Debug)]
@@ -20,8 +22,10 @@ pub(super) enum Posted {
     Accepted,
     /// The server does not know the session.
     SessionLost(Error),
-    /// An error under the id of the request, in place of an acknowledgement.
+    /// An answer under the id of the request, in place of an acknowledgement.
     Answered(Message),
+    /// The same, but the session is lost by now.
+    AnsweredThenLost(Message, Error),
     /// Anything else.
     Failed(Error),
 }
@@ -80,12 +84,14 @@ async fn judge(
         // It opens a session: there was none to be lost.
         return Posted::Failed(context.scrubbed(refusal.error()));
     }
-    let complaint = refusal.complaint(own);
-    let is_ping = method == Some(&Method::Ping);
-    let is_lost = ping::is_session_lost(context, &complaint, is_ping, endpoint, headers).await;
-    match own.and_then(|own| refusal.error_to(own)) {
-        _ if is_lost => Posted::SessionLost(context.scrubbed(refusal.lost_session())),
-        Some(answer) => Posted::Answered(answer),
-        None => Posted::Failed(context.scrubbed(refusal.error())),
+    let refused = Refused { refusal, id: own, method, endpoint, headers };
+    match (ping::fate(context, refused).await, own.and_then(|own| refusal.answer_to(own))) {
+        (Fate::Lost, _) => Posted::SessionLost(context.scrubbed(refusal.lost_session())),
+        (Fate::AnsweredThenLost, Some(answer)) => {
+            let lost = context.scrubbed(refusal.lost_session());
+            Posted::AnsweredThenLost(answer, lost)
+        }
+        (_, Some(answer)) => Posted::Answered(answer),
+        (_, None) => Posted::Failed(context.scrubbed(refusal.error())),
     }
 }
