@@ -47,12 +47,15 @@ pub(super) fn translate(
     if named == Some("help") || subcommand.is_some_and(|command| !has_url(command)) {
         return Ok(Translated { args, ..Translated::default() });
     }
-    let own = 1 + usize::from(subcommand.is_some());
-    let (program, leftovers) = leftovers(args.get(own..).unwrap_or_default(), is_name);
-    let mut args = args.into_iter();
+    let mut words = args.split_off(args.len().min(1 + usize::from(subcommand.is_some())));
+    let flags = Flags::of(subcommand.unwrap_or(command));
+    // `login --import npx mcp-remote URL`: what a command has of its own may stand first.
+    let ours = if subcommand.is_some() { flags.count_leading(&words) } else { 0 };
+    let (program, leftovers) = leftovers(words.get(ours..).unwrap_or_default(), is_name);
+    words.drain(ours..ours + leftovers);
     let mut line = Line::default();
-    line.done.args.extend(args.by_ref().take(own));
-    let items = Flags::of(subcommand.unwrap_or(command)).items(args.skip(leftovers).collect())?;
+    line.done.args = args;
+    let items = flags.items(words)?;
     line.take_stock(&items)?;
     line.remote = program.filter(|program| program.is_mcp_remote).and_then(|_| Remote::of(&items));
     for item in items {
@@ -428,6 +431,8 @@ mod tests {
             becomes(line, "U");
         }
         becomes("connect mcp-remote U", "connect U");
+        becomes("login --import npx -y mcp-remote U", "login --import U");
+        becomes("status --profile p --json mcp-remote U", "status --profile p --json U");
         becomes("config -y mcp-remote U --silent", "config U --log-level=off");
         becomes("npx -y supergateway http://h/", "http://h/");
         for ours in

@@ -86,6 +86,17 @@ impl<'a> Flags<'a> {
         }
     }
 
+    /// How many words at the beginning are flags of ours, with their values.
+    pub(super) fn count_leading(&self, words: &[OsString]) -> usize {
+        let mut rest = words.to_vec().into_iter();
+        let mut count = 0;
+        while let Some(word) = rest.next() {
+            let Ok(Item::Ours(..)) = self.item(word, &mut rest) else { break };
+            count = words.len() - rest.len();
+        }
+        count
+    }
+
     /// What begins with `word`.
     fn item(&self, word: OsString, rest: &mut std::vec::IntoIter<OsString>) -> Result<Item, Usage> {
         let text = word.to_str().unwrap_or_default();

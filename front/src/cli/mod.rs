@@ -124,6 +124,8 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     if let Some(Command::Login(login)) = &mut parsed.cli.command {
         login.connect.oauth.is_pasted = login.paste;
         login.connect.oauth.is_attended = true;
+        // mcp-remote keeps logins apart by headers: what is taken over from it stays apart.
+        login.connect.oauth.profile_by_headers |= login.import;
     }
     run(&parsed, &line, &file, &ignored)
 }

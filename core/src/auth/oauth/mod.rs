@@ -178,16 +178,21 @@ impl OAuth {
     /// Tokens for `server`; nothing is asked of anybody yet.
     #[must_use]
     pub fn new(server: &Url, settings: Settings, options: net::Options) -> Self {
-        let mut server = server.clone();
-        server.set_fragment(None);
-        let folders = (settings.folder.as_deref(), settings.usual_folder.as_deref());
-        let apart = apart::Apart::new(&server, &settings);
-        let store = Store::new(folders, &server, apart).in_place(settings.token_store);
+        let server = without_fragment(server);
+        let store = Store::of(&server, &settings);
         let web = Web::new(options, &server, &settings.given);
         let (state, pending) = (Mutex::default(), watch::Sender::default());
         let (renewing, looking) = (Semaphore::new(1), Semaphore::new(1));
         let refuses_resource = AtomicBool::new(false);
         Self { server, settings, web, store, state, renewing, looking, refuses_resource, pending }
+    }
+
+    /// Whether a login with these settings is kept in a file. Neither a network nor a keychain is
+    /// asked.
+    #[must_use]
+    pub fn is_kept_in_file(server: &Url, settings: &Settings) -> bool {
+        settings.token_store == TokenStore::File
+            && Store::of(&without_fragment(server), settings).has_file()
     }
 
     /// The server has answered from `peer`: what it names must not be nearer to us than that.
@@ -422,6 +427,12 @@ impl OAuth {
     fn state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
         look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+fn without_fragment(server: &Url) -> Url {
+    let mut server = server.clone();
+    server.set_fragment(None);
+    server
 }
 
 /// Whether the process that logs in is asked to open its page once more.

@@ -10,13 +10,13 @@ use ring::digest;
 use tracing::{debug, warn};
 use url::Url;
 
-use super::TokenStore;
 use super::apart::Apart;
 use super::kept::{Kept, OnDisk};
 #[cfg(feature = "keychain")]
 use super::keychain;
 use super::page_note::{Noted, PageNote};
 use super::places::Places;
+use super::{Settings, TokenStore};
 use crate::error::Error;
 use crate::private_file;
 
@@ -69,6 +69,12 @@ impl Lock {
 impl Store {
     /// In how many places there may be tokens.
     pub(super) const PLACES: usize = Places::COUNT;
+
+    /// For the login at `server` that these settings mean.
+    pub(super) fn of(server: &Url, settings: &Settings) -> Self {
+        let folders = (settings.folder.as_deref(), settings.usual_folder.as_deref());
+        Self::new(folders, server, Apart::new(server, settings)).in_place(settings.token_store)
+    }
 
     /// Below a folder, or where another run has put it below the usual one; for the login at
     /// `server` that `apart` means.
@@ -233,6 +239,11 @@ impl Store {
         matches!(attempt(opened, File::try_lock_shared), Try::Held)
     }
 
+    /// Whether there is a file of tokens.
+    pub(super) fn has_file(&self) -> bool {
+        self.file().is_some_and(|file| private_file::check(&file).is_ok())
+    }
+
     fn page_file(&self) -> Option<PathBuf> {
         self.beside("page")
     }
@@ -371,7 +382,7 @@ mod tests {
     use crate::auth::oauth::identity::{Identity, Proof};
     use crate::auth::oauth::kept::Holder;
     use crate::auth::oauth::token::Token;
-    use crate::auth::oauth::{CallbackPlace, Parties, Prompt, Settings};
+    use crate::auth::oauth::{CallbackPlace, Parties, Prompt};
     use crate::secret::Secret;
 
     fn at(folder: &Path) -> (Option<&Path>, Option<&Path>) {
