@@ -28,6 +28,7 @@ mod callback;
 mod callback_port;
 mod callback_server;
 pub mod challenge;
+mod command_line;
 mod consent;
 mod device;
 mod discovery;
@@ -66,13 +67,15 @@ mod words;
 
 pub use account::{Account, LoggedOut};
 pub use callback_port::{CallbackPlace, CallbackPorts};
+use callback_server::Opener;
 use challenge::Challenge;
 pub use given::{Given, OneShot, Style};
 pub use import::{Foreign, TakenOver};
 use kept::Kept;
 pub use key::PrivateKey;
-pub use listing::{Unreadable, accounts};
+pub use listing::{Listing, Unreadable, listing};
 use page_note::PageNote;
+pub use page_note::Pending;
 pub use parties::Parties;
 pub use paste::Paste;
 pub use process::login_process;
@@ -283,7 +286,7 @@ impl OAuth {
             (false, true) => Cause::Scope,
             (false, false) => Cause::Refusal,
         };
-        let (lock, failed) = self.lock_for_login().await?;
+        let (lock, failed) = self.lock_for_login(Reopen::Yes).await?;
         match self.renew_alone(&before, cause, limits::LOGIN_QUESTION).await? {
             Renewal::Done => return Ok(()),
             Renewal::Impossible => {}
@@ -303,7 +306,7 @@ impl OAuth {
 
     /// Waits until no other process logs in; meanwhile its page is ours to show. Also returns why
     /// the login that was waited for came to nothing, if it did.
-    async fn lock_for_login(&self) -> Result<(Lock, Option<Error>), Error> {
+    async fn lock_for_login(&self, reopen: Reopen) -> Result<(Lock, Option<Error>), Error> {
         let until = Instant::now() + self.settings.login_wait;
         let mut seen = None;
         loop {
@@ -316,7 +319,7 @@ impl OAuth {
                 return Err(self.not_in_time("logged in to"));
             }
             if seen.is_none() {
-                seen = self.watch_page(Reopen::Yes);
+                seen = self.watch_page(reopen);
             }
         }
     }
@@ -329,9 +332,14 @@ impl OAuth {
     /// Shows the page of another process, if it has one yet.
     fn watch_page(&self, reopen: Reopen) -> Option<Watched<'_>> {
         let note = self.store.page()?;
-        if let (Reopen::Yes, Some(again)) = (reopen, note.again.clone()) {
+        let opener = match reopen {
+            Reopen::No => None,
             // A person who has restarted a client may have closed the page.
-            tokio::spawn(async move { callback_server::open_again(&again).await });
+            Reopen::Yes => Some(Opener::Program),
+            Reopen::Always => Some(Opener::Person),
+        };
+        if let (Some(opener), Some(again)) = (opener, note.again.clone()) {
+            tokio::spawn(async move { callback_server::open_again(&again, opener).await });
         }
         (self.settings.show)(&note.prompt, &note.parties);
         let over = self.pending_at(&note);
@@ -438,6 +446,9 @@ fn without_fragment(server: &Url) -> Url {
 /// Whether the process that logs in is asked to open its page once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reopen {
+    /// However often that was done.
+    Always,
+    /// Unless that was done often enough.
     Yes,
     No,
 }
