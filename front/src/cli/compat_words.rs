@@ -88,7 +88,8 @@ impl<'a> Flags<'a> {
 
     /// How many words at the beginning are flags of ours, with their values.
     pub(super) fn count_leading(&self, words: &[OsString]) -> usize {
-        let mut rest = words.to_vec().into_iter();
+        let typed: Vec<OsString> = words.to_vec();
+        let mut rest = typed.into_iter();
         let mut count = 0;
         while let Some(word) = rest.next() {
             let Ok(Item::Ours(..)) = self.item(word, &mut rest) else { break };
