@@ -274,12 +274,13 @@ async fn a_login_says_that_it_waits_for_another_and_is_content_with_what_that_br
     let mut stderr = tokio::io::BufReader::new(login.stderr.take().unwrap());
     soon("a word", async { stderr.read_line(&mut said).await.unwrap() }).await;
     assert!(said.contains("another process is logging in"), "{said}");
+    soon("its page", async { stderr.read_line(&mut said).await.unwrap() }).await;
     assert!(said.contains(&provider.pages()[0]), "{said}");
     std::fs::write(provider.path("go"), "").unwrap();
     let output = soon("its end", login.wait_with_output()).await.unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(text(&output.stdout).starts_with("logged in to"), "{output:?}");
-    assert_eq!(provider.pages().len(), 1);
+    assert_eq!(provider.at("/token").len(), 1);
 }
 
 #[tokio::test]
@@ -365,5 +366,8 @@ async fn status_says_so_where_nobody_is_logged_in_anywhere() {
     assert_eq!(listed.status.code(), Some(1));
     assert!(text(&listed.stdout).starts_with("nobody is logged in ("), "{listed:?}");
     let listed = run(&["status", "--json"], &env, "").await;
-    assert_eq!((listed.status.code(), &*text(&listed.stdout)), (Some(1), "{\"logins\":[]}\n"));
+    assert_eq!(
+        (listed.status.code(), &*text(&listed.stdout)),
+        (Some(1), "{\"logins\":[],\"pending\":[]}\n")
+    );
 }

@@ -29,8 +29,8 @@ async fn a_server_that_wants_a_login_and_says_how() {
         how we become known to it: by registration on the spot
         no token is stored
         All that a login needs is there; what lies behind it was not looked at
-        next: Run `mcp-span login http://127.0.0.1:PORT/mcp`, or this check
-        with --login
+        next: Run `mcp-span login` with the same arguments, or this check with
+        --login
         > POST http://127.0.0.1:PORT/mcp
         > accept: application/json, text/event-stream
         > content-type: application/json

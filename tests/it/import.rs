@@ -8,8 +8,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::attackers::{issuer, switched, thief};
-use crate::support::provider::place;
+use crate::support::provider::{files_below, place};
 use crate::support::{INITIALIZE, Manners, Provider, request, run};
+use crate::tenants::{as_mcp_remote, bearer, bearer_of};
 
 /// mcp-remote's folder, as version 0.15.1 lays it out.
 struct Kept(tempfile::TempDir);
@@ -28,11 +29,14 @@ impl Kept {
     }
 
     async fn import(&self, provider: &Provider, args: &[&str]) -> (Option<i32>, String, String) {
+        self.run(provider, &[&["login", "--import", &provider.url][..], args].concat()).await
+    }
+
+    async fn run(&self, provider: &Provider, args: &[&str]) -> (Option<i32>, String, String) {
         let env = provider.env();
         let mut env: Vec<(&str, &str)> = env.iter().map(|(n, v)| (*n, v.as_str())).collect();
         env.push(("MCP_REMOTE_CONFIG_DIR", self.0.path().to_str().unwrap()));
-        let args = [&["login", "--import", &provider.url][..], args].concat();
-        let output = run(&args, &env, "").await;
+        let output = run(args, &env, "").await;
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     }
@@ -89,6 +93,11 @@ async fn foreign(provider: &Provider) -> (Value, Value) {
 
 /// The name that mcp-remote gives to what it keeps for this server.
 fn name(provider: &Provider) -> String {
+    digest(&provider.url)
+}
+
+/// What mcp-remote makes of the URL and of all else that it keeps logins apart by.
+fn digest(text: &str) -> String {
     // The digest program of the system, so that ours is not measured by itself.
     let (program, args): (_, &[&str]) =
         if cfg!(target_os = "macos") { ("md5", &["-q"]) } else { ("md5sum", &[]) };
@@ -98,7 +107,7 @@ fn name(provider: &Provider) -> String {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    std::io::Write::write_all(&mut child.stdin.take().unwrap(), provider.url.as_bytes()).unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     String::from_utf8(output.stdout).unwrap()[..32].to_owned()
 }
@@ -250,4 +259,65 @@ async fn where_nothing_shows_who_gave_a_token_out_it_is_good_for_its_server_alon
         assert_eq!(code, Some(0), "{stderr}");
         assert!(!stdout.contains("cannot be renewed"), "{stdout}");
     }
+}
+
+impl Kept {
+    /// A login of mcp-remote's with what it keeps logins apart by; gives its token.
+    async fn login(&self, provider: &Provider, apart: &str) -> String {
+        let (tokens, client) = foreign(provider).await;
+        let name = digest(&format!("{}{apart}", provider.url));
+        self.write("mcp-remote-v1", &format!("{name}_tokens.json"), &tokens.to_string());
+        self.write("mcp-remote-v1", &format!("{name}_client_info.json"), &client.to_string());
+        tokens["access_token"].as_str().unwrap().to_owned()
+    }
+}
+
+#[tokio::test]
+async fn logins_that_mcp_remote_keeps_apart_stay_apart_and_are_found_by_its_command_line() {
+    let provider = Provider::start(Manners::default()).await;
+    let kept = Kept::new();
+    let red = kept.login(&provider, r#"|{"X-Team":"red"}"#).await;
+    let blue = kept.login(&provider, r#"|{"X-Team":"blue"}"#).await;
+    let (in_red, in_blue) = (["--header", "X-Team: red"], ["--header", "X-Team: blue"]);
+    assert_eq!(kept.import(&provider, &in_red).await.0, Some(0));
+    let as_client = ["login", "--import", "-y", "mcp-remote", &*provider.url];
+    let (code, _, stderr) = kept.run(&provider, &[&as_client[..], &in_blue].concat()).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let before = provider.logins().len();
+    for (headers, token) in [(&in_red, &red), (&in_blue, &blue)] {
+        assert_eq!(bearer_of(&provider, as_mcp_remote(&provider, headers)).await, *token);
+        assert_eq!(bearer(&provider, headers).await, *token);
+        let words = [&["status", "mcp-remote", &*provider.url][..], headers].concat();
+        assert_eq!(kept.run(&provider, &words).await.0, Some(0));
+    }
+    assert_eq!(provider.logins().len(), before, "nobody had to log in");
+    let green = bearer(&provider, &["--header", "X-Team: green"]).await;
+    assert!(green != red && green != blue, "another team has a login of its own");
+}
+
+#[tokio::test]
+async fn a_header_file_is_one_of_the_things_that_mcp_remote_keeps_logins_apart_by() {
+    let provider = Provider::start(Manners::default()).await;
+    let kept = Kept::new();
+    let red = kept.login(&provider, r#"|{"X-Team":"red"}"#).await;
+    let file = provider.path("headers.txt");
+    std::fs::write(&file, "X-Team: red\n").unwrap();
+    let in_file = ["--header-file", file.to_str().unwrap()];
+    assert_eq!(kept.import(&provider, &in_file).await.0, Some(0));
+    assert_eq!(bearer_of(&provider, as_mcp_remote(&provider, &in_file)).await, red);
+}
+
+#[tokio::test]
+async fn a_login_of_mcp_remote_without_headers_or_resource_is_not_taken_for_one_with_them() {
+    let provider = Provider::start(Manners::default()).await;
+    let kept = Kept::new();
+    kept.login(&provider, "").await;
+    for args in [["--header", "X-Team: red"], ["--resource", "https://tenant.example/"]] {
+        let (code, _, stderr) = kept.import(&provider, &args).await;
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(stderr.contains("kept nothing for") && stderr.contains("without"), "{stderr}");
+    }
+    let files = files_below(&provider.path("state"));
+    assert!(files.iter().all(|file| file.extension().is_none_or(|e| e != "json")), "{files:?}");
+    assert_eq!(kept.import(&provider, &[]).await.0, Some(0));
 }

@@ -316,6 +316,23 @@ async fn mcp_span_login_waits_for_a_login_that_is_under_way() {
 }
 
 #[tokio::test]
+async fn mcp_span_login_opens_a_pending_page_however_often_that_was_done_and_names_it_once() {
+    let provider = Provider::start(Manners::default()).await;
+    let _bridge = pending(&provider, &["--oauth-wait", "60"]).await;
+    for times in 2..=5 {
+        let mut started = command(&["login", &*provider.url]);
+        started.envs(provider.env());
+        let login = Bridge::spawn(started);
+        provider.browsed(times).await;
+        let page = &provider.pages()[0];
+        wait_until("the page", || login.stderr().contains(page.as_str())).await;
+        assert!(login.stderr().contains("another process is logging in"), "{}", login.stderr());
+        assert_eq!(login.stderr().matches(page.as_str()).count(), 1, "{}", login.stderr());
+    }
+    go(&provider).await;
+}
+
+#[tokio::test]
 async fn where_no_process_can_be_started_the_bridge_logs_in_itself() {
     // Without /proc, the program has no name for itself: as in some sandboxes.
     let can = std::process::Command::new("unshare").args(["--mount", "true"]).status();

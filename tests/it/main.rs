@@ -28,7 +28,8 @@
 //!   `login_process`: those that outlive their client. `login_words`: what is shown of it. `tokens`: what comes of it,
 //!   and how it is kept fresh. `id_tokens`: those that say who somebody is. `tenants`: several at one server. `redirect_address`: where browsers come
 //!   back to. `renewals`: the same in detail. `unbothered`: what opens no browser.
-//!   `clients`: who we are to a provider. `accounts`: what a person sees.
+//!   `clients`: who we are to a provider. `accounts`: what a person sees. `login_list`: all logins
+//!   at once. `login_commands`: the commands that pages and hints name.
 //! - `attackers`: servers and providers that are after what belongs to others. `bound`: what goes to
 //!   one authorization server alone.
 //! - `device`, `paste`: logins without a browser on this machine. `import`: those of mcp-remote.
@@ -124,7 +125,10 @@ mod lessons;
 mod library;
 mod load;
 mod login;
+#[cfg(target_os = "linux")]
+mod login_commands;
 mod login_faults;
+mod login_list;
 #[cfg(target_os = "linux")]
 mod login_process;
 mod login_words;

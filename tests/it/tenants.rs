@@ -9,7 +9,7 @@ const FIRST: &str = "https://tenant1.example/";
 const SECOND: &str = "https://tenant2.example/";
 
 /// The program under the name of mcp-remote, with a person at hand.
-fn as_mcp_remote(provider: &Provider, args: &[&str]) -> Bridge {
+pub(crate) fn as_mcp_remote(provider: &Provider, args: &[&str]) -> Bridge {
     let words = ["-y", "mcp-remote", &*provider.url];
     let args: Vec<&str> = words.into_iter().chain(args.iter().copied()).collect();
     let env = provider.env();
@@ -18,7 +18,7 @@ fn as_mcp_remote(provider: &Provider, args: &[&str]) -> Bridge {
 }
 
 /// The token with which the server is asked, after a handshake.
-async fn bearer_of(provider: &Provider, mut bridge: Bridge) -> String {
+pub(crate) async fn bearer_of(provider: &Provider, mut bridge: Bridge) -> String {
     bridge.handshake().await;
     bridge.ask(request(1, "tools/list")).await;
     let (_, status, stderr) = bridge.finish().await;
@@ -27,7 +27,7 @@ async fn bearer_of(provider: &Provider, mut bridge: Bridge) -> String {
     carried.iter().rev().find(|(what, _)| what == "tools/list").unwrap().1.clone()
 }
 
-async fn bearer(provider: &Provider, args: &[&str]) -> String {
+pub(crate) async fn bearer(provider: &Provider, args: &[&str]) -> String {
     bearer_of(provider, provider.bridge(args)).await
 }
 
@@ -85,6 +85,8 @@ async fn headers_keep_logins_apart_under_the_name_of_mcp_remote_alone() {
     std::fs::write(&file, "# mine\nX-Tenant: one\n").unwrap();
     let in_file = ["--header-file", file.to_str().unwrap()];
     assert_eq!(bearer_of(&provider, as_mcp_remote(&provider, &in_file)).await, one);
+    assert_eq!(bearer(&provider, &["-H", "X-Tenant: one"]).await, one, "there is one for these");
+    assert_eq!(bearer(&provider, &["-H", "X-Tenant: three"]).await, ours);
     assert_eq!(provider.logins().len(), 3);
 }
 
@@ -108,6 +110,21 @@ async fn status_and_logout_are_about_the_login_that_the_same_arguments_use() {
     let env: Vec<(&str, &str)> = env.iter().map(|(n, v)| (*n, v.as_str())).collect();
     let words = ["status", "mcp-remote", &provider.url, "--resource", SECOND];
     assert!(run(&words, &env, "").await.status.success(), "under the other name as well");
+}
+
+#[tokio::test]
+async fn a_login_ahead_of_time_with_the_arguments_of_the_client_is_the_one_that_the_client_uses() {
+    let provider = Provider::start(Manners::default()).await;
+    let env = provider.env();
+    let env: Vec<(&str, &str)> = env.iter().map(|(n, v)| (*n, v.as_str())).collect();
+    let client = ["-y", "mcp-remote", &*provider.url, "--header", "X-Tenant: one"];
+    for command in [&["login"][..], &["status"], &["status", "--json"]] {
+        let output = run(&[command, &client].concat(), &env, "").await;
+        assert!(output.status.success(), "{command:?}: {output:?}");
+    }
+    let one = bearer_of(&provider, as_mcp_remote(&provider, &client[3..])).await;
+    assert_eq!(provider.logins().len(), 1);
+    assert_ne!(bearer(&provider, &[]).await, one);
 }
 
 /// Makes of the one login that is kept one of an earlier version, which was asked for `resource`.

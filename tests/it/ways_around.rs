@@ -73,6 +73,7 @@ fn files_are_opened_by_the_module_for_private_files_but_for_those_that_the_user_
             ("core/src/private_file/unix.rs", "the module itself"),
             ("core/src/private_file/other.rs", "the module itself"),
             ("core/src/auth/file.rs", "--bearer-file: Kubernetes links to files of root's"),
+            ("front/src/cli/login_process.rs", "the kernel's file for the name of this process"),
             ("core/src/net/pem.rs", "certificates and keys that the user names"),
             ("core/src/os/peer_linux.rs", "the system's list of sockets"),
             ("front/src/cli/call/arguments.rs", "an argument that the user names as a file"),

@@ -94,6 +94,11 @@ impl fmt::Debug for Granted {
 }
 
 impl Granted {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.headers.is_empty()
+    }
+
     /// Puts them in place of whatever `headers` has under their names.
     pub fn apply(&self, headers: &mut Arc<HeaderMap>) {
         if self.headers.is_empty() {

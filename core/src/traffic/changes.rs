@@ -36,6 +36,8 @@ pub enum Recovery {
     StreamReopened,
     /// The stream of an answer goes on where it was cut.
     StreamResumed,
+    /// The server wants credentials, which there are now.
+    CredentialsFound,
     /// The server refused the credentials, and there are new ones.
     CredentialsRenewed,
     /// A request that did no harm is sent once more.
@@ -56,6 +58,7 @@ impl Recovery {
             Self::SessionRefused => "The server refuses another session",
             Self::StreamReopened => "Server's own stream open again",
             Self::StreamResumed => "Stream resumed",
+            Self::CredentialsFound => "Credentials wanted, sending again with them",
             Self::CredentialsRenewed => "Credentials refused, sending again with new ones",
             Self::ServerAway | Self::ServerBack | Self::StreamCut => return None,
             Self::SentAgain | Self::AskedToWait | Self::Retry => return None,

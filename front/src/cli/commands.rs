@@ -44,9 +44,8 @@ impl Cli {
     /// The settings for a connection, of whatever command it is.
     pub(super) fn connect_mut(&mut self) -> &mut Connect {
         match &mut self.command {
-            Some(
-                Command::Connect(connect) | Command::Config(connect) | Command::Logout(connect),
-            ) => connect,
+            Some(Command::Connect(connect) | Command::Config(connect)) => connect,
+            Some(Command::Logout(logout)) => &mut logout.connect,
             Some(Command::Status(status)) => &mut status.connect,
             Some(Command::Login(login)) => &mut login.connect,
             Some(Command::Install(install)) => &mut install.connect,
@@ -92,7 +91,7 @@ pub(super) enum Command {
     /// Log in to the server at URL, and keep the tokens
     Login(Box<Login>),
     /// Forget the tokens of the server at URL, and have them revoked where that can be done
-    Logout(Box<Connect>),
+    Logout(Box<Logout>),
     /// Show who is logged in to the server at URL, and until when; without URL, all logins
     Status(Box<Status>),
     /// Show a file that --trace-file has written, to be read by a person
@@ -133,6 +132,16 @@ pub(super) struct Login {
     /// Take over the tokens that mcp-remote has kept
     #[arg(long, conflicts_with = "paste")]
     pub(super) import: bool,
+}
+
+#[derive(Args)]
+pub(super) struct Logout {
+    #[command(flatten)]
+    pub(super) connect: Connect,
+
+    /// The login with this name in the list of `mcp-span status`, in place of URL
+    #[arg(long, value_name = "NAME")]
+    pub(super) file: Option<String>,
 }
 
 #[derive(Args)]

@@ -447,6 +447,8 @@ mod tests {
             becomes(line, "U");
         }
         becomes("connect mcp-remote U", "connect U");
+        becomes("login --import npx -y mcp-remote U", "login --import U");
+        becomes("status --profile p --json mcp-remote U", "status --profile p --json U");
         becomes("config -y mcp-remote U --silent", "config U --log-level=off");
         becomes("npx -y supergateway http://h/", "http://h/");
         for ours in ["-y U", "npx U", "demo mcp-remote", "help mcp-remote", "config"] {

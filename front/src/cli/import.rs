@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::compat_remote::{self, Remote};
 use super::settings::Settings;
-use super::{Failure, account, args, report};
+use super::{Failure, account, args, headers, report};
 use crate::auth::oauth::Foreign;
 use crate::error::{Error, Kind};
 use crate::private_file;
@@ -23,20 +23,35 @@ pub(super) struct Found {
     foreign: Foreign,
 }
 
-/// Looks for it, or says in which folder there is none.
-pub(super) type Finding = Result<Option<Found>, Error>;
+/// What came of looking for it.
+pub(super) enum Finding {
+    Found(Found),
+    /// Nothing; `without` what keeps logins apart there would be something.
+    Nothing {
+        without: bool,
+    },
+}
 
-/// Looks in the folders of mcp-remote, the newest first.
-pub(super) fn find(typed: &args::Connect) -> Finding {
+/// Looks in the folders of mcp-remote, the newest first, for what it keeps under exactly these
+/// arguments: what it keeps apart is for different accounts.
+pub(super) fn find(typed: &args::Connect) -> Result<Finding, Error> {
+    let exact = arguments(typed);
+    if let Some(found) = find_named(&names(typed, &exact))? {
+        return Ok(Finding::Found(found));
+    }
+    let plain = names(typed, &Remote::default());
+    Ok(Finding::Nothing { without: find_named(&plain)?.is_some() })
+}
+
+fn find_named(names: &[String]) -> Result<Option<Found>, Error> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let home = || variable(if cfg!(windows) { "USERPROFILE" } else { "HOME" });
     let folder = variable("MCP_REMOTE_CONFIG_DIR").map(PathBuf::from);
     let Some(folder) = folder.or_else(|| Some(PathBuf::from(home()?).join(".mcp-auth"))) else {
         return Ok(None);
     };
-    let names = names(typed);
     for folder in versions(&folder) {
-        for name in &names {
+        for name in names {
             let file = folder.join(format!("{name}_tokens.json"));
             if let Some((tokens, written)) = read(&file)? {
                 let client_file = folder.join(format!("{name}_client_info.json"));
@@ -51,14 +66,28 @@ pub(super) fn find(typed: &args::Connect) -> Finding {
 }
 
 /// Takes it over, and says what was taken from where.
-pub(super) async fn take_over(settings: Settings, found: Finding) -> Result<ExitCode, Failure> {
+pub(super) async fn take_over(
+    settings: Settings,
+    found: Result<Finding, Error>,
+) -> Result<ExitCode, Failure> {
     let oauth = account::oauth(&settings)?;
     let place = shown(&settings.http.url);
     let found = match found {
-        Ok(Some(found)) => found,
-        Ok(None) => {
+        Ok(Finding::Found(found)) => found,
+        Ok(Finding::Nothing { without }) => {
             let message = format!("mcp-remote has kept nothing for {place}");
-            let hint = "Give the URL as mcp-remote had it, with the same headers, or log in without --import";
+            let (message, hint) = match without {
+                true => (
+                    format!("{message} with these arguments"),
+                    "It has kept a login without headers, resource and parameters: leave them out to \
+                     take that one over",
+                ),
+                false => (
+                    message,
+                    "Give the arguments as mcp-remote had them (URL, headers, resource), or log in \
+                     without --import",
+                ),
+            };
             return Ok(report::failed(&Error::new(Kind::Login, message).hint(hint)));
         }
         Err(error) => return Ok(report::failed(&error)),
@@ -107,32 +136,37 @@ fn age(version: &str) -> (bool, Vec<u64>) {
     (version.starts_with('v'), numbers.map(|number| number.parse().unwrap_or(0)).collect())
 }
 
-/// The names that a server may have had, the most exact first: mcp-remote makes them of the URL as
-/// it was typed, and of what else tells accounts apart.
-fn names(typed: &args::Connect) -> Vec<String> {
-    let Some(url) = typed.url.as_deref() else { return Vec::new() };
+/// What mcp-remote keeps logins apart by, as far as it was given here.
+fn arguments(typed: &args::Connect) -> Remote {
     let (oauth, given) = (&typed.oauth, &typed.oauth.given);
     let pair = |text: &String| {
         text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
     };
-    let exact = Remote {
+    // A file that cannot be read ends the program a little later.
+    let file = typed.header_file.as_deref().map(headers::read_file);
+    let file = file.and_then(Result::ok).unwrap_or_default();
+    let lines = file.iter().map(|(_, line)| line).chain(&typed.headers);
+    Remote {
         resource: given.oauth_resource.clone().filter(|text| !text.is_empty()),
         params: given.oauth_authorize_param.iter().filter_map(pair).collect(),
-        headers: typed.headers.iter().filter_map(|line| compat_remote::header(line)).collect(),
+        headers: lines.filter_map(|line| compat_remote::header(line)).collect(),
         client_metadata_url: oauth.oauth_client_metadata_url.as_ref().map(ToString::to_string),
         token_endpoint: given.oauth_token_url.as_ref().map(ToString::to_string),
         ..Remote::default()
-    };
+    }
+}
+
+/// The names that a login with these arguments may have: mcp-remote makes them of the URL as it was
+/// typed as well.
+fn names(typed: &args::Connect, remote: &Remote) -> Vec<String> {
+    let Some(url) = typed.url.as_deref() else { return Vec::new() };
     let normal = url::Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.to_string());
     let short = url.trim_end_matches('/').to_owned();
-    let urls = [url.to_owned(), normal, format!("{short}/"), short];
     let mut names = Vec::new();
-    for remote in [exact, Remote::default()] {
-        for url in &urls {
-            let name = Remote { url: url.clone(), ..remote.clone() }.name();
-            if !names.contains(&name) {
-                names.push(name);
-            }
+    for url in [url.to_owned(), normal, format!("{short}/"), short] {
+        let name = Remote { url, ..remote.clone() }.name();
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
     names

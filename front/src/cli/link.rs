@@ -102,7 +102,7 @@ pub(super) struct Link {
     )]
     pub(super) no_cookies: bool,
 
-    /// Connect to IPv4 addresses only, where a name has both
+    /// Connect to IPv4 addresses only: a name that has none is an error
     #[arg(long, env = "MCP_SPAN_IPV4", value_parser = FalseyValueParser::new())]
     pub(super) ipv4: bool,
 

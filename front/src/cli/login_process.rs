@@ -18,6 +18,9 @@ use crate::secret::Scrubber;
 /// The word that asks for it.
 const NAME: &str = "__login";
 
+/// What the process is called in lists of processes.
+const SHOWN: &str = "mcp-span";
+
 #[derive(Parser)]
 #[command(name = "mcp-span __login", disable_help_flag = true)]
 struct Arguments {
@@ -36,6 +39,8 @@ pub(super) fn command(log: &Log, environment: Environment) -> LoginCommand {
     Arc::new(move || {
         // What it needs of settings and secrets is in the job.
         let mut command = environment.command(program()?);
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::arg0(&mut command, SHOWN);
         command.args(&arguments);
         Ok(command)
     })
@@ -56,6 +61,11 @@ pub(super) fn run(typed: &[OsString]) -> Option<Result<ExitCode, Failure>> {
 }
 
 fn log_in(typed: &[OsString]) -> Result<ExitCode, Failure> {
+    if cfg!(target_os = "linux") {
+        // It was started by the name that the kernel has for this program. Where it stays, no harm
+        // is done.
+        let _ = std::fs::write("/proc/self/comm", SHOWN);
+    }
     let Arguments { log } = Arguments::try_parse_from(typed)?;
     let scrubber = Scrubber::default();
     if log.log_file.is_some() {

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 mod account;
+mod account_list;
 mod args;
 mod bare;
 mod browser;
@@ -135,6 +136,11 @@ fn parse_and_run(
     if let Some(Command::Login(login)) = &mut parsed.cli.command {
         login.connect.oauth.is_pasted = login.paste;
         login.connect.oauth.is_attended = true;
+        // mcp-remote keeps logins apart by headers: what is taken over from it stays apart.
+        login.connect.oauth.profile_by_headers |= login.import;
+    }
+    if let Some(Command::Logout(logout)) = &mut parsed.cli.command {
+        account_list::find_file(logout)?;
     }
     run(&parsed, line, &file, ignored)
 }
@@ -183,8 +189,13 @@ fn run(
         // What counts is where each value came from.
         Some(Command::Config(_)) => config::run(parsed, line, file, ignored),
         Some(Command::Login(login)) => log_in(login),
-        Some(Command::Logout(connect)) => on_account(connect, account::logout),
-        Some(Command::Status(typed)) if account::is_about_all(typed) => account::list(typed),
+        Some(Command::Logout(typed)) => {
+            let file = typed.file.clone();
+            on_account(&typed.connect, |settings| account::logout(settings, file))
+        }
+        Some(Command::Status(typed)) if account_list::is_about_all(typed) => {
+            account_list::list(typed, &parsed.matches)
+        }
         Some(Command::Status(typed)) => {
             let is_json = typed.json;
             on_account(&typed.connect, move |settings| account::status(settings, is_json))

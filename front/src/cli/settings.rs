@@ -67,16 +67,26 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let folder = oauth::folder(&typed.oauth, lookup);
     settings.eras.memory = folder.map(|folder| Memory::new(&folder, &settings.http.url));
     let login = oauth::of(&typed.oauth, typed.allow_http, &settings.http.scrubber, lookup)?;
-    let apart_by = typed.oauth.profile_by_headers.then(|| as_pairs(&settings.http.headers));
     let login = login.map(|login| auth::oauth::Settings {
-        apart_by: apart_by.unwrap_or_default(),
         // Whoever runs `mcp-span login` waits for it at a terminal; clients do not.
         process: (!typed.oauth.is_attended)
             .then(|| login_process::command(&typed.log, environment::for_browser(&typed.oauth))),
-        ..login
+        ..apart_by_headers(login, typed.oauth.profile_by_headers, &settings.http)
     });
     settings.http.credentials = sources.or_else(|| logins(login?, &settings.http)).map(Arc::new);
     Ok(settings)
+}
+
+/// The login for these headers alone, if that is asked for, or if there is one: an account that was
+/// kept for them, as mcp-remote does, is the one that is meant by whoever sends them.
+fn apart_by_headers(
+    login: auth::oauth::Settings,
+    is_asked_for: bool,
+    http: &http::Settings,
+) -> auth::oauth::Settings {
+    let apart = auth::oauth::Settings { apart_by: as_pairs(&http.headers), ..login.clone() };
+    let is_kept = || !http.headers.is_empty() && OAuth::is_kept_in_file(&http.url, &apart);
+    if is_asked_for || is_kept() { apart } else { login }
 }
 
 /// Headers with their values, for telling them apart alone.

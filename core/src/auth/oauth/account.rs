@@ -7,9 +7,10 @@ use http::StatusCode;
 
 use super::challenge::Challenge;
 use super::kept::Kept;
+use super::listing::{address, issuer, listing};
 use super::store::Store;
 use super::token::Token;
-use super::{OAuth, TokenStore, identity};
+use super::{OAuth, Pending, Reopen, Settings, TokenStore, identity};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::private_file;
@@ -34,6 +35,10 @@ pub struct Account {
     pub expires: Option<SystemTime>,
     /// Whether it can be renewed without a person.
     pub can_be_renewed: bool,
+    /// What else it is kept apart by, in words.
+    pub apart_by: Vec<String>,
+    /// The name of its file.
+    pub name: Option<String>,
     /// Where it is kept.
     pub place: Option<String>,
 }
@@ -49,6 +54,12 @@ pub enum LoggedOut {
     Nobody,
 }
 
+fn call_off(store: &Store) -> bool {
+    let is_pending = store.pending().is_some();
+    store.withdraw_page();
+    is_pending
+}
+
 impl OAuth {
     /// Logs in anew, if the server wants that. `waits` is told when another process is at it: what
     /// comes of that is as good.
@@ -56,7 +67,7 @@ impl OAuth {
     /// # Errors
     ///
     /// When there is no way to a token, or none to keep it.
-    pub async fn log_in(&self, waits: impl FnOnce(Option<&str>)) -> Result<(), Error> {
+    pub async fn log_in(&self, waits: impl FnOnce()) -> Result<(), Error> {
         let (status, said) = self.web.knock(&self.server).await?;
         if status != StatusCode::UNAUTHORIZED {
             let message = format!("{} asks for no login (HTTP {status})", shown(&self.server));
@@ -66,8 +77,11 @@ impl OAuth {
         let lock = match self.store.lock_logins(limits::LOCK_WAIT).await {
             Ok(lock) => lock,
             Err(_) => {
-                waits(self.store.page().map(|note| note.prompt.to_string()).as_deref());
-                let (lock, _) = self.lock_for_login().await?;
+                waits();
+                // Whoever pastes has no browser here.
+                let is_pasted = self.settings.paste.is_some();
+                let reopen = if is_pasted { Reopen::No } else { Reopen::Always };
+                let (lock, _) = self.lock_for_login(reopen).await?;
                 if self.reread(&before) {
                     return Ok(());
                 }
@@ -125,14 +139,41 @@ impl OAuth {
         Some(Account {
             server: Some(shown(&self.server)),
             profile: Some(profile.clone()).filter(|profile| !profile.is_empty()),
-            resource: kept.resource,
-            issuer: kept.issuer,
+            resource: kept.resource.map(address),
+            issuer: kept.issuer.map(issuer),
             client: kept.holder.map(|h| h.id).or(kept.identity.map(|identity| identity.id)),
             scope: token.scope,
             expires: token.expires,
             can_be_renewed: token.refresh.is_some(),
+            apart_by: self.store.apart_by().to_vec(),
+            name: self.store.name().map(str::to_owned),
             place: self.store.place(),
         })
+    }
+
+    /// The login that waits for a person, if there is one.
+    #[must_use]
+    pub fn pending_login(&self) -> Option<Pending> {
+        self.store.pending().map(|note| note.pending(self.store.name()))
+    }
+
+    /// How many other logins for this server are kept in files, whatever keeps them apart.
+    #[must_use]
+    pub fn count_others(&self) -> usize {
+        let Settings { folder, usual_folder, .. } = &self.settings;
+        let Some(folder) = folder else { return 0 };
+        let Ok(all) = listing(folder, usual_folder.as_deref()) else { return 0 };
+        let (server, name) = (shown(&self.server), self.store.name());
+        let is_other = |account: &&Account| {
+            account.server.as_deref() == Some(&*server) && account.name.as_deref() != name
+        };
+        all.accounts.iter().filter(is_other).count()
+    }
+
+    /// Calls off the login that is pending; `false` if there is none.
+    #[must_use]
+    pub fn call_off(&self) -> bool {
+        call_off(&self.store)
     }
 
     /// Tells the authorization server that the token is to be used no more, if it can be told, and
@@ -142,24 +183,42 @@ impl OAuth {
     ///
     /// When the file cannot be removed.
     pub async fn log_out(&self) -> Result<LoggedOut, Error> {
+        let logged_out = self.log_out_at(&self.store).await?;
+        self.state(|state| state.kept = None);
+        Ok(logged_out)
+    }
+
+    /// The same for the login whose file has this name, whatever keeps it apart. Also says whether
+    /// it was pending, and was called off.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be removed.
+    pub async fn log_out_of(&self, name: &str) -> Result<(LoggedOut, bool), Error> {
+        let store = Store::of_name(&self.server, &self.settings, name);
+        let is_called_off = call_off(&store);
+        Ok((self.log_out_at(&store).await?, is_called_off))
+    }
+
+    async fn log_out_at(&self, store: &Store) -> Result<LoggedOut, Error> {
         // A login that is under way would bring back what is forgotten here.
-        self.store.withdraw_page();
+        store.withdraw_page();
+        store.forget_failure();
         // Whoever holds it is about to replace what is forgotten here; it goes all the same.
-        let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
+        let _lock = store.lock(limits::LOGIN_QUESTION).await;
         let (mut revoked, mut was_there) = (Ok(()), false);
         // Runs in different environments may each have a place of their own.
         for _ in 0..Store::PLACES {
-            let kept = self.store.read();
+            let kept = store.read();
             if let Some(token) = &kept.token {
                 revoked = revoked.and(self.revoke(&kept, token).await);
             }
-            let is_removed = self.store.remove().map_err(|error| {
+            let is_removed = store.remove().map_err(|error| {
                 let error = Error::new(Kind::Login, "The tokens cannot be removed").because(error);
                 error.not_delivered()
             })?;
             was_there |= is_removed;
         }
-        self.state(|state| state.kept = None);
         Ok(match revoked {
             _ if !was_there => LoggedOut::Nobody,
             Ok(()) => LoggedOut::Done,

@@ -14,6 +14,8 @@ pub(super) struct Apart {
     pub(super) owner: String,
     /// All else that tells them apart, as JSON; empty if nothing does.
     pub(super) asked: String,
+    /// The same in words for a person: the values of parameters and headers may be secrets.
+    pub(super) words: Vec<String>,
     resource: Option<String>,
     server: Url,
 }
@@ -42,11 +44,13 @@ impl Apart {
             asked.extend(pairs.iter().map(|(name, value)| (kind, name.as_str(), value.as_str())));
         }
         asked.sort_unstable();
+        let mut words: Vec<String> = asked.iter().map(in_words).collect();
+        words.dedup();
         let asked = match asked.is_empty() {
             true => String::new(),
             false => serde_json::to_string(&asked).unwrap_or_default(),
         };
-        Self { owner, asked, resource, server: server.clone() }
+        Self { owner, asked, words, resource, server: server.clone() }
     }
 
     /// Whether a login that was stored without any of this, as earlier versions did, may be used:
@@ -58,6 +62,16 @@ impl Apart {
             // What a server names itself is always one that it is part of.
             (None, Some(stored)) => Url::parse(stored).is_ok_and(|url| covers(&url, &self.server)),
         }
+    }
+}
+
+fn in_words((kind, name, value): &(&str, &str, &str)) -> String {
+    match *kind {
+        // It is shown by itself.
+        "resource" => "resource".to_owned(),
+        "scope" | "audience" => format!("{kind} '{value}'"),
+        "header" => format!("header {name}"),
+        _ => format!("parameter {name}"),
     }
 }
 
@@ -97,6 +111,19 @@ mod tests {
         assert_ne!(of(one).asked, of(moved).asked, "another party is asked");
         assert_eq!(of(Given::default()).asked, "");
         assert_eq!(sorted(" b  a b"), "a b");
+    }
+
+    #[test]
+    fn in_words_the_values_of_parameters_and_headers_are_left_out() {
+        let given = Given { page_params: pairs(&[("tenant", "s3cret")]), ..Given::default() };
+        let settings = Settings {
+            given,
+            scope: Some("b a".into()),
+            apart_by: pairs(&[("x-team", "s3cret")]),
+            ..settings()
+        };
+        let apart = Apart::new(&server(), &settings);
+        assert_eq!(apart.words, ["parameter tenant", "header x-team", "scope 'a b'"]);
     }
 
     #[test]

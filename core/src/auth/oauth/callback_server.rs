@@ -104,7 +104,7 @@ impl CallbackServer {
 
     /// Opens a browser at the page that is expected to be visited.
     pub(super) fn open(&self) {
-        self.shared.open();
+        self.shared.open(Opener::Program);
     }
 
     /// Where another process asks for the page to be opened once more.
@@ -212,10 +212,12 @@ struct Openings {
 }
 
 impl Openings {
-    /// Notes another opening, unless there were enough of them, or one a moment ago.
-    fn allow(&mut self, now: Instant) -> bool {
+    /// Notes another opening, unless there were enough of them, or one a moment ago. A person who
+    /// asks for one gets it.
+    fn allow(&mut self, opener: Opener, now: Instant) -> bool {
         let is_recent = |last| now.saturating_duration_since(last) < limits::LOGIN_REOPEN;
-        if self.count >= limits::LOGIN_OPENINGS || self.last.is_some_and(is_recent) {
+        let is_enough = self.count >= limits::LOGIN_OPENINGS || self.last.is_some_and(is_recent);
+        if is_enough && opener == Opener::Program {
             return false;
         }
         self.count += 1;
@@ -223,6 +225,18 @@ impl Openings {
         true
     }
 }
+
+/// Who wants the page to be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opener {
+    /// A bridge that needs the login.
+    Program,
+    /// A person who has asked for it.
+    Person,
+}
+
+/// What a request to open the page again ends with, if a person has asked for it.
+const ASKED: &str = "asked";
 
 /// One connection, and whether its request has come.
 struct Connection {
@@ -277,14 +291,14 @@ impl Shared {
     }
 
     /// Opens a browser, unless that was done often enough.
-    fn open(&self) {
+    fn open(&self, opener: Opener) {
         let Some(open) = &self.open else { return };
         let Ok(random) = pkce::random() else { return };
         let path = format!("/start/{random}");
         let Ok(url) = Url::parse(&format!("http://127.0.0.1:{}{path}", self.port)) else { return };
         {
             let mut login = self.login();
-            if !login.openings.allow(Instant::now()) {
+            if !login.openings.allow(opener, Instant::now()) {
                 return;
             }
             login.links.push(Link { path, is_used: false });
@@ -300,7 +314,8 @@ impl Shared {
         }
         let path = request.uri().path();
         if request.method() == Method::POST && path == self.again_path {
-            self.open();
+            let is_asked = request.uri().query() == Some(ASKED);
+            self.open(if is_asked { Opener::Person } else { Opener::Program });
             return pages::empty(StatusCode::NO_CONTENT);
         }
         // A look ahead, by a scanner of links or the like, is not the browser itself.
@@ -437,13 +452,15 @@ fn is_ours(host: &str, port: u16) -> bool {
 }
 
 /// Asks the process whose login has the address `again` to open its page once more.
-pub(super) async fn open_again(again: &str) {
+pub(super) async fn open_again(again: &str, opener: Opener) {
     let asking = async {
         let url = Url::parse(again).ok()?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, url.port()?));
         let mut stream = TcpStream::connect(address).await.ok()?;
         let (path, host) = (url.path(), address);
-        let request = format!("POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n");
+        let query = if opener == Opener::Person { format!("?{ASKED}") } else { String::new() };
+        let request =
+            format!("POST {path}{query} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n");
         tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes()).await.ok()?;
         // The answer says nothing, but tells that it was read.
         tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 64]).await.ok()

@@ -73,7 +73,16 @@ impl OAuth {
     pub(super) fn show(&self, plan: &Plan, prompt: &Prompt, again: Option<String>) -> Shown<'_> {
         let (id, process) = (plan.id.clone(), std::process::id());
         let parties = Parties::new(&self.server, &plan.authority.issuer, prompt.page());
-        let note = PageNote { id, process, parties, prompt: prompt.clone(), again };
+        let note = PageNote {
+            id,
+            process,
+            server: shown(&self.server),
+            profile: self.settings.profile.clone(),
+            apart_by: self.store.apart_by().to_vec(),
+            parties,
+            prompt: prompt.clone(),
+            again,
+        };
         // The note first: whoever sees the page may look for it.
         let noted = self.store.note_page(&note);
         (self.settings.show)(prompt, &note.parties);
@@ -219,10 +228,15 @@ impl OAuth {
         Ok(page)
     }
 
+    /// Goes before the reason for a refusal.
+    pub(super) fn refusal_start(&self) -> String {
+        format!("The login to {} was refused: ", shown(&self.server))
+    }
+
     fn code(&self, callback: Callback) -> Result<String, Unsuccessful> {
         if let Some(error) = callback.error {
             let said = said(&callback.description.unwrap_or(error));
-            let message = format!("The login to {} was refused: {said}", shown(&self.server));
+            let message = format!("{}{said}", self.refusal_start());
             let error = Error::new(Kind::Login, message).not_delivered();
             return Err(Unsuccessful::refused(error));
         }

@@ -20,7 +20,7 @@ use super::scope::Scopes;
 use super::store::Lock;
 use super::token::Token;
 use super::web::Form;
-use super::{Grant, OAuth, pkce};
+use super::{Grant, OAuth, Settings, pkce};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::shown;
@@ -180,6 +180,7 @@ impl OAuth {
             Ok((identity, token)) => {
                 let page = about.done(token.scope.as_deref(), token.refresh.is_some());
                 self.keep_login(plan, identity, token).await;
+                self.store.forget_failure();
                 (Ok(()), page)
             }
             Err(Unsuccessful { error, is_refusal }) => {
@@ -187,7 +188,9 @@ impl OAuth {
                     Some(reason) => format!("{}: {reason}", error.message),
                     None => error.message.clone(),
                 };
-                let page = if is_refusal { about.refused(&reason) } else { about.failed(&reason) };
+                // The page names the server anyway.
+                let reason = reason.strip_prefix(&self.refusal_start()).unwrap_or(&reason);
+                let page = if is_refusal { about.refused(reason) } else { about.failed(reason) };
                 let was_shown = self.state(|state| state.was_shown);
                 // Where nobody was asked, nobody is bothered by the next try.
                 let is_refusal = is_refusal && was_shown;
@@ -216,7 +219,17 @@ impl OAuth {
     }
 
     pub(super) fn about(&self, authority: &Authority) -> About {
-        About { server: shown(&self.server), issuer: authority.issuer.clone() }
+        let Settings { given, profile, send_resource, .. } = &self.settings;
+        let resource = given.resource.as_deref().filter(|_| *send_resource);
+        let resource = resource.map(|text| Url::parse(text).map_or(text.to_owned(), |u| shown(&u)));
+        About {
+            server: shown(&self.server),
+            issuer: authority.issuer.clone(),
+            resource: resource.filter(|resource| !resource.is_empty()),
+            profile: Some(profile.clone()).filter(|profile| !profile.is_empty()),
+            login: self.login_command(),
+            logout: self.logout_command(),
+        }
     }
 
     /// What was wrong with earlier tokens says nothing about that of a login.

@@ -230,7 +230,8 @@ impl OAuth {
         }
         let message =
             format!("{} wants a login, and nobody is to be asked for one", shown(&self.server));
-        let hint = "Run 'mcp-span login' for it, or leave --oauth-no-interactive out";
+        let hint =
+            "Run 'mcp-span login' with the same arguments, or leave --oauth-no-interactive out";
         Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
     }
 

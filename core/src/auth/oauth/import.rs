@@ -13,7 +13,7 @@ use super::identity::{self, Identity, Only, Proof};
 use super::kept::{Holder, Kept};
 use super::metadata::{Issuer, is_same_issuer};
 use super::token::Token;
-use super::{Account, OAuth, said};
+use super::{Account, OAuth, Reopen, said};
 use crate::error::{Error, Kind};
 use crate::secret::shown as shown_url;
 
@@ -48,7 +48,7 @@ impl OAuth {
             let message = "There is no access token in it";
             return Err(Error::new(Kind::Login, message).not_delivered());
         };
-        let _lock = self.lock_for_login().await?;
+        let _lock = self.lock_for_login(Reopen::Yes).await?;
         self.store.probe().await?;
         let shown = issuers(foreign);
         let authority = self.authority_of(shown.first().map(String::as_str)).await;

@@ -47,6 +47,9 @@ pub(super) struct OnDisk {
     pub(super) is_apart: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<String>,
+    /// What it is kept apart by, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    apart_by: Vec<String>,
     issuer: Option<String>,
     client_id: Option<String>,
     client_secret: Option<String>,
@@ -83,9 +86,9 @@ impl OnDisk {
         }
     }
 
-    /// The same as a login that is kept apart from others.
-    pub(super) fn apart(&self) -> Self {
-        Self { is_apart: true, ..self.clone() }
+    /// The same as a login that is kept apart from others, by this.
+    pub(super) fn apart(self, by: &[String]) -> Self {
+        Self { is_apart: true, apart_by: by.to_vec(), ..self }
     }
 
     pub(super) fn has_token(&self) -> bool {
@@ -104,6 +107,7 @@ impl OnDisk {
             server: crate::secret::shown(server),
             is_apart: true,
             profile: kept.profile.clone(),
+            apart_by: Vec::new(),
             issuer: kept.issuer.clone(),
             client_id: identity.map(|identity| identity.id.clone()),
             client_secret: identity

@@ -11,8 +11,10 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use url::Url;
 
-use super::Account;
+use super::page_note::PageNote;
 use super::places;
+use super::store::is_login_held_beside;
+use super::{Account, Pending};
 use crate::limits;
 use crate::private_file;
 use crate::secret::shown;
@@ -26,30 +28,51 @@ pub struct Unreadable {
     pub why: String,
 }
 
-/// The logins below `folder`, and those that runs in other environments have noted below `usual`, in
-/// the order of their servers.
+/// All logins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// In the order of their servers.
+    pub accounts: Vec<Account>,
+    /// Those that wait for a person.
+    pub pending: Vec<Pending>,
+    /// Of which nothing can be said.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// The logins below `folder`, and those that runs in other environments have noted below `usual`.
 ///
 /// # Errors
 ///
 /// When a folder is there and cannot be read.
-pub fn accounts(
-    folder: &Path,
-    usual: Option<&Path>,
-) -> io::Result<(Vec<Account>, Vec<Unreadable>)> {
-    let mut files = BTreeSet::new();
+pub fn listing(folder: &Path, usual: Option<&Path>) -> io::Result<Listing> {
+    let (mut files, mut pages) = (BTreeSet::new(), BTreeSet::new());
     for folder in [Some(folder), usual].into_iter().flatten() {
-        files.extend(places::all_below(folder)?);
+        let below = places::all_below(folder)?;
+        files.extend(below.tokens);
+        pages.extend(below.pages);
     }
-    let (mut accounts, mut unreadable) = (Vec::new(), Vec::new());
+    let mut found = Listing::default();
     for file in files.into_iter().take(limits::LOGINS_LISTED) {
         let text = private_file::read(&file).map_err(|error| error.to_string());
         match text.and_then(|text| account(&text, &file)) {
-            Ok(account) => accounts.extend(account),
-            Err(why) => unreadable.push(Unreadable { file, why }),
+            Ok(account) => found.accounts.extend(account),
+            Err(why) => found.unreadable.push(Unreadable { file, why }),
         }
     }
-    accounts.sort_by(|a, b| (&a.server, &a.profile).cmp(&(&b.server, &b.profile)));
-    Ok((accounts, unreadable))
+    found.pending =
+        pages.iter().take(limits::LOGINS_LISTED).filter_map(|page| pending(page)).collect();
+    found.accounts.sort_by(|a, b| (&a.server, &a.profile).cmp(&(&b.server, &b.profile)));
+    Ok(found)
+}
+
+/// The login of a note, if a process is still at it.
+fn pending(page: &Path) -> Option<Pending> {
+    let note: PageNote = serde_json::from_slice(&private_file::read(page).ok()?).ok()?;
+    is_login_held_beside(page).then(|| note.pending(name(page)))
+}
+
+fn name(file: &Path) -> Option<&str> {
+    file.file_stem().and_then(|name| name.to_str())
 }
 
 /// What the text of a file says; nothing if it holds no token.
@@ -70,18 +93,30 @@ fn account(text: &[u8], file: &Path) -> Result<Option<Account>, String> {
         server: text(&kept["server"]).map(address),
         profile: text(&kept["profile"]),
         resource: text(&kept["resource"]).map(address),
-        issuer: text(&kept["issuer"]).map(address),
+        issuer: text(&kept["issuer"]).map(issuer),
         client: text(&kept["token_client_id"]).or_else(|| text(&kept["client_id"])),
         scope: text(&token["scope"]),
         expires: expires.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)),
         can_be_renewed: text(&token["refresh_token"]).is_some(),
+        apart_by: kept["apart_by"].as_array().into_iter().flatten().filter_map(text).collect(),
+        name: name(file).map(str::to_owned),
         place: Some(file.display().to_string()),
     }))
 }
 
 /// An address as it may be shown.
-fn address(text: String) -> String {
+pub(super) fn address(text: String) -> String {
     Url::parse(&text).map_or(text, |url| shown(&url))
+}
+
+/// The same for one that is a name as well: a slash at its end is there if it is part of that.
+pub(super) fn issuer(text: String) -> String {
+    let has_slash = text.ends_with('/');
+    let address = address(text);
+    match address.strip_suffix('/') {
+        Some(bare) if !has_slash => bare.to_owned(),
+        _ => address,
+    }
 }
 
 #[cfg(test)]
@@ -128,5 +163,8 @@ mod tests {
             "{account:?}"
         );
         assert_eq!(account.profile.as_deref(), Some("work"));
+        assert_eq!(account.name.as_deref(), Some("f"));
+        assert_eq!(issuer("https://as".into()), "https://as");
+        assert_eq!(issuer("https://as/".into()), "https://as/");
     }
 }

@@ -28,6 +28,7 @@ mod callback;
 mod callback_port;
 mod callback_server;
 pub mod challenge;
+mod command_line;
 mod consent;
 mod device;
 mod discovery;
@@ -66,13 +67,15 @@ mod words;
 
 pub use account::{Account, LoggedOut};
 pub use callback_port::{CallbackPlace, CallbackPorts};
+use callback_server::Opener;
 use challenge::Challenge;
 pub use given::{Given, OneShot, Style};
 pub use import::{Foreign, TakenOver};
 use kept::Kept;
 pub use key::PrivateKey;
-pub use listing::{Unreadable, accounts};
+pub use listing::{Listing, Unreadable, listing};
 use page_note::PageNote;
+pub use page_note::Pending;
 pub use parties::Parties;
 pub use paste::Paste;
 pub use process::login_process;
@@ -178,16 +181,21 @@ impl OAuth {
     /// Tokens for `server`; nothing is asked of anybody yet.
     #[must_use]
     pub fn new(server: &Url, settings: Settings, options: net::Options) -> Self {
-        let mut server = server.clone();
-        server.set_fragment(None);
-        let folders = (settings.folder.as_deref(), settings.usual_folder.as_deref());
-        let apart = apart::Apart::new(&server, &settings);
-        let store = Store::new(folders, &server, apart).in_place(settings.token_store);
+        let server = without_fragment(server);
+        let store = Store::of(&server, &settings);
         let web = Web::new(options, &server, &settings.given);
         let (state, pending) = (Mutex::default(), watch::Sender::default());
         let (renewing, looking) = (Semaphore::new(1), Semaphore::new(1));
         let refuses_resource = AtomicBool::new(false);
         Self { server, settings, web, store, state, renewing, looking, refuses_resource, pending }
+    }
+
+    /// Whether a login with these settings is kept in a file. Neither a network nor a keychain is
+    /// asked.
+    #[must_use]
+    pub fn is_kept_in_file(server: &Url, settings: &Settings) -> bool {
+        settings.token_store == TokenStore::File
+            && Store::of(&without_fragment(server), settings).has_file()
     }
 
     /// The server has answered from `peer`: what it names must not be nearer to us than that.
@@ -278,7 +286,7 @@ impl OAuth {
             (false, true) => Cause::Scope,
             (false, false) => Cause::Refusal,
         };
-        let (lock, failed) = self.lock_for_login().await?;
+        let (lock, failed) = self.lock_for_login(Reopen::Yes).await?;
         match self.renew_alone(&before, cause, limits::LOGIN_QUESTION).await? {
             Renewal::Done => return Ok(()),
             Renewal::Impossible => {}
@@ -298,7 +306,7 @@ impl OAuth {
 
     /// Waits until no other process logs in; meanwhile its page is ours to show. Also returns why
     /// the login that was waited for came to nothing, if it did.
-    async fn lock_for_login(&self) -> Result<(Lock, Option<Error>), Error> {
+    async fn lock_for_login(&self, reopen: Reopen) -> Result<(Lock, Option<Error>), Error> {
         let until = Instant::now() + self.settings.login_wait;
         let mut seen = None;
         loop {
@@ -311,7 +319,7 @@ impl OAuth {
                 return Err(self.not_in_time("logged in to"));
             }
             if seen.is_none() {
-                seen = self.watch_page(Reopen::Yes);
+                seen = self.watch_page(reopen);
             }
         }
     }
@@ -324,9 +332,14 @@ impl OAuth {
     /// Shows the page of another process, if it has one yet.
     fn watch_page(&self, reopen: Reopen) -> Option<Watched<'_>> {
         let note = self.store.page()?;
-        if let (Reopen::Yes, Some(again)) = (reopen, note.again.clone()) {
+        let opener = match reopen {
+            Reopen::No => None,
             // A person who has restarted a client may have closed the page.
-            tokio::spawn(async move { callback_server::open_again(&again).await });
+            Reopen::Yes => Some(Opener::Program),
+            Reopen::Always => Some(Opener::Person),
+        };
+        if let (Some(opener), Some(again)) = (opener, note.again.clone()) {
+            tokio::spawn(async move { callback_server::open_again(&again, opener).await });
         }
         (self.settings.show)(&note.prompt, &note.parties);
         let over = self.pending_at(&note);
@@ -424,9 +437,18 @@ impl OAuth {
     }
 }
 
+fn without_fragment(server: &Url) -> Url {
+    let mut server = server.clone();
+    server.set_fragment(None);
+    server
+}
+
 /// Whether the process that logs in is asked to open its page once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reopen {
+    /// However often that was done.
+    Always,
+    /// Unless that was done often enough.
     Yes,
     No,
 }

@@ -14,12 +14,50 @@ pub(super) struct PageNote {
     pub(super) id: String,
     /// The process that does it.
     pub(super) process: u32,
+    /// The server, without anything secret.
+    #[serde(default)]
+    pub(super) server: String,
+    /// The user's name for the account.
+    #[serde(default)]
+    pub(super) profile: String,
+    /// What it is kept apart by, in words.
+    #[serde(default)]
+    pub(super) apart_by: Vec<String>,
     /// Between whom it is.
     pub(super) parties: Parties,
     /// What a person has to do.
     pub(super) prompt: Prompt,
     /// Where that process can be asked to open its page again.
     pub(super) again: Option<String>,
+}
+
+impl PageNote {
+    /// The same for a person; `name` is that of the file of its tokens.
+    pub(super) fn pending(self, name: Option<&str>) -> Pending {
+        let text = |text: String| Some(text).filter(|text| !text.is_empty());
+        Pending {
+            server: text(self.server),
+            profile: text(self.profile),
+            apart_by: self.apart_by,
+            name: name.map(str::to_owned),
+            open: self.prompt.to_string(),
+        }
+    }
+}
+
+/// A login that waits for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// The server that it is for.
+    pub server: Option<String>,
+    /// The user's name for it, if there is one.
+    pub profile: Option<String>,
+    /// What else it is kept apart by, in words.
+    pub apart_by: Vec<String>,
+    /// The name of the file that its tokens will be in.
+    pub name: Option<String>,
+    /// What the person has to do: goes behind "open".
+    pub open: String,
 }
 
 /// Withdraws the note of a login when it is dropped.

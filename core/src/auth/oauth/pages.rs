@@ -39,11 +39,22 @@ pub(super) struct About {
     pub(super) server: String,
     /// Who gives out the tokens.
     pub(super) issuer: String,
+    /// What the token is asked for, where the user has said so.
+    pub(super) resource: Option<String>,
+    /// The user's name for the account, if there is one.
+    pub(super) profile: Option<String>,
+    /// What to type in order to log in, in quotes.
+    pub(super) login: String,
+    /// The same for a logout.
+    pub(super) logout: String,
 }
 
 impl About {
     fn facts(&self) -> Vec<(&'static str, String)> {
-        vec![("Server", self.server.clone()), ("Login by", self.issuer.clone())]
+        let mut facts = vec![("Server", self.server.clone()), ("Login by", self.issuer.clone())];
+        facts.extend(self.resource.iter().map(|resource| ("Resource", said(resource))));
+        facts.extend(self.profile.iter().map(|profile| ("Profile", said(profile))));
+        facts
     }
 
     /// The token is stored.
@@ -53,9 +64,8 @@ impl About {
         let kept = if renews { "until you log out" } else { "until it expires" };
         facts.push(("Kept", kept.to_owned()));
         let advice = format!(
-            "You can close this tab: your client goes on by itself. To log out, run \
-             'mcp-span logout {}'.",
-            self.server
+            "You can close this tab: your client goes on by itself. To log out, run {}.",
+            self.logout
         );
         Page { status: StatusCode::OK, mood: Mood::Good, title: "You are logged in", facts, advice }
     }
@@ -65,9 +75,8 @@ impl About {
         let mut facts = self.facts();
         facts.push(("Reason", said(reason)));
         let advice = format!(
-            "Nothing was stored. To try again, run 'mcp-span login {}', or use your client again in \
-             a minute.",
-            self.server
+            "Nothing was stored. To try again, run {}, or use your client again in a minute.",
+            self.login
         );
         let title = "The login was refused";
         Page { status: StatusCode::OK, mood: Mood::Bad, title, facts, advice }
@@ -78,9 +87,10 @@ impl About {
         let mut facts = self.facts();
         facts.push(("Reason", said(reason)));
         let advice = format!(
-            "You agreed, but no token came of it, and nothing was stored. To try again, run \
-             'mcp-span login {}'; 'mcp-span check' with the same address shows what is wrong.",
-            self.server
+            "You agreed, but no token came of it, and nothing was stored. To try again, use your \
+             client again, or run {}. If the reason stays the same, tell it to whoever runs the \
+             login: the fault is there, or on the way to it.",
+            self.login
         );
         let title = "The login could not be finished";
         Page { status: StatusCode::OK, mood: Mood::Bad, title, facts, advice }
@@ -257,7 +267,14 @@ mod tests {
     use super::*;
 
     fn about() -> About {
-        About { server: "https://h/mcp".into(), issuer: "https://as".into() }
+        About {
+            server: "https://h/mcp".into(),
+            issuer: "https://as".into(),
+            resource: Some("https://t/".into()),
+            profile: Some("work".into()),
+            login: "'mcp-span login https://h/mcp --profile work'".into(),
+            logout: "'mcp-span logout https://h/mcp --profile work'".into(),
+        }
     }
 
     #[test]
@@ -299,8 +316,15 @@ mod tests {
     #[test]
     fn a_page_names_server_issuer_scopes_and_what_to_do() {
         let html = about().done(Some("read"), true).html();
-        for part in ["https://h/mcp", "https://as", "read", "mcp-span logout", "You are logged in"]
-        {
+        for part in [
+            "<dt>Server<dd>https://h/mcp",
+            "<dt>Login by<dd>https://as",
+            "<dt>Resource<dd>https://t/",
+            "<dt>Profile<dd>work",
+            "read",
+            "run &#39;mcp-span logout https://h/mcp --profile work&#39;.",
+            "You are logged in",
+        ] {
             assert!(html.contains(part), "{part}: {html}");
         }
         let html = about().failed("The request for a token was refused").html();

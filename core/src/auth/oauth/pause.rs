@@ -88,7 +88,10 @@ impl Store {
             return None;
         }
         let error = note.error();
-        let at_once = || "Run 'mcp-span login' to try again at once".to_owned();
+        let at_once = || {
+            "To try again at once, run 'mcp-span login' with the arguments that your client has"
+                .to_owned()
+        };
         Some(Error { hint: Some(error.hint.clone().unwrap_or_else(at_once)), ..error })
     }
 

@@ -65,28 +65,36 @@ impl Places {
     }
 
     /// The name of the file, without its ending.
-    #[cfg(feature = "keychain")]
     pub(super) fn name(&self) -> Option<&str> {
         self.own.file_stem()?.to_str()
     }
 }
 
-/// The files of tokens below `folder`, and those that notes there lead to.
-pub(super) fn all_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
+/// The files of tokens and the notes of pending logins below `folder`.
+#[derive(Debug, Default)]
+pub(super) struct Below {
+    /// With those that notes there lead to.
+    pub(super) tokens: Vec<PathBuf>,
+    pub(super) pages: Vec<PathBuf>,
+}
+
+/// What is kept below `folder`.
+pub(super) fn all_below(folder: &Path) -> io::Result<Below> {
+    let mut found = Below::default();
     let entries = match std::fs::read_dir(folder.join("tokens")) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
         entries => entries?,
     };
-    let mut files = Vec::new();
     for entry in entries {
         let file = entry?.path();
         match file.extension().and_then(|extension| extension.to_str()) {
-            Some("json") => files.push(file),
-            Some("at") => files.extend(noted_in(&file)),
+            Some("json") => found.tokens.push(file),
+            Some("at") => found.tokens.extend(noted_in(&file)),
+            Some("page") => found.pages.push(file),
             _ => {}
         }
     }
-    Ok(files)
+    Ok(found)
 }
 
 /// Where a note leads, if that is a file of the same name, and ours.

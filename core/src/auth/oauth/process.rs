@@ -79,7 +79,7 @@ impl OAuth {
             Ok(news) => self.follow(plan, &before, news).await,
             Err(error) => {
                 debug!("no process could be had for the login, which is done here: {error}");
-                let (_lock, _) = self.lock_for_login().await?;
+                let (_lock, _) = self.lock_for_login(Reopen::Yes).await?;
                 if self.reread(&before) {
                     return Ok(Ok(()));
                 }

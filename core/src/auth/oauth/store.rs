@@ -12,13 +12,13 @@ use ring::digest;
 use tracing::{debug, warn};
 use url::Url;
 
-use super::TokenStore;
 use super::apart::Apart;
 use super::kept::{Kept, OnDisk};
 #[cfg(feature = "keychain")]
 use super::keychain;
 use super::page_note::{Noted, PageNote};
 use super::places::Places;
+use super::{Settings, TokenStore};
 use crate::error::Error;
 use crate::private_file;
 
@@ -74,6 +74,12 @@ impl Store {
     /// In how many places there may be tokens.
     pub(super) const PLACES: usize = Places::COUNT;
 
+    /// For the login at `server` that these settings mean.
+    pub(super) fn of(server: &Url, settings: &Settings) -> Self {
+        let folders = (settings.folder.as_deref(), settings.usual_folder.as_deref());
+        Self::new(folders, server, Apart::new(server, settings)).in_place(settings.token_store)
+    }
+
     /// Below a folder, or where another run has put it below the usual one; for the login at
     /// `server` that `apart` means.
     pub(super) fn new(folders: (Option<&Path>, Option<&Path>), server: &Url, apart: Apart) -> Self {
@@ -84,6 +90,14 @@ impl Store {
         let earlier = Self::named(folders, &key, apart.clone(), None);
         let key = format!("{key}\n\n{}", apart.asked);
         Self::named(folders, &key, apart, Some(Box::new(earlier)))
+    }
+
+    /// The login whose file has this name, whatever it is kept apart by.
+    pub(super) fn of_name(server: &Url, settings: &Settings, name: &str) -> Self {
+        let plain = Self::of(server, settings);
+        let folder = settings.folder.as_deref();
+        let usual = settings.usual_folder.as_deref();
+        Self { places: folder.map(|folder| Places::new(folder, usual, name)), ..plain }
     }
 
     fn named(
@@ -233,9 +247,27 @@ impl Store {
 
     /// Whether another process is logging in.
     pub(super) fn is_login_held(&self) -> bool {
-        let Some(file) = self.file() else { return false };
-        let opened = private_file::open_lock(&file.with_extension("login"));
-        matches!(attempt(opened, File::try_lock_shared), Try::Held)
+        self.file().is_some_and(|file| is_login_held_beside(&file))
+    }
+
+    /// The login that is pending, if there is one.
+    pub(super) fn pending(&self) -> Option<PageNote> {
+        self.page().filter(|_| self.is_login_held())
+    }
+
+    /// What it is kept apart by, in words.
+    pub(super) fn apart_by(&self) -> &[String] {
+        &self.apart.words
+    }
+
+    /// The name of its file.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.places.as_ref().and_then(Places::name)
+    }
+
+    /// Whether there is a file of tokens.
+    pub(super) fn has_file(&self) -> bool {
+        self.file().is_some_and(|file| private_file::check(&file).is_ok())
     }
 
     fn page_file(&self) -> Option<PathBuf> {
@@ -313,7 +345,8 @@ impl Store {
     }
 
     fn save_as_own(&self, stored: &OnDisk) -> io::Result<()> {
-        self.save(&serde_json::to_vec_pretty(&stored.apart())?)
+        let stored = stored.clone().apart(&self.apart.words);
+        self.save(&serde_json::to_vec_pretty(&stored)?)
     }
 
     fn try_lock(&self) -> Try {
@@ -326,7 +359,8 @@ impl Store {
     /// Replaces what is kept, at once or not at all. Gives back whether that was done.
     pub(super) fn write(&self, server: &Url, kept: &Kept) -> bool {
         let Some(place) = self.place() else { return false };
-        let text = serde_json::to_vec_pretty(&OnDisk::of(server, kept));
+        let stored = OnDisk::of(server, kept).apart(&self.apart.words);
+        let text = serde_json::to_vec_pretty(&stored);
         let saved = text.map_err(io::Error::from).and_then(|text| self.save(&text));
         saved.inspect_err(|e| warn!("tokens cannot be kept in {place}: {e}")).is_ok()
     }
@@ -352,6 +386,12 @@ impl Store {
     fn file(&self) -> Option<PathBuf> {
         self.places.as_ref().map(Places::current)
     }
+}
+
+/// Whether a process is logging in whose tokens will be in `file`.
+pub(super) fn is_login_held_beside(file: &Path) -> bool {
+    let opened = private_file::open_lock(&file.with_extension("login"));
+    matches!(attempt(opened, File::try_lock_shared), Try::Held)
 }
 
 fn attempt(opened: io::Result<File>, lock: impl Fn(&File) -> Result<(), TryLockError>) -> Try {
@@ -380,7 +420,7 @@ mod tests {
     use crate::auth::oauth::identity::{Identity, Proof};
     use crate::auth::oauth::kept::Holder;
     use crate::auth::oauth::token::Token;
-    use crate::auth::oauth::{CallbackPlace, Parties, Prompt, Settings};
+    use crate::auth::oauth::{CallbackPlace, Parties, Prompt};
     use crate::secret::Secret;
 
     fn at(folder: &Path) -> (Option<&Path>, Option<&Path>) {
@@ -510,7 +550,9 @@ mod tests {
     fn note(prompt: &str) -> PageNote {
         let prompt = Prompt::Browser(Url::parse(prompt).unwrap());
         let parties = Parties::new(&server(), "https://as", &Url::parse("https://as/").unwrap());
-        PageNote { id: "i".into(), process: 1, parties, prompt, again: None }
+        let (id, server, profile) = ("i".to_owned(), String::new(), String::new());
+        let apart_by = Vec::new();
+        PageNote { id, process: 1, server, profile, apart_by, parties, prompt, again: None }
     }
 
     #[tokio::test]

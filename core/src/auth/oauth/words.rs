@@ -26,7 +26,9 @@ pub(super) fn refused(what: &str, status: StatusCode, answer: &Value) -> Error {
         text if text.is_empty() => "no reason given".to_owned(),
         text => text,
     };
-    let message = format!("{what} was refused (HTTP {}): {text}", status.as_u16());
+    // A server that is at fault has refused nothing.
+    let became = if status.is_server_error() { "failed" } else { "was refused" };
+    let message = format!("{what} {became} (HTTP {}): {text}", status.as_u16());
     Error::new(Kind::Login, message).not_delivered()
 }
 
@@ -45,7 +47,7 @@ mod tests {
             assert_eq!(error.message, "The request was refused (HTTP 200): no reason given");
         }
         let error = refused("The request", StatusCode::BAD_GATEWAY, &json!("<p>later\u{1b}[0m"));
-        assert!(error.message.ends_with("(HTTP 502): later[0m"), "{error}");
+        assert_eq!(error.message, "The request failed (HTTP 502): later[0m");
         let page = json!("<html><title>Bad Gateway</title><h1>Bad Gateway</h1></html>");
         let error = refused("The request", StatusCode::BAD_GATEWAY, &page);
         assert!(error.message.ends_with("(HTTP 502): Bad Gateway"), "{error}");

@@ -8,10 +8,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Context, Manner};
+use crate::auth::oauth::OAuth;
 use crate::auth::{Credentials, Granted, Login};
 use crate::error::Error;
 use crate::limits;
-use crate::secret::shown;
 use crate::transport::{Incoming, LoginStage};
 
 /// Who waits, and for what.
@@ -103,15 +103,15 @@ impl Context {
     /// What to do about a refusal of our credentials, in words that fit where they come from.
     pub(super) fn remedy_for(&self, status: StatusCode) -> String {
         let oauth = self.settings.credentials.as_ref().and_then(|c| c.oauth());
-        let url = shown(self.endpoint.url());
         match oauth.filter(|oauth| oauth.has_token()) {
-            Some(_) if status == StatusCode::FORBIDDEN => format!(
-                "The login does not allow this. To use another account, run 'mcp-span logout \
-                 {url}' and log in again"
+            Some(oauth) if status == StatusCode::FORBIDDEN => format!(
+                "The login does not allow this. To use another account, run {} and log in again",
+                oauth.logout_command()
             ),
-            Some(_) => format!(
-                "The server does not take the token of the login. To log in again, run 'mcp-span \
-                 logout {url}', then 'mcp-span login {url}'"
+            Some(oauth) => format!(
+                "The server does not take the token of the login. To log in again, run {}, then {}",
+                oauth.logout_command(),
+                oauth.login_command()
             ),
             None => "The server wants other credentials: give them with --header \
                      'Authorization: …', --bearer-file or --bearer-command"
@@ -121,8 +121,9 @@ impl Context {
 
     /// The same after a login that has failed.
     pub(super) fn remedy_for_login(&self) -> String {
-        let url = shown(self.endpoint.url());
-        format!("To try again, with all that is said on the way, run 'mcp-span login {url}'")
+        let oauth = self.settings.credentials.as_ref().and_then(|c| c.oauth());
+        let command = oauth.map_or_else(|| "'mcp-span login'".to_owned(), OAuth::login_command);
+        format!("To try again, with all that is said on the way, run {command}")
     }
 
     /// Ends when a person has been asked for so long that nobody is kept waiting any more.

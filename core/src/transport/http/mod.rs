@@ -11,7 +11,6 @@ use bytes::Bytes;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tokio::sync::{Notify, watch};
-use tracing::debug;
 use url::Url;
 
 use super::{Alarm, Ends, Held, Incoming, Link, channel, spawn};
@@ -342,14 +341,17 @@ impl Context {
             }
             let said = response.headers();
             let refusal = (status, said, is_vain);
+            let had_none = granted.is_empty();
             match Box::pin(self.other_credentials(credentials, &granted, refusal, manner)).await {
                 Ok(None) => return Ok(response),
                 Ok(Some(renewed)) => granted = renewed,
                 Err(error) if error.page.is_some() => return Err(error),
                 Err(error) => return Err(Box::pin(self.refused_for_good(response, error)).await),
             }
-            debug!("the server refused the credentials: tried again with new ones");
-            traffic::recovery(Recovery::CredentialsRenewed, None);
+            traffic::recovery(
+                if had_none { Recovery::CredentialsFound } else { Recovery::CredentialsRenewed },
+                None,
+            );
             call.progress.lower();
         }
     }

@@ -9,7 +9,6 @@ use super::finding::Finding;
 use crate::auth::oauth::challenge::Challenge;
 use crate::auth::oauth::{Account, Found, OAuth, Provider, Survey};
 use crate::error::Error;
-use crate::secret::shown;
 use crate::transport::http::Settings;
 
 /// The server has asked for nothing, or takes what it got.
@@ -62,9 +61,8 @@ pub(super) async fn refused(settings: &Settings, heard: &Heard, login: Option<&E
         oauth.met(peer);
     }
     let survey = oauth.survey(&heard.headers).await;
-    let place = shown(&settings.url);
     let account = oauth.account();
-    surveyed(&survey, &said, &place, account.as_ref()).exchange(&heard.exchange)
+    surveyed(&survey, &said, account.as_ref()).exchange(&heard.exchange)
 }
 
 pub(super) fn oauth(settings: &Settings) -> Option<&OAuth> {
@@ -72,7 +70,7 @@ pub(super) fn oauth(settings: &Settings) -> Option<&OAuth> {
 }
 
 /// What the way to a login looks like.
-fn surveyed(survey: &Survey, said: &str, place: &str, account: Option<&Account>) -> Finding {
+fn surveyed(survey: &Survey, said: &str, account: Option<&Account>) -> Finding {
     let account = account.map_or_else(
         || "no token is stored".to_owned(),
         |account| format!("{}; the server refuses it", token(account, SystemTime::now())),
@@ -88,7 +86,7 @@ fn surveyed(survey: &Survey, said: &str, place: &str, account: Option<&Account>)
         Ok(None) => Finding::failed("authorization", format!("credentials are wanted, and nothing says how to get them ({said})"))
             .meaning("No metadata was found at any of the usual places, so there is no way to log in")
             .next_step("Ask who runs the server for a token, and give it with --header 'Authorization: Bearer …', --bearer-file or --bearer-command"),
-        Ok(Some(provider)) => offered(provider, said, place),
+        Ok(Some(provider)) => offered(provider, said),
     };
     let tried = survey.tried.iter().map(|tried| {
         let found = match &tried.found {
@@ -105,16 +103,16 @@ fn surveyed(survey: &Survey, said: &str, place: &str, account: Option<&Account>)
     finding.details(tried).details(offers.into_iter().flatten()).details(rest).detail(account)
 }
 
-fn offered(provider: &Provider, said: &str, place: &str) -> Finding {
+fn offered(provider: &Provider, said: &str) -> Finding {
     if provider.is_guess {
         return Finding::failed("authorization", format!("a login is wanted ({said}), and no metadata says where"))
             .meaning("The server may be one of an older revision, with the endpoints of a login at its own origin: they are tried by a login")
-            .next_step(format!("Try `mcp-span login {place}`; else ask who runs the server for a token"));
+            .next_step("Try `mcp-span login` with the same arguments; else ask who runs the server for a token");
     }
     if provider.missing.is_empty() {
         return Finding::failed("authorization", format!("a login is needed ({said})"))
             .meaning("All that a login needs is there; what lies behind it was not looked at")
-            .next_step(format!("Run `mcp-span login {place}`, or this check with --login"));
+            .next_step("Run `mcp-span login` with the same arguments, or this check with --login");
     }
     let missing = provider.missing.join(", ");
     let next = match provider.missing.contains(&"a way to register a client") {
@@ -192,7 +190,7 @@ mod tests {
 
     fn found(provider: Result<Option<Provider>, Error>) -> Finding {
         let tried = vec![Tried { url: "https://h/x".into(), found: Found::Status(404) }];
-        surveyed(&Survey { tried, provider }, "HTTP 401", "https://h/mcp", None)
+        surveyed(&Survey { tried, provider }, "HTTP 401", None)
     }
 
     #[test]

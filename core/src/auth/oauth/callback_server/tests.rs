@@ -39,7 +39,7 @@ async fn server() -> (CallbackServer, mpsc::Receiver<Url>, u16) {
 }
 
 fn about() -> About {
-    About { server: "https://h/mcp".into(), issuer: "https://as".into() }
+    About { server: "https://h/mcp".into(), issuer: "https://as".into(), ..About::default() }
 }
 
 async fn callback(server: &mut CallbackServer) -> Callback {
@@ -96,10 +96,10 @@ async fn another_process_can_have_the_page_opened_again_but_not_at_once() {
     let (server, mut opened, port) = server().await;
     server.open();
     let first = opened.recv().await.unwrap();
-    open_again(&server.again_url()).await;
+    open_again(&server.again_url(), Opener::Program).await;
     assert!(opened.try_recv().is_err(), "a page was opened a moment ago");
     server.shared.login().openings.last = None;
-    open_again(&server.again_url()).await;
+    open_again(&server.again_url(), Opener::Program).await;
     let second = opened.try_recv().expect("another link");
     assert_ne!(first, second);
     assert_eq!(location(&get(port, second.path()).await), "https://as/authorize?state=s");
@@ -111,10 +111,11 @@ async fn another_process_can_have_the_page_opened_again_but_not_at_once() {
 fn a_login_opens_a_browser_three_times_at_most_and_never_twice_within_ten_seconds() {
     let (mut openings, start) = (Openings::default(), Instant::now());
     let at = |seconds| start + Duration::from_secs(seconds);
-    assert!(openings.allow(at(0)));
-    assert!(!openings.allow(at(9)));
-    assert!(openings.allow(at(10)) && openings.allow(at(20)));
-    assert!(!openings.allow(at(1000)));
+    assert!(openings.allow(Opener::Program, at(0)));
+    assert!(!openings.allow(Opener::Program, at(9)));
+    assert!(openings.allow(Opener::Program, at(10)) && openings.allow(Opener::Program, at(20)));
+    assert!(!openings.allow(Opener::Program, at(1000)));
+    assert!(openings.allow(Opener::Person, at(1000)) && openings.allow(Opener::Person, at(1001)));
 }
 
 #[tokio::test]
