@@ -24,7 +24,7 @@ const MOST: u64 = 10;
 type Work = fn(&str);
 
 /// What is looked at, and what it is made of again and again.
-const CASES: [(&str, &str, &str, &str, Work); 26] = [
+const CASES: [(&str, &str, &str, &str, Work); 28] = [
     ("scrub-backslashes", "", "\\", "", scrub),
     ("scrub-escapes", "", "\\\\u005c", "", scrub),
     ("scrub-percents", "", "%25", "", scrub),
@@ -48,6 +48,8 @@ const CASES: [(&str, &str, &str, &str, Work); 26] = [
     ("lenient-halves", "[\"", "\\ud800", "\"]", mend),
     ("lenient-digits", "", "-1", "", mend),
     ("heads", "[", r#"{"jsonrpc":"2.0","method":"a"},"#, "1]", heads),
+    ("heads-numbers", "[", "1,", "1]", heads),
+    ("heads-strings", "[", r#""\"]","#, "1]", heads),
     ("heads-open", "", "[", "", heads),
     ("outline", "{", r#""id":"\\","#, "}", outline),
     ("events", "", "data: x\r\nid: 7\nfoo\n", "\n", events),
