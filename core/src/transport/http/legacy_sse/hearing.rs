@@ -1,6 +1,7 @@
 //! What the driver does about what it hears: answers on the stream, acknowledgements, silence, and
 //! the end of the stream.
 
+use http::StatusCode;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -186,6 +187,7 @@ impl Driver {
         let (outgoing, is_left) = (flight.outgoing, flight.is_left);
         if Line::is_last_loss(&outgoing) {
             self.context.habits.note_last_loss(error.status);
+            let error = Error { kind: Kind::Status, ..error };
             return self.line.give_back(outgoing.message, error).await;
         }
         if !is_left {
@@ -287,7 +289,9 @@ impl Driver {
         let has_begun = !flight.progress.withdraw();
         match flight.request_id() {
             Some(id) if has_begun || is_handshake => {
-                let error = lost_response(id.as_json(), cause);
+                let mut error = lost_response(id.as_json(), cause);
+                // The stream was open: whoever ends it is there, and `initialize` need not wait.
+                error.status = is_handshake.then(|| StatusCode::OK.as_u16());
                 let error = if has_begun { error } else { error.not_delivered() };
                 self.come_back(flight.outgoing, &error).await;
             }
