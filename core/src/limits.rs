@@ -197,6 +197,10 @@ pub const REDIRECTS: usize = 5;
 /// take no more than 8 KiB of those.
 pub const EVENT_ID: usize = 4 * 1024;
 
+/// How many messages may wait for a client that does not read before nothing more is read from it.
+/// Those are errors of our own: while any wait, nothing is read from the server.
+pub const WAITING_FOR_CLIENT: usize = 4096;
+
 /// How many messages are looked at in the body of an HTTP error, for the one that is the answer.
 pub const REFUSAL_MESSAGES: usize = 100;
 

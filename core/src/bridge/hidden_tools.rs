@@ -85,9 +85,12 @@ impl HiddenTools {
         if self.is_empty() {
             return message;
         }
-        if let Some(error) = message.failure().filter(|error| error.kind == Kind::BadResponse) {
-            // What cannot be read may be a list.
-            return reply::error(message.id(), &Error { body: None, ..error.clone() });
+        if message.failure().is_some_and(|failure| failure.kind == Kind::BadResponse)
+            && let Some(mut members) = Members::of_message(&message)
+        {
+            // What cannot be read may be a list: it is not quoted.
+            members.object("error").object("data").remove("body");
+            return members.into_message(message.head().clone()).like(&message);
         }
         let Head::Response { id, is_error: false } = message.head() else { return message };
         match self.filtered(&message) {

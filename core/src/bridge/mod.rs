@@ -279,7 +279,9 @@ impl Bridge {
                 }
                 incoming = self.from_server.recv(), if client_takes => Heard::Server(incoming),
                 () = self.crossing.out.held.eased(), if !server_takes => continue,
-                incoming = self.from_client.recv(), if self.left_at.is_none() && server_takes => {
+                incoming = self.from_client.recv(),
+                    if self.left_at.is_none() && server_takes && self.client_keeps_up() =>
+                {
                     Heard::Client(incoming)
                 }
             };
@@ -295,6 +297,12 @@ impl Bridge {
         let crossing = &self.crossing;
         let is_idle = crossing.for_client.is_empty() && crossing.for_server.is_empty();
         is_idle && crossing.has_room() && self.left_at.is_none() && self.to_server.is_some()
+    }
+
+    /// Whether not too many answers wait for the client to read them: one that only writes would
+    /// fill the memory with refusals.
+    fn client_keeps_up(&self) -> bool {
+        self.crossing.for_client.len() < limits::WAITING_FOR_CLIENT
     }
 
     /// What either side says next; what a server has to say comes first.
@@ -347,7 +355,8 @@ impl Bridge {
         for _ in 0..limits::BURST {
             self.crossing.client_says(incoming, now);
             self.hand_over(now);
-            if !self.crossing.for_server.is_empty() || !self.crossing.has_room() {
+            let has_room = self.crossing.has_room() && self.client_keeps_up();
+            if !self.crossing.for_server.is_empty() || !has_room {
                 return;
             }
             let Some(next) = self.from_client.try_recv() else { return };

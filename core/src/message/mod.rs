@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::error::Error;
+use crate::error::Kind;
 use crate::limits::Clock;
 
 mod batch;
@@ -53,7 +53,16 @@ enum Author {
     /// This program, on its own account.
     Bridge,
     /// This program, to say why there is no answer of the peer's.
-    Failure(Arc<Error>),
+    Failure(Failure),
+}
+
+/// Why there is no answer of the peer's, as far as it is acted upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What went wrong.
+    pub kind: Kind,
+    /// The HTTP status of the refusal, if it was one.
+    pub status: Option<u16>,
 }
 
 /// What a message is.
@@ -125,9 +134,9 @@ impl Message {
 
     /// Why there is no answer of the peer's, if this program wrote it to say so.
     #[must_use]
-    pub fn failure(&self) -> Option<&Error> {
+    pub fn failure(&self) -> Option<Failure> {
         match &self.0.author {
-            Author::Failure(error) => Some(error),
+            Author::Failure(failure) => Some(*failure),
             Author::Peer | Author::Bridge => None,
         }
     }

@@ -1,7 +1,5 @@
 //! The messages that the bridge writes itself: errors, and word of a cancellation.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -206,7 +204,9 @@ fn failure(id: Option<&Id>, code: i32, message: &str, error: Option<&Error>) -> 
         &Answer { jsonrpc: "2.0", id: &raw, error: Failure { code, message, data } },
         Head::Response { id: id.cloned(), is_error: true },
     );
-    written.by(error.map_or(Author::Peer, |error| Author::Failure(Arc::new(error.clone()))))
+    written.by(error.map_or(Author::Peer, |error| {
+        Author::Failure(super::Failure { kind: error.kind, status: error.status })
+    }))
 }
 
 fn short(text: &str) -> String {
