@@ -91,7 +91,7 @@ fn a_client_may_start_before_the_hub() {
     client.confirm();
     hub.wait_until_ready();
     assert_echo_works(&mut client);
-    client.leave();
+    client.leave_after_waiting();
 }
 
 // S3-02, S3-14, 4(d)24

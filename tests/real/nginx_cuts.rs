@@ -101,7 +101,7 @@ fn a_call_that_gets_a_504_ends_with_it_and_initialize_waits() {
     assert_status(&client.answer(call, PATIENCE), 504);
     server.wake();
     assert_echo_works(&mut client);
-    client.leave();
+    client.leave_after_waiting();
 }
 
 // C7, C35: such a stream is the session.
@@ -176,7 +176,7 @@ fn a_server_that_restarts_behind_its_proxy_is_found_again() {
     assert_tools_are_listed(&mut client);
     assert_echo_works(&mut client);
     assert_only_lists_changed(&mut client);
-    client.leave();
+    client.leave_after_waiting();
 }
 
 // C7

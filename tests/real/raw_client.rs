@@ -144,6 +144,13 @@ impl RawClient {
         assert_eq!(self.end(limit), "", "the bridge printed something on stderr");
     }
 
+    /// The same where it had to wait for the server, and has said so once.
+    pub(crate) fn leave_after_waiting(self) {
+        let words = self.end(PATIENCE);
+        let is_told = words.lines().count() == 1 && words.contains("WARN Server not reachable");
+        assert!(is_told, "one warning: {words}");
+    }
+
     /// The same where it had something to say; returns that.
     pub(crate) fn leave_with_words(self) -> String {
         self.end(PATIENCE)

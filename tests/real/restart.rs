@@ -148,7 +148,7 @@ fn a_client_may_start_before_its_server() {
     assert_eq!(result["serverInfo"]["name"], "mcp-servers/everything", "{result}");
     client.confirm();
     assert_tools_are_listed(&mut client);
-    client.leave();
+    client.leave_after_waiting();
 }
 
 #[test]
