@@ -238,6 +238,44 @@ async fn a_server_without_pings_and_with_post_routes_only_keeps_its_one_session(
 }
 
 #[tokio::test]
+async fn a_server_that_denies_every_ping_its_session_keeps_the_second() {
+    let denials: [fn(&Request) -> Reply; 2] = [
+        |r| refused(404, error_to(r, -32001, "Session not found")),
+        |_| Reply::status(400, "text/plain", "Bad Request: unknown session"),
+    ];
+    for (way, deny) in denials.into_iter().enumerate() {
+        let sessions = AtomicUsize::new(0);
+        let server = Server::start(move |r| match &*r.what() {
+            "GET" => Reply::status(404, "text/plain", "404 page not found"),
+            "ping" => deny(r),
+            "initialize" => {
+                let number = sessions.fetch_add(1, Ordering::SeqCst);
+                let offer = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}"#;
+                let session = format!("denied-{number}");
+                Reply::json(result(r.id(), offer)).header("Mcp-Session-Id", &session)
+            }
+            _ => polite(r),
+        })
+        .await;
+        let mut bridge = Bridge::ready(&[&server.url]).await;
+        server.saw_count("ping", 2).await;
+        for id in 0..14 {
+            bridge.send(request(id, "tools/call")).await;
+            let (answer, _) = bridge.answer(id).await;
+            assert!(answer["result"].is_object(), "way {way}: {answer}");
+        }
+        for id in 20..26 {
+            bridge.send(request(id, "ping")).await;
+            let (answer, _) = bridge.answer(id).await;
+            assert!(answer["error"].is_object(), "way {way}: {answer}");
+        }
+        assert_quiet_end(bridge).await;
+        assert_eq!(server.all("initialize").len(), 2, "way {way}");
+        assert_eq!(server.all("tools/call").len(), 14, "way {way}");
+    }
+}
+
+#[tokio::test]
 async fn the_clients_own_pings_open_no_sessions_where_a_server_does_not_know_them() {
     let server = Server::start(|r| match &*r.what() {
         "ping" => bare_404(r),
@@ -385,32 +423,45 @@ async fn an_unsafe_call_that_was_answered_is_not_repeated_when_its_session_is_lo
         (422, "unknown session of the conference"),
         (404, "no session for booking 17"),
     ] {
-        let generation = Arc::new(AtomicUsize::new(1));
-        let not_found = |r: &Request| match r.json()["id"].is_null() {
-            true => refused(404, ""),
-            false => refused(404, error_to(r, -32001, "Session not found")),
-        };
-        let (inner, known) = (sessions(&generation, not_found), Arc::clone(&generation));
-        let server = Server::start(move |r| match &*r.what() {
-            // The work is done, then the session expires.
-            "tools/call" if known.load(Ordering::SeqCst) == 1 => {
-                known.store(2, Ordering::SeqCst);
-                refused(status, error_to(r, -32000, text))
+        for in_plain_text in [false, true] {
+            // In plain text, 404 means what the specification says.
+            if in_plain_text && status == 404 {
+                continue;
             }
-            _ => inner(r),
-        })
-        .await;
-        let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
-        bridge.send(request(1, "tools/call")).await;
-        let (answer, _) = bridge.answer(1).await;
-        assert_eq!(answer["error"]["message"], text, "{status}: {answer}");
-        server.saw_count("notifications/initialized", 2).await;
-        assert_eq!(server.all("tools/call").len(), 1, "{status} {text}");
-        bridge.send(request(2, "tools/call")).await;
-        let (answer, _) = bridge.answer(2).await;
-        assert!(answer["result"].is_object(), "{status}: {answer}");
-        assert_eq!(server.all("tools/call").len(), 2, "{status} {text}");
-        assert_eq!(server.all("initialize").len(), 2, "{status} {text}");
+            let generation = Arc::new(AtomicUsize::new(1));
+            let not_found = |r: &Request| match r.json()["id"].is_null() {
+                true => refused(404, ""),
+                false => refused(404, error_to(r, -32001, "Session not found")),
+            };
+            let (inner, known) = (sessions(&generation, not_found), Arc::clone(&generation));
+            let server = Server::start(move |r| match &*r.what() {
+                // The work is done, then the session expires.
+                "tools/call" if known.load(Ordering::SeqCst) == 1 => {
+                    known.store(2, Ordering::SeqCst);
+                    match in_plain_text {
+                        true => Reply::status(status, "text/plain", text),
+                        false => refused(status, error_to(r, -32000, text)),
+                    }
+                }
+                _ => inner(r),
+            })
+            .await;
+            let mut bridge = Bridge::ready(&[&server.url, "--no-server-stream"]).await;
+            bridge.send(request(1, "tools/call")).await;
+            let (answer, _) = bridge.answer(1).await;
+            let said = match in_plain_text {
+                true => &answer["error"]["data"]["body"],
+                false => &answer["error"]["message"],
+            };
+            assert_eq!(said, text, "{status}: {answer}");
+            server.saw_count("notifications/initialized", 2).await;
+            assert_eq!(server.all("tools/call").len(), 1, "{status} {text}");
+            bridge.send(request(2, "tools/call")).await;
+            let (answer, _) = bridge.answer(2).await;
+            assert!(answer["result"].is_object(), "{status}: {answer}");
+            assert_eq!(server.all("tools/call").len(), 2, "{status} {text}");
+            assert_eq!(server.all("initialize").len(), 2, "{status} {text}");
+        }
     }
 }
 

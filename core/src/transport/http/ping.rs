@@ -29,8 +29,12 @@ pub(super) struct Refused<'a> {
 /// What becomes of a refused message, and of its session: by a ping if need be.
 pub(super) async fn fate(context: &Context, refused: Refused<'_>) -> Fate {
     let Refused { refusal, id, method, endpoint, headers } = refused;
-    let complaint = refusal.complaint(id, session(endpoint, headers).as_deref());
+    let session = session(endpoint, headers);
+    let complaint = refusal.complaint(id, session.as_deref());
     let is_ping = id.is_some() && method == Some(&Method::Ping);
+    if is_ping {
+        context.habits.note_refused_ping(session.as_deref(), &complaint);
+    }
     let is_safe = method.is_some_and(|method| method.properties().is_safe);
     let verdict = session_loss::of_message(&complaint, is_ping, context.habits.get());
     match verdict {
@@ -92,6 +96,7 @@ async fn ask(
     }
     let answer = Refusal::read(response, context).await;
     let complaint = answer.complaint(Some(&id), session.as_deref());
+    context.habits.note_refused_ping(session.as_deref(), &complaint);
     let proof = session_loss::of_ping(&complaint, context.habits.get());
     if proof == Proof::Lives {
         context.habits.note_answered_ping();

@@ -4,6 +4,7 @@
 //! application's own, so it has to be proved by a ping in the session; unproved, it is the answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::revision::signs::{self, METHOD_NOT_FOUND};
 
@@ -71,6 +72,9 @@ pub(super) struct Habits {
     pub(super) answers_pings: bool,
     /// A request that met a bare 404 met it again in a new session.
     pub(super) repeats_404: bool,
+    /// It has denied a session to a ping, and the session that replaced it as well, and has never
+    /// answered one: it may say so of every ping.
+    pub(super) denies_pings: bool,
 }
 
 /// The same, shared by all who learn about it.
@@ -78,13 +82,29 @@ pub(super) struct Habits {
 pub(super) struct SharedHabits {
     answers_pings: AtomicBool,
     repeats_404: AtomicBool,
+    denies_pings: AtomicBool,
+    /// The session that was first denied to a ping.
+    denied: Mutex<Option<String>>,
 }
 
 impl SharedHabits {
     pub(super) fn get(&self) -> Habits {
+        let answers_pings = self.answers_pings.load(Ordering::Relaxed);
         Habits {
-            answers_pings: self.answers_pings.load(Ordering::Relaxed),
+            answers_pings,
             repeats_404: self.repeats_404.load(Ordering::Relaxed),
+            denies_pings: self.denies_pings.load(Ordering::Relaxed) && !answers_pings,
+        }
+    }
+
+    /// A ping in this `session` was refused with these words.
+    pub(super) fn note_refused_ping(&self, session: Option<&str>, complaint: &Complaint) {
+        let Some(session) = session.filter(|_| complaint.denies_session()) else { return };
+        let mut denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*denied {
+            Some(first) if first != session => self.denies_pings.store(true, Ordering::Relaxed),
+            Some(_) => {}
+            None => *denied = Some(session.to_owned()),
         }
     }
 
@@ -133,18 +153,13 @@ pub(super) fn of_stream(complaint: &Complaint) -> Verdict {
 
 /// Judges the answer to a ping.
 pub(super) fn of_ping(complaint: &Complaint, habits: Habits) -> Proof {
-    let is_method = complaint.code == Some(METHOD_NOT_FOUND);
     match complaint.status {
-        // Some servers put every error into a response that is none.
-        200..=299 if complaint.code.is_some() && signs::denies_session(&complaint.text) => {
-            Proof::Lost
-        }
+        _ if complaint.denies_session() && habits.denies_pings => Proof::Refused,
+        _ if complaint.denies_session() => Proof::Lost,
         200..=299 => Proof::Lives,
         _ if complaint.is_result && complaint.is_own => Proof::Lives,
         // These say something, but not about the session.
         401 | 403 | 408 | 429 => Proof::Silence,
-        400..=499 if is_method || !complaint.may_be_about_session() => Proof::Refused,
-        400..=499 if signs::denies_session(&complaint.text) => Proof::Lost,
         404 if complaint.is_bare_404() && habits.answers_pings => Proof::Lost,
         400..=499 => Proof::Refused,
         _ => Proof::Silence,
@@ -153,7 +168,7 @@ pub(super) fn of_ping(complaint: &Complaint, habits: Habits) -> Proof {
 
 /// What becomes of the message after a ping: `asked` is its refusal, `pinged` that of the ping.
 ///
-/// The ping tells about now. Whoever has answered the request may have carried it out before the
+/// The ping tells about now. Whoever has refused the request may have carried it out before the
 /// session was lost: only if the ping is refused in the same words was that said of the session, too.
 pub(super) fn fate(
     verdict: Verdict,
@@ -162,11 +177,16 @@ pub(super) fn fate(
     pinged: Option<&Complaint>,
     is_safe: bool,
 ) -> Fate {
-    if !is_lost(verdict, proof) {
+    let is_same = pinged.is_some_and(|ping| ping.says_as(asked));
+    // A server that denies every ping its session does not speak of calls in the same words.
+    let is_denied = is_same && pinged.is_some_and(Complaint::denies_session);
+    let is_proved = is_denied && verdict == Verdict::Suspected && proof == Proof::Refused;
+    if !is_lost(verdict, proof) && !is_proved {
         return Fate::Answered;
     }
-    let is_certain = is_safe || !asked.is_own || pinged.is_some_and(|ping| ping.says_as(asked));
-    if is_certain { Fate::Lost } else { Fate::AnsweredThenLost }
+    // An error under no id: the request was not read.
+    let is_unread = asked.code.is_some() && !asked.is_own;
+    if is_safe || is_same || is_unread { Fate::Lost } else { Fate::AnsweredThenLost }
 }
 
 /// Whether the session of a message with this verdict is lost.
@@ -180,9 +200,24 @@ fn is_lost(verdict: Verdict, proof: Proof) -> bool {
 }
 
 impl Complaint {
-    /// Whether the refusals are the same, but for ids.
+    /// Whether the refusals are the same, but for ids, numbers and dates in them.
     fn says_as(&self, other: &Self) -> bool {
-        (self.status, self.code, &self.said) == (other.status, other.code, &other.said)
+        fn words(complaint: &Complaint) -> impl Iterator<Item = &str> {
+            let text = complaint.said.as_ref().unwrap_or(&complaint.text);
+            let words = text.split(|c: char| !c.is_alphanumeric() && c != '-');
+            words.filter(|word| word.chars().all(char::is_alphabetic))
+        }
+        (self.status, self.code) == (other.status, other.code) && words(self).eq(words(other))
+    }
+
+    /// As the answer to a ping: the server says that it does not know the session.
+    fn denies_session(&self) -> bool {
+        let can = match self.status {
+            // Some servers put every error into a response that is none.
+            200..=299 => self.code.is_some(),
+            _ => self.may_be_about_session() && !(self.is_result && self.is_own),
+        };
+        can && self.code != Some(METHOD_NOT_FOUND) && signs::denies_session(&self.text)
     }
 
     /// 404, and nobody has answered the request in it.
@@ -202,9 +237,10 @@ mod tests {
 
     use super::*;
 
-    const FRESH: Habits = Habits { answers_pings: false, repeats_404: false };
-    const PINGED: Habits = Habits { answers_pings: true, repeats_404: false };
-    const DOUBTED: Habits = Habits { answers_pings: false, repeats_404: true };
+    const FRESH: Habits = Habits { answers_pings: false, repeats_404: false, denies_pings: false };
+    const PINGED: Habits = Habits { answers_pings: true, ..FRESH };
+    const DOUBTED: Habits = Habits { repeats_404: true, ..FRESH };
+    const DENYING: Habits = Habits { denies_pings: true, ..FRESH };
 
     fn bare(status: u16, text: &str) -> Complaint {
         let (code, said, text) = (None, None, text.to_owned());
@@ -304,6 +340,25 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_denies_every_ping_its_session_proves_nothing_by_it() {
+        let denied = || own(404, -32001, "Session not found");
+        let habits = SharedHabits::default();
+        habits.note_refused_ping(Some("s1"), &denied());
+        habits.note_refused_ping(Some("s1"), &denied());
+        assert_eq!(of_ping(&denied(), habits.get()), Proof::Lost, "one session may well be lost");
+        habits.note_refused_ping(Some("s2"), &bare(404, "Not Found"));
+        assert_eq!(habits.get(), FRESH);
+        habits.note_refused_ping(Some("s2"), &denied());
+        assert_eq!(of_ping(&denied(), habits.get()), Proof::Refused);
+        let fate = |asked| fate(Verdict::Suspected, Proof::Refused, &asked, Some(&denied()), false);
+        assert_eq!(fate(own(404, -32001, "invalid session id for booking")), Fate::Answered);
+        assert_eq!(fate(denied()), Fate::Lost, "calls are refused in the same words");
+        habits.note_answered_ping();
+        assert_eq!(of_ping(&denied(), habits.get()), Proof::Lost, "it answers pings after all");
+        assert_eq!(of_ping(&bare(404, "Not Found"), DENYING), Proof::Refused);
+    }
+
+    #[test]
     fn a_stream_that_is_refused_is_never_more_than_a_suspicion() {
         assert_eq!(of_stream(&bare(404, "")), Verdict::Suspected);
         assert_eq!(of_stream(&bare(400, "Session expired")), Verdict::Suspected);
@@ -336,11 +391,18 @@ mod tests {
         ] {
             assert_eq!(fate(&asked, &other, false), Fate::AnsweredThenLost, "{other:?}");
             assert_eq!(fate(&asked, &other, true), Fate::Lost, "{other:?}");
-            let unread = bare(400, "No valid session ID");
-            assert_eq!(fate(&unread, &other, false), Fate::Lost, "nobody has answered it");
+            let text = bare(400, "No valid session ID");
+            assert_eq!(fate(&text, &other, false), Fate::AnsweredThenLost, "{other:?}");
         }
-        for proof in [Proof::Lives, Proof::Refused, Proof::Silence] {
-            let fate = super::fate(Verdict::Suspected, proof, &asked, Some(&same), true);
+        let text = |number: u32| bare(400, &format!("Unknown session (request {number}-ab7)"));
+        assert_eq!(fate(&text(1), &text(2), false), Fate::Lost, "but for numbers and ids");
+        let unread = Complaint { is_own: false, ..own(400, -32000, "No valid session ID") };
+        assert_eq!(fate(&unread, &own(200, -32001, "Session not found"), false), Fate::Lost);
+        let refused = bare(404, "Not Found");
+        for (proof, pinged) in
+            [(Proof::Lives, &same), (Proof::Refused, &refused), (Proof::Silence, &same)]
+        {
+            let fate = super::fate(Verdict::Suspected, proof, &asked, Some(pinged), true);
             assert_eq!(fate, Fate::Answered, "{proof:?}");
         }
     }
@@ -366,7 +428,7 @@ mod tests {
             repeats_404: bool,
         ) {
             let complaint = Complaint { code, is_own, ..bare(status, text) };
-            let habits = Habits { answers_pings, repeats_404 };
+            let habits = Habits { answers_pings, repeats_404, denies_pings: false };
             let verdict = of_message(&complaint, false, habits);
             if verdict == Verdict::Lost {
                 prop_assert!(status == 404 && !is_own);
@@ -384,7 +446,7 @@ mod tests {
             answers_pings: bool,
         ) {
             let complaint = Complaint { code, is_own, ..bare(status, text) };
-            let habits = Habits { answers_pings, repeats_404: false };
+            let habits = Habits { answers_pings, ..FRESH };
             let verdict = of_message(&complaint, true, habits);
             let proof = of_ping(&complaint, habits);
             prop_assert_eq!(verdict == Verdict::Lost, proof == Proof::Lost);
