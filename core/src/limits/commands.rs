@@ -8,6 +8,12 @@ pub const SPINNER_AFTER: Duration = Duration::from_millis(300);
 /// How often the spinner moves.
 pub const SPINNER_STEP: Duration = Duration::from_millis(100);
 
+/// How many names of tools are kept for completion in shells.
+pub const COMPLETED_TOOLS: usize = 1_000;
+
+/// Longer names of tools are not offered to a shell, in bytes. Clients take 64 to 128.
+pub const COMPLETED_TOOL_NAME: usize = 128;
+
 /// How wide text is where nobody says how wide a line may be.
 pub const PAGE_WIDTH: usize = 80;
 

@@ -15,10 +15,19 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+use ring::digest::{SHA256, digest};
+
 #[cfg(not(unix))]
 use other as platform;
 #[cfg(unix)]
 use unix as platform;
+
+/// A file name that stands for `text` and does not reveal it: URLs may hold secrets.
+#[must_use]
+pub fn hashed_name(text: &str) -> String {
+    let hash = digest(&SHA256, text.as_bytes());
+    hash.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// Reads a file of ours that may hold secrets.
 ///

@@ -85,7 +85,7 @@ fn read(connect: &Connect) -> Result<(Listing, std::path::PathBuf), Failure> {
         return Err(Usage::new("a keychain cannot be listed: name the server").into());
     }
     let lookup = |name: &str| std::env::var(name).ok();
-    let folder = super::oauth::folder(login, lookup);
+    let folder = super::oauth::folder(Some(login), lookup);
     let folder = folder.ok_or_else(|| Usage::new("there is no folder for tokens: --state-dir"))?;
     let all = listing(&folder, super::oauth::usual_folder(login, lookup).as_deref())?;
     Ok((all, folder))

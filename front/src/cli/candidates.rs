@@ -19,12 +19,14 @@ pub(super) enum Offer {
 }
 
 /// What may stand in place of `current`, behind the words `before`, of which the program is none.
-/// `command` was built; `servers` are the names that the configuration file has for servers.
+/// `command` was built; `servers` are the names that the configuration file has for servers, `tools`
+/// gives those of the tools of a server.
 pub(super) fn offer(
     command: &Command,
     before: &[String],
     current: &str,
     servers: &[String],
+    tools: impl Fn(&str) -> Vec<String>,
 ) -> Offer {
     let Some(place) = Place::behind(before, command) else { return Offer::Files };
     if let Some(flag) = place.wants_value {
@@ -47,6 +49,10 @@ pub(super) fn offer(
             let servers = servers.iter().filter(|name| is_word(name));
             words.extend(servers.map(|name| candidate(name, about)));
         }
+        Some(arg) if place.is_tool(arg) => {
+            let tools = place.target.map(tools).unwrap_or_default();
+            words.extend(tools.iter().map(|name| candidate(name, "a tool of the server")));
+        }
         Some(arg) if words.is_empty() => return values(arg, "", current),
         _ => {}
     }
@@ -62,19 +68,21 @@ struct Place<'a> {
     wants_value: Option<&'a Arg>,
     /// How many words without a flag the scope has got.
     positionals: usize,
+    /// The first of them.
+    target: Option<&'a str>,
 }
 
 impl<'a> Place<'a> {
     /// `None` behind `--`, where the words are those of another program.
-    fn behind(words: &[String], root: &'a Command) -> Option<Self> {
-        let mut place = Self { root, scope: root, wants_value: None, positionals: 0 };
+    fn behind(words: &'a [String], root: &'a Command) -> Option<Self> {
+        let mut place = Self { root, scope: root, wants_value: None, positionals: 0, target: None };
         for word in words {
             place.pass(word)?;
         }
         Some(place)
     }
 
-    fn pass(&mut self, word: &str) -> Option<()> {
+    fn pass(&mut self, word: &'a str) -> Option<()> {
         if self.wants_value.take().is_some() {
             return Some(());
         }
@@ -88,7 +96,10 @@ impl<'a> Place<'a> {
         }
         match self.root.find_subcommand(word).filter(|_| self.is_first()) {
             Some(command) => self.scope = command,
-            None => self.positionals += 1,
+            None => {
+                self.positionals += 1;
+                self.target.get_or_insert(word);
+            }
         }
         Some(())
     }
@@ -96,6 +107,12 @@ impl<'a> Place<'a> {
     /// Whether a command may stand here.
     fn is_first(&self) -> bool {
         std::ptr::eq(self.scope, self.root) && self.positionals == 0
+    }
+
+    /// Whether the name of a tool stands where `arg` does.
+    fn is_tool(&self, arg: &Arg) -> bool {
+        let has_tools = matches!(self.scope.get_name(), "tools" | "call");
+        has_tools && arg.get_id() == "words" && self.positionals == 1
     }
 
     /// What the next word without a flag is.
@@ -207,7 +224,13 @@ mod tests {
         command.build();
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let (before, current) = as_typed(&words);
-        offer(&command, &before, &current, &["docs".into(), "no tion".into(), "a\nb".into()])
+        offer(
+            &command,
+            &before,
+            &current,
+            &["docs".into(), "no tion".into(), "a\nb".into()],
+            |server| vec![format!("{server}_read"), "echo".to_owned()],
+        )
     }
 
     fn words(line: &str) -> Vec<String> {
@@ -238,6 +261,16 @@ mod tests {
         }
         assert!(words("install ").contains(&"claude-code".to_owned()), "{:?}", words("install "));
         assert_eq!(words("install claude-code d"), ["docs"]);
+    }
+
+    #[test]
+    fn tools_stand_behind_their_server() {
+        assert_eq!(words("call docs "), ["docs_read", "echo"]);
+        assert_eq!(words("tools --json docs e"), ["echo"]);
+        assert_eq!(words("call https : //h/mcp http"), ["https://h/mcp_read"]);
+        for line in ["call docs echo ", "resources docs ", "read docs ", "call -- npx "] {
+            assert!(!words(line).contains(&"echo".to_owned()), "{line}");
+        }
     }
 
     #[test]

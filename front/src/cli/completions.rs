@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::NAME;
@@ -12,7 +13,8 @@ use clap_mangen::Man;
 use super::args;
 use super::candidates::{self, Candidate, Offer};
 use super::commands::Command;
-use super::{Failure, report};
+use super::tool_names::ToolNames;
+use super::{Failure, oauth, report};
 
 /// What scripts for shells call.
 const COMPLETE: &str = "__complete";
@@ -91,7 +93,7 @@ fn complete(typed: &[OsString]) -> Result<ExitCode, Failure> {
     let mut command = args::whole();
     let servers = servers(&before, &command);
     command.build();
-    match candidates::offer(&command, &before, &current, &servers) {
+    match candidates::offer(&command, &before, &current, &servers, tools) {
         Offer::Files => Ok(ExitCode::from(FILES)),
         Offer::Words(all) => {
             let line = |one: &Candidate| format!("{}\t{}\n", one.word, one.about);
@@ -99,6 +101,14 @@ fn complete(typed: &[OsString]) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// The names of the tools that the server had when it was last asked for them.
+fn tools(server: &str) -> Vec<String> {
+    let lookup = |name: &str| std::env::var(name).ok();
+    let chosen = lookup("MCP_SPAN_STATE_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let folder = chosen.or_else(|| oauth::folder(None, lookup));
+    folder.map(|folder| ToolNames::new(&folder, server).load()).unwrap_or_default()
 }
 
 /// The names of servers; none if the file cannot be used, which is not said here.

@@ -55,6 +55,7 @@ mod settings;
 mod target;
 mod timeline;
 mod tls;
+mod tool_names;
 mod trace;
 mod trace_file;
 mod trace_layer;

@@ -200,7 +200,7 @@ pub(super) fn of(
             GrantName::DeviceCode => Grant::DeviceCode,
             GrantName::ClientCredentials => Grant::ClientCredentials,
         },
-        folder: folder(typed, lookup),
+        folder: folder(Some(typed), lookup),
         usual_folder: usual_folder(typed, lookup),
         token_store: token_store(typed.token_store)?,
         profile: typed.profile.clone(),
@@ -270,8 +270,11 @@ impl OAuth {
 }
 
 /// Where state is kept.
-pub(super) fn folder(typed: &OAuth, lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    typed.state_dir.clone().or_else(|| state_folder(lookup))
+pub(super) fn folder(
+    typed: Option<&OAuth>,
+    lookup: impl Fn(&str) -> Option<String>,
+) -> Option<PathBuf> {
+    typed.and_then(|typed| typed.state_dir.clone()).or_else(|| state_folder(lookup))
 }
 
 /// Where it is kept by a run whose environment says nothing about it: clients often pass little on.

@@ -64,7 +64,7 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     settings.http.net.tls = tls::of(&typed.tls, |name| std::env::var_os(name))?;
     settings.policy.login_wait = typed.oauth.oauth_wait;
     settings.http.login_wait = typed.oauth.oauth_wait;
-    let folder = oauth::folder(&typed.oauth, lookup);
+    let folder = oauth::folder(Some(&typed.oauth), lookup);
     settings.eras.memory = folder.map(|folder| Memory::new(&folder, &settings.http.url));
     let login = oauth::of(&typed.oauth, typed.allow_http, &settings.http.scrubber, lookup)?;
     let login = login.map(|login| auth::oauth::Settings {

@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use tracing::debug;
 use url::Url;
@@ -31,8 +30,7 @@ impl Memory {
     /// The verdict on the server at `url`, under the directory `state`.
     #[must_use]
     pub fn new(state: &Path, url: &Url) -> Self {
-        let hash = digest(&SHA256, url.as_str().as_bytes());
-        let name: String = hash.as_ref().iter().take(16).map(|b| format!("{b:02x}")).collect();
+        let name = private_file::hashed_name(url.as_str());
         Self { file: state.join("eras").join(format!("{name}.json")) }
     }
 

@@ -73,6 +73,7 @@ impl Order {
             Err(_) if !self.is_checked => return Ok(Value::Null),
             listed => listed?,
         };
+        look::remember_tools(guest, &tools);
         match look::find_tool(&tools, &self.tool, &guest.hidden_tools) {
             Ok(tool) => {
                 let tool = Members::of(tool.get()).unwrap_or_default();

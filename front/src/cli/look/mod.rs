@@ -18,7 +18,7 @@ mod tools;
 
 pub(super) use nearest::nearest;
 pub(super) use prompts::find as find_prompt;
-pub(super) use tools::find as find_tool;
+pub(super) use tools::{find as find_tool, remember as remember_tools};
 
 /// Lists tools, or shows one.
 pub(super) fn tools(typed: &Visit) -> Result<ExitCode, Failure> {

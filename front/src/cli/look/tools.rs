@@ -13,6 +13,7 @@ use crate::message::Members;
 
 pub(super) async fn show(guest: Guest) -> Outcome {
     let tools = list::<client::Tool>(&guest).await?;
+    remember(&guest, &tools);
     if let Some(name) = at_most_one(&guest)? {
         let tool = find(&tools, name, &guest.hidden_tools)?;
         if guest.is_json {
@@ -29,6 +30,14 @@ pub(super) async fn show(guest: Guest) -> Outcome {
         false => "tools but those that --ignore-tool hides",
     };
     print_list(&guest, &all(&guest.page, &objects(tools)), what)
+}
+
+/// Keeps the names for completion in shells.
+pub(in crate::cli) fn remember(guest: &Guest, tools: &[Box<RawValue>]) {
+    let Some(file) = &guest.tool_names else { return };
+    let name = |tool: &RawValue| Members::of(tool.get()).and_then(|tool| tool.text("name"));
+    let names: Vec<String> = tools.iter().filter_map(|tool| name(tool)).collect();
+    file.store(names.iter().map(String::as_str));
 }
 
 /// The tool with this name, or who else could be meant. `tools` are without those that are hidden.

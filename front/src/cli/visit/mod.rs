@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::tool_names::ToolNames;
 use super::visit_args::Visit;
 use super::{Failure, logging, oauth, on_runtime, settings, tls};
 use crate::bridge::HiddenTools;
@@ -44,6 +45,8 @@ pub(super) struct Guest {
     pub(super) is_verbose: bool,
     /// The tools that the user does not want to see.
     pub(super) hidden_tools: HiddenTools,
+    /// Where the names of its tools are kept for completion.
+    pub(super) tool_names: Option<ToolNames>,
     pub(super) page: Page,
     pub(super) status: Status,
 }
@@ -111,19 +114,36 @@ fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
     let (words, is_json) = (typed.words.clone(), typed.json);
     let is_verbose = typed.connect.log.verbose;
     let hidden_tools = spec.policy.hidden_tools.clone();
+    let tool_names = tool_names(typed);
     on_runtime(async move {
         let shown = status.clone();
         let spinning = tokio::spawn(shown.clone().spin());
         let stay = Stay { logins, is_json, status, scrubber };
         let work = |client, status| {
             let page = Page::of_stdout();
-            work(Guest { client, words, is_json, is_verbose, hidden_tools, page, status })
+            let guest = Guest {
+                client,
+                words,
+                is_json,
+                is_verbose,
+                hidden_tools,
+                tool_names,
+                page,
+                status,
+            };
+            work(guest)
         };
         let code = stay.go(spec, options, work).await;
         spinning.abort();
         shown.clear();
         Ok(code)
     })
+}
+
+/// Where the names of the tools are kept of the server that was typed.
+fn tool_names(typed: &Visit) -> Option<ToolNames> {
+    let folder = oauth::folder(Some(&typed.connect.oauth), |name| std::env::var(name).ok())?;
+    Some(ToolNames::new(&folder, typed.connect.url.as_deref()?))
 }
 
 /// No header of the user's is shown when a server repeats it, whatever its name, and no variable
