@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Bridge, INITIALIZE, Manners, Provider, Request, soon};
+use crate::support::{Bridge, INITIALIZE, Manners, Provider, Request, bind_again, soon};
 
 /// The port of this machine that a page leads back to.
 fn port_of(page: &str) -> u16 {
@@ -96,7 +96,7 @@ async fn a_client_comes_back_to_the_port_it_was_registered_with_or_is_registered
     assert_eq!((ports.len(), ports[0]), (2, ports[1]));
     assert_eq!(provider.at("/register").len(), 1);
 
-    let _taken = tokio::net::TcpListener::bind(("127.0.0.1", ports[0])).await.unwrap();
+    let _taken = bind_again(([127, 0, 0, 1], ports[0]).into()).await;
     provider.desk.expire();
     provider.ready(&[]).await;
     assert_ne!(port_of(&provider.pages()[2]), ports[0]);

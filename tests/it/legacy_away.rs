@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::hub::is_get;
 use crate::support::{
-    Bridge, Hub, INITIALIZE, INITIALIZED, Reply, Request, Streams, is_one_warning, request,
+    Bridge, Hub, INITIALIZE, INITIALIZED, Reply, Request, Streams, bind_again, is_one_warning,
+    request,
 };
 
 /// An address at which nobody listens, yet.
@@ -17,7 +18,7 @@ async fn reserved() -> SocketAddr {
 
 /// Accepts at `address` and resets; gives how many came within the time.
 async fn closed_for(address: SocketAddr, time: Duration) -> usize {
-    let listener = tokio::net::TcpListener::bind(address).await.unwrap();
+    let listener = bind_again(address).await;
     let mut came = 0;
     let _ = tokio::time::timeout(time, async {
         while let Ok((stream, _)) = listener.accept().await {

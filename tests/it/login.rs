@@ -1,10 +1,12 @@
 //! Logins: begun by a server that refuses us, done once, and then kept.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::support::desk::{Desk, Form};
 use crate::support::provider::files_below;
-use crate::support::{Hub, INITIALIZE, Manners, Provider, Reply, Server, polite, request};
+use crate::support::{Hub, INITIALIZE, Manners, Provider, Reply, Server, polite, request, soon};
 
 /// The second sort of quiet: nobody but the MCP endpoint was asked anything.
 fn is_left_alone(provider: &Provider) -> bool {
@@ -125,7 +127,17 @@ async fn the_listener_is_up_before_the_browser_starts() {
     let bridge = provider.ready(&[]).await;
     assert_eq!(std::fs::read_to_string(provider.path("early")).unwrap(), "404");
     bridge.finish().await;
-    let page = std::fs::read_to_string(provider.path("last-page")).unwrap();
+    // The token is there before the browser has its page.
+    let page = soon("the page", async {
+        loop {
+            let page = std::fs::read_to_string(provider.path("last-page")).unwrap();
+            if !page.is_empty() {
+                return page;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
     assert!(page.contains("You are logged in"), "{page}");
 }
 

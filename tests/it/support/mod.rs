@@ -31,7 +31,7 @@ pub(crate) use process::{Bridge, Store, run};
 pub(crate) use provider::{Manners, Provider};
 pub(crate) use reply::{Feed, Gate, Reply};
 pub(crate) use request::Request;
-pub(crate) use server::{Server, polite};
+pub(crate) use server::{Server, bind_again, polite};
 pub(crate) use tls::Authority;
 
 /// No wait of a test is longer; it is no measure of anything, just the end of patience.

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
-use super::Request;
+use super::{Request, bind_again};
 
 /// What a proxy does to one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Manner {
     }
 
     pub(crate) async fn start_at(self, address: SocketAddr) -> Proxy {
-        let listener = TcpListener::bind(address).await.expect("the address is free");
+        let listener = bind_again(address).await;
         let address = listener.local_addr().expect("an address");
         let log = Arc::new(Mutex::new(Log::default()));
         let accepting = tokio::spawn(self.accept(listener, Arc::clone(&log)));

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -47,6 +47,19 @@ impl Drop for Server {
     }
 }
 
+/// Listens at an address that was in use before. A connection of another test may have been given
+/// the port meanwhile: it is waited for.
+pub(crate) async fn bind_again(address: SocketAddr) -> TcpListener {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return listener,
+            Err(error) if Instant::now() > until => panic!("{address} is not free again: {error}"),
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
 impl Server {
     /// Plain HTTP, with `script` for what it replies.
     pub(crate) async fn start(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
@@ -60,7 +73,7 @@ impl Server {
         address: SocketAddr,
         script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind(address).await.expect("the address is free again");
+        let listener = bind_again(address).await;
         let url = format!("http://{address}/mcp");
         Self::accept(listener, url, Arc::new(script), |stream| async { Some(stream) })
     }

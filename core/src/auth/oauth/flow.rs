@@ -34,6 +34,8 @@ pub(super) struct Plan {
     pub(super) authority: Authority,
     pub(super) token_endpoint: Url,
     pub(super) scope: Option<String>,
+    /// There is a token, but it is not good for enough.
+    pub(super) is_step_up: bool,
 }
 
 /// Why there is no token.
@@ -156,7 +158,8 @@ impl OAuth {
         let token_endpoint =
             self.endpoint(&authority.metadata.token_endpoint, &given.token_url, "tokens")?;
         let (id, scope) = (pkce::random()?, scopes.text());
-        Ok(Some(Plan { id, authority, token_endpoint, scope }))
+        let is_step_up = challenge.wants_more_scope();
+        Ok(Some(Plan { id, authority, token_endpoint, scope, is_step_up }))
     }
 
     /// A token for which nobody need be asked.

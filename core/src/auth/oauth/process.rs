@@ -19,6 +19,7 @@ use super::flow::Plan;
 use super::job::Job;
 use super::kept::Kept;
 use super::pause::Failed;
+use super::renewal::{Cause, is_renewed};
 use super::settings::{LoginCommand, Open, Show};
 use super::store::Lock;
 use super::{OAuth, Reopen};
@@ -128,7 +129,7 @@ impl OAuth {
                 watched = self.watch_page(Reopen::No);
             }
             let now = self.store.stamp();
-            if now != stamp && self.reread(before) {
+            if now != stamp && self.has_brought(plan, before) {
                 return Ok(Ok(()));
             }
             stamp = now;
@@ -137,7 +138,7 @@ impl OAuth {
             }
             wait_for_news(&mut news).await;
         }
-        if self.reread(before) {
+        if self.has_brought(plan, before) {
             return Ok(Ok(()));
         }
         let id = watched.as_ref().map_or(&plan.id, |watched| &watched.id);
@@ -151,6 +152,15 @@ impl OAuth {
             let error = Error::new(Kind::Login, message).hint(hint).not_delivered();
             LoginError { error, is_broken_off: true }
         })
+    }
+}
+
+impl OAuth {
+    /// Whether the login has brought what it was begun for. A renewal changes the store as well, but
+    /// brings no more scope.
+    fn has_brought(&self, plan: &Plan, before: &Kept) -> bool {
+        let is_other = self.reread(before);
+        is_other && (!plan.is_step_up || is_renewed(before, &self.kept(), Cause::Scope))
     }
 }
 
