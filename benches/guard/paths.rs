@@ -1,7 +1,7 @@
 //! The ways that messages take, each from the client's line to the line of its answer.
 
 use bytes::Bytes;
-use mcp_span::bridge::{self, Eras, Policy};
+use mcp_span::bridge::{self, Eras, Policy, ServerLink};
 use mcp_span::message::{Message, parse_each};
 use mcp_span::transport::{Incoming, Link, http, memory, stdio};
 use mcp_span::wire::sse::Decoder;
@@ -95,15 +95,15 @@ async fn call(mut input: DuplexStream, output: DuplexStream, calls: u32) -> Resu
     Ok(())
 }
 
-async fn over_http(answers: Answers) -> Result<Link, Fault> {
+async fn over_http(answers: Answers) -> Result<ServerLink, Fault> {
     let mut settings = http::Settings::new(server::start(answers).await?.parse()?);
     // It would come and go whenever it likes.
     settings.server_stream = false;
-    Ok(http::open(settings)?)
+    Ok(http::open(settings)?.into())
 }
 
 /// A server that is a task, and answers with events.
-fn in_memory() -> Link {
+fn in_memory() -> ServerLink {
     let (link, mut server) = memory::pair();
     tokio::spawn(async move {
         while let Some(incoming) = server.inbox.recv().await {
@@ -115,7 +115,7 @@ fn in_memory() -> Link {
             }
         }
     });
-    link
+    link.into()
 }
 
 fn answers(request: &Message) -> Vec<Message> {

@@ -6,6 +6,7 @@
 
 pub mod auth;
 pub mod bridge;
+mod engine;
 pub mod environment;
 pub mod error;
 pub mod limits;

@@ -16,7 +16,7 @@ use crate::limits;
 use crate::message::{Head, Id, InFlight, Message, Method, edit, peek, reply};
 use crate::net::backoff::entropy;
 use crate::traffic::Absence;
-use crate::transport::{Held, Incoming, weight};
+use crate::transport::{Incoming, weight};
 
 /// What is to be written, to either side.
 #[derive(Debug, Default)]
@@ -25,28 +25,28 @@ pub(super) struct Out {
     pub(super) to_server: VecDeque<Message>,
     /// Bytes of those among them that get no answer.
     pub(super) told: usize,
-    /// The same in the server's link.
-    pub(super) held: Held,
+    /// The same with the dispatcher.
+    pub(super) held: usize,
     /// Bytes that wait until it is known how the server wants to hear them.
     pub(super) aside: usize,
 }
 
 impl Out {
     pub(super) fn server(&mut self, message: Message) {
-        self.told += weight(&message).unwrap_or_default();
+        self.told += weight(&message);
         self.to_server.push_back(message);
     }
 
     /// Takes out the next for the server.
     pub(super) fn next_for_server(&mut self) -> Option<Message> {
         let message = self.to_server.pop_front()?;
-        self.told -= weight(&message).unwrap_or_default();
+        self.told -= weight(&message);
         Some(message)
     }
 
     /// Bytes on their way to the server that nobody waits for an answer to.
     fn told(&self) -> usize {
-        self.told + self.held.bytes() + self.aside
+        self.told + self.held + self.aside
     }
 
     pub(super) fn client(&mut self, message: Message) {

@@ -22,7 +22,7 @@ use crate::revision::translate::legacy_client::LegacyClient;
 use crate::revision::translate::modern_client::ModernClient;
 use crate::revision::translate::{Memory, Protocol, Step, Steps};
 use crate::revision::{Envelope, Era};
-use crate::transport::{Held, Incoming, weight};
+use crate::transport::{Incoming, weight};
 
 /// Which eras are offered and tried, and what is known of the server.
 #[derive(Clone, Debug, Default)]
@@ -110,11 +110,11 @@ pub(super) struct Crossing {
 }
 
 impl Crossing {
-    pub(super) fn new(policy: Policy, eras: Eras, held: Held) -> Self {
+    pub(super) fn new(policy: Policy, eras: Eras) -> Self {
         Self {
             hidden_tools: policy.hidden_tools.clone(),
             core: Core::new(policy, Instant::now()),
-            out: Out { held, ..Out::default() },
+            out: Out::default(),
             translators: Translators::new(eras),
             repeats: Repeats::default(),
             for_client: VecDeque::new(),
@@ -141,18 +141,18 @@ impl Crossing {
     /// Takes out the next for the server.
     pub(super) fn next_for_server(&mut self) -> Option<Message> {
         let message = self.for_server.pop_front()?;
-        self.out.told -= weight(&message).unwrap_or_default();
+        self.out.told -= weight(&message);
         Some(message)
     }
 
     /// The server had no room for it.
     pub(super) fn put_back(&mut self, message: Message) {
-        self.out.told += weight(&message).unwrap_or_default();
+        self.out.told += weight(&message);
         self.for_server.push_front(message);
     }
 
     fn for_server(&mut self, message: Message) {
-        self.out.told += weight(&message).unwrap_or_default();
+        self.out.told += weight(&message);
         self.for_server.push_back(message);
     }
 

@@ -8,10 +8,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Bridge, Policy};
+use crate::engine::Dispatcher;
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::transport::Written;
 use crate::transport::channel::Weighed;
+use crate::transport::{Written, until};
 
 /// Waits until the client has taken everything, as long as it takes anything.
 pub(super) async fn all_read(done: &mut JoinHandle<()>, written: &Written) {
@@ -31,8 +32,8 @@ impl Bridge {
         while let Ok(Some(incoming)) =
             timeout(limits::SERVER_LAST_WORDS, self.from_server.recv()).await
         {
-            self.crossing.server_says(incoming, Instant::now());
-            self.crossing.translate(Instant::now());
+            self.take_in(incoming, Instant::now());
+            self.settle(Instant::now());
             if !self.deliver().await {
                 return;
             }
@@ -89,33 +90,56 @@ impl Bridge {
         // Nothing of what waits for a person comes in time.
         let rest = if self.crossing.waits_for_person() { Duration::ZERO } else { quick };
         let deadline = (left + rest).max(Instant::now()) + limits::GOODBYE;
-        let finishing = async {
-            if let Some(to_server) = self.to_server.take() {
-                while let Some(message) = self.crossing.next_for_server() {
-                    if to_server.send(message).await.is_err() {
-                        break;
-                    }
-                }
-            }
-            loop {
-                while !self.crossing.for_client.is_empty() {
-                    if !self.deliver_one().await {
-                        return false;
-                    }
-                }
-                match self.from_server.recv().await {
-                    Some(incoming) => {
-                        self.crossing.server_says(incoming, Instant::now());
-                        self.crossing.translate(Instant::now());
-                    }
-                    None => return true,
-                }
-            }
-        };
+        let finishing = self.finish_sending();
         match timeout_at(deadline, finishing).await {
             Ok(is_heard) => is_heard,
             // The time of the server is up; a client that reads, however slowly, has all it takes.
             Err(_) => self.deliver().await,
         }
+    }
+    /// Sends what gets no answer, then closes the server's link and hears it out. `false`: the client
+    /// does not listen.
+    async fn finish_sending(&mut self) -> bool {
+        // What has come already may lead to a notification that has to be sent.
+        while let Some(said) = self.from_server.try_recv() {
+            self.take_in(said, Instant::now());
+        }
+        if let Some(dispatcher) = &mut self.dispatcher {
+            dispatcher.close();
+        }
+        loop {
+            self.settle(Instant::now());
+            while !self.crossing.for_client.is_empty() {
+                if !self.deliver_one().await {
+                    return false;
+                }
+            }
+            if !self.write_all().await || self.dispatcher.as_ref().is_none_or(Dispatcher::is_idle) {
+                self.to_server = None;
+            }
+            let overdue = self.dispatcher.as_ref().and_then(Dispatcher::deadline);
+            let said = tokio::select! {
+                biased;
+                said = self.from_server.recv() => said,
+                () = until(overdue.filter(|_| self.to_server.is_some())) => {
+                    self.tick(Instant::now());
+                    continue;
+                }
+            };
+            match said {
+                Some(said) => self.take_in(said, Instant::now()),
+                None => return true,
+            }
+        }
+    }
+
+    /// Waits until the server's link has taken all there is for it; `false` if it takes no more.
+    async fn write_all(&mut self) -> bool {
+        while let Some(size) = self.backlog() {
+            let Some(to_server) = &self.to_server else { return false };
+            let Ok(permit) = to_server.reserve(size).await else { return false };
+            permit.send_next(&mut self.crossing, self.dispatcher.as_mut());
+        }
+        true
     }
 }

@@ -3,7 +3,6 @@
 //! What happens is decided in [`core`](self), which knows no wires and no clock; this file moves
 //! messages between it and the links. One task owns all of it.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::OnceLock;
@@ -13,6 +12,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
+use crate::engine::Dispatcher;
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::message::{Message, Method};
@@ -34,6 +34,7 @@ mod recover;
 mod reopen;
 mod repeats;
 mod returned;
+mod server;
 mod stand_in;
 mod waiting;
 
@@ -42,6 +43,8 @@ use eras::{Crossing, Translators};
 use farewell::all_read;
 pub use hidden_tools::HiddenTools;
 use leaving::late;
+pub use server::ServerLink;
+use server::{Inbox, Outbox, Said};
 
 /// Why the bridge has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +125,7 @@ impl Policy {
 /// or `shutdown` completes; then says goodbye to both.
 pub async fn run(
     client: Link,
-    server: Link,
+    server: impl Into<ServerLink>,
     policy: Policy,
     eras: Eras,
     shutdown: impl Future<Output = ()>,
@@ -140,18 +143,21 @@ pub async fn run(
 /// the client's link ends.
 pub async fn run_telling(
     client: Link,
-    server: Link,
+    server: impl Into<ServerLink>,
     policy: Policy,
     eras: Eras,
     shutdown: impl Future<Output = ()>,
     why: &OnceLock<Error>,
 ) -> Ended {
+    let (outbox, inbox, dispatcher, server_done) = server.into().split();
     let mut bridge = Bridge {
-        crossing: Crossing::new(policy.clone(), eras, server.held),
+        crossing: Crossing::new(policy.clone(), eras),
         from_client: client.inbox,
         to_client: client.outbox,
-        from_server: server.inbox,
-        to_server: Some(server.outbox),
+        from_server: inbox,
+        to_server: Some(outbox),
+        dispatcher,
+        blocked_since: None,
         left_at: None,
         has_heard: false,
         written: client.written.clone(),
@@ -186,7 +192,7 @@ pub async fn run_telling(
         }
     };
     let farewell = limits::GOODBYE + limits::FLUSH + limits::RENEWAL_FAREWELL;
-    let server = timeout(farewell, server.done);
+    let server = timeout(farewell, server_done);
     let _ = tokio::join!(server, client, remembering);
     ended
 }
@@ -208,9 +214,13 @@ struct Bridge {
     crossing: Crossing,
     from_client: Receiver<Incoming>,
     to_client: Sender<Message>,
-    from_server: Receiver<Incoming>,
+    from_server: Inbox,
     /// Dropped when nothing more will be sent.
-    to_server: Option<Sender<Message>>,
+    to_server: Option<Outbox>,
+    /// Where the server is spoken to over HTTP.
+    dispatcher: Option<Dispatcher>,
+    /// The client does not take what there is for it.
+    blocked_since: Option<Instant>,
     /// When the client had nothing more to say.
     left_at: Option<Instant>,
     /// The client has said something.
@@ -222,7 +232,7 @@ struct Bridge {
 /// What a side has said; `None`: it says nothing more.
 enum Heard {
     Client(Option<Incoming>),
-    Server(Option<Incoming>),
+    Server(Option<Said>),
 }
 
 impl Bridge {
@@ -234,14 +244,14 @@ impl Bridge {
     /// Carries until there is nothing left to carry.
     async fn work(&mut self) -> Ended {
         loop {
-            if self.crossing.has_to_pass_on() {
+            if self.has_to_pass_on() {
                 self.hand_over(Instant::now());
             }
             if self.crossing.is_finished() {
                 self.crossing.end_all(&late());
                 return Ended::ClientClosed;
             }
-            let wake = self.crossing.wake_at();
+            let wake = self.wake_at();
             if wake.is_none() && self.only_listens() {
                 let heard = self.hear().await;
                 if let Some(ended) = self.heed(heard) {
@@ -249,20 +259,16 @@ impl Bridge {
                 }
                 continue;
             }
+            let backlog = self.backlog();
             let Some(to_server) = &self.to_server else { return Ended::ServerClosed };
             // A side that takes nothing is not read for: it would only pile up.
             let client_takes = self.crossing.for_client.is_empty();
             let server_takes = self.crossing.has_room();
-            let size = |queue: &VecDeque<Message>| queue.front().map_or(0, Weighed::size);
-            let (for_client, for_server) =
-                (size(&self.crossing.for_client), size(&self.crossing.for_server));
+            let for_client = self.crossing.for_client.front().map_or(0, Weighed::size);
             let heard = tokio::select! {
                 biased;
                 // Time first: a flood from either side must not hold it up.
-                () = until(wake) => {
-                    self.crossing.tick(Instant::now());
-                    continue;
-                }
+                () = until(wake) => None,
                 permit = self.to_client.reserve(for_client), if !client_takes => {
                     let Ok(permit) = permit else { return Ended::ClientDeaf };
                     if let Some(message) = self.crossing.for_client.pop_front() {
@@ -270,20 +276,21 @@ impl Bridge {
                     }
                     continue;
                 }
-                permit = to_server.reserve(for_server), if !self.crossing.for_server.is_empty() => {
+                permit = to_server.reserve(backlog.unwrap_or_default()), if backlog.is_some() => {
                     let Ok(permit) = permit else { return Ended::ServerClosed };
-                    if let Some(message) = self.crossing.next_for_server() {
-                        permit.send(message);
-                    }
+                    permit.send_next(&mut self.crossing, self.dispatcher.as_mut());
                     continue;
                 }
-                incoming = self.from_server.recv(), if client_takes => Heard::Server(incoming),
-                () = self.crossing.out.held.eased(), if !server_takes => continue,
+                said = self.from_server.recv(), if client_takes => Some(Heard::Server(said)),
                 incoming = self.from_client.recv(),
                     if self.left_at.is_none() && server_takes && self.client_keeps_up() =>
                 {
-                    Heard::Client(incoming)
+                    Some(Heard::Client(incoming))
                 }
+            };
+            let Some(heard) = heard else {
+                self.tick(Instant::now());
+                continue;
             };
             if let Some(ended) = self.heed(heard) {
                 return ended;
@@ -291,12 +298,40 @@ impl Bridge {
         }
     }
 
+    /// When [`Self::tick`] is due. Clocks of requests stand still while the client takes nothing.
+    fn wake_at(&self) -> Option<Instant> {
+        let dispatcher = self.dispatcher.as_ref().filter(|_| self.blocked_since.is_none());
+        let both = [self.crossing.wake_at(), dispatcher.and_then(Dispatcher::deadline)];
+        both.into_iter().flatten().min()
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.crossing.tick(now);
+        if let Some(dispatcher) = self.dispatcher.as_mut().filter(|_| self.blocked_since.is_none())
+        {
+            dispatcher.on_time(now);
+        }
+        self.hand_over(now);
+    }
+
+    /// Whether anything is to be written, to either side.
+    fn has_to_pass_on(&self) -> bool {
+        self.crossing.has_to_pass_on() || self.backlog().is_some()
+    }
+
+    /// The size of what the server's link has no room for yet.
+    fn backlog(&self) -> Option<usize> {
+        match &self.dispatcher {
+            Some(dispatcher) => dispatcher.peek_command().map(Weighed::size),
+            None => self.crossing.for_server.front().map(Weighed::size),
+        }
+    }
+
     /// Whether all there is to do is to wait for what either side says, and to take it: so it is
     /// between any two messages as a rule.
     fn only_listens(&self) -> bool {
-        let crossing = &self.crossing;
-        let is_idle = crossing.for_client.is_empty() && crossing.for_server.is_empty();
-        is_idle && crossing.has_room() && self.left_at.is_none() && self.to_server.is_some()
+        let is_idle = self.crossing.for_client.is_empty() && self.backlog().is_none();
+        is_idle && self.crossing.has_room() && self.left_at.is_none() && self.to_server.is_some()
     }
 
     /// Whether not too many answers wait for the client to read them: one that only writes would
@@ -308,7 +343,7 @@ impl Bridge {
     /// What either side says next; what a server has to say comes first.
     async fn hear(&mut self) -> Heard {
         poll_fn(|context| match self.from_server.poll_recv(context) {
-            Poll::Ready(incoming) => Poll::Ready(Heard::Server(incoming)),
+            Poll::Ready(said) => Poll::Ready(Heard::Server(said)),
             Poll::Pending => self.from_client.poll_recv(context).map(Heard::Client),
         })
         .await
@@ -317,7 +352,7 @@ impl Bridge {
     /// What it leads to; `Some` if there is nothing left to carry.
     fn heed(&mut self, heard: Heard) -> Option<Ended> {
         match heard {
-            Heard::Server(Some(incoming)) => self.server_says(incoming),
+            Heard::Server(Some(said)) => self.server_says(said),
             Heard::Server(None) => return Some(Ended::ServerClosed),
             Heard::Client(Some(incoming)) => self.client_says(incoming),
             Heard::Client(None) => self.client_leaves(),
@@ -335,16 +370,33 @@ impl Bridge {
 
     /// Takes in what the server says, and what has come behind it: to look at everything else
     /// between any two messages would take more than the messages do.
-    fn server_says(&mut self, mut incoming: Incoming) {
+    fn server_says(&mut self, mut said: Said) {
         let now = Instant::now();
         for _ in 0..limits::BURST {
-            self.crossing.server_says(incoming, now);
+            self.take_in(said, now);
             self.hand_over(now);
             if !self.crossing.for_client.is_empty() {
                 return;
             }
             let Some(next) = self.from_server.try_recv() else { return };
-            incoming = next;
+            said = next;
+        }
+    }
+
+    /// Takes in one thing that the server's link has brought.
+    fn take_in(&mut self, said: Said, now: Instant) {
+        match (said, &mut self.dispatcher) {
+            (Said::Event(event), Some(dispatcher)) => dispatcher.on_event(event, now),
+            (Said::Incoming(incoming), _) => self.crossing.server_says(incoming, now),
+            (Said::Event(_), None) => {}
+        }
+        self.take_in_events(now);
+    }
+
+    fn take_in_events(&mut self, now: Instant) {
+        let Some(dispatcher) = &mut self.dispatcher else { return };
+        while let Some(incoming) = dispatcher.next_event() {
+            self.crossing.server_says(incoming, now);
         }
     }
 
@@ -356,7 +408,7 @@ impl Bridge {
             self.crossing.client_says(incoming, now);
             self.hand_over(now);
             let has_room = self.crossing.has_room() && self.client_keeps_up();
-            if !self.crossing.for_server.is_empty() || !has_room {
+            if self.backlog().is_some() || !has_room {
                 return;
             }
             let Some(next) = self.from_client.try_recv() else { return };
@@ -366,19 +418,41 @@ impl Bridge {
 
     /// Passes on what the other ends have room for, without waiting.
     fn hand_over(&mut self, now: Instant) {
-        self.crossing.translate(now);
+        self.settle(now);
         while let Some(message) = self.crossing.for_client.pop_front() {
             if let Err(message) = self.to_client.try_send(message) {
                 self.crossing.for_client.push_front(message);
                 break;
             }
         }
-        let Some(to_server) = &self.to_server else { return };
-        while let Some(message) = self.crossing.next_for_server() {
-            if let Err(message) = to_server.try_send(message) {
-                self.crossing.put_back(message);
-                break;
+        self.note_blocked(now);
+        if let Some(to_server) = &self.to_server {
+            to_server.send_all(&mut self.crossing, self.dispatcher.as_mut());
+        }
+    }
+
+    /// Translates and dispatches until nothing leads to anything more.
+    fn settle(&mut self, now: Instant) {
+        loop {
+            self.crossing.translate(now);
+            let Some(dispatcher) = &mut self.dispatcher else { return };
+            while let Some(message) = self.crossing.next_for_server() {
+                dispatcher.send(message, now);
             }
+            self.crossing.out.held = dispatcher.held_bytes();
+            let Some(incoming) = dispatcher.next_event() else { return };
+            self.crossing.server_says(incoming, now);
+        }
+    }
+
+    /// Notes since when the client takes nothing: for so long, no request is overdue.
+    fn note_blocked(&mut self, now: Instant) {
+        if !self.crossing.for_client.is_empty() {
+            self.blocked_since.get_or_insert(now);
+        } else if let Some(since) = self.blocked_since.take()
+            && let Some(dispatcher) = &mut self.dispatcher
+        {
+            dispatcher.pause_clocks(now.saturating_duration_since(since));
         }
     }
 }

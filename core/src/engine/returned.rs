@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use super::Context;
 use crate::limits;
 use crate::message::{Id, Message};
 
@@ -12,7 +11,7 @@ pub(super) struct Returned(VecDeque<(Id, usize, u32)>);
 
 impl Returned {
     /// It came back, and may be sent again.
-    fn note(&mut self, message: &Message) {
+    pub(super) fn note(&mut self, message: &Message) {
         let Some((id, size)) = name(message) else { return };
         let before = self.take(message);
         // Nobody tells when one has come back for the last time: the oldest make room.
@@ -22,9 +21,9 @@ impl Returned {
         self.0.push_back((id, size, before + 1));
     }
 
-    /// How often it came back.
-    fn times(&self, message: &Message) -> u32 {
-        self.position(message).and_then(|at| self.0.get(at)).map_or(0, |(.., times)| *times)
+    /// Which retry it is, if it came back before.
+    pub(super) fn retry(&self, message: &Message) -> Option<u32> {
+        self.position(message).and_then(|at| self.0.get(at)).map(|(.., times)| *times)
     }
 
     fn take(&mut self, message: &Message) -> u32 {
@@ -47,23 +46,6 @@ fn name(message: &Message) -> Option<(Id, usize)> {
     Some((message.id()?.clone(), message.bytes().len()))
 }
 
-impl Context {
-    /// A message comes back, and may be sent again.
-    pub(super) fn note_return(&self, message: &Message) {
-        self.returned().note(message);
-    }
-
-    /// Which retry this is, if it is one.
-    pub(super) fn retry_of(&self, message: &Message) -> Option<u32> {
-        let times = self.returned().times(message);
-        (times > 0).then_some(times)
-    }
-
-    fn returned(&self) -> std::sync::MutexGuard<'_, Returned> {
-        self.returned.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
@@ -79,12 +61,13 @@ mod tests {
     fn what_came_back_is_a_retry_and_nothing_else_is() {
         let mut returned = Returned::default();
         let (a, b) = (r#"{"id":1,"method":"a"}"#, r#"{"id":2,"method":"a"}"#);
-        assert_eq!(returned.times(&message(a)), 0);
+        assert_eq!(returned.retry(&message(a)), None);
         for times in 1..=3 {
             returned.note(&message(a));
-            assert_eq!((returned.times(&message(a)), returned.times(&message(b))), (times, 0));
+            assert_eq!(returned.retry(&message(a)), Some(times));
+            assert_eq!(returned.retry(&message(b)), None);
         }
-        assert_eq!(returned.times(&message(r#"{"id":1,"method":"another"}"#)), 0);
+        assert_eq!(returned.retry(&message(r#"{"id":1,"method":"another"}"#)), None);
         returned.note(&message(r#"{"method":"n"}"#));
         assert_eq!(returned.0.len(), 1, "only requests");
         for id in 0..1000 {

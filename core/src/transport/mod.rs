@@ -7,20 +7,18 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::Error;
-use crate::message::{Id, Message};
+use crate::limits;
+use crate::message::{Head, Id, Message};
 
 mod alarm;
 pub mod channel;
 pub mod child;
 mod elements;
-mod held;
 pub mod http;
 pub mod memory;
 pub mod stdio;
 
 pub(crate) use alarm::Alarm;
-pub use held::Held;
-pub(crate) use held::{Share, weight};
 
 /// A two-way channel of messages to one peer: our own stdin and stdout, a child process, an HTTP
 /// server, or memory.
@@ -39,8 +37,6 @@ pub struct Link {
     pub done: JoinHandle<()>,
     /// Moves as long as the peer takes what is written to it.
     pub written: Written,
-    /// What it has taken of messages that get no answer, and not settled.
-    pub held: Held,
 }
 
 /// Counts the writes that a peer has taken.
@@ -104,7 +100,6 @@ pub(crate) struct Ends {
     pub(crate) outgoing: channel::Receiver<Message>,
     pub(crate) incoming: channel::Sender<Incoming>,
     pub(crate) written: Written,
-    pub(crate) held: Held,
 }
 
 /// The channels of a new link; `run` gets the far ends and is the link's life.
@@ -114,10 +109,21 @@ where
 {
     let (outbox, outgoing) = channel::channel();
     let (incoming, inbox) = channel::channel();
-    let (written, held) = (Written::default(), Held::default());
-    let ends = Ends { outgoing, incoming, written: written.clone(), held: held.clone() };
+    let written = Written::default();
+    let ends = Ends { outgoing, incoming, written: written.clone() };
     let done = tokio::spawn(run(ends));
-    Link { outbox, inbox, done, written, held }
+    Link { outbox, inbox, done, written }
+}
+
+/// The bytes that a message on its way to a server counts for. Requests are counted by whoever waits
+/// for their answers.
+pub(crate) fn weight(message: &Message) -> usize {
+    match message.head() {
+        Head::Request { .. } => 0,
+        Head::Notification { .. } | Head::Response { .. } => {
+            message.bytes().len().max(limits::LEAST_WEIGHT)
+        }
+    }
 }
 
 /// Completes at `time`; never, if there is none. No timer is made before it is waited for, and none

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use url::Url;
 
 use super::failure::Transport;
-use crate::bridge::{self, Eras, Policy};
+use crate::bridge::{self, Eras, Policy, ServerLink};
 use crate::error::Error;
 use crate::transport::{Link, child, http, memory};
 
@@ -73,11 +73,11 @@ impl Spec {
     /// # Errors
     ///
     /// When the program cannot be started, or the URL is none that HTTP can carry.
-    pub fn link(self) -> Result<Link, Error> {
-        match self.server {
-            Server::Child(settings) => child::open(settings),
-            Server::Http(settings) => http::open(*settings),
-        }
+    pub fn link(self) -> Result<ServerLink, Error> {
+        Ok(match self.server {
+            Server::Child(settings) => child::open(settings)?.into(),
+            Server::Http(settings) => http::open(*settings)?.into(),
+        })
     }
 
     /// The near end of a bridge to the server, and what ends the bridge at once. `why` is where it

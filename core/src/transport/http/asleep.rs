@@ -7,12 +7,14 @@ use bytes::Bytes;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use super::{Context, Settings, Transport, channel, drive};
+use super::command::{Command, Event};
+use super::{Context, Limits, Settings, Transport, channel, drive};
+use crate::engine::Dispatcher;
 use crate::message::Message;
 use crate::net::Endpoint;
-use crate::transport::{Held, Incoming};
+use crate::transport::Incoming;
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
@@ -22,8 +24,9 @@ const RESULT: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"202
 /// A server with a stream that never ends, the link to it, and what it was asked.
 struct Scene {
     context: Arc<Context>,
-    outbox: channel::Sender<Message>,
-    inbox: channel::Receiver<Incoming>,
+    commands: channel::Sender<Command>,
+    events: channel::Receiver<Event>,
+    dispatcher: Dispatcher,
     asked: mpsc::Receiver<String>,
 }
 
@@ -44,16 +47,24 @@ impl Scene {
         });
         let settings = Settings { transport, ..Settings::new(url.parse().expect("a URL")) };
         let endpoint = Arc::new(Endpoint::new(&settings.url).expect("an endpoint"));
-        let (incoming, inbox) = channel::channel();
-        let (outbox, outgoing) = channel::channel();
-        let context = Arc::new(Context::new(settings, endpoint, incoming, Held::default()));
-        tokio::spawn(drive(Arc::clone(&context), outgoing));
-        Self { context, outbox, inbox, asked }
+        let dispatcher = Dispatcher::new(Limits::from(&settings));
+        let (reports, events) = channel::channel();
+        let (commands, inbound) = channel::channel();
+        let context = Arc::new(Context::new(settings, endpoint, reports));
+        tokio::spawn(drive(Arc::clone(&context), inbound));
+        Self { context, commands, events, dispatcher, asked }
     }
 
-    async fn say(&self, text: &'static str) {
+    async fn say(&mut self, text: &'static str) {
         let message = Message::parse(Bytes::from_static(text.as_bytes())).expect("a message");
-        self.outbox.send(message).await.expect("a link");
+        self.dispatcher.send(message, Instant::now());
+        self.pass_on().await;
+    }
+
+    async fn pass_on(&mut self) {
+        while let Some(command) = self.dispatcher.next_command() {
+            self.commands.send(command).await.expect("a link");
+        }
     }
 
     async fn asked(&mut self) -> String {
@@ -61,7 +72,14 @@ impl Scene {
     }
 
     async fn hear(&mut self) -> Incoming {
-        soon(self.inbox.recv()).await
+        loop {
+            if let Some(incoming) = self.dispatcher.next_event() {
+                return incoming;
+            }
+            let event = soon(self.events.recv()).await;
+            self.dispatcher.on_event(event, Instant::now());
+            self.pass_on().await;
+        }
     }
 }
 

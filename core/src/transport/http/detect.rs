@@ -4,7 +4,7 @@
 use http::StatusCode;
 
 use super::answer::{Refusal, is_about_else};
-use super::heeding::Report;
+use super::driver::Report;
 use super::legacy_sse::{self, First};
 use super::post::Exchange;
 use crate::auth::Login;
@@ -28,8 +28,8 @@ impl Exchange {
         let headers = self.post.session.stream_headers();
         match legacy_sse::open(&self.context, headers, First::Address, Login::Allowed).await {
             Ok(stream) => {
-                let ticket = self.post.ticket;
-                let report = Report::IsLegacySse { ticket, stream };
+                let send = Box::new(self.post.send.clone());
+                let report = Report::IsLegacySse { send, stream };
                 let _ = self.post.reports.send(report).await;
                 self.is_settled = true;
                 Ok(())

@@ -1,4 +1,5 @@
-//! The one task that owns the session: it lets messages leave, and hears how they fared.
+//! The task that speaks Streamable HTTP: it sends what it is told to, and owns the session's id and
+//! headers and the stream for what the server says on its own account.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -9,37 +10,34 @@ use bytes::Bytes;
 use http::HeaderValue;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::{timeout, timeout_at};
+use tokio::time::timeout;
 use tracing::debug;
 
-use super::express::Express;
-use super::gate::{Lane, Outgoing};
-use super::heeding::Report;
+use super::command::{Command, Event, Send, Ticket};
 use super::legacy_sse::Takeover;
-use super::line::Line;
 use super::modern::Written;
 use super::post::{Errand, Post};
-use super::posters::{Posters, Sent};
+use super::posters::{self, Posters};
 use super::session::Session;
 use super::tasks::{Tasks, deserted};
 use super::{Context, Manner, legacy_sse, stream};
+use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::table::Table;
-use crate::message::{Head, Id, Message, Method, peek};
-use crate::net::{self, Call, Progress};
-use crate::revision::{Cancel, Envelope};
+use crate::message::table::{self, Table};
+use crate::message::{Message, Method};
+use crate::net::Call;
 use crate::transport::channel;
 
 pub(super) struct Driver {
-    pub(super) context: Arc<Context>,
-    pub(super) line: Line,
+    context: Arc<Context>,
     /// Shared with the POSTs that were sent in it; replaced, not changed, when another begins.
-    pub(super) session: Arc<Session>,
-    /// Messages that are out and not settled.
-    pub(super) flights: Table<u64, Flight>,
-    next_ticket: u64,
+    session: Arc<Session>,
+    /// Why the last session was lost.
+    loss: Error,
+    /// Messages that are out.
+    flights: Table<Ticket, Flight>,
     /// Every task of the link: dropped with the driver.
-    pub(super) tasks: Tasks,
+    tasks: Tasks,
     /// Those of them that send messages.
     posters: Posters<Errand>,
     server_stream: Option<AbortHandle>,
@@ -47,63 +45,68 @@ pub(super) struct Driver {
     reports: mpsc::Sender<Report>,
 }
 
-pub(super) struct Flight {
-    pub(super) outgoing: Outgoing,
-    pub(super) lane: Lane,
-    cancel: Cancel,
-    pub(super) progress: Progress,
-    sent: Sent,
+/// A message that is out.
+struct Flight {
+    exchange: posters::Sent,
+    /// It is `notifications/initialized`.
+    confirms: bool,
 }
 
-impl Flight {
-    /// Whether it must arrive even though nothing more will be sent: whoever closes the link has
-    /// all the answers that it wants.
-    fn matters(&self) -> bool {
-        !matches!(self.outgoing.message.head(), Head::Request { .. })
-    }
+/// What an exchange tells the driver.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// The answer to `initialize` is in; the client has not seen it yet.
+    Initialized { ticket: Ticket, session_id: Option<HeaderValue>, version: Option<String> },
+    /// The answer to `initialize` has begun, and names a session; what it says is still to come.
+    Named { session_id: HeaderValue },
+    /// The message was answered or accepted (`well`), or has failed.
+    Settled { ticket: Ticket, well: bool, session_id: Option<HeaderValue> },
+    /// The server does not know the session that the message was sent in.
+    Forgotten(Box<Forgotten>),
+    /// The same, found out without a message of the client's.
+    SessionGone { session: HeaderValue },
+    /// Nobody listens to the link any more.
+    Deserted,
+    /// The server refused `initialize`, but opened a stream of the older transport.
+    IsLegacySse { send: Box<Send>, stream: Box<legacy_sse::Stream> },
+}
 
-    /// Not part of a handshake.
-    pub(super) fn is_ordinary(&self) -> bool {
-        !self.is_request(&Method::Initialize) && !self.is_notification(&Method::Initialized)
-    }
-
-    pub(super) fn is_request(&self, method: &Method) -> bool {
-        self.outgoing.is_request(method)
-    }
-
-    pub(super) fn is_notification(&self, method: &Method) -> bool {
-        self.outgoing.is_notification(method)
-    }
+/// A message that met the loss of its session.
+#[derive(Debug)]
+pub(super) struct Forgotten {
+    pub(super) ticket: Ticket,
+    pub(super) session: Arc<Session>,
+    pub(super) error: Error,
+    /// The server's own error, in case that it is not about the session.
+    pub(super) last_word: Option<Message>,
+    /// It has met a loss before: this one is about something else.
+    pub(super) is_last_try: bool,
 }
 
 /// Why the driver's work is over.
-pub(super) enum End {
-    /// Nothing more will be sent, and all that was sent is settled.
+enum End {
+    /// Nothing more will be sent.
     Finished,
     /// Nobody listens any more.
     AtOnce,
     /// The server speaks the older transport; this message is to be sent that way.
-    LegacySse(Outgoing, Box<legacy_sse::Stream>),
+    LegacySse(Box<Send>, Box<legacy_sse::Stream>),
 }
 
 /// What the driver wakes up for.
-enum Event {
+enum Wake {
     Report(Report),
-    Said(Option<Message>),
-    /// Those who wait in line have waited long enough.
-    Time,
+    Command(Option<Command>),
 }
 
-/// Reports first: what the client says next may depend on them.
-async fn next_event(
+/// Reports first: what is to be sent next may depend on them.
+async fn next(
     reports: &mut mpsc::Receiver<Report>,
-    outgoing: &mut channel::Receiver<Message>,
-    is_open: bool,
-) -> Event {
+    commands: &mut channel::Receiver<Command>,
+) -> Wake {
     poll_fn(|context| match reports.poll_recv(context) {
-        Poll::Ready(Some(report)) => Poll::Ready(Event::Report(report)),
-        _ if is_open => outgoing.poll_recv(context).map(Event::Said),
-        _ => Poll::Pending,
+        Poll::Ready(Some(report)) => Poll::Ready(Wake::Report(report)),
+        _ => commands.poll_recv(context).map(Wake::Command),
     })
     .await
 }
@@ -112,10 +115,10 @@ impl Driver {
     pub(super) fn new(context: Arc<Context>) -> (Self, mpsc::Receiver<Report>) {
         let (reports, inbound) = mpsc::channel(limits::CHANNEL);
         let driver = Self {
-            line: Line::new(Arc::clone(&context)),
             session: Arc::new(Session::new(&context.settings)),
+            loss: Error::new(Kind::SessionLost, "The server no longer knows the session")
+                .not_delivered(),
             flights: Table::default(),
-            next_ticket: 0,
             tasks: Tasks::default(),
             posters: Posters::default(),
             server_stream: None,
@@ -128,17 +131,15 @@ impl Driver {
     /// Works until the link is closed, then says goodbye; or until somebody else must take over.
     pub(super) async fn run(
         mut self,
-        outgoing: &mut channel::Receiver<Message>,
+        commands: &mut channel::Receiver<Command>,
         reports: mpsc::Receiver<Report>,
     ) -> Option<Takeover> {
-        let limit = match self.work(outgoing, reports).await {
+        let limit = match self.work(commands, reports).await {
             End::Finished => limits::GOODBYE,
             End::AtOnce => limits::GOODBYE_IN_A_HURRY,
             End::LegacySse(initialize, stream) => {
-                let (mut line, tasks) = (self.line, self.tasks);
-                line.gate.keep_one_place();
-                line.express = Express::default();
-                return Some(Takeover { line, stream, initialize, tasks });
+                let _ = self.context.events.send(Event::StreamOpened).await;
+                return Some(Takeover { stream, initialize, tasks: self.tasks });
             }
         };
         self.tasks.abort_all();
@@ -150,165 +151,161 @@ impl Driver {
 
     async fn work(
         &mut self,
-        outgoing: &mut channel::Receiver<Message>,
+        commands: &mut channel::Receiver<Command>,
         mut reports: mpsc::Receiver<Report>,
     ) -> End {
         let context = Arc::clone(&self.context);
         self.tasks.spawn(deserted(Arc::clone(&context), self.reports.clone(), Report::Deserted));
         loop {
-            while let Some(next) = self.line.gate.pop() {
-                self.launch(next, Lane::Line);
-            }
-            let has_sent_all = self.line.gate.is_empty() && self.line.express.is_empty();
-            let is_over = !self.line.is_open && has_sent_all;
-            if is_over && !self.flights.values().any(Flight::matters) {
-                return End::Finished;
-            }
-            let next = next_event(&mut reports, outgoing, self.line.is_open);
-            let event = match self.line.give_up_at() {
-                None => next.await,
-                Some(time) => timeout_at(time, next).await.unwrap_or(Event::Time),
-            };
-            match event {
-                Event::Report(report) => {
-                    if let Some(end) = self.heed(report).await {
+            match next(&mut reports, commands).await {
+                Wake::Report(report) => {
+                    if let Some(end) = self.on_report(report).await {
                         return end;
                     }
                 }
-                Event::Said(Some(message)) => self.accept(message).await,
+                Wake::Command(Some(Command::Send(send))) => self.send(send).await,
+                Wake::Command(Some(Command::Cancel { ticket, grace })) => {
+                    self.cancel(ticket, grace);
+                }
                 // Who listens no more wants no more.
-                Event::Said(None) if context.incoming.is_closed() => return End::AtOnce,
-                Event::Said(None) => self.line.close(),
-                Event::Time => self.line.abandon().await,
+                Wake::Command(None) if context.events.is_closed() => return End::AtOnce,
+                Wake::Command(None) => return End::Finished,
             }
         }
     }
 
-    async fn accept(&mut self, message: Message) {
-        if let Some(id) = peek::cancelled_request(&message) {
-            return self.cancel(&id, message).await;
-        }
-        let envelope = Envelope::of(&message);
-        let lane = match self.line.gate.lane(&message) {
-            // There is no session to say it in.
-            Lane::Express if self.line.gate.is_lost() && message.method().is_none() => {
-                return debug!("an answer to a question of a lost session was dropped");
+    /// What a report leads to; `Some` if it is the end of the driver's work.
+    async fn on_report(&mut self, report: Report) -> Option<End> {
+        match report {
+            Report::Initialized { ticket, session_id, version } => {
+                self.begin_session(ticket, session_id, version.as_deref());
             }
-            // To a question that was asked during the handshake.
-            Lane::Express if message.method().is_none() => Lane::Express,
-            Lane::Express if self.line.gate.is_held() && envelope.is_none() => Lane::Line,
-            Lane::Express if message.method() == Some(&Method::Ping) && self.has_many_pings() => {
-                Lane::Line
+            Report::Named { session_id } => {
+                let old = Arc::make_mut(&mut self.session).foresee(session_id);
+                self.discard(old);
             }
-            lane => lane,
-        };
-        let outgoing = self.line.outgoing(message, envelope);
-        match lane {
-            Lane::Express => self.overtake(outgoing),
-            Lane::Line => self.line.gate.push(outgoing),
+            Report::Settled { ticket, well, session_id } => {
+                // Most answers name the session that is known: nothing is copied for these.
+                if let Some(id) = session_id.filter(|_| self.session.would_adopt()) {
+                    Arc::make_mut(&mut self.session).adopt(id);
+                }
+                let flight = table::take(&mut self.flights, &ticket)?;
+                if flight.confirms && well {
+                    self.open_server_stream();
+                }
+            }
+            Report::Forgotten(forgotten) => {
+                let Forgotten { ticket, session, error, last_word, is_last_try } = *forgotten;
+                self.flights.remove(&ticket);
+                if let Some(id) = session.id().filter(|_| !is_last_try) {
+                    self.forget_session(id, &error);
+                }
+                let session = session.opened_by();
+                let error = Box::new(error);
+                let event = Event::Forgotten { ticket, session, error, last_word };
+                let _ = self.context.events.send(event).await;
+            }
+            Report::SessionGone { session } => {
+                let error = Error::new(Kind::SessionLost, "The server no longer knows the session");
+                let error = error.not_delivered();
+                let opened_by = self.session.opened_by();
+                if self.forget_session(&session, &error) {
+                    let event = Event::SessionLost { session: opened_by, error: error.into() };
+                    let _ = self.context.events.send(event).await;
+                }
+            }
+            Report::Deserted => return Some(End::AtOnce),
+            Report::IsLegacySse { send, stream } => {
+                debug!("the server speaks HTTP+SSE");
+                // Unless it was cancelled in the meantime: then the next will find out.
+                self.flights.remove(&send.ticket)?;
+                return Some(End::LegacySse(send, stream));
+            }
         }
+        None
     }
 
-    fn has_many_pings(&self) -> bool {
-        let pings = self.flights.values().filter(|flight| flight.is_request(&Method::Ping));
-        pings.count() >= limits::PINGS_AT_ONCE
+    /// An `initialize` was answered: this is the session from now on.
+    fn begin_session(&mut self, ticket: Ticket, id: Option<HeaderValue>, version: Option<&str>) {
+        // It was cancelled.
+        if !self.flights.contains_key(&ticket) {
+            return;
+        }
+        let shown = id.as_ref().and_then(|id| id.to_str().ok());
+        debug!(version, session = shown, "a session begins");
+        self.context.note_connection("Streamable HTTP", version);
+        self.close_server_stream();
+        let old = Arc::make_mut(&mut self.session).begin(ticket, id, version);
+        self.discard(old);
+    }
+
+    /// Another has taken its place: the server need not keep it.
+    fn discard(&mut self, session: Option<HeaderValue>) {
+        let Some(session) = session else { return };
+        let call = self.delete(&session);
+        let context = Arc::clone(&self.context);
+        self.tasks.spawn(async move {
+            let _ = timeout(limits::GOODBYE, context.send(call, Manner::aside())).await;
+        });
+    }
+
+    /// The server has forgotten the session with this id. `false`: it is another one by now.
+    fn forget_session(&mut self, id: &HeaderValue, error: &Error) -> bool {
+        let is_current = self.session.id() == Some(id);
+        if is_current {
+            debug!(session = id.to_str().ok(), "the session is lost");
+            Arc::make_mut(&mut self.session).forget();
+            self.loss = error.clone();
+            self.close_server_stream();
+        }
+        is_current
     }
 
     /// Starts the POST of one message.
-    pub(super) fn launch(&mut self, outgoing: Outgoing, lane: Lane) {
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
+    async fn send(&mut self, send: Box<Send>) {
+        let ticket = send.ticket;
+        // Between the decision to send it and now, its session was lost.
+        if let Some(session) = send.session.filter(|wanted| self.session.is_not(*wanted)) {
+            let (session, error) = (Some(session), Box::new(self.loss.clone()));
+            let event = Event::Forgotten { ticket, session, error, last_word: None };
+            let _ = self.context.events.send(event).await;
+            return;
+        }
+        if send.needs_session_id && self.session.id().is_none() {
+            let _ = self.context.events.send(Event::Accepted(ticket)).await;
+            return;
+        }
         self.context.stir();
-        let rules = self.session.rules_for(&outgoing);
-        let Written { headers, body, mirrored } = self.context.written(&self.session, &outgoing);
+        let rules = self.session.rules_for(&send);
+        let Written { headers, body, mirrored } = self.context.written(&self.session, &send);
         let mut call = self.context.call(http::Method::POST, headers, body);
-        call.lane = self.lane_on_the_wire(&outgoing, lane);
-        let progress = call.progress.clone();
+        call.lane = send.lane;
+        call.progress = send.progress.clone();
+        let confirms = send.is_notification(&Method::Initialized);
         let post = Post {
-            ticket,
-            outgoing: outgoing.clone(),
+            send: *send,
             mirrored,
-            progress: progress.clone(),
             rules,
             session: Arc::clone(&self.session),
             reports: self.reports.clone(),
         };
-        let sent = self.posters.send(&self.context, Errand { post, call }, &mut self.tasks);
-        let flight = Flight { outgoing, lane, cancel: rules.cancel, progress, sent };
-        self.flights.insert(ticket, flight);
+        let exchange = self.posters.send(&self.context, Errand { post, call }, &mut self.tasks);
+        self.flights.insert(ticket, Flight { exchange, confirms });
     }
 
-    /// What it waits behind where all share a connection. Calls that hold every place may themselves
-    /// wait for the session that is being opened anew.
-    fn lane_on_the_wire(&self, outgoing: &Outgoing, lane: Lane) -> net::Lane {
-        match lane {
-            _ if outgoing.lasts() => net::Lane::Lasting,
-            Lane::Express => net::Lane::Urgent,
-            Lane::Line if self.line.gate.is_held() => net::Lane::Urgent,
-            Lane::Line => net::Lane::Calls,
+    /// Nobody waits for the answer any more.
+    fn cancel(&mut self, ticket: Ticket, grace: Duration) {
+        let Some(flight) = table::take(&mut self.flights, &ticket) else { return };
+        if grace.is_zero() {
+            return flight.exchange.give_up();
         }
-    }
-
-    /// The request `id`, if it is out.
-    pub(super) fn find(&self, id: &Id) -> Option<(u64, &Flight)> {
-        let wanted = id.canonical();
-        let is_it = |flight: &Flight| match flight.outgoing.message.head() {
-            Head::Request { id, .. } => id.canonical() == wanted,
-            _ => false,
-        };
-        self.flights.iter().find(|(_, flight)| is_it(flight)).map(|(ticket, f)| (*ticket, f))
-    }
-
-    /// The client no longer wants the answer to `id`; the bridge has forgotten it already.
-    async fn cancel(&mut self, id: &Id, notice: Message) {
-        if self.line.gate.withdraw(id) {
-            return debug!(%id, "cancelled before it was sent");
-        }
-        let Some((ticket, flight)) = self.find(id) else {
-            // Answered already, or the bridge's own matter; the server may want to know.
-            if self.session.id().is_some() {
-                self.tell(notice);
-            }
-            return;
-        };
-        let unsent = flight.progress.withdraw();
-        let silently = unsent
-            || flight.cancel == Cancel::ClosingTheStream
-            || flight.is_request(&Method::Initialize);
-        flight.progress.disown();
-        let Some(flight) = self.settle(ticket) else {
-            return;
-        };
-        if silently {
-            debug!(%id, unsent, "cancelled by dropping it");
-            flight.sent.give_up();
-            if flight.is_request(&Method::Initialize) {
-                self.line.opened(flight.outgoing.order, None).await;
-            }
-            return;
-        }
-        self.tell(notice);
-        // Its stream may bring the rest of what the server had to say; some never end it.
         self.tasks.spawn(async move {
-            tokio::time::sleep(limits::CANCEL_GRACE).await;
-            flight.sent.give_up();
+            tokio::time::sleep(grace).await;
+            flight.exchange.give_up();
         });
     }
 
-    /// Sends a legacy notification past the line.
-    pub(super) fn tell(&mut self, notice: Message) {
-        let outgoing = self.line.outgoing(notice, None);
-        self.overtake(outgoing);
-    }
-
-    /// Past the line; but not any number at once.
-    fn overtake(&mut self, outgoing: Outgoing) {
-        if let Some(outgoing) = self.line.express.offer(outgoing) {
-            self.launch(outgoing, Lane::Express);
-        }
-    }
-
-    pub(super) fn open_server_stream(&mut self) {
+    fn open_server_stream(&mut self) {
         if !self.context.settings.server_stream || !self.session.rules().server_stream {
             return;
         }
@@ -320,7 +317,7 @@ impl Driver {
         self.server_stream = Some(self.tasks.spawn(task));
     }
 
-    pub(super) fn close_server_stream(&mut self) {
+    fn close_server_stream(&mut self) {
         if let Some(stream) = self.server_stream.take() {
             stream.abort();
         }
@@ -337,7 +334,7 @@ impl Driver {
         }
     }
 
-    pub(super) fn delete(&self, id: &HeaderValue) -> Call {
+    fn delete(&self, id: &HeaderValue) -> Call {
         let headers = self.session.goodbye_headers(id);
         self.context.call(http::Method::DELETE, headers, Bytes::new())
     }

@@ -278,13 +278,13 @@ pub(super) fn no_response(id: &str) -> Error {
 }
 
 /// The same, because the connection broke.
-pub(super) fn lost_response(id: &str, cause: &Error) -> Error {
+pub(crate) fn lost_response(id: &str, cause: &Error) -> Error {
     let reason = cause.reason.as_deref().unwrap_or(&cause.message);
     Error { kind: Kind::Closed, ..no_response(id).because(reason) }
 }
 
 /// The error for silence (S1-34).
-pub(super) fn timeout(what: &str, limit: Duration) -> Error {
+pub(crate) fn timeout(what: &str, limit: Duration) -> Error {
     Error::new(Kind::Timeout, format!("{what} after {}ms", limit.as_millis()))
         .hint("Allow more with --timeout SECONDS, or 0 for no limit")
 }

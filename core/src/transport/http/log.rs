@@ -9,7 +9,10 @@ use crate::message::Message;
 /// Which way a message goes, as logs say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
-    ToServer,
+    /// `retry`: how often it has come back.
+    ToServer {
+        retry: Option<u32>,
+    },
     FromServer,
     /// The answer to a request of the bridge's own.
     ToBridge,
@@ -28,12 +31,15 @@ impl Context {
         }
         let scrubber = &self.settings.scrubber;
         // What was sent before is not said by the client again.
-        let retry = self.retry_of(message).filter(|_| direction == Direction::ToServer);
+        let retry = match direction {
+            Direction::ToServer { retry } => retry,
+            Direction::FromServer | Direction::ToBridge => None,
+        };
         let is_own = retry.is_some() || message.is_own();
         debug!(
             direction = match direction {
-                Direction::ToServer if is_own => "bridge->server",
-                Direction::ToServer => "client->server",
+                Direction::ToServer { .. } if is_own => "bridge->server",
+                Direction::ToServer { .. } => "client->server",
                 Direction::ToBridge => "server->bridge",
                 Direction::FromServer => "server->client",
             },

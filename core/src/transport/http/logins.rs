@@ -7,12 +7,13 @@ use http::{HeaderMap, StatusCode};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+use super::command::Event;
 use super::{Context, Manner};
 use crate::auth::oauth::OAuth;
 use crate::auth::{Credentials, Granted, Login};
 use crate::error::Error;
 use crate::limits;
-use crate::transport::{Incoming, LoginStage};
+use crate::transport::LoginStage;
 
 /// Who waits, and for what.
 #[derive(Debug, Default)]
@@ -58,7 +59,7 @@ pub(super) async fn tell(context: Arc<Context>, mut pages: watch::Receiver<Optio
         let stage = page.map(LoginStage::Page).or(under_way);
         if stage != told {
             told.clone_from(&stage);
-            let _ = context.incoming.send(Incoming::LoginPending(stage)).await;
+            let _ = context.events.send(Event::LoginPending(stage)).await;
         }
         let is_over = tokio::select! {
             changed = pages.changed() => changed.is_err(),

@@ -11,10 +11,12 @@ use bytes::Bytes;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
 use url::Url;
 
-use super::{Alarm, Ends, Held, Incoming, Link, channel, spawn};
+use super::{Alarm, channel};
 use crate::auth::{Credentials, Login};
+use crate::engine::Limits;
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::message::{Head, Message, Method, method};
@@ -26,14 +28,11 @@ use crate::wire::header;
 mod answer;
 #[cfg(test)]
 mod asleep;
+mod command;
 mod detect;
 mod driver;
 mod events;
-mod express;
-mod gate;
-mod heeding;
 mod legacy_sse;
-mod line;
 mod listen;
 mod log;
 mod logins;
@@ -44,7 +43,6 @@ mod posters;
 mod presence;
 mod reading;
 mod remedy;
-mod returned;
 mod session;
 mod session_loss;
 mod soon;
@@ -52,13 +50,13 @@ mod stream;
 mod tasks;
 
 use answer::Refusal;
+pub(crate) use command::{Command, Event, Send, Ticket};
 pub use detect::Transport;
 use driver::Driver;
-use events::timeout;
+pub(crate) use events::{lost_response, timeout};
 use logins::Logins;
 use modern::Learnt;
 use presence::{Presence, telling};
-use returned::Returned;
 pub use session::basic_authorization;
 use session_loss::SharedHabits;
 use tasks::Tasks;
@@ -130,6 +128,16 @@ impl Settings {
     }
 }
 
+/// A link to an HTTP server. It sends what it is told to and reports what happens; the bridge decides.
+#[derive(Debug)]
+pub struct Link {
+    pub(crate) commands: channel::Sender<Command>,
+    pub(crate) events: channel::Receiver<Event>,
+    /// Ends when everything was sent and the goodbye was said.
+    pub(crate) done: JoinHandle<()>,
+    pub(crate) limits: Limits,
+}
+
 /// Opens a link. Nothing is sent before the first message.
 ///
 /// # Errors
@@ -137,36 +145,50 @@ impl Settings {
 /// When the URL is not one that HTTP can carry.
 pub fn open(settings: Settings) -> Result<Link, Error> {
     let endpoint = Arc::new(Endpoint::new(&settings.url)?);
-    Ok(spawn(|Ends { outgoing, incoming, held, .. }| {
-        let context = Arc::new(Context::new(settings, endpoint, incoming, held));
-        async move {
-            let Some(credentials) = context.settings.credentials.clone() else {
-                return drive(context, outgoing).await;
-            };
-            let mut tasks = Tasks::default();
-            // A task of its own: it would be looked at for every message otherwise.
-            if let Some(pages) = credentials.pending() {
-                tasks.spawn(logins::tell(Arc::clone(&context), pages));
-            }
-            drive(context, outgoing).await;
-            drop(tasks);
-            credentials.settle().await;
+    let limits = Limits::from(&settings);
+    let (commands, inbound) = channel::channel();
+    let (outbound, events) = channel::channel();
+    let done = tokio::spawn(async move {
+        let context = Arc::new(Context::new(settings, endpoint, outbound));
+        let Some(credentials) = context.settings.credentials.clone() else {
+            return drive(context, inbound).await;
+        };
+        let mut tasks = Tasks::default();
+        // A task of its own: it would be looked at for every message otherwise.
+        if let Some(pages) = credentials.pending() {
+            tasks.spawn(logins::tell(Arc::clone(&context), pages));
         }
-    }))
+        drive(context, inbound).await;
+        drop(tasks);
+        credentials.settle().await;
+    });
+    Ok(Link { commands, events, done, limits })
+}
+
+impl From<&Settings> for Limits {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            parallel: settings.parallel,
+            serial: settings.serial,
+            timeouts: settings.timeouts,
+            away_wait: settings.away_wait,
+            is_http_sse: settings.transport == Transport::Sse,
+        }
+    }
 }
 
 /// Speaks the transport that was chosen, or the one that turns out to be the server's.
-async fn drive(context: Arc<Context>, mut outgoing: channel::Receiver<Message>) {
+async fn drive(context: Arc<Context>, mut commands: channel::Receiver<Command>) {
     let older = if context.settings.transport == Transport::Sse {
         legacy_sse::Driver::new(context)
     } else {
         let (driver, reports) = Driver::new(Arc::clone(&context));
-        match driver.run(&mut outgoing, reports).await {
+        match driver.run(&mut commands, reports).await {
             Some(takeover) => legacy_sse::Driver::take_over(context, takeover),
             None => return,
         }
     };
-    older.run(outgoing).await;
+    older.run(commands).await;
 }
 
 /// How a request is sent.
@@ -229,13 +251,9 @@ struct Context {
     endpoint: Arc<Endpoint>,
     settings: Settings,
     /// To whoever holds the link.
-    incoming: channel::Sender<Incoming>,
-    /// Counts what waits here without anybody who waits for its answer.
-    held: Held,
+    events: channel::Sender<Event>,
     /// Whether the server is there, as far as anybody knows.
     presence: Presence,
-    /// Requests that came back, which are retries if they are sent again.
-    returned: Mutex<Returned>,
     /// Wakes those who wait for a server that cannot be reached.
     is_back: Notify,
     /// Unless nobody wants them.
@@ -253,19 +271,12 @@ struct Context {
 }
 
 impl Context {
-    fn new(
-        settings: Settings,
-        endpoint: Arc<Endpoint>,
-        incoming: channel::Sender<Incoming>,
-        held: Held,
-    ) -> Self {
+    fn new(settings: Settings, endpoint: Arc<Endpoint>, events: channel::Sender<Event>) -> Self {
         Self {
             client: HttpClient::new(&settings.net),
             endpoint,
-            incoming,
-            held,
+            events,
             presence: Presence::default(),
-            returned: Mutex::default(),
             cookies: settings.cookies.then(Mutex::default),
             is_decided: AtomicBool::new(false),
             is_back: Notify::new(),

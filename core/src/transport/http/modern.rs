@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use tracing::{debug, warn};
 
 use super::Context;
-use super::gate::Outgoing;
+use super::command::Send;
 use super::session::Session;
 use crate::message::{Members, Message, Method, edit};
 use crate::revision::tools::{Page, Tools, is_first_page};
@@ -45,16 +45,16 @@ pub(super) type Params = Vec<(HeaderName, HeaderValue)>;
 
 impl Context {
     /// The message with its headers. Only modern requests differ from what the client has sent.
-    pub(super) fn written(&self, session: &Session, outgoing: &Outgoing) -> Written {
-        let body = outgoing.message.bytes().clone();
-        let mirrored = self.mirrored(outgoing);
-        let (mut headers, body) = match self.spoken_instead(outgoing.envelope.as_ref()) {
-            None => (self.headers(session, outgoing), body),
+    pub(super) fn written(&self, session: &Session, send: &Send) -> Written {
+        let body = send.message.bytes().clone();
+        let mirrored = self.mirrored(send);
+        let (mut headers, body) = match self.spoken_instead(send.envelope.as_ref()) {
+            None => (self.headers(session, send), body),
             Some(envelope) => {
-                let message = with_version(&outgoing.message, &envelope.version);
+                let message = with_version(&send.message, &envelope.version);
                 let body = message.bytes().clone();
                 let envelope = Some(envelope);
-                let changed = Outgoing { message, envelope, ..outgoing.clone() };
+                let changed = Send { message, envelope, ..send.clone() };
                 (session.post_headers(&changed), body)
             }
         };
@@ -64,9 +64,9 @@ impl Context {
         Written { headers, body, mirrored }
     }
 
-    fn headers(&self, session: &Session, outgoing: &Outgoing) -> Arc<HeaderMap> {
-        let (Some(envelope), Some(method)) = (&outgoing.envelope, outgoing.message.method()) else {
-            return session.post_headers(outgoing);
+    fn headers(&self, session: &Session, send: &Send) -> Arc<HeaderMap> {
+        let (Some(envelope), Some(method)) = (&send.envelope, send.message.method()) else {
+            return session.post_headers(send);
         };
         let mut learnt = self.learnt();
         if let Some(last) = &learnt.last
@@ -75,20 +75,20 @@ impl Context {
         {
             return Arc::clone(&last.headers);
         }
-        let headers = session.post_headers(outgoing);
+        let headers = session.post_headers(send);
         let (envelope, method) = (envelope.clone(), method.clone());
         learnt.last = Some(Last { envelope, method, headers: Arc::clone(&headers) });
         headers
     }
 
     /// The arguments of a call that are repeated in headers, as far as its tool is known.
-    pub(super) fn mirrored(&self, outgoing: &Outgoing) -> Params {
-        let name = outgoing.envelope.as_ref().and_then(|envelope| envelope.name.as_deref());
-        let Some(name) = name.filter(|_| outgoing.is_request(&Method::ToolsCall)) else {
+    pub(super) fn mirrored(&self, send: &Send) -> Params {
+        let name = send.envelope.as_ref().and_then(|envelope| envelope.name.as_deref());
+        let Some(name) = name.filter(|_| send.is_request(&Method::ToolsCall)) else {
             return Vec::new();
         };
         let wanted = self.learnt().tools.mirrored(name);
-        wanted.map_or_else(Vec::new, |wanted| params::headers(&wanted, &outgoing.message))
+        wanted.map_or_else(Vec::new, |wanted| params::headers(&wanted, &send.message))
     }
 
     /// The envelope in the revision that the server wants, if that is another one.

@@ -9,34 +9,31 @@ use tokio::sync::mpsc;
 use tracing::debug;
 
 use super::answer::{Answer, drain};
-use super::gate::Outgoing;
-use super::heeding::Report;
+use super::command::{Event, Send, Ticket};
+use super::driver::{Forgotten, Report};
 use super::log::Direction;
 use super::modern::Params;
 use super::posters;
 use super::remedy::{Tried, is_modern_refusal};
 use super::session::Session;
 use super::soon::turn;
-use super::{Context, Manner, express};
+use super::{Context, Manner};
+use crate::engine::silence_limit;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, Method, edit, peek, reply};
-use crate::net::{Call, Content, Progress};
+use crate::net::{Call, Content};
+use crate::revision::Revision;
 use crate::revision::subscription::Promise;
-use crate::revision::{Cancel, Revision};
-use crate::transport::{Alarm, Incoming};
+use crate::transport::Alarm;
 use crate::wire::header;
 
 /// One message on its way, with all that its task needs.
 #[derive(Debug)]
 pub(super) struct Post {
-    pub(super) ticket: u64,
-    pub(super) outgoing: Outgoing,
+    pub(super) send: Send,
     /// The headers that repeat its arguments.
     pub(super) mirrored: Params,
-    /// Tells whether it has begun to leave, and whether nobody wants its answer any more: then the id
-    /// may be in use again.
-    pub(super) progress: Progress,
     pub(super) rules: &'static Revision,
     /// The session that it goes to.
     pub(super) session: Arc<Session>,
@@ -58,29 +55,29 @@ pub(super) struct Errand {
 }
 
 impl posters::Errand for Errand {
-    fn ticket(&self) -> u64 {
-        self.post.ticket
+    fn ticket(&self) -> Ticket {
+        self.post.send.ticket
     }
 
     /// Delivers what comes back.
     async fn run(self, context: Arc<Context>, alarm: Alarm) -> Alarm {
         let Self { post, call } = self;
-        let limit = express::limit(&post.outgoing.message, &context.settings.timeouts);
+        let limit = silence_limit(&post.send.message, &context.settings.timeouts);
         let mut exchange = Exchange {
             context,
             post,
             limit,
             is_settled: false,
             session_id: None,
-            failure: None,
             last_word: None,
             tried: Tried::default(),
             promise: None,
             alias: None,
             alarm,
         };
-        let (message, session) = (&exchange.post.outgoing.message, exchange.post.session_id());
-        exchange.context.crossing(Direction::ToServer, message, session);
+        let (message, session) = (&exchange.post.send.message, exchange.post.session_id());
+        let retry = exchange.post.send.retry;
+        exchange.context.crossing(Direction::ToServer { retry }, message, session);
         match exchange.perform(call).await {
             Ok(()) => {}
             Err(error) if error.kind == Kind::SessionLost => {
@@ -103,8 +100,6 @@ pub(super) struct Exchange {
     pub(super) is_settled: bool,
     /// The session id that came with the answer.
     pub(super) session_id: Option<HeaderValue>,
-    /// Why it failed, for those who wait for it.
-    failure: Option<Error>,
     /// What the server said of the lost session, if it turns out not to be about the session.
     pub(super) last_word: Option<Message>,
     /// What was done about refusals.
@@ -120,26 +115,26 @@ pub(super) struct Exchange {
 impl Exchange {
     /// The id, if the message is a request.
     pub(super) fn request_id(&self) -> Option<&Id> {
-        match self.post.outgoing.message.head() {
+        match self.post.send.message.head() {
             Head::Request { id, .. } => Some(id),
             _ => None,
         }
     }
 
     pub(super) fn is(&self, method: &Method) -> bool {
-        self.request_id().is_some() && self.post.outgoing.message.method() == Some(method)
+        self.request_id().is_some() && self.post.send.message.method() == Some(method)
     }
 
     /// Whether a client asks which era the server speaks. Questions of our own are asked because
     /// somebody waits for more than their answer.
     pub(super) fn is_probe(&self) -> bool {
-        self.is(&Method::Discover) && !self.post.outgoing.message.is_own()
+        self.is(&Method::Discover) && !self.post.send.message.is_own()
     }
 
     /// Whether it begins something: then no session can have been lost under it.
     pub(super) fn opens(&self) -> bool {
         self.request_id().is_some()
-            && self.post.outgoing.message.method().is_some_and(|method| method.properties().opens)
+            && self.post.send.message.method().is_some_and(|method| method.properties().opens)
     }
 
     /// What is seldom needed is boxed: every call would carry its size around otherwise.
@@ -211,14 +206,14 @@ impl Exchange {
     /// Sends it; the first that gets through to a server that was away tells so.
     async fn attempt(&self, call: Call, alarm: &mut Alarm) -> Result<Response<Content>, Error> {
         let what = if self.request_id().is_some() { "Request" } else { "Notify" };
-        let manner = Manner::within(self.limit, what).with_login_for(&self.post.outgoing.message);
+        let manner = Manner::within(self.limit, what).with_login_for(&self.post.send.message);
         if !self.context.presence.is_away() {
             return self.context.send_by(call, manner, alarm).await;
         }
         let mut sending = Box::pin(self.context.send_by(call, manner, alarm));
         // A connection that is not broken again at once is a sign of life.
         let lasting = async {
-            self.post.progress.begun().await;
+            self.post.send.progress.begun().await;
             tokio::time::sleep(limits::SIGN_OF_LIFE).await;
         };
         tokio::select! {
@@ -242,46 +237,39 @@ impl Exchange {
 
     pub(super) async fn tell_reached(&self) {
         if self.context.note_presence() {
-            let _ = self.context.incoming.send(Incoming::Reached).await;
+            let _ = self.context.events.send(Event::Reached).await;
         }
     }
 
     /// Hands a message over, and notes if it is the answer that was waited for.
     pub(super) async fn deliver(&mut self, message: Message) {
         let (mut message, answers) = self.claim(message);
-        if answers && self.post.outgoing.envelope.is_some() && self.is(&Method::ToolsList) {
-            message = self.context.heed_tools(&self.post.outgoing.message, message);
+        if answers && self.post.send.envelope.is_some() && self.is(&Method::ToolsList) {
+            message = self.context.heed_tools(&self.post.send.message, message);
         }
-        if answers && self.post.progress.is_unwanted() {
+        if answers && self.post.send.progress.is_unwanted() {
             return debug!(what = ?message, "an answer that nobody wants was dropped");
         }
-        self.report_stray(&message, answers).await;
-        let direction = match answers && self.post.outgoing.message.is_own() {
+        let direction = match answers && self.post.send.message.is_own() {
             true => Direction::ToBridge,
             false => Direction::FromServer,
         };
         self.context.crossing(direction, &message, self.post.session_id());
         if answers {
-            self.context.note_answer(&self.post.outgoing, &message);
+            self.context.note_answer(&self.post.send, &message);
         }
         if answers && self.is(&Method::Initialize) {
             self.context.is_decided.store(true, Ordering::Relaxed);
             self.report_session(&message).await;
         }
         // The receiver is gone only when the link is being closed at once.
-        let _ = self.context.incoming.send(Incoming::Message(message)).await;
+        let ticket = answers.then_some(self.post.send.ticket);
+        let _ = self.context.events.send(Event::Message { message, answers: ticket }).await;
         if answers {
             // The client first: the bridge has its turn before the driver is told, which tidies up
             // only when the answer was written.
             turn().await;
             self.settle(true).await;
-        }
-    }
-
-    /// An answer to another request: whoever waits for it need not wait on its own stream.
-    async fn report_stray(&self, message: &Message, is_own: bool) {
-        if let (Head::Response { id: Some(id), .. }, false) = (message.head(), is_own) {
-            let _ = self.post.reports.send(Report::Answered { id: id.clone() }).await;
         }
     }
 
@@ -315,41 +303,36 @@ impl Exchange {
         }
         let version = peek::negotiated_version(answer);
         let session_id = self.session_id.take();
-        let ticket = self.post.ticket;
+        let ticket = self.post.send.ticket;
         let _ = self.post.reports.send(Report::Initialized { ticket, session_id, version }).await;
     }
 
-    /// The message comes back with its error; the server gets word that nobody waits any more.
+    /// The message fails with this error, unless nobody waits for it any more.
     async fn fail(&mut self, error: Error) {
         let error = self.context.scrubbed(error);
-        if self.is_settled || self.post.progress.is_unwanted() {
+        if self.is_settled || self.post.send.progress.is_unwanted() {
             return debug!(kind = %error.kind, "the rest of an answer was lost: {error}");
         }
-        self.failure = Some(error.clone());
-        if let Some(id) = self.request_id().filter(|_| self.must_tell(&error)) {
-            let notice = reply::cancelled(id, &error.message);
-            let _ = self.post.reports.send(Report::GivenUp { notice }).await;
-        }
-        let message = self.post.outgoing.message.clone();
-        self.context.note_return(&message);
-        let _ = self.context.incoming.send(Incoming::Failed { message, error: error.into() }).await;
+        let ticket = self.post.send.ticket;
+        let _ = self.context.events.send(Event::Failed { ticket, error: error.into() }).await;
     }
 
-    /// The driver decides whether it waits for a new session.
+    /// The session that it was sent in is lost.
     async fn lose_session(&mut self, error: Error) {
-        let error = Box::new(self.context.scrubbed(error));
-        let Some(session) = self.post.session_id().cloned() else { return };
-        let (ticket, last_word) = (self.post.ticket, self.last_word.take());
-        let report = Report::SessionLost { ticket, session, error, last_word };
-        let _ = self.post.reports.send(report).await;
-    }
-
-    /// C19: a request that timed out here may still run there.
-    fn must_tell(&self, error: &Error) -> bool {
-        error.kind == Kind::Timeout
-            && self.post.progress.is_raised()
-            && self.post.rules.cancel == Cancel::Notification
-            && !self.is(&Method::Initialize)
+        if self.post.session_id().is_none() {
+            return;
+        }
+        if self.post.send.is_last_try {
+            self.context.habits.note_last_loss(error.status);
+        }
+        let forgotten = Forgotten {
+            ticket: self.post.send.ticket,
+            session: Arc::clone(&self.post.session),
+            error: self.context.scrubbed(error),
+            last_word: self.last_word.take(),
+            is_last_try: self.post.send.is_last_try,
+        };
+        let _ = self.post.reports.send(Report::Forgotten(Box::new(forgotten))).await;
     }
 
     /// Tells the driver, once, that this message's turn is over.
@@ -357,10 +340,12 @@ impl Exchange {
         if std::mem::replace(&mut self.is_settled, true) {
             return;
         }
-        let ticket = self.post.ticket;
+        let ticket = self.post.send.ticket;
         let adopts = self.post.rules.sessions && !self.is(&Method::Discover);
         let session_id = self.session_id.take().filter(|_| adopts);
-        let failure = self.failure.take().map(Box::new);
-        let _ = self.post.reports.send(Report::Settled { ticket, well, session_id, failure }).await;
+        if well && self.request_id().is_none() {
+            let _ = self.context.events.send(Event::Accepted(ticket)).await;
+        }
+        let _ = self.post.reports.send(Report::Settled { ticket, well, session_id }).await;
     }
 }

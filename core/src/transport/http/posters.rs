@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::Context;
+use super::command::Ticket;
 use super::tasks::Tasks;
 use crate::limits;
 use crate::transport::Alarm;
@@ -14,7 +15,7 @@ use crate::transport::Alarm;
 /// A message, with all that whoever is sent out with it needs.
 pub(super) trait Errand: Send + 'static {
     /// Its number, by which no other goes.
-    fn ticket(&self) -> u64;
+    fn ticket(&self) -> Ticket;
 
     /// Sends it, and sees to what comes of it. Gives back the alarm, for the next one.
     fn run(self, context: Arc<Context>, alarm: Alarm) -> impl Future<Output = Alarm> + Send;
@@ -47,7 +48,7 @@ enum State {
     #[default]
     Resting,
     /// With the message of this ticket.
-    Out(u64),
+    Out(Ticket),
     /// It ends, and takes no other message with it.
     GivenUp,
 }
@@ -57,7 +58,7 @@ enum State {
 #[cfg_attr(test, derive(Default))]
 pub(super) struct Sent {
     duty: Arc<Duty>,
-    ticket: u64,
+    ticket: Ticket,
 }
 
 impl Sent {
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     /// One that is out with the message of this ticket, and the task that it is.
-    fn out(ticket: u64) -> (Poster<()>, Sent, tokio::task::JoinHandle<()>) {
+    fn out(ticket: Ticket) -> (Poster<()>, Sent, tokio::task::JoinHandle<()>) {
         let task = tokio::spawn(std::future::pending());
         let (state, handle) = (Mutex::new(State::Out(ticket)), OnceLock::from(task.abort_handle()));
         let duty = Arc::new(Duty { state, task: handle });
@@ -149,7 +150,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_that_is_given_up_ends_and_takes_no_other_message() {
-        let (poster, sent, task) = out(1);
+        let (poster, sent, task) = out(Ticket(1));
         sent.give_up();
         assert!(!poster.rests_among(&Mutex::default()), "it may be at its end just now");
         assert!(task.await.unwrap_err().is_cancelled());
@@ -157,14 +158,14 @@ mod tests {
 
     #[tokio::test]
     async fn who_gives_up_a_message_does_not_meet_the_next_one() {
-        let (poster, sent, task) = out(1);
+        let (poster, sent, task) = out(Ticket(1));
         let resting = Mutex::default();
         assert!(poster.rests_among(&resting));
         sent.give_up();
         let again = lock(&resting).pop().unwrap();
-        *lock(&again.duty.state) = State::Out(2);
+        *lock(&again.duty.state) = State::Out(Ticket(2));
         sent.give_up();
-        assert_eq!(*lock(&again.duty.state), State::Out(2));
+        assert_eq!(*lock(&again.duty.state), State::Out(Ticket(2)));
         tokio::task::yield_now().await;
         assert!(!task.is_finished());
     }
@@ -172,7 +173,7 @@ mod tests {
     #[tokio::test]
     async fn only_so_many_rest() {
         let resting = Mutex::default();
-        let kept = (0..100).filter(|ticket| out(*ticket).0.rests_among(&resting)).count();
+        let kept = (0..100).filter(|ticket| out(Ticket(*ticket)).0.rests_among(&resting)).count();
         assert_eq!(kept, limits::RESTING_POSTERS);
     }
 }

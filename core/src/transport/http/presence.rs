@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Context;
-use super::gate::Outgoing;
+use super::command::Send;
 use crate::error::Error;
 use crate::message::{Head, Message};
 use crate::net::Call;
@@ -56,7 +56,7 @@ impl Context {
 
     /// A request was answered. A modern server has no handshake: its first result is what shows that
     /// it is there.
-    pub(super) fn note_answer(&self, asked: &Outgoing, answer: &Message) {
+    pub(super) fn note_answer(&self, asked: &Send, answer: &Message) {
         if self.presence.is_connected.load(Ordering::Relaxed) {
             return;
         }

@@ -10,10 +10,10 @@ use tracing::debug;
 
 use super::Manner;
 use super::answer::{Answer, Refusal, whole};
+use super::command::{Send, Ticket};
 use super::detect::allows_older_transport;
+use super::driver::Report;
 use super::events::{Events, Position};
-use super::gate::Outgoing;
-use super::heeding::Report;
 use super::ping::{self, Refused};
 use super::post::Exchange;
 use super::session_loss::Fate;
@@ -97,7 +97,7 @@ impl Exchange {
     /// What the refusal means for this message and its session, by a ping if need be.
     async fn fate(&self, refusal: &Refusal) -> Fate {
         let (context, headers) = (&self.context, self.post.session.own_post_headers());
-        let (id, method) = (self.request_id(), self.post.outgoing.message.method());
+        let (id, method) = (self.request_id(), self.post.send.message.method());
         let endpoint = &context.endpoint;
         ping::fate(context, Refused { refusal, id, method, endpoint, headers: &headers }).await
     }
@@ -117,7 +117,7 @@ impl Exchange {
 
     /// The next try of a modern request, if what `answer` complains about can be mended.
     async fn remedy(&mut self, answer: Option<&Message>) -> Option<Call> {
-        let asked = self.post.outgoing.envelope.as_ref()?.version.clone();
+        let asked = self.post.send.envelope.as_ref()?.version.clone();
         let (code, supported) = peek::error_code(answer?)?;
         match code {
             UNSUPPORTED_VERSION if !self.tried.another_version => {
@@ -143,19 +143,19 @@ impl Exchange {
     /// The same request, as it looks by what is known now.
     pub(super) fn written_again(&mut self) -> Call {
         let outgoing = match &self.alias {
-            Some(alias) => Cow::Owned(self.post.outgoing.renamed(alias)),
-            None => Cow::Borrowed(&self.post.outgoing),
+            Some(alias) => Cow::Owned(self.post.send.renamed(alias)),
+            None => Cow::Borrowed(&self.post.send),
         };
         let written = self.context.written(&self.post.session, &outgoing);
         self.post.mirrored = written.mirrored;
-        self.post.progress.lower();
+        self.post.send.progress.lower();
         let call = self.context.call(http::Method::POST, written.headers, written.body);
-        let lane = if self.post.outgoing.lasts() { Lane::Lasting } else { call.lane };
-        Call { lane, progress: self.post.progress.clone(), ..call }
+        let lane = if self.post.send.lasts() { Lane::Lasting } else { call.lane };
+        Call { lane, progress: self.post.send.progress.clone(), ..call }
     }
 
     fn has_other_headers(&self) -> bool {
-        self.context.mirrored(&self.post.outgoing) != self.post.mirrored
+        self.context.mirrored(&self.post.send) != self.post.mirrored
     }
 
     /// Lists the tools on our own account: what they want in headers may have changed.
@@ -184,10 +184,9 @@ impl Exchange {
 
     async fn list_page(&self, cursor: Option<&str>, limit: Duration) -> Result<Page, Error> {
         let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
-        let message = list_request(&self.post.outgoing.message, &id, cursor);
+        let message = list_request(&self.post.send.message, &id, cursor);
         let envelope = Envelope::of(&message);
-        let asking =
-            self.ask(Outgoing { message, envelope, order: 0, losses: 0, _share: None }, &id);
+        let asking = self.ask(Send { envelope, ..Send::new(Ticket::default(), message) }, &id);
         let silent = |_| Error::new(Kind::Timeout, "tools/list was not answered in time");
         let answer = tokio::time::timeout(limit, asking).await.map_err(silent)??;
         let other = || Error::new(Kind::BadResponse, "tools/list was not answered with a list");
@@ -195,7 +194,7 @@ impl Exchange {
     }
 
     /// The answer to a request of our own.
-    async fn ask(&self, request: Outgoing, id: &Id) -> Result<Message, Error> {
+    async fn ask(&self, request: Send, id: &Id) -> Result<Message, Error> {
         let context = &self.context;
         let written = context.written(&self.post.session, &request);
         let call = context.call(http::Method::POST, written.headers, written.body);

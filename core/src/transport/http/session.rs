@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue};
 use url::Url;
 
 use super::Settings;
-use super::gate::Outgoing;
+use super::command::{Send, Ticket};
 use crate::limits;
 use crate::message::Method;
 use crate::revision::{Era, Revision};
@@ -23,6 +23,8 @@ pub(super) struct Session {
     /// What the user wants to be sent as the revision, whatever was negotiated (C21).
     configured_version: Option<HeaderValue>,
     id: Option<HeaderValue>,
+    /// The `initialize` that has opened it.
+    opened_by: Option<Ticket>,
     /// It was named, but `initialize` is not answered yet.
     is_foreseen: bool,
     has_begun: bool,
@@ -54,6 +56,7 @@ impl Session {
             base,
             configured_version,
             id: None,
+            opened_by: None,
             is_foreseen: false,
             has_begun: false,
             version: None,
@@ -68,6 +71,16 @@ impl Session {
         self.id.as_ref()
     }
 
+    /// The `initialize` that has opened it.
+    pub(super) fn opened_by(&self) -> Option<Ticket> {
+        self.opened_by
+    }
+
+    /// Whether it is another session than the one that this `initialize` has opened.
+    pub(super) fn is_not(&self, opened_by: Ticket) -> bool {
+        self.opened_by != Some(opened_by)
+    }
+
     /// The rules of the revision that was negotiated.
     pub(super) fn rules(&self) -> &'static Revision {
         self.rules
@@ -77,11 +90,13 @@ impl Session {
     /// is another one, for a goodbye.
     pub(super) fn begin(
         &mut self,
+        ticket: Ticket,
         id: Option<HeaderValue>,
         version: Option<&str>,
     ) -> Option<HeaderValue> {
         self.version = version.and_then(|version| HeaderValue::from_str(version).ok());
         self.rules = Revision::of(version.unwrap_or_default(), Era::Legacy);
+        self.opened_by = Some(ticket);
         self.has_begun = true;
         self.is_foreseen = false;
         let old = std::mem::replace(&mut self.id, id);
@@ -105,6 +120,7 @@ impl Session {
     /// The server no longer knows it.
     pub(super) fn forget(&mut self) {
         self.id = None;
+        self.opened_by = None;
         self.is_foreseen = false;
         self.refresh();
     }
@@ -124,20 +140,20 @@ impl Session {
     }
 
     /// The rules by which a message goes out.
-    pub(super) fn rules_for(&self, outgoing: &Outgoing) -> &'static Revision {
-        match &outgoing.envelope {
+    pub(super) fn rules_for(&self, send: &Send) -> &'static Revision {
+        match &send.envelope {
             Some(envelope) => Revision::of(&envelope.version, Era::Modern),
             None => self.rules,
         }
     }
 
     /// The headers of a POST.
-    pub(super) fn post_headers(&self, outgoing: &Outgoing) -> Arc<HeaderMap> {
-        match (&outgoing.envelope, outgoing.message.method()) {
+    pub(super) fn post_headers(&self, send: &Send) -> Arc<HeaderMap> {
+        match (&send.envelope, send.message.method()) {
             (Some(envelope), Some(method)) => {
                 let mut headers = HeaderMap::clone(&self.base);
                 headers.insert(header::PROTOCOL_VERSION, header::encode(&envelope.version));
-                if self.rules_for(outgoing).routing_headers {
+                if self.rules_for(send).routing_headers {
                     headers.insert(header::METHOD, header::encode(method.name()));
                     if let Some(name) = &envelope.name {
                         headers.insert(header::NAME, header::encode(name));
@@ -222,10 +238,10 @@ mod tests {
     use crate::message::Message;
     use crate::revision::Envelope;
 
-    fn outgoing(text: &'static str) -> Outgoing {
+    fn send(text: &'static str) -> Send {
         let message = Message::parse(Bytes::from_static(text.as_bytes())).expect("a message");
         let envelope = Envelope::of(&message);
-        Outgoing { message, envelope, order: 0, losses: 0, _share: None }
+        Send { envelope, ..Send::new(Ticket::default(), message) }
     }
 
     #[test]
@@ -235,12 +251,16 @@ mod tests {
         session.foresee(id("a"));
         session.foresee(id("b"));
         assert_eq!(session.id(), Some(&id("b")), "that of the newest handshake");
-        assert_eq!(session.begin(Some(id("b")), None), None, "there is no other to say goodbye to");
+        assert_eq!(
+            session.begin(Ticket(1), Some(id("b")), None),
+            None,
+            "there is no other to say goodbye to"
+        );
         session.foresee(id("c"));
         assert_eq!(session.id(), Some(&id("b")), "it stands");
         session.forget();
         session.foresee(id("d"));
-        assert_eq!(session.begin(None, None), Some(id("d")));
+        assert_eq!(session.begin(Ticket(1), None, None), Some(id("d")));
     }
 
     fn session() -> Session {
@@ -254,8 +274,8 @@ mod tests {
     fn initialize_goes_without_session_and_version() {
         // S0-05, S0-06, C21
         let mut session = session();
-        session.begin(Some(HeaderValue::from_static("old")), Some("2025-06-18"));
-        let headers = session.post_headers(&outgoing(INITIALIZE));
+        session.begin(Ticket(1), Some(HeaderValue::from_static("old")), Some("2025-06-18"));
+        let headers = session.post_headers(&send(INITIALIZE));
         assert_eq!(headers[ACCEPT], "application/json, text/event-stream");
         assert_eq!(headers[CONTENT_TYPE], "application/json");
         assert!(!headers.contains_key(header::SESSION_ID));
@@ -266,8 +286,8 @@ mod tests {
     fn later_messages_carry_what_was_negotiated() {
         // S2-10, S4-07
         let mut session = session();
-        session.begin(Some(HeaderValue::from_static("s1")), Some("2025-06-18"));
-        for headers in [session.post_headers(&outgoing(LIST)), session.stream_headers().into()] {
+        session.begin(Ticket(1), Some(HeaderValue::from_static("s1")), Some("2025-06-18"));
+        for headers in [session.post_headers(&send(LIST)), session.stream_headers().into()] {
             assert_eq!(headers[header::SESSION_ID], "s1");
             assert_eq!(headers[header::PROTOCOL_VERSION], "2025-06-18");
         }
@@ -281,11 +301,9 @@ mod tests {
         settings.headers.insert(header::SESSION_ID, HeaderValue::from_static("mine"));
         settings.headers.insert(ACCEPT, HeaderValue::from_static("text/plain"));
         let mut session = Session::new(&settings);
-        assert!(
-            !session.post_headers(&outgoing(INITIALIZE)).contains_key(header::PROTOCOL_VERSION)
-        );
-        session.begin(None, Some("2025-06-18"));
-        let headers = session.post_headers(&outgoing(LIST));
+        assert!(!session.post_headers(&send(INITIALIZE)).contains_key(header::PROTOCOL_VERSION));
+        session.begin(Ticket(1), None, Some("2025-06-18"));
+        let headers = session.post_headers(&send(LIST));
         assert_eq!(headers[header::PROTOCOL_VERSION], "2025-03-26");
         assert_eq!(headers[ACCEPT], "application/json, text/event-stream", "ours win");
         assert!(!headers.contains_key(header::SESSION_ID), "a session is the server's to give");
@@ -298,16 +316,19 @@ mod tests {
         session.adopt(HeaderValue::from_static("a"));
         session.adopt(HeaderValue::from_static("b"));
         assert_eq!(session.id().unwrap(), "a");
-        let old = session.begin(Some(HeaderValue::from_static("c")), Some("2025-06-18"));
+        let old = session.begin(Ticket(1), Some(HeaderValue::from_static("c")), Some("2025-06-18"));
         assert_eq!(session.id().unwrap(), "c");
         assert_eq!(old.unwrap(), "a");
-        assert_eq!(session.begin(Some(HeaderValue::from_static("c")), Some("2025-06-18")), None);
+        assert_eq!(
+            session.begin(Ticket(1), Some(HeaderValue::from_static("c")), Some("2025-06-18")),
+            None
+        );
     }
 
     #[test]
     fn the_rest_of_an_answer_to_initialize_belongs_to_the_session_that_it_names() {
         let mut session = session();
-        session.begin(Some(HeaderValue::from_static("old")), Some("2025-06-18"));
+        session.begin(Ticket(1), Some(HeaderValue::from_static("old")), Some("2025-06-18"));
         let headers = session.opening_stream_headers(Some(&HeaderValue::from_static("new")));
         assert_eq!(headers[header::SESSION_ID], "new");
         assert!(!headers.contains_key(header::PROTOCOL_VERSION));
@@ -322,7 +343,7 @@ mod tests {
         assert_eq!(session.foresee(id("a")), None);
         assert_eq!(session.foresee(id("a")), None, "the same again");
         assert_eq!(session.foresee(id("b")).unwrap(), "a");
-        session.begin(Some(id("b")), Some("2025-06-18"));
+        session.begin(Ticket(1), Some(id("b")), Some("2025-06-18"));
         assert_eq!(session.foresee(id("c")), None);
         assert_eq!(session.id().unwrap(), "b", "it stands until another has begun");
     }
@@ -330,8 +351,8 @@ mod tests {
     #[test]
     fn lesson_8_modern_requests_name_their_method_and_target_and_no_session() {
         let mut session = session();
-        session.begin(Some(HeaderValue::from_static("s1")), Some("2025-06-18"));
-        let call = outgoing(
+        session.begin(Ticket(1), Some(HeaderValue::from_static("s1")), Some("2025-06-18"));
+        let call = send(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ä","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
         );
         let headers = session.post_headers(&call);

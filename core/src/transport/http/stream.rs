@@ -10,18 +10,17 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
 use super::answer::{Answer, Refusal};
+use super::command::Event;
+use super::driver::Report;
 use super::events::{Events, Position, timeout};
-use super::heeding::Report;
 use super::log::Direction;
 use super::session_loss::{self, Proof, Verdict};
 use super::{Context, Manner, ping};
 use crate::error::Error;
 use crate::limits;
-use crate::message::Head;
 use crate::net::backoff::Backoff;
 use crate::net::{Call, Content, Lane};
 use crate::traffic::{self, Recovery};
-use crate::transport::Incoming;
 use crate::wire::header;
 
 /// What a GET for a stream led to.
@@ -81,9 +80,7 @@ pub(super) async fn keep_open(
                 }
                 let slept = slept(&context, sleeps, &mut stirs);
                 let session = session.as_ref();
-                if read(&context, &reports, body, &mut position, session, slept).await
-                    == Ended::Slept
-                {
+                if read(&context, body, &mut position, session, slept).await == Ended::Slept {
                     continue;
                 }
                 if since.elapsed() > limits::STREAM_STEADY {
@@ -267,7 +264,6 @@ fn by_status(status: StatusCode, retry_after: Option<Duration>) -> Opened {
 
 async fn read(
     context: &Context,
-    reports: &mpsc::Sender<Report>,
     body: Content,
     position: &mut Position,
     session: Option<&HeaderValue>,
@@ -301,10 +297,7 @@ async fn read(
         let mut messages = payload.messages();
         while let Some(message) = messages.next().await {
             context.crossing(Direction::FromServer, &message, session);
-            if let Head::Response { id: Some(id), .. } = message.head() {
-                let _ = reports.send(Report::Answered { id: id.clone() }).await;
-            }
-            if context.incoming.send(Incoming::Message(message)).await.is_err() {
+            if context.events.send(Event::Message { message, answers: None }).await.is_err() {
                 return Ended::Elsewhere;
             }
         }

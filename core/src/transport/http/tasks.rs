@@ -42,7 +42,7 @@ impl Tasks {
 /// Reports `what` when nobody listens to the link any more. A task for that alone: a driver that
 /// waited for it itself would look whether it has come with every message.
 pub(super) async fn deserted<R>(context: Arc<Context>, reports: mpsc::Sender<R>, what: R) {
-    context.incoming.closed().await;
+    context.events.closed().await;
     let _ = reports.send(what).await;
 }
 

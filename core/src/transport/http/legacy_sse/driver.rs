@@ -1,30 +1,31 @@
-//! The one task that owns the stream: it opens it, lets messages leave, and matches the answers.
+//! The task that speaks HTTP+SSE: it opens the stream, sends what it is told to, and reports what
+//! comes on the stream.
 
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::time::Instant;
-use tracing::debug;
+use tracing::{debug, warn};
 
-use super::flights::{Flight, Flights};
 use super::post::{Errand, Posted};
 use super::stream::{self, First, Stream};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Message, Method, peek, reply};
-use crate::net::{self, Call, Progress};
-use crate::transport::http::events::{Payload, Position};
-use crate::transport::http::gate::{Lane, Outgoing};
-use crate::transport::http::line::Line;
+use crate::message::table::{self, Table};
+use crate::message::{Head, Id, Message, Method, Outline, peek};
+use crate::net::{Call, Lane};
+use crate::traffic;
+use crate::transport::channel;
+use crate::transport::http::command::{Command, Event, Send, Ticket};
+use crate::transport::http::events::{Payload, Position, too_large};
 use crate::transport::http::log::Direction;
-use crate::transport::http::posters::Posters;
+use crate::transport::http::posters::{self, Posters};
 use crate::transport::http::session::Session;
 use crate::transport::http::tasks::{Tasks, deserted};
-use crate::transport::http::{Context, Manner, express};
-use crate::transport::{Alarm, Incoming, channel};
+use crate::transport::http::{Context, Manner};
 
 /// What the tasks tell the driver.
 #[derive(Debug)]
@@ -34,30 +35,33 @@ pub(super) enum Report {
     /// Nobody listens to the link any more.
     Deserted,
     /// What became of a POST.
-    Posted { ticket: u64, posted: Posted },
+    Posted { ticket: Ticket, posted: Posted },
 }
 
 /// What is left by a driver of the other transport, which found out that it is this one.
 #[derive(Debug)]
 pub(in super::super) struct Takeover {
-    pub(in super::super) line: Line,
     pub(in super::super) stream: Box<Stream>,
     /// The message whose refusal led here.
-    pub(in super::super) initialize: Outgoing,
+    pub(in super::super) initialize: Box<Send>,
     /// What it still has under way.
     pub(in super::super) tasks: Tasks,
 }
 
 pub(in super::super) struct Driver {
-    pub(super) context: Arc<Context>,
-    pub(super) line: Line,
-    pub(super) phase: Phase,
+    context: Arc<Context>,
+    phase: Phase,
+    /// How many streams there were: a POST belongs to the one that was open.
+    streams: u64,
     /// The headers; such a session has no id of its own in them.
-    pub(super) session: Session,
-    /// `initialize` was answered on this stream.
-    pub(super) is_begun: bool,
-    pub(super) flights: Flights,
-    next_ticket: u64,
+    session: Session,
+    /// The `initialize` that waits for its answer.
+    initialize: Option<(Ticket, Id)>,
+    /// Every session that was opened by this ticket or an earlier one is lost.
+    lost: Option<Ticket>,
+    /// The newest ticket.
+    newest: Ticket,
+    flights: Table<Ticket, Flight>,
     tasks: Tasks,
     /// Those of them that send messages.
     posters: Posters<Errand>,
@@ -65,33 +69,40 @@ pub(in super::super) struct Driver {
     inbound: mpsc::Receiver<Report>,
 }
 
+/// A POST that is out.
+struct Flight {
+    send: Box<Send>,
+    exchange: posters::Sent,
+    stream: u64,
+}
+
 /// Where the stream stands.
-pub(super) enum Phase {
+enum Phase {
     /// There is none; the next message opens one (C33).
     Closed,
-    /// It is being opened for this message, unless that was cancelled.
-    Opening(Option<Outgoing>),
+    /// It is being opened for these.
+    Opening(Vec<Box<Send>>),
     Open(Box<Stream>),
 }
 
 /// What the driver wakes up for.
-enum Event {
+enum Wake {
     Report(Report),
     Heard(Result<Option<Payload>, Error>),
-    Said(Option<Message>),
-    Time,
+    Command(Option<Command>),
 }
 
 impl Driver {
     pub(in super::super) fn new(context: Arc<Context>) -> Self {
         let (reports, inbound) = mpsc::channel(limits::CHANNEL);
         Self {
-            line: Line::new(Arc::clone(&context)),
             phase: Phase::Closed,
+            streams: 0,
             session: Session::new(&context.settings),
-            is_begun: false,
-            flights: Flights::default(),
-            next_ticket: 0,
+            initialize: None,
+            lost: None,
+            newest: Ticket::default(),
+            flights: Table::default(),
             tasks: Tasks::default(),
             posters: Posters::default(),
             reports,
@@ -102,133 +113,70 @@ impl Driver {
 
     /// Goes on where the other transport has ended.
     pub(in super::super) fn take_over(context: Arc<Context>, takeover: Takeover) -> Self {
-        let Takeover { line, stream, initialize, tasks } = takeover;
-        let phase = Phase::Open(stream);
-        let mut driver = Self { line, phase, tasks, ..Self::new(context) };
-        driver.launch(initialize, true);
+        let Takeover { stream, initialize, tasks } = takeover;
+        let mut driver = Self { phase: Phase::Open(stream), tasks, ..Self::new(context) };
+        driver.launch(initialize);
         driver
     }
 
     /// Works until the link is closed. Dropping the stream is the goodbye.
-    pub(in super::super) async fn run(mut self, mut outgoing: channel::Receiver<Message>) {
+    pub(in super::super) async fn run(mut self, mut commands: channel::Receiver<Command>) {
         let context = Arc::clone(&self.context);
         self.tasks.spawn(deserted(Arc::clone(&context), self.reports.clone(), Report::Deserted));
-        let mut alarm = Alarm::default();
         loop {
-            self.send_what_may();
-            if self.is_finished() {
-                return;
-            }
-            let wake =
-                [self.line.give_up_at(), self.flights.next_due()].into_iter().flatten().min();
-            let event = self.next_event(&mut outgoing, &mut alarm, wake).await;
-            if !matches!(event, Event::Heard(_)) {
+            let wake = self.next(&mut commands).await;
+            if !matches!(wake, Wake::Heard(_)) {
                 self.give_up_what_slept().await;
             }
-            match event {
-                Event::Report(Report::Opened(opened)) => self.opened(opened).await,
-                Event::Report(Report::Deserted) => return,
-                Event::Report(Report::Posted { ticket, posted }) => {
+            match wake {
+                Wake::Report(Report::Opened(opened)) => self.opened(opened).await,
+                Wake::Report(Report::Posted { ticket, posted }) => {
                     self.posted(ticket, posted).await;
                 }
-                Event::Heard(heard) => self.heard(heard).await,
-                Event::Said(Some(message)) => self.accept(message).await,
-                // Who listens no more wants no more.
-                Event::Said(None) if context.incoming.is_closed() => return,
-                Event::Said(None) => self.line.close(),
-                Event::Time => self.tick(Instant::now()).await,
+                Wake::Heard(heard) => self.heard(heard).await,
+                Wake::Command(Some(Command::Send(send))) => self.send(send),
+                Wake::Command(Some(Command::Cancel { ticket, grace })) => {
+                    self.cancel(ticket, grace);
+                }
+                Wake::Report(Report::Deserted) | Wake::Command(None) => return,
             }
         }
     }
 
-    /// Time first: a flood from either side must not hold it up. The stream last: the others yield
-    /// after so many, and what is left of a piece of the stream does not.
-    async fn next_event(
-        &mut self,
-        outgoing: &mut channel::Receiver<Message>,
-        alarm: &mut Alarm,
-        wake: Option<Instant>,
-    ) -> Event {
-        let Self { inbound, phase, line, .. } = self;
+    /// The stream last: the others yield after so many, and what is left of a piece of the stream
+    /// does not.
+    async fn next(&mut self, commands: &mut channel::Receiver<Command>) -> Wake {
+        let Self { inbound, phase, .. } = self;
         let mut hearing = pin!(phase.next());
         poll_fn(|context| {
-            if alarm.poll(wake, context).is_ready() {
-                return Poll::Ready(Event::Time);
-            }
             if let Poll::Ready(Some(report)) = inbound.poll_recv(context) {
-                return Poll::Ready(Event::Report(report));
+                return Poll::Ready(Wake::Report(report));
             }
-            if line.is_open
-                && let Poll::Ready(message) = outgoing.poll_recv(context)
-            {
-                return Poll::Ready(Event::Said(message));
+            if let Poll::Ready(command) = commands.poll_recv(context) {
+                return Poll::Ready(Wake::Command(command));
             }
-            hearing.as_mut().poll(context).map(Event::Heard)
+            hearing.as_mut().poll(context).map(Wake::Heard)
         })
         .await
     }
 
-    /// Nothing more will be sent, and all that nobody waits for has been.
-    fn is_finished(&self) -> bool {
-        let opens_for_notice = match &self.phase {
-            Phase::Opening(Some(first)) => !matches!(first.message.head(), Head::Request { .. }),
-            _ => false,
-        };
-        let has_sent_all = self.line.gate.is_empty() && self.line.express.is_empty();
-        let is_idle = has_sent_all && !self.flights.has_told() && !opens_for_notice;
-        !self.line.is_open && is_idle
-    }
-
-    fn send_what_may(&mut self) {
-        while !matches!(self.phase, Phase::Opening(_)) {
-            let Some(next) = self.line.gate.pop() else { return };
-            match self.phase {
-                Phase::Open(_) => self.launch(next, true),
-                _ => self.open_for(next),
-            }
+    fn send(&mut self, send: Box<Send>) {
+        self.newest = self.newest.max(send.ticket);
+        let is_request = matches!(send.message.head(), Head::Request { .. });
+        // Between the decision to send it and now, the stream has ended: the dispatcher hears of
+        // that, and knows that it did not leave.
+        let is_stale = send.session.is_some_and(|session| Some(session) <= self.lost);
+        match &mut self.phase {
+            _ if is_stale => debug!("a message of a lost session was not sent"),
+            Phase::Open(_) => self.launch(send),
+            // It is about a session, and there is none.
+            _ if send.lane == Lane::Urgent && !is_request => {}
+            Phase::Opening(waiting) => waiting.push(send),
+            Phase::Closed => self.open_for(send),
         }
     }
 
-    async fn accept(&mut self, message: Message) {
-        if let Some(id) = peek::cancelled_request(&message) {
-            return self.cancel(&id, message).await;
-        }
-        if let (Head::Request { id, .. }, Some(Method::Discover)) =
-            (message.head(), message.method())
-        {
-            // C22: nobody here knows it, and a question opens no stream.
-            let answer = reply::method_not_found(id, "server/discover");
-            return self.pass_on(Incoming::Message(answer)).await;
-        }
-        let is_open = matches!(self.phase, Phase::Open(_));
-        let can_leave = is_open && !self.line.gate.is_held();
-        let lane = match self.line.gate.lane(&message) {
-            Lane::Express if message.method().is_none() => {
-                if !is_open || self.line.gate.is_lost() {
-                    return debug!("an answer to a question of a lost session was dropped");
-                }
-                // To a question that may have been asked during the handshake.
-                Lane::Express
-            }
-            Lane::Express if !can_leave => Lane::Line,
-            Lane::Express if message.method() == Some(&Method::Ping) && self.has_many_pings() => {
-                Lane::Line
-            }
-            lane => lane,
-        };
-        // Modern requests have no way of their own here: all go in line.
-        let outgoing = self.line.outgoing(message, None);
-        match lane {
-            Lane::Express => self.overtake(outgoing),
-            Lane::Line => self.line.gate.push(outgoing),
-        }
-    }
-
-    fn has_many_pings(&self) -> bool {
-        self.flights.pings() >= limits::PINGS_AT_ONCE
-    }
-
-    fn open_for(&mut self, first: Outgoing) {
+    fn open_for(&mut self, first: Box<Send>) {
         let (context, reports) = (Arc::clone(&self.context), self.reports.clone());
         let headers = self.session.stream_headers();
         let login = Manner::aside().with_login_for(&first.message).login;
@@ -236,156 +184,230 @@ impl Driver {
             let opened = stream::open(&context, headers, First::Anything, login).await;
             let _ = reports.send(Report::Opened(opened)).await;
         });
-        self.phase = Phase::Opening(Some(first));
+        self.phase = Phase::Opening(vec![first]);
     }
 
     async fn opened(&mut self, opened: Result<Box<Stream>, Error>) {
-        let Phase::Opening(first) = std::mem::replace(&mut self.phase, Phase::Closed) else {
+        let Phase::Opening(waiting) = std::mem::replace(&mut self.phase, Phase::Closed) else {
             return;
         };
         match opened {
             Ok(stream) => {
                 self.phase = Phase::Open(stream);
+                self.report(Event::StreamOpened).await;
                 self.reached().await;
-                if let Some(first) = first {
-                    self.launch(first, true);
-                }
+                waiting.into_iter().for_each(|send| self.launch(send));
             }
             Err(error) => {
-                self.note_absence(&error);
-                if let Some(first) = first {
-                    self.line.gate.settled();
-                    self.come_back(first, &error).await;
-                }
+                self.context.note_absence(&error);
                 // None of them could leave without a stream.
-                self.line.return_all(&error).await;
+                for send in waiting {
+                    self.failed(send.ticket, error.clone()).await;
+                }
             }
         }
     }
 
     /// Starts the POST of one message.
-    pub(super) fn launch(&mut self, outgoing: Outgoing, holds_place: bool) {
+    fn launch(&mut self, send: Box<Send>) {
         let Phase::Open(stream) = &self.phase else { return };
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
-        let message = &outgoing.message;
-        self.context.crossing(Direction::ToServer, message, stream.session.as_ref());
-        let progress = Progress::default();
+        let (ticket, message) = (send.ticket, &send.message);
+        self.newest = self.newest.max(ticket);
+        let direction = Direction::ToServer { retry: send.retry };
+        self.context.crossing(direction, message, stream.session.as_ref());
+        if let (Head::Request { id, .. }, true) =
+            (message.head(), send.is_request(&Method::Initialize))
+        {
+            self.initialize = Some((ticket, id.clone()));
+        }
         let call = Call {
             method: http::Method::POST,
             endpoint: Arc::clone(&stream.endpoint),
-            headers: self.session.post_headers(&outgoing),
+            headers: self.session.post_headers(&send),
             body: message.bytes().clone(),
-            lane: if holds_place { net::Lane::Calls } else { net::Lane::Urgent },
-            progress: progress.clone(),
+            lane: send.lane,
+            progress: send.progress.clone(),
         };
-        let limit = express::limit(message, &self.context.settings.timeouts);
         let manner = Manner::within(None, "Request").with_login_for(message);
         let errand = Errand { ticket, call, manner, reports: self.reports.clone() };
-        let sent = self.posters.send(&self.context, errand, &mut self.tasks);
-        let flight = Flight::new(outgoing, holds_place, progress, sent, limit);
-        self.flights.insert(ticket, flight, Instant::now());
+        let exchange = self.posters.send(&self.context, errand, &mut self.tasks);
+        self.flights.insert(ticket, Flight { send, exchange, stream: self.streams });
     }
 
-    /// The client no longer wants the answer to `id`; the bridge has forgotten it already.
-    async fn cancel(&mut self, id: &Id, notice: Message) {
-        if self.line.gate.withdraw(id) {
-            return debug!(%id, "cancelled before it was sent");
+    /// Nobody waits for the answer any more.
+    fn cancel(&mut self, ticket: Ticket, grace: Duration) {
+        if let Phase::Opening(waiting) = &mut self.phase {
+            waiting.retain(|send| send.ticket != ticket);
         }
-        if let Phase::Opening(first) = &mut self.phase
-            && let Some(unsent) = first.take_if(|first| first.message.id() == Some(id))
-        {
-            self.line.gate.settled();
-            return self.ended(&unsent, None).await;
+        let Some(flight) = table::take(&mut self.flights, &ticket) else { return };
+        if grace.is_zero() {
+            return flight.exchange.give_up();
         }
-        let Some(flight) = self.flights.withdraw(id) else {
-            // Answered already; the server may want to know, unless that was in a lost session.
-            if !self.line.gate.is_held() {
-                self.tell(notice);
-            }
-            return;
-        };
-        self.land(&flight);
-        let is_handshake = flight.outgoing.is_request(&Method::Initialize);
-        if flight.progress.withdraw() || is_handshake || flight.is_left {
-            flight.sent.give_up();
-            return self.ended(&flight.outgoing, None).await;
-        }
-        self.let_go(&flight);
-        self.tell(notice);
-    }
-
-    /// Its POST matters no more: it is not waited for much longer, as some servers never
-    /// acknowledge what they have answered.
-    pub(super) fn let_go(&mut self, flight: &Flight) {
-        if flight.is_acknowledged {
-            return;
-        }
-        let sent = flight.sent.clone();
         self.tasks.spawn(async move {
-            tokio::time::sleep(limits::LINGER).await;
-            sent.give_up();
+            tokio::time::sleep(grace).await;
+            flight.exchange.give_up();
         });
     }
 
-    /// Sends a message past the line, if there is a stream to say it on.
-    pub(super) fn tell(&mut self, notice: Message) {
-        let outgoing = self.line.outgoing(notice, None);
-        self.overtake(outgoing);
+    /// Something came on the stream, or it has ended.
+    async fn heard(&mut self, heard: Result<Option<Payload>, Error>) {
+        let error = match heard {
+            Ok(Some(Payload::Oversized(outline))) => return self.oversized(outline).await,
+            Ok(Some(Payload::Other { name, .. })) if name == b"endpoint"[..] => {
+                return debug!("a further address for messages was ignored");
+            }
+            Ok(Some(payload)) => {
+                let mut messages = payload.messages();
+                while let Some(message) = messages.next().await {
+                    self.deliver(message).await;
+                }
+                return;
+            }
+            Ok(None) => Error::new(Kind::NoResponse, "the server ended its stream"),
+            Err(error) => self.context.scrubbed(error),
+        };
+        traffic::stream_cut(traffic::Stream::Session, Some(&error), None);
+        self.close_stream();
+        self.report(Event::StreamEnded(error.into())).await;
     }
 
-    /// The same, but not any number at once.
-    fn overtake(&mut self, outgoing: Outgoing) {
-        if matches!(self.phase, Phase::Open(_))
-            && let Some(outgoing) = self.line.express.offer(outgoing)
+    async fn deliver(&mut self, message: Message) {
+        if let Phase::Open(stream) = &self.phase {
+            self.context.crossing(Direction::FromServer, &message, stream.session.as_ref());
+        }
+        if let Head::Response { id: Some(id), is_error } = message.head()
+            && let Some((ticket, _)) = self.initialize.take_if(|(_, own)| id.resembles(own))
+            && !is_error
         {
-            self.launch(outgoing, false);
+            let version = peek::negotiated_version(&message);
+            debug!(version, "a session begins");
+            self.context.note_connection("HTTP+SSE", version.as_deref());
+            self.session.begin(ticket, None, version.as_deref());
+        }
+        self.report(Event::Message { message, answers: None }).await;
+    }
+
+    /// A message over the limit has passed by.
+    async fn oversized(&mut self, outline: Outline) {
+        let error = too_large(self.context.settings.max_message);
+        match outline {
+            Outline { id: Some(id), has_method } => {
+                let error = Box::new(error);
+                self.report(Event::Oversized { id, is_request: has_method, error }).await;
+            }
+            Outline { id: None, .. } => warn!("SSE error: an event was skipped: {error}"),
         }
     }
 
-    /// A message is no longer out: others may take its place.
-    pub(super) fn land(&mut self, flight: &Flight) {
-        if flight.holds_place {
-            self.line.gate.settled();
-        } else if let Some(next) = self.line.express.arrived(&flight.outgoing) {
-            self.launch(next, false);
-        }
-        if flight.outgoing.is_notification(&Method::Initialized) {
-            self.line.gate.confirmed();
+    async fn posted(&mut self, ticket: Ticket, posted: Posted) {
+        match posted {
+            Posted::Accepted => {
+                self.reached().await;
+                if let Phase::Open(stream) = &mut self.phase {
+                    stream.keep_address();
+                }
+                table::take(&mut self.flights, &ticket);
+                self.report(Event::Accepted(ticket)).await;
+            }
+            Posted::SessionLost(error) | Posted::Failed(error)
+                if matches!(error.status, Some(404 | 405)) && self.goes_elsewhere(ticket) =>
+            {
+                self.reached().await;
+            }
+            Posted::Answered(answer) => {
+                self.reached().await;
+                self.answered(ticket, answer).await;
+            }
+            Posted::AnsweredThenLost(answer, error) => {
+                self.reached().await;
+                if self.answered(ticket, answer).await {
+                    self.close_stream();
+                    self.report(Event::StreamEnded(error.into())).await;
+                }
+            }
+            Posted::SessionLost(error) => {
+                self.reached().await;
+                self.forgotten(ticket, error).await;
+            }
+            Posted::Failed(error) => {
+                self.context.note_absence(&error);
+                if error.status.is_some() {
+                    self.reached().await;
+                }
+                table::take(&mut self.flights, &ticket);
+                self.failed(ticket, error).await;
+            }
         }
     }
 
-    /// A message comes back.
-    pub(super) async fn come_back(&mut self, outgoing: Outgoing, error: &Error) {
-        self.line.give_back(outgoing.message.clone(), error.clone()).await;
-        self.ended(&outgoing, Some(error.clone())).await;
+    /// Passes on an answer that came in place of an acknowledgement. Gives back whether the session
+    /// that it was asked in is the one of now.
+    async fn answered(&mut self, ticket: Ticket, answer: Message) -> bool {
+        let Some(flight) = table::take(&mut self.flights, &ticket) else { return false };
+        self.report(Event::Message { message: answer, answers: Some(ticket) }).await;
+        flight.stream == self.streams
     }
 
-    /// If it was an `initialize`, those who waited for it must know.
-    pub(super) async fn ended(&mut self, outgoing: &Outgoing, failure: Option<Error>) {
-        if outgoing.is_request(&Method::Initialize) {
-            self.line.opened(outgoing.order, failure).await;
+    /// The server does not know the session that the message was sent in.
+    async fn forgotten(&mut self, ticket: Ticket, error: Error) {
+        let Some(flight) = table::take(&mut self.flights, &ticket) else { return };
+        if flight.send.is_last_try {
+            self.context.habits.note_last_loss(error.status);
+        } else if flight.stream == self.streams {
+            self.close_stream();
+        }
+        let (session, error) = (flight.send.session, error.into());
+        self.report(Event::Forgotten { ticket, session, error, last_word: None }).await;
+    }
+
+    /// Nobody is at the address: the first message may have to go to another one.
+    fn goes_elsewhere(&mut self, ticket: Ticket) -> bool {
+        let Phase::Open(stream) = &mut self.phase else { return false };
+        let is_initialize = |flight: &Flight| flight.send.is_request(&Method::Initialize);
+        if !self.flights.get(&ticket).is_some_and(is_initialize) || !stream.try_other_address() {
+            return false;
+        }
+        if let Some(flight) = table::take(&mut self.flights, &ticket) {
+            self.launch(flight.send);
+        }
+        true
+    }
+
+    /// Nothing is sent into a session whose stream has slept along with the machine: it may look
+    /// open for minutes, and no answer would come.
+    async fn give_up_what_slept(&mut self) {
+        if let Phase::Open(stream) = &self.phase
+            && stream.has_slept(&self.context)
+        {
+            self.close_stream();
+            let error = Error::new(Kind::Closed, "the machine has slept");
+            self.report(Event::StreamEnded(error.into())).await;
         }
     }
 
-    /// To whoever holds the link. While nobody takes it, nobody's time runs.
-    pub(super) async fn pass_on(&mut self, incoming: Incoming) {
-        if let Err(incoming) = self.context.incoming.try_send(incoming) {
-            let since = Instant::now();
-            let _ = self.context.incoming.send(incoming).await;
-            self.flights.stop_clock(since.elapsed());
-        }
+    /// The session ends with its stream.
+    fn close_stream(&mut self) {
+        self.phase = Phase::Closed;
+        self.streams += 1;
+        self.initialize = None;
+        self.lost = Some(self.newest);
+        self.session = Session::new(&self.context.settings);
     }
 
-    pub(super) fn note_absence(&self, error: &Error) {
-        self.context.note_absence(error);
+    async fn failed(&self, ticket: Ticket, error: Error) {
+        self.report(Event::Failed { ticket, error: error.into() }).await;
     }
 
     /// The server is there, if it was not.
-    pub(super) async fn reached(&mut self) {
+    async fn reached(&self) {
         if self.context.note_presence() {
-            self.pass_on(Incoming::Reached).await;
+            self.report(Event::Reached).await;
         }
+    }
+
+    /// To whoever holds the link; nobody is there any more only when it is closed.
+    async fn report(&self, event: Event) {
+        let _ = self.context.events.send(event).await;
     }
 }
 

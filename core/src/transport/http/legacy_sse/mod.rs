@@ -6,8 +6,6 @@
 
 mod address;
 mod driver;
-mod flights;
-mod hearing;
 mod post;
 mod stream;
 

@@ -11,6 +11,7 @@ use crate::message::{Head, Message, Method};
 use crate::net::{Call, Endpoint};
 use crate::transport::Alarm;
 use crate::transport::http::answer::{Refusal, drain};
+use crate::transport::http::command::Ticket;
 use crate::transport::http::ping::{self, Refused};
 use crate::transport::http::session_loss::Fate;
 use crate::transport::http::{Context, Manner, posters};
@@ -32,14 +33,14 @@ pub(super) enum Posted {
 
 /// A message with this ticket, the request that carries it, and to whom it is reported.
 pub(super) struct Errand {
-    pub(super) ticket: u64,
+    pub(super) ticket: Ticket,
     pub(super) call: Call,
     pub(super) manner: Manner,
     pub(super) reports: mpsc::Sender<Report>,
 }
 
 impl posters::Errand for Errand {
-    fn ticket(&self) -> u64 {
+    fn ticket(&self) -> Ticket {
         self.ticket
     }
 
