@@ -292,7 +292,7 @@ impl Dispatcher {
             return self.notify_of_unknown(notice, now);
         };
         let is_unsent = sent.progress.withdraw();
-        sent.progress.disown();
+        sent.progress.abandon();
         let is_initialize = sent.entry.is_request(&Method::Initialize);
         if is_unsent || is_initialize || sent.is_left || closes_stream(&sent.entry) {
             debug!(%id, is_unsent, "cancelled by dropping it");

@@ -102,7 +102,7 @@ impl Entry {
 impl Sent {
     /// Whether the server may yet say that it did not take it.
     pub(super) fn may_be_refused(&self) -> bool {
-        let is_out = self.progress.is_raised() && !self.is_acknowledged && self.failure.is_none();
+        let is_out = self.progress.has_started() && !self.is_acknowledged && self.failure.is_none();
         is_out && self.entry.request_id().is_some() && !self.entry.is_request(&Method::Initialize)
     }
 }

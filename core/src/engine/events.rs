@@ -66,7 +66,7 @@ impl Dispatcher {
     fn on_answer(&mut self, ticket: Ticket, answer: &Message, came_elsewhere: bool, now: Instant) {
         let Some(sent) = self.settle(ticket, now) else { return };
         if came_elsewhere {
-            sent.progress.disown();
+            sent.progress.abandon();
         }
         // Some servers never acknowledge what they have answered.
         if self.transport != Transport::StreamableHttp && !sent.is_acknowledged {

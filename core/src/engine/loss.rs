@@ -94,7 +94,9 @@ impl Dispatcher {
 
     /// Until when messages wait for somebody to open a session.
     pub(super) fn give_up_at(&self) -> Option<Instant> {
-        let (since, _) = self.session.lost_since().filter(|_| !self.queue.is_empty())?;
+        let (since, _) = self.session.lost_since()?;
+        // Modern requests wait for a place at most.
+        self.queue.iter().find(|entry| entry.envelope.is_none())?;
         // Nobody has asked for one yet; or it was asked for, and takes its time.
         let asked = self.limits.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
         let is_lost = self.session.is_lost();

@@ -33,7 +33,7 @@ const WITHDRAWN: u8 = 2;
 impl Progress {
     /// Whether any of it may have been written.
     #[must_use]
-    pub fn is_raised(&self) -> bool {
+    pub fn has_started(&self) -> bool {
         self.0.stage.load(Ordering::Relaxed) == BEGUN
     }
 
@@ -41,7 +41,7 @@ impl Progress {
     pub async fn begun(&self) {
         loop {
             let begun = self.0.begun.notified();
-            if self.is_raised() {
+            if self.has_started() {
                 return;
             }
             begun.await;
@@ -49,18 +49,18 @@ impl Progress {
     }
 
     /// Nobody wants the answer any more.
-    pub fn disown(&self) {
+    pub fn abandon(&self) {
         self.0.is_unwanted.store(true, Ordering::Relaxed);
     }
 
     /// Whether nobody wants the answer any more.
     #[must_use]
-    pub fn is_unwanted(&self) -> bool {
+    pub fn is_abandoned(&self) -> bool {
         self.0.is_unwanted.load(Ordering::Relaxed)
     }
 
-    fn raise(&self) {
-        if !self.is_raised() {
+    pub(crate) fn mark_started(&self) {
+        if !self.has_started() {
             self.0.stage.store(BEGUN, Ordering::Relaxed);
             self.0.begun.notify_waiters();
         }
@@ -68,7 +68,7 @@ impl Progress {
 
     /// The server has not looked at what was written, or has turned it away: it is as if nothing
     /// had been.
-    pub fn lower(&self) {
+    pub fn reset(&self) {
         self.0.stage.store(WAITING, Ordering::Relaxed);
     }
 
@@ -165,7 +165,7 @@ impl Buf for Leaving {
     }
 
     fn chunk(&self) -> &[u8] {
-        self.progress.raise();
+        self.progress.mark_started();
         self.bytes.chunk()
     }
 
@@ -223,12 +223,12 @@ mod tests {
         let mut body = Outbound::new(Bytes::from_static(b"abc"), progress.clone());
         let mut data = frame(&mut body).await.unwrap().unwrap();
         assert_eq!(data.remaining(), 3);
-        assert!(body.is_end_stream() && !progress.is_raised());
+        assert!(body.is_end_stream() && !progress.has_started());
         assert_eq!(data.copy_to_bytes(3), "abc");
-        assert!(progress.is_raised());
+        assert!(progress.has_started());
         progress.begun().await;
-        progress.lower();
-        assert!(!progress.is_raised());
+        progress.reset();
+        assert!(!progress.has_started());
     }
 
     #[tokio::test]
@@ -237,12 +237,12 @@ mod tests {
         let mut body = Outbound::new(Bytes::from_static(b"abc"), progress.clone());
         drop(Withdrawal(progress.clone()));
         assert!(frame(&mut body).await.unwrap().is_err());
-        assert!(!progress.is_raised());
+        assert!(!progress.has_started());
         assert!(progress.withdraw(), "it still holds");
         let begun = Progress::default();
-        begun.raise();
+        begun.mark_started();
         assert!(!begun.withdraw(), "too late");
         drop(Withdrawal(begun.clone()));
-        assert!(begun.is_raised(), "what has begun cannot be withdrawn");
+        assert!(begun.has_started(), "what has begun cannot be withdrawn");
     }
 }

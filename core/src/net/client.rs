@@ -153,7 +153,7 @@ impl HttpClient {
                 known.refuses_http2(uri);
             }
             debug!("retry {tries} of {}, {}: {error}", limits::UNTOUCHED_TRIES, remedy.words());
-            call.progress.lower();
+            call.progress.reset();
         }
     }
 
@@ -263,7 +263,7 @@ mod tests {
         // It waited for a stream, then for a connection that nobody accepts any more.
         let last = &errors[2];
         assert_eq!((last.kind, last.delivery), (Kind::Connect, Delivery::NotDelivered), "{last}");
-        let begun: Vec<bool> = calls.iter().map(|call| call.progress.is_raised()).collect();
+        let begun: Vec<bool> = calls.iter().map(|call| call.progress.has_started()).collect();
         assert_eq!(begun, [true, true, false]);
         server.abort();
     }

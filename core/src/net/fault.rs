@@ -60,7 +60,7 @@ pub(super) fn explain(error: &Failure, url: &Url, progress: &Progress) -> Error 
     let explained = Error::new(Kind::Closed, format!("The connection to {} broke", place(url)))
         .because(innermost(error));
     let untouched =
-        !progress.is_raised() || is_canceled(error) || named_remedy(error) != Remedy::Unknown;
+        !progress.has_started() || is_canceled(error) || named_remedy(error) != Remedy::Unknown;
     if untouched { explained.not_delivered() } else { explained }
 }
 
@@ -108,7 +108,9 @@ pub(super) fn remedy(error: &Failure, protocol: Protocol, progress: &Progress) -
     match named_remedy(error) {
         // It waited for a place on a connection that broke under others.
         Remedy::Unknown
-            if protocol == Protocol::Http2 && !progress.is_raised() && !error.is_unconnected() =>
+            if protocol == Protocol::Http2
+                && !progress.has_started()
+                && !error.is_unconnected() =>
         {
             Remedy::Again
         }

@@ -55,7 +55,7 @@ impl Exchange {
             if let Some(body) = stream.take() {
                 let since = Instant::now();
                 self.hear(body, &mut position).await;
-                if self.is_settled || self.post.send.progress.is_unwanted() {
+                if self.is_settled || self.post.send.progress.is_abandoned() {
                     return Ok(());
                 }
                 if since.elapsed() > limits::STREAM_STEADY {

@@ -363,7 +363,7 @@ impl Context {
                 if had_none { Recovery::CredentialsFound } else { Recovery::CredentialsRenewed },
                 None,
             );
-            call.progress.lower();
+            call.progress.reset();
         }
     }
 
@@ -413,7 +413,7 @@ impl Context {
             };
             timed.unwrap_or_else(|limit| {
                 let error = timeout(&format!("{} timeout", manner.what), limit);
-                Err(if call.progress.is_raised() { error } else { error.not_delivered() })
+                Err(if call.progress.has_started() { error } else { error.not_delivered() })
             })
         };
         if let Some(told) = told {

@@ -247,7 +247,7 @@ impl Exchange {
         if answers && self.post.send.envelope.is_some() && self.is(&Method::ToolsList) {
             message = self.context.heed_tools(&self.post.send.message, message);
         }
-        if answers && self.post.send.progress.is_unwanted() {
+        if answers && self.post.send.progress.is_abandoned() {
             return debug!(what = ?message, "an answer that nobody wants was dropped");
         }
         let direction = match answers && self.post.send.message.is_own() {
@@ -310,7 +310,7 @@ impl Exchange {
     /// The message fails with this error, unless nobody waits for it any more.
     async fn fail(&mut self, error: Error) {
         let error = self.context.scrubbed(error);
-        if self.is_settled || self.post.send.progress.is_unwanted() {
+        if self.is_settled || self.post.send.progress.is_abandoned() {
             return debug!(kind = %error.kind, "the rest of an answer was lost: {error}");
         }
         let ticket = self.post.send.ticket;

@@ -148,7 +148,7 @@ impl Exchange {
         };
         let written = self.context.written(&self.post.session, &outgoing);
         self.post.mirrored = written.mirrored;
-        self.post.send.progress.lower();
+        self.post.send.progress.reset();
         let call = self.context.call(http::Method::POST, written.headers, written.body);
         let lane = if self.post.send.lasts() { Lane::Lasting } else { call.lane };
         Call { lane, progress: self.post.send.progress.clone(), ..call }

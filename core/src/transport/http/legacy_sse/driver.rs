@@ -81,7 +81,7 @@ enum Phase {
     /// There is none; the next message opens one (C33).
     Closed,
     /// It is being opened for these.
-    Opening(Vec<Box<Send>>),
+    Opening(Vec<Send>),
     Open(Box<Stream>),
 }
 
@@ -171,12 +171,12 @@ impl Driver {
             Phase::Open(_) => self.launch(send),
             // It is about a session, and there is none.
             _ if send.lane == Lane::Urgent && !is_request => {}
-            Phase::Opening(waiting) => waiting.push(send),
-            Phase::Closed => self.open_for(send),
+            Phase::Opening(waiting) => waiting.push(*send),
+            Phase::Closed => self.open_for(*send),
         }
     }
 
-    fn open_for(&mut self, first: Box<Send>) {
+    fn open_for(&mut self, first: Send) {
         let (context, reports) = (Arc::clone(&self.context), self.reports.clone());
         let headers = self.session.stream_headers();
         let login = Manner::aside().with_login_for(&first.message).login;
@@ -196,7 +196,7 @@ impl Driver {
                 self.phase = Phase::Open(stream);
                 self.report(Event::StreamOpened).await;
                 self.reached().await;
-                waiting.into_iter().for_each(|send| self.launch(send));
+                waiting.into_iter().for_each(|send| self.launch(Box::new(send)));
             }
             Err(error) => {
                 self.context.note_absence(&error);
