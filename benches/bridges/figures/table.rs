@@ -118,7 +118,7 @@ mod tests {
         let points = [1.0, 2.0].map(|size| Point { size, seconds: size * size }).to_vec();
         let growth = Growth { title: "answers", who: Who::Span, points };
         let text = limits(&measured(), std::slice::from_ref(&growth));
-        let start = "start to the answer to initialize      1.50 x  holds";
+        let start = "start to the answer to initialize       1.50 x  holds";
         assert!(text.starts_with(start), "{text}");
         assert!(text.contains("not measured"));
         assert!(text.ends_with("steepest 2.00, MISSED\n"));

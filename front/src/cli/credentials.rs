@@ -12,9 +12,10 @@ use http::{HeaderMap, HeaderValue};
 use super::args::{Connect, is_explicit};
 use super::environment;
 use super::report::Usage;
-use super::values::some_seconds;
+use super::values::{seconds_text, some_seconds};
 use crate::auth::{Command, Credentials, Prints, Source, TokenFile, bare_token};
 use crate::environment::Environment;
+use crate::limits;
 use crate::secret::{Scrubber, Secret};
 
 /// Tokens that need not stand on the command line.
@@ -59,7 +60,7 @@ pub(super) struct Flags {
         long,
         value_name = "SECONDS",
         env = "MCP_SPAN_CREDENTIAL_TTL",
-        default_value = "300",
+        default_value = seconds_text(limits::CREDENTIAL_TTL),
         value_parser = some_seconds
     )]
     pub(super) credential_ttl: Duration,

@@ -6,7 +6,8 @@ use clap::Args;
 use clap::ValueEnum;
 use clap::builder::FalseyValueParser;
 
-use super::values::{bytes, seconds, some_seconds, tool_patterns};
+use super::values::{bytes, bytes_text, seconds, seconds_text, some_seconds, tool_patterns};
+use crate::limits;
 
 /// How to speak to the server.
 #[derive(Args, Clone, Debug)]
@@ -28,7 +29,7 @@ pub(super) struct Link {
         long,
         value_name = "SECONDS",
         env = "MCP_SPAN_CONNECT_TIMEOUT",
-        default_value = "10",
+        default_value = seconds_text(limits::CONNECT_TIMEOUT),
         value_parser = some_seconds
     )]
     pub(super) connect_timeout: Duration,
@@ -38,7 +39,7 @@ pub(super) struct Link {
         long,
         value_name = "SECONDS",
         env = "MCP_SPAN_CONNECT_WAIT",
-        default_value = "25",
+        default_value = seconds_text(limits::CONNECT_WAIT),
         allow_negative_numbers = true,
         value_parser = seconds
     )]
@@ -49,7 +50,7 @@ pub(super) struct Link {
         long,
         value_name = "SECONDS",
         env = "MCP_SPAN_AWAY_WAIT",
-        default_value = "5",
+        default_value = seconds_text(limits::AWAY_WAIT),
         allow_negative_numbers = true,
         value_parser = seconds
     )]
@@ -70,7 +71,7 @@ pub(super) struct Link {
         long,
         value_name = "BYTES",
         env = "MCP_SPAN_MAX_MESSAGE_SIZE",
-        default_value = "64M",
+        default_value = bytes_text(limits::MESSAGE_SIZE),
         value_parser = bytes
     )]
     pub(super) max_message_size: usize,
@@ -80,7 +81,7 @@ pub(super) struct Link {
         long,
         value_name = "N",
         env = "MCP_SPAN_MAX_PARALLEL",
-        default_value = "128",
+        default_value_t = limits::PARALLEL_POSTS as u32,
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub(super) max_parallel: u32,

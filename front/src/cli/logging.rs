@@ -18,7 +18,8 @@ use super::log_writer::{self, Lines};
 use super::report::Usage;
 use super::trace_file::TraceFile;
 use super::trace_layer;
-use super::values::trace_limit;
+use super::values::{bytes_text, trace_limit};
+use crate::limits;
 use crate::private_file;
 use crate::secret::Scrubber;
 use crate::traffic;
@@ -60,7 +61,7 @@ pub(super) struct Log {
         long,
         value_name = "BYTES",
         env = "MCP_SPAN_TRACE_LIMIT",
-        default_value = "64M",
+        default_value = bytes_text(limits::TRACE_SIZE),
         value_parser = trace_limit
     )]
     pub(super) trace_limit: usize,

@@ -9,7 +9,6 @@ use std::process::ExitCode;
 mod account;
 mod account_list;
 mod args;
-mod bare;
 mod browser;
 mod call;
 mod candidates;
@@ -105,10 +104,6 @@ fn start(typed: Vec<OsString>) -> Result<ExitCode, Failure> {
     }
     if let Some(done) = login_process::run(&typed) {
         return done;
-    }
-    let names = std::env::vars_os().map(|(name, _)| name);
-    if let Some(connect) = bare::read(&typed, names, |name| std::env::var_os(name)) {
-        return connect_to(&connect, &[]);
     }
     let lookup = |name: &str| std::env::var(name).ok();
     // Made once: it takes a good part of the time until the first message is read.

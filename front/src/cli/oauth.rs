@@ -14,11 +14,12 @@ use super::browser;
 use super::oauth_given::{self, OAuthGiven};
 use super::report::Usage;
 use super::secrets::{Purpose, Secrets};
-use super::values::{callback_ports, seconds, some_seconds};
+use super::values::{callback_ports, seconds, seconds_text, some_seconds};
 use super::{environment, paste};
 use crate::auth::oauth::{
     Bearer, CallbackPorts, Grant, Parties, PrivateKey, Prompt, Settings, TokenStore,
 };
+use crate::limits;
 use crate::secret::Scrubber;
 
 /// Logins.
@@ -85,7 +86,7 @@ pub(super) struct OAuth {
         long,
         value_name = "SECONDS",
         env = "MCP_SPAN_OAUTH_WAIT",
-        default_value = "8",
+        default_value = seconds_text(limits::LOGIN_PATIENCE),
         value_parser = seconds
     )]
     pub(super) oauth_wait: Duration,
@@ -115,7 +116,7 @@ pub(super) struct OAuth {
         long,
         value_name = "SECONDS",
         env = "MCP_SPAN_OAUTH_LOGIN_TIMEOUT",
-        default_value = "300",
+        default_value = seconds_text(limits::LOGIN_WAIT),
         value_parser = some_seconds
     )]
     pub(super) oauth_login_timeout: Duration,
@@ -125,7 +126,7 @@ pub(super) struct OAuth {
         long,
         value_name = "SECONDS",
         env = "MCP_SPAN_OAUTH_SKEW",
-        default_value = "30",
+        default_value = seconds_text(limits::TOKEN_SKEW),
         value_parser = seconds
     )]
     pub(super) oauth_skew: Duration,
@@ -209,7 +210,7 @@ pub(super) fn of(
             true => Bearer::IdToken,
             false => Bearer::AccessToken,
         },
-        success_url: oauth_given::success_url(&typed.given, allow_http)?,
+        success_url: oauth_given::success_url(typed.given.oauth_success_url.as_ref(), allow_http)?,
         show: if typed.is_pasted { Arc::new(paste::show) } else { Arc::new(show) },
         open: (!typed.is_pasted).then(|| browser::opener(environment::for_browser(typed), lookup)),
         process: None,

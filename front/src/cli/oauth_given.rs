@@ -106,7 +106,7 @@ pub(super) struct OAuthGiven {
         long,
         value_name = "HOST",
         env = "MCP_SPAN_OAUTH_CALLBACK_HOST",
-        default_value = "127.0.0.1"
+        default_value = CallbackPlace::default().host
     )]
     pub(super) oauth_callback_host: String,
 
@@ -115,7 +115,7 @@ pub(super) struct OAuthGiven {
         long,
         value_name = "PATH",
         env = "MCP_SPAN_OAUTH_CALLBACK_PATH",
-        default_value = "/callback"
+        default_value = CallbackPlace::default().path
     )]
     pub(super) oauth_callback_path: String,
 }
@@ -201,9 +201,9 @@ fn no_registration() -> Usage {
 }
 
 /// Where the browser goes in the end.
-pub(super) fn success_url(typed: &OAuthGiven, allow_http: bool) -> Result<Option<Url>, Usage> {
+pub(super) fn success_url(typed: Option<&Url>, allow_http: bool) -> Result<Option<Url>, Usage> {
     let flag = "oauth-success-url";
-    let url = secure(flag, typed.oauth_success_url.as_ref(), allow_http)?;
+    let url = secure(flag, typed, allow_http)?;
     let is_bare = |url: &Url| {
         let has_user = !url.username().is_empty() || url.password().is_some();
         !has_user && url.query().is_none() && url.fragment().is_none()
@@ -296,13 +296,7 @@ mod tests {
 
     #[test]
     fn the_last_page_is_an_address_and_no_more() {
-        let of = |text: &str, allow| {
-            let typed = OAuthGiven {
-                oauth_success_url: Some(Url::parse(text).unwrap()),
-                ..crate::cli::bare::oauth_given()
-            };
-            success_url(&typed, allow)
-        };
+        let of = |text: &str, allow| success_url(Some(&Url::parse(text).unwrap()), allow);
         assert!(of("https://app.example/done", false).unwrap().is_some());
         assert!(of("http://localhost:1/done", false).unwrap().is_some());
         assert!(of("http://app.example/done", true).unwrap().is_some());

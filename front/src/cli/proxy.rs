@@ -12,7 +12,7 @@ use crate::net::{self, Exceptions, Proxies, Rules, is_loopback};
 use crate::secret::Scrubber;
 
 /// What stands between here and the server.
-#[derive(Args, Default)]
+#[derive(Args)]
 #[cfg_attr(test, derive(Debug))]
 #[command(next_help_heading = "Connection")]
 pub(super) struct Proxy {

@@ -1,4 +1,6 @@
-//! Reads the values of flags: times, sizes, ports.
+//! Reads the values of flags: times, sizes, ports; and writes their defaults.
+
+use std::time::Duration;
 
 use crate::auth::oauth::CallbackPorts;
 pub(super) use crate::config::values::{bytes, seconds, some_seconds};
@@ -10,6 +12,19 @@ pub(super) fn trace_limit(text: &str) -> Result<usize, String> {
         size if size < least => Err(format!("it must be at least {}K", least / 1024)),
         size => Ok(size),
     }
+}
+
+/// A time as `seconds` reads it: the defaults of flags are those of the library.
+pub(super) fn seconds_text(duration: Duration) -> String {
+    duration.as_secs_f64().to_string()
+}
+
+/// A size as `bytes` reads it, in the largest unit that fits.
+pub(super) fn bytes_text(size: usize) -> String {
+    let units = [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
+    let unit = units.into_iter().find(|(unit, _)| size > 0 && size.is_multiple_of(*unit));
+    let (unit, letter) = unit.unwrap_or((1, ""));
+    format!("{}{letter}", size / unit)
 }
 
 /// Patterns for names of tools, one a line. An empty one would hide nothing, and is a slip: most
@@ -52,8 +67,18 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_limit_of_a_trace_is_the_one_of_the_limits() {
-        assert_eq!(trace_limit("64M"), Ok(limits::TRACE_SIZE));
+    fn a_trace_has_a_smallest_limit() {
+        assert_eq!(trace_limit(&bytes_text(limits::TRACE_SIZE)), Ok(limits::TRACE_SIZE));
         assert!(trace_limit("1K").is_err());
+    }
+
+    #[test]
+    fn defaults_are_written_as_a_person_would() {
+        assert_eq!(seconds_text(Duration::from_secs(10)), "10");
+        assert_eq!(seconds_text(Duration::from_millis(500)), "0.5");
+        for (size, text) in [(64 << 20, "64M"), (3 << 30, "3G"), (1537, "1537"), (8192, "8K")] {
+            assert_eq!(bytes_text(size), text);
+            assert_eq!(bytes(text), Ok(size));
+        }
     }
 }
