@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Bridge, Policy};
+use super::{Bridge, Policy, reserve};
 use crate::engine::Dispatcher;
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -30,7 +30,7 @@ impl Bridge {
     pub(super) async fn server_is_gone(&mut self, told: &OnceLock<Error>) {
         // It may have said more before it went, and why it goes; the link has its own limits.
         while let Ok(Some(incoming)) =
-            timeout(limits::SERVER_LAST_WORDS, self.from_server.recv()).await
+            timeout(limits::SERVER_LAST_WORDS, self.server.inbox.recv()).await
         {
             self.take_in(incoming, Instant::now());
             self.settle(Instant::now());
@@ -74,7 +74,12 @@ impl Bridge {
     /// The first of what waits for the client stays where it is until there is room for it.
     async fn deliver_one(&mut self) -> bool {
         let size = self.crossing.for_client.front().map_or(0, Weighed::size);
-        let Ok(permit) = self.to_client.reserve(size).await else { return false };
+        let permit = tokio::select! {
+            biased;
+            permit = self.to_client.reserve(size) => permit,
+            _ = self.server.inbox.recv_if(false) => return false,
+        };
+        let Ok(permit) = permit else { return false };
         if let Some(message) = self.crossing.for_client.pop_front() {
             permit.send(message);
         }
@@ -101,10 +106,10 @@ impl Bridge {
     /// does not listen.
     async fn finish_sending(&mut self) -> bool {
         // What has come already may lead to a notification that has to be sent.
-        while let Some(said) = self.from_server.try_recv() {
+        while let Some(said) = self.server.inbox.recv_now().await {
             self.take_in(said, Instant::now());
         }
-        if let Some(dispatcher) = &mut self.dispatcher {
+        if let Some(dispatcher) = &mut self.server.dispatcher {
             dispatcher.close();
         }
         loop {
@@ -114,14 +119,20 @@ impl Bridge {
                     return false;
                 }
             }
-            if !self.write_all().await || self.dispatcher.as_ref().is_none_or(Dispatcher::is_idle) {
-                self.to_server = None;
+            self.write_all().await;
+            match &self.server.dispatcher {
+                // The server's stream ends when all was written.
+                None => self.server.outbox = None,
+                Some(dispatcher) if dispatcher.is_idle() => {
+                    self.server.inbox.close(limits::GOODBYE).await;
+                }
+                Some(_) => {}
             }
-            let overdue = self.dispatcher.as_ref().and_then(Dispatcher::deadline);
+            let overdue = self.server.dispatcher.as_ref().and_then(Dispatcher::deadline);
             let said = tokio::select! {
                 biased;
-                said = self.from_server.recv() => said,
-                () = until(overdue.filter(|_| self.to_server.is_some())) => {
+                said = self.server.inbox.recv() => said,
+                () = until(overdue) => {
                     self.tick(Instant::now());
                     continue;
                 }
@@ -133,13 +144,12 @@ impl Bridge {
         }
     }
 
-    /// Waits until the server's link has taken all there is for it; `false` if it takes no more.
-    async fn write_all(&mut self) -> bool {
-        while let Some(size) = self.backlog() {
-            let Some(to_server) = &self.to_server else { return false };
-            let Ok(permit) = to_server.reserve(size).await else { return false };
-            permit.send_next(&mut self.crossing, self.dispatcher.as_mut());
+    /// Waits until a server's stream has taken all there is for it, or takes no more.
+    async fn write_all(&mut self) {
+        while let Some(permit) = reserve(self.server.outbox.as_ref(), self.backlog()).await {
+            if let Some(message) = self.crossing.next_for_server() {
+                permit.send(message);
+            }
         }
-        true
     }
 }

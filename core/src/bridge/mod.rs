@@ -16,7 +16,7 @@ use crate::engine::Dispatcher;
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::message::{Message, Method};
-use crate::transport::channel::{Receiver, Sender, Weighed};
+use crate::transport::channel::{Permit, Receiver, Sender, Weighed};
 use crate::transport::{Incoming, Link, Written, until};
 
 mod client_says;
@@ -38,13 +38,13 @@ mod server;
 mod stand_in;
 mod waiting;
 
+use eras::Crossing;
 pub use eras::Eras;
-use eras::{Crossing, Translators};
 use farewell::all_read;
 pub use hidden_tools::HiddenTools;
 use leaving::late;
 pub use server::ServerLink;
-use server::{Inbox, Outbox, Said};
+use server::{Inbox, Said, Server};
 
 /// Why the bridge has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,14 +149,11 @@ pub async fn run_telling(
     shutdown: impl Future<Output = ()>,
     why: &OnceLock<Error>,
 ) -> Ended {
-    let (outbox, inbox, dispatcher, server_done) = server.into().split();
     let mut bridge = Bridge {
         crossing: Crossing::new(policy.clone(), eras),
         from_client: client.inbox,
         to_client: client.outbox,
-        from_server: inbox,
-        to_server: Some(outbox),
-        dispatcher,
+        server: Server::from(server.into()),
         blocked_since: None,
         left_at: None,
         has_heard: false,
@@ -178,7 +175,9 @@ pub async fn run_telling(
     }
     debug!("the bridge ends: {}", ended.words());
     // All ends are dropped now: both links close, each within its own limit.
-    let remembering = bridge.dismiss().finish();
+    let Bridge { crossing, from_client, to_client, server, .. } = bridge;
+    drop((from_client, to_client));
+    let remembering = crossing.translators.finish();
     let written = client.written;
     let client = async {
         match ended {
@@ -192,9 +191,18 @@ pub async fn run_telling(
         }
     };
     let farewell = limits::GOODBYE + limits::FLUSH + limits::RENEWAL_FAREWELL;
-    let server = timeout(farewell, server_done);
+    let server = timeout(farewell, close(server));
     let _ = tokio::join!(server, client, remembering);
     ended
+}
+
+/// Says goodbye to the server.
+async fn close(mut server: Server) {
+    drop(server.outbox);
+    server.inbox.close(limits::GOODBYE_IN_A_HURRY).await;
+    if let Some(done) = server.done {
+        let _ = done.await;
+    }
 }
 
 /// What `work` comes to; `None` if `end` completes first.
@@ -210,15 +218,19 @@ async fn unless<T>(
     .await
 }
 
+/// Room for the next message to a server; `None` if it takes no more.
+async fn reserve(
+    outbox: Option<&Sender<Message>>,
+    size: Option<usize>,
+) -> Option<Permit<'_, Message>> {
+    outbox?.reserve(size?).await.ok()
+}
+
 struct Bridge {
     crossing: Crossing,
     from_client: Receiver<Incoming>,
     to_client: Sender<Message>,
-    from_server: Inbox,
-    /// Dropped when nothing more will be sent.
-    to_server: Option<Outbox>,
-    /// Where the server is spoken to over HTTP.
-    dispatcher: Option<Dispatcher>,
+    server: Server,
     /// The client does not take what there is for it.
     blocked_since: Option<Instant>,
     /// When the client had nothing more to say.
@@ -236,11 +248,6 @@ enum Heard {
 }
 
 impl Bridge {
-    /// Drops all ends.
-    fn dismiss(self) -> Translators {
-        self.crossing.translators
-    }
-
     /// Carries until there is nothing left to carry.
     async fn work(&mut self) -> Ended {
         loop {
@@ -260,7 +267,6 @@ impl Bridge {
                 continue;
             }
             let backlog = self.backlog();
-            let Some(to_server) = &self.to_server else { return Ended::ServerClosed };
             // A side that takes nothing is not read for: it would only pile up.
             let client_takes = self.crossing.for_client.is_empty();
             let server_takes = self.crossing.has_room();
@@ -276,12 +282,14 @@ impl Bridge {
                     }
                     continue;
                 }
-                permit = to_server.reserve(backlog.unwrap_or_default()), if backlog.is_some() => {
-                    let Ok(permit) = permit else { return Ended::ServerClosed };
-                    permit.send_next(&mut self.crossing, self.dispatcher.as_mut());
+                permit = reserve(self.server.outbox.as_ref(), backlog), if backlog.is_some() => {
+                    let Some(permit) = permit else { return Ended::ServerClosed };
+                    if let Some(message) = self.crossing.next_for_server() {
+                        permit.send(message);
+                    }
                     continue;
                 }
-                said = self.from_server.recv(), if client_takes => Some(Heard::Server(said)),
+                said = self.server.inbox.recv_if(client_takes) => Some(Heard::Server(said)),
                 incoming = self.from_client.recv(),
                     if self.left_at.is_none() && server_takes && self.client_keeps_up() =>
                 {
@@ -300,14 +308,15 @@ impl Bridge {
 
     /// When [`Self::tick`] is due. Clocks of requests stand still while the client takes nothing.
     fn wake_at(&self) -> Option<Instant> {
-        let dispatcher = self.dispatcher.as_ref().filter(|_| self.blocked_since.is_none());
+        let dispatcher = self.server.dispatcher.as_ref().filter(|_| self.blocked_since.is_none());
         let both = [self.crossing.wake_at(), dispatcher.and_then(Dispatcher::deadline)];
         both.into_iter().flatten().min()
     }
 
     fn tick(&mut self, now: Instant) {
         self.crossing.tick(now);
-        if let Some(dispatcher) = self.dispatcher.as_mut().filter(|_| self.blocked_since.is_none())
+        if let Some(dispatcher) =
+            self.server.dispatcher.as_mut().filter(|_| self.blocked_since.is_none())
         {
             dispatcher.on_time(now);
         }
@@ -316,22 +325,19 @@ impl Bridge {
 
     /// Whether anything is to be written, to either side.
     fn has_to_pass_on(&self) -> bool {
-        self.crossing.has_to_pass_on() || self.backlog().is_some()
+        self.crossing.has_to_pass_on()
     }
 
     /// The size of what the server's link has no room for yet.
     fn backlog(&self) -> Option<usize> {
-        match &self.dispatcher {
-            Some(dispatcher) => dispatcher.peek_command().map(Weighed::size),
-            None => self.crossing.for_server.front().map(Weighed::size),
-        }
+        self.crossing.for_server.front().map(Weighed::size)
     }
 
     /// Whether all there is to do is to wait for what either side says, and to take it: so it is
     /// between any two messages as a rule.
     fn only_listens(&self) -> bool {
         let is_idle = self.crossing.for_client.is_empty() && self.backlog().is_none();
-        is_idle && self.crossing.has_room() && self.left_at.is_none() && self.to_server.is_some()
+        is_idle && self.crossing.has_room() && self.left_at.is_none()
     }
 
     /// Whether not too many answers wait for the client to read them: one that only writes would
@@ -342,7 +348,7 @@ impl Bridge {
 
     /// What either side says next; what a server has to say comes first.
     async fn hear(&mut self) -> Heard {
-        poll_fn(|context| match self.from_server.poll_recv(context) {
+        poll_fn(|context| match self.server.inbox.poll_recv(context) {
             Poll::Ready(said) => Poll::Ready(Heard::Server(said)),
             Poll::Pending => self.from_client.poll_recv(context).map(Heard::Client),
         })
@@ -378,14 +384,14 @@ impl Bridge {
             if !self.crossing.for_client.is_empty() {
                 return;
             }
-            let Some(next) = self.from_server.try_recv() else { return };
+            let Some(next) = self.server.inbox.try_recv() else { return };
             said = next;
         }
     }
 
     /// Takes in one thing that the server's link has brought.
     fn take_in(&mut self, said: Said, now: Instant) {
-        match (said, &mut self.dispatcher) {
+        match (said, &mut self.server.dispatcher) {
             (Said::Event(event), Some(dispatcher)) => dispatcher.on_event(event, now),
             (Said::Incoming(incoming), _) => self.crossing.server_says(incoming, now),
             (Said::Event(_), None) => {}
@@ -394,7 +400,7 @@ impl Bridge {
     }
 
     fn take_in_events(&mut self, now: Instant) {
-        let Some(dispatcher) = &mut self.dispatcher else { return };
+        let Some(dispatcher) = &mut self.server.dispatcher else { return };
         while let Some(incoming) = dispatcher.next_event() {
             self.crossing.server_says(incoming, now);
         }
@@ -426,8 +432,13 @@ impl Bridge {
             }
         }
         self.note_blocked(now);
-        if let Some(to_server) = &self.to_server {
-            to_server.send_all(&mut self.crossing, self.dispatcher.as_mut());
+        if let Some(outbox) = &self.server.outbox {
+            while let Some(message) = self.crossing.next_for_server() {
+                if let Err(message) = outbox.try_send(message) {
+                    self.crossing.put_back(message);
+                    break;
+                }
+            }
         }
     }
 
@@ -435,9 +446,14 @@ impl Bridge {
     fn settle(&mut self, now: Instant) {
         loop {
             self.crossing.translate(now);
-            let Some(dispatcher) = &mut self.dispatcher else { return };
+            let Some(dispatcher) = &mut self.server.dispatcher else { return };
             while let Some(message) = self.crossing.next_for_server() {
                 dispatcher.send(message, now);
+            }
+            if let Inbox::Http(link) = &mut self.server.inbox {
+                while let Some(command) = dispatcher.next_command() {
+                    link.execute(command);
+                }
             }
             self.crossing.out.held = dispatcher.held_bytes();
             let Some(incoming) = dispatcher.next_event() else { return };
@@ -450,7 +466,7 @@ impl Bridge {
         if !self.crossing.for_client.is_empty() {
             self.blocked_since.get_or_insert(now);
         } else if let Some(since) = self.blocked_since.take()
-            && let Some(dispatcher) = &mut self.dispatcher
+            && let Some(dispatcher) = &mut self.server.dispatcher
         {
             dispatcher.pause_clocks(now.saturating_duration_since(since));
         }

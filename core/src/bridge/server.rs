@@ -1,15 +1,16 @@
 //! The server's side of a bridge: a stream of messages, or HTTP, where a dispatcher decides what is
 //! sent when.
 
+use std::future::{pending, poll_fn};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::eras::Crossing;
 use crate::engine::Dispatcher;
 use crate::message::Message;
-use crate::transport::channel::{Closed, Permit, Receiver, Sender};
-use crate::transport::http::{self, Command, Event};
+use crate::transport::channel::{Receiver, Sender};
+use crate::transport::http::{self, Event};
 use crate::transport::{Incoming, Link};
 
 /// A link to a server.
@@ -33,17 +34,33 @@ impl From<http::Link> for ServerLink {
     }
 }
 
-impl ServerLink {
-    pub(super) fn split(self) -> (Outbox, Inbox, Option<Dispatcher>, JoinHandle<()>) {
-        match self {
-            Self::Stream(link) => {
-                (Outbox::Stream(link.outbox), Inbox::Stream(link.inbox), None, link.done)
-            }
-            Self::Http(link) => {
-                let dispatcher = Dispatcher::new(link.limits);
-                let (outbox, inbox) = (Outbox::Http(link.commands), Inbox::Http(link.events));
-                (outbox, inbox, Some(dispatcher), link.done)
-            }
+/// What a bridge holds of a server's link.
+pub(super) struct Server {
+    /// The server says nothing more once this is `None`.
+    pub(super) inbox: Inbox,
+    /// `None` over HTTP, and when nothing more will be sent.
+    pub(super) outbox: Option<Sender<Message>>,
+    /// Where the server is spoken to over HTTP.
+    pub(super) dispatcher: Option<Dispatcher>,
+    /// Ends when a stream's goodbye was said.
+    pub(super) done: Option<JoinHandle<()>>,
+}
+
+impl From<ServerLink> for Server {
+    fn from(link: ServerLink) -> Self {
+        match link {
+            ServerLink::Stream(link) => Self {
+                inbox: Inbox::Stream(link.inbox),
+                outbox: Some(link.outbox),
+                dispatcher: None,
+                done: Some(link.done),
+            },
+            ServerLink::Http(link) => Self {
+                dispatcher: Some(Dispatcher::new(link.limits())),
+                inbox: Inbox::Http(Box::new(link)),
+                outbox: None,
+                done: None,
+            },
         }
     }
 }
@@ -57,83 +74,55 @@ pub(super) enum Said {
 /// What comes from the server.
 pub(super) enum Inbox {
     Stream(Receiver<Incoming>),
-    Http(Receiver<Event>),
+    Http(Box<http::Link>),
+    Closed,
 }
 
 impl Inbox {
-    pub(super) async fn recv(&mut self) -> Option<Said> {
+    /// What comes next, if it is taken now; else the link only goes on with its work.
+    pub(super) async fn recv_if(&mut self, is_taken: bool) -> Option<Said> {
         match self {
-            Self::Stream(inbox) => inbox.recv().await.map(Said::Incoming),
-            Self::Http(events) => events.recv().await.map(Said::Event),
+            Self::Stream(inbox) if is_taken => inbox.recv().await.map(Said::Incoming),
+            Self::Http(link) if is_taken => Some(Said::Event(link.event().await)),
+            Self::Closed if is_taken => None,
+            Self::Http(link) => link.drive().await,
+            Self::Stream(_) | Self::Closed => pending().await,
         }
+    }
+
+    pub(super) async fn recv(&mut self) -> Option<Said> {
+        self.recv_if(true).await
     }
 
     pub(super) fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<Said>> {
         match self {
             Self::Stream(inbox) => inbox.poll_recv(context).map(|i| i.map(Said::Incoming)),
-            Self::Http(events) => events.poll_recv(context).map(|e| e.map(Said::Event)),
+            Self::Http(link) => link.poll_event(context).map(|event| Some(Said::Event(event))),
+            Self::Closed => Poll::Ready(None),
         }
     }
 
     pub(super) fn try_recv(&mut self) -> Option<Said> {
         match self {
             Self::Stream(inbox) => inbox.try_recv().map(Said::Incoming),
-            Self::Http(events) => events.try_recv().map(Said::Event),
-        }
-    }
-}
-
-/// What goes to the server.
-pub(super) enum Outbox {
-    Stream(Sender<Message>),
-    Http(Sender<Command>),
-}
-
-/// Room for one thing.
-pub(super) enum Room<'a> {
-    Stream(Permit<'a, Message>),
-    Http(Permit<'a, Command>),
-}
-
-impl Outbox {
-    /// Waits for room.
-    pub(super) async fn reserve(&self, bytes: usize) -> Result<Room<'_>, Closed> {
-        match self {
-            Self::Stream(outbox) => outbox.reserve(bytes).await.map(Room::Stream),
-            Self::Http(commands) => commands.reserve(bytes).await.map(Room::Http),
+            Self::Http(link) => link.try_event().map(Said::Event),
+            Self::Closed => None,
         }
     }
 
-    /// Sends what there is room for now.
-    pub(super) fn send_all(&self, crossing: &mut Crossing, dispatcher: Option<&mut Dispatcher>) {
-        match (self, dispatcher) {
-            (Self::Stream(outbox), _) => {
-                while let Some(message) = crossing.next_for_server() {
-                    if let Err(message) = outbox.try_send(message) {
-                        return crossing.put_back(message);
-                    }
-                }
-            }
-            (Self::Http(commands), Some(dispatcher)) => {
-                while let Some(command) = dispatcher.next_command() {
-                    if let Err(command) = commands.try_send(command) {
-                        return dispatcher.put_back(command);
-                    }
-                }
-            }
-            (Self::Http(_), None) => {}
-        }
+    /// What there is to be had without waiting, after a look at all that goes on.
+    pub(super) async fn recv_now(&mut self) -> Option<Said> {
+        poll_fn(|context| match self.poll_recv(context) {
+            Poll::Ready(said) => Poll::Ready(said),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
     }
-}
 
-impl Room<'_> {
-    /// Sends what is next.
-    pub(super) fn send_next(self, crossing: &mut Crossing, dispatcher: Option<&mut Dispatcher>) {
-        match self {
-            Self::Stream(permit) => crossing.next_for_server().map(|next| permit.send(next)),
-            Self::Http(permit) => {
-                dispatcher.and_then(Dispatcher::next_command).map(|next| permit.send(next))
-            }
-        };
+    /// Says goodbye over HTTP, for no longer than `limit`; a stream is just dropped.
+    pub(super) async fn close(&mut self, limit: Duration) {
+        if let Self::Http(link) = std::mem::replace(self, Self::Closed) {
+            link.close(limit).await;
+        }
     }
 }

@@ -102,16 +102,6 @@ impl Dispatcher {
         self.commands.pop_front()
     }
 
-    /// The link had no room for it.
-    pub(crate) fn put_back(&mut self, command: Command) {
-        self.commands.push_front(command);
-    }
-
-    /// The command that is next.
-    pub(crate) fn peek_command(&self) -> Option<&Command> {
-        self.commands.front()
-    }
-
     /// The next thing that the bridge has to know.
     pub(crate) fn next_event(&mut self) -> Option<Incoming> {
         self.events.pop_front()

@@ -9,9 +9,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use super::command::{Command, Event};
-use super::{Context, Limits, Settings, Transport, channel, drive};
-use crate::engine::Dispatcher;
+use super::{Context, Link, Settings, Transport, channel};
+use crate::engine::{Dispatcher, Limits};
 use crate::message::Message;
 use crate::net::Endpoint;
 use crate::transport::Incoming;
@@ -24,8 +23,7 @@ const RESULT: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"202
 /// A server with a stream that never ends, the link to it, and what it was asked.
 struct Scene {
     context: Arc<Context>,
-    commands: channel::Sender<Command>,
-    events: channel::Receiver<Event>,
+    link: Link,
     dispatcher: Dispatcher,
     asked: mpsc::Receiver<String>,
 }
@@ -47,28 +45,41 @@ impl Scene {
         });
         let settings = Settings { transport, ..Settings::new(url.parse().expect("a URL")) };
         let endpoint = Arc::new(Endpoint::new(&settings.url).expect("an endpoint"));
-        let dispatcher = Dispatcher::new(Limits::from(&settings));
+        let limits = Limits::from(&settings);
         let (reports, events) = channel::channel();
-        let (commands, inbound) = channel::channel();
         let context = Arc::new(Context::new(settings, endpoint, reports));
-        tokio::spawn(drive(Arc::clone(&context), inbound));
-        Self { context, commands, events, dispatcher, asked }
+        let link = Link::new(Arc::clone(&context), events, limits);
+        Self { context, link, dispatcher: Dispatcher::new(limits), asked }
     }
 
-    async fn say(&mut self, text: &'static str) {
+    fn say(&mut self, text: &'static str) {
         let message = Message::parse(Bytes::from_static(text.as_bytes())).expect("a message");
         self.dispatcher.send(message, Instant::now());
-        self.pass_on().await;
+        self.execute();
     }
 
-    async fn pass_on(&mut self) {
+    fn execute(&mut self) {
         while let Some(command) = self.dispatcher.next_command() {
-            self.commands.send(command).await.expect("a link");
+            self.link.execute(command);
         }
     }
 
+    /// What the server is asked next; what the link brings meanwhile is kept.
     async fn asked(&mut self) -> String {
-        soon(self.asked.recv()).await
+        let Self { link, dispatcher, asked, .. } = self;
+        soon(async {
+            loop {
+                tokio::select! {
+                    biased;
+                    asked = asked.recv() => return asked,
+                    event = link.event() => dispatcher.on_event(event, Instant::now()),
+                }
+                while let Some(command) = dispatcher.next_command() {
+                    link.execute(command);
+                }
+            }
+        })
+        .await
     }
 
     async fn hear(&mut self) -> Incoming {
@@ -76,9 +87,9 @@ impl Scene {
             if let Some(incoming) = self.dispatcher.next_event() {
                 return incoming;
             }
-            let event = soon(self.events.recv()).await;
+            let event = soon(async { Some(self.link.event().await) }).await;
             self.dispatcher.on_event(event, Instant::now());
-            self.pass_on().await;
+            self.execute();
         }
     }
 }
@@ -133,17 +144,17 @@ fn json(body: &str) -> String {
 #[tokio::test]
 async fn the_servers_own_stream_is_opened_anew_from_where_it_was() {
     let mut scene = Scene::new(Transport::Http).await;
-    scene.say(INITIALIZE).await;
+    scene.say(INITIALIZE);
     assert_eq!(scene.asked().await, INITIALIZE);
     assert!(matches!(scene.hear().await, Incoming::Message(_)));
-    scene.say(INITIALIZED).await;
+    scene.say(INITIALIZED);
     assert_eq!(scene.asked().await, INITIALIZED);
     assert_eq!(scene.asked().await, "GET");
     assert!(matches!(scene.hear().await, Incoming::Message(_)), "the event is read");
-    scene.say(CALL).await;
+    scene.say(CALL);
     assert_eq!(scene.asked().await, CALL);
     scene.context.client.pretend_sleep();
-    scene.say(CALL).await;
+    scene.say(CALL);
     let mut asked = [scene.asked().await, scene.asked().await];
     asked.sort();
     assert_eq!(asked, ["GET from e1", CALL]);
@@ -152,12 +163,12 @@ async fn the_servers_own_stream_is_opened_anew_from_where_it_was() {
 #[tokio::test]
 async fn an_older_stream_is_given_up_before_anything_is_said_on_it() {
     let mut scene = Scene::new(Transport::Sse).await;
-    scene.say(INITIALIZE).await;
+    scene.say(INITIALIZE);
     assert_eq!([scene.asked().await, scene.asked().await], ["GET", INITIALIZE]);
     assert!(matches!(scene.hear().await, Incoming::Message(_)));
     scene.context.client.pretend_sleep();
-    scene.say(CALL).await;
+    scene.say(CALL);
     assert_eq!(scene.hear().await, Incoming::SessionLost);
-    scene.say(INITIALIZE).await;
+    scene.say(INITIALIZE);
     assert_eq!([scene.asked().await, scene.asked().await], ["GET", INITIALIZE], "no call before");
 }

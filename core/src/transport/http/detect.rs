@@ -4,9 +4,9 @@
 use http::StatusCode;
 
 use super::answer::{Refusal, is_about_else};
-use super::driver::Report;
 use super::legacy_sse::{self, First};
 use super::post::Exchange;
+use super::report::Report;
 use crate::auth::Login;
 use crate::error::{Error, Kind};
 
@@ -30,7 +30,7 @@ impl Exchange {
             Ok(stream) => {
                 let send = Box::new(self.post.send.clone());
                 let report = Report::IsLegacySse { send, stream };
-                let _ = self.post.reports.send(report).await;
+                self.context.report(report);
                 self.is_settled = true;
                 Ok(())
             }

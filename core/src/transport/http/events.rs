@@ -236,6 +236,7 @@ impl Payload {
 }
 
 /// The messages that one event carries.
+#[derive(Debug)]
 pub(super) struct Messages {
     elements: Option<Elements>,
     is_message: bool,

@@ -1,6 +1,7 @@
 //! A link to a server over HTTP: Streamable HTTP, where each message is a POST and its answer JSON
 //! or an event stream, or the older transport with two endpoints (`legacy_sse`).
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,12 +12,10 @@ use bytes::Bytes;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tokio::sync::{Notify, watch};
-use tokio::task::JoinHandle;
 use url::Url;
 
 use super::{Alarm, channel};
 use crate::auth::{Credentials, Login};
-use crate::engine::Limits;
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::message::{Head, Message, Method, method};
@@ -30,36 +29,37 @@ mod answer;
 mod asleep;
 mod command;
 mod detect;
-mod driver;
 mod events;
+mod exchanges;
 mod legacy_sse;
+mod link;
 mod listen;
 mod log;
 mod logins;
 mod modern;
 mod ping;
 mod post;
-mod posters;
 mod presence;
 mod reading;
 mod remedy;
+mod report;
 mod session;
 mod session_loss;
 mod soon;
 mod stream;
-mod tasks;
+mod streamable;
 
 use answer::Refusal;
 pub(crate) use command::{Command, Event, Send, Ticket};
 pub use detect::Transport;
-use driver::Driver;
 pub(crate) use events::{lost_response, timeout};
+pub use link::{Link, open};
 use logins::Logins;
 use modern::Learnt;
 use presence::{Presence, telling};
+use report::Report;
 pub use session::basic_authorization;
 use session_loss::SharedHabits;
-use tasks::Tasks;
 
 /// All that a link to a server needs to know.
 #[derive(Clone)]
@@ -128,69 +128,6 @@ impl Settings {
     }
 }
 
-/// A link to an HTTP server. It sends what it is told to and reports what happens; the bridge decides.
-#[derive(Debug)]
-pub struct Link {
-    pub(crate) commands: channel::Sender<Command>,
-    pub(crate) events: channel::Receiver<Event>,
-    /// Ends when everything was sent and the goodbye was said.
-    pub(crate) done: JoinHandle<()>,
-    pub(crate) limits: Limits,
-}
-
-/// Opens a link. Nothing is sent before the first message.
-///
-/// # Errors
-///
-/// When the URL is not one that HTTP can carry.
-pub fn open(settings: Settings) -> Result<Link, Error> {
-    let endpoint = Arc::new(Endpoint::new(&settings.url)?);
-    let limits = Limits::from(&settings);
-    let (commands, inbound) = channel::channel();
-    let (outbound, events) = channel::channel();
-    let done = tokio::spawn(async move {
-        let context = Arc::new(Context::new(settings, endpoint, outbound));
-        let Some(credentials) = context.settings.credentials.clone() else {
-            return drive(context, inbound).await;
-        };
-        let mut tasks = Tasks::default();
-        // A task of its own: it would be looked at for every message otherwise.
-        if let Some(pages) = credentials.pending() {
-            tasks.spawn(logins::tell(Arc::clone(&context), pages));
-        }
-        drive(context, inbound).await;
-        drop(tasks);
-        credentials.settle().await;
-    });
-    Ok(Link { commands, events, done, limits })
-}
-
-impl From<&Settings> for Limits {
-    fn from(settings: &Settings) -> Self {
-        Self {
-            parallel: settings.parallel,
-            serial: settings.serial,
-            timeouts: settings.timeouts,
-            away_wait: settings.away_wait,
-            is_http_sse: settings.transport == Transport::Sse,
-        }
-    }
-}
-
-/// Speaks the transport that was chosen, or the one that turns out to be the server's.
-async fn drive(context: Arc<Context>, mut commands: channel::Receiver<Command>) {
-    let older = if context.settings.transport == Transport::Sse {
-        legacy_sse::Driver::new(context)
-    } else {
-        let (driver, reports) = Driver::new(Arc::clone(&context));
-        match driver.run(&mut commands, reports).await {
-            Some(takeover) => legacy_sse::Driver::take_over(context, takeover),
-            None => return,
-        }
-    };
-    older.run(commands).await;
-}
-
 /// How a request is sent.
 #[derive(Clone, Copy, Debug)]
 struct Manner {
@@ -252,6 +189,8 @@ struct Context {
     settings: Settings,
     /// To whoever holds the link.
     events: channel::Sender<Event>,
+    /// To the link itself, which takes them before anything else happens: a few at most.
+    reports: Mutex<VecDeque<Report>>,
     /// Whether the server is there, as far as anybody knows.
     presence: Presence,
     /// Wakes those who wait for a server that cannot be reached.
@@ -276,6 +215,7 @@ impl Context {
             client: HttpClient::new(&settings.net),
             endpoint,
             events,
+            reports: Mutex::default(),
             presence: Presence::default(),
             cookies: settings.cookies.then(Mutex::default),
             is_decided: AtomicBool::new(false),
@@ -286,6 +226,15 @@ impl Context {
             habits: SharedHabits::default(),
             settings,
         }
+    }
+
+    /// Tells the link something that it has to know before what comes next.
+    fn report(&self, report: Report) {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner).push_back(report);
+    }
+
+    fn next_report(&self) -> Option<Report> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
     /// The client says something, or the server is back: whoever waits to try again need not.

@@ -5,18 +5,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::{HeaderValue, Response};
-use tokio::sync::mpsc;
 use tracing::debug;
 
 use super::answer::{Answer, drain};
-use super::command::{Event, Send, Ticket};
-use super::driver::{Forgotten, Report};
+use super::command::{Event, Send};
 use super::log::Direction;
 use super::modern::Params;
-use super::posters;
 use super::remedy::{Tried, is_modern_refusal};
+use super::report::{Forgotten, Report};
 use super::session::Session;
-use super::soon::turn;
 use super::{Context, Manner};
 use crate::engine::silence_limit;
 use crate::error::{Error, Kind};
@@ -37,57 +34,12 @@ pub(super) struct Post {
     pub(super) rules: &'static Revision,
     /// The session that it goes to.
     pub(super) session: Arc<Session>,
-    /// To the driver, which owns the session.
-    pub(super) reports: mpsc::Sender<Report>,
 }
 
 impl Post {
     /// The session's id, for logs.
     pub(super) fn session_id(&self) -> Option<&HeaderValue> {
         self.session.id().filter(|_| self.rules.sessions)
-    }
-}
-
-/// A message, and the request that carries it.
-pub(super) struct Errand {
-    pub(super) post: Post,
-    pub(super) call: Call,
-}
-
-impl posters::Errand for Errand {
-    fn ticket(&self) -> Ticket {
-        self.post.send.ticket
-    }
-
-    /// Delivers what comes back.
-    async fn run(self, context: Arc<Context>, alarm: Alarm) -> Alarm {
-        let Self { post, call } = self;
-        let limit = silence_limit(&post.send.message, &context.settings.timeouts);
-        let mut exchange = Exchange {
-            context,
-            post,
-            limit,
-            is_settled: false,
-            session_id: None,
-            last_word: None,
-            tried: Tried::default(),
-            promise: None,
-            alias: None,
-            alarm,
-        };
-        let (message, session) = (&exchange.post.send.message, exchange.post.session_id());
-        let retry = exchange.post.send.retry;
-        exchange.context.crossing(Direction::ToServer { retry }, message, session);
-        match exchange.perform(call).await {
-            Ok(()) => {}
-            Err(error) if error.kind == Kind::SessionLost => {
-                exchange.lose_session(error).await;
-                return exchange.alarm;
-            }
-            Err(error) => exchange.fail(error).await,
-        }
-        exchange.settle(false).await;
-        exchange.alarm
     }
 }
 
@@ -113,6 +65,38 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
+    pub(super) fn new(context: Arc<Context>, post: Post) -> Self {
+        let limit = silence_limit(&post.send.message, &context.settings.timeouts);
+        Self {
+            context,
+            post,
+            limit,
+            is_settled: false,
+            session_id: None,
+            last_word: None,
+            tried: Tried::default(),
+            promise: None,
+            alias: None,
+            alarm: Alarm::default(),
+        }
+    }
+
+    /// Sends the message, and delivers what comes back.
+    pub(super) async fn run(mut self, call: Call) -> Report {
+        let (message, session) = (&self.post.send.message, self.post.session_id());
+        let retry = self.post.send.retry;
+        self.context.crossing(Direction::ToServer { retry }, message, session);
+        match self.perform(call).await {
+            Ok(()) => self.settle(false).await,
+            Err(error) if error.kind == Kind::SessionLost => self.lose_session(error),
+            Err(error) => {
+                self.fail(error).await;
+                self.settle(false).await;
+            }
+        }
+        Report::Ended
+    }
+
     /// The id, if the message is a request.
     pub(super) fn request_id(&self) -> Option<&Id> {
         match self.post.send.message.head() {
@@ -166,7 +150,7 @@ impl Exchange {
             }
             Answer::Events(body) => {
                 if self.session_id.is_some() {
-                    Box::pin(self.name_session()).await;
+                    self.name_session();
                 }
                 self.read_events(body).await
             }
@@ -187,9 +171,9 @@ impl Exchange {
     }
 
     /// The server may ask something before it answers `initialize`, and know only who names it.
-    async fn name_session(&self) {
+    fn name_session(&self) {
         if let Some(session_id) = self.session_id.clone().filter(|_| self.is(&Method::Initialize)) {
-            let _ = self.post.reports.send(Report::Named { session_id }).await;
+            self.context.report(Report::Named { session_id });
         }
     }
 
@@ -260,15 +244,15 @@ impl Exchange {
         }
         if answers && self.is(&Method::Initialize) {
             self.context.is_decided.store(true, Ordering::Relaxed);
-            self.report_session(&message).await;
+            self.report_session(&message);
         }
         // The receiver is gone only when the link is being closed at once.
         let ticket = answers.then_some(self.post.send.ticket);
+        if answers {
+            self.adopt_session();
+        }
         let _ = self.context.events.send(Event::Message { message, answers: ticket }).await;
         if answers {
-            // The client first: the bridge has its turn before the driver is told, which tidies up
-            // only when the answer was written.
-            turn().await;
             self.settle(true).await;
         }
     }
@@ -297,14 +281,14 @@ impl Exchange {
     }
 
     /// The driver must know of the session before the client can answer.
-    async fn report_session(&mut self, answer: &Message) {
+    fn report_session(&mut self, answer: &Message) {
         if matches!(answer.head(), Head::Response { is_error: true, .. }) {
             return;
         }
         let version = peek::negotiated_version(answer);
         let session_id = self.session_id.take();
         let ticket = self.post.send.ticket;
-        let _ = self.post.reports.send(Report::Initialized { ticket, session_id, version }).await;
+        self.context.report(Report::Initialized { ticket, session_id, version });
     }
 
     /// The message fails with this error, unless nobody waits for it any more.
@@ -318,7 +302,7 @@ impl Exchange {
     }
 
     /// The session that it was sent in is lost.
-    async fn lose_session(&mut self, error: Error) {
+    fn lose_session(&mut self, error: Error) {
         if self.post.session_id().is_none() {
             return;
         }
@@ -332,20 +316,28 @@ impl Exchange {
             last_word: self.last_word.take(),
             is_last_try: self.post.send.is_last_try,
         };
-        let _ = self.post.reports.send(Report::Forgotten(Box::new(forgotten))).await;
+        self.context.report(Report::Forgotten(Box::new(forgotten)));
     }
 
-    /// Tells the driver, once, that this message's turn is over.
+    /// Notes, once, that this message's turn is over.
     async fn settle(&mut self, well: bool) {
         if std::mem::replace(&mut self.is_settled, true) {
             return;
         }
-        let ticket = self.post.send.ticket;
-        let adopts = self.post.rules.sessions && !self.is(&Method::Discover);
-        let session_id = self.session_id.take().filter(|_| adopts);
+        self.adopt_session();
         if well && self.request_id().is_none() {
-            let _ = self.context.events.send(Event::Accepted(ticket)).await;
+            if self.post.send.is_notification(&Method::Initialized) {
+                self.context.report(Report::Confirmed);
+            }
+            let _ = self.context.events.send(Event::Accepted(self.post.send.ticket)).await;
         }
-        let _ = self.post.reports.send(Report::Settled { ticket, well, session_id }).await;
+    }
+
+    /// Once there is a session, only an answer that opens another can name one.
+    fn adopt_session(&mut self) {
+        let adopts = self.post.rules.sessions && !self.is(&Method::Discover);
+        if let Some(session_id) = self.session_id.take().filter(|_| adopts) {
+            self.context.report(Report::Adopted { session_id });
+        }
     }
 }

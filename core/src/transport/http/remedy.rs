@@ -12,10 +12,10 @@ use super::Manner;
 use super::answer::{Answer, Refusal, whole};
 use super::command::{Send, Ticket};
 use super::detect::allows_older_transport;
-use super::driver::Report;
 use super::events::{Events, Position};
 use super::ping::{self, Refused};
 use super::post::Exchange;
+use super::report::Report;
 use super::session_loss::Fate;
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -50,7 +50,7 @@ impl Exchange {
         }
         let answered = self.answer_refusal(refusal).await;
         if let Some(session) = self.post.session_id().filter(|_| fate == Fate::AnsweredThenLost) {
-            let _ = self.post.reports.send(Report::SessionGone { session: session.clone() }).await;
+            self.context.report(Report::SessionGone { session: session.clone() });
         }
         answered
     }

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
 use super::answer::{Answer, Refusal};
 use super::command::Event;
-use super::driver::Report;
 use super::events::{Events, Position, timeout};
 use super::log::Direction;
+use super::report::Report;
 use super::session_loss::{self, Proof, Verdict};
 use super::{Context, Manner, ping};
 use crate::error::Error;
@@ -55,7 +55,6 @@ enum Ended {
 /// Keeps the server's own stream open until the task is dropped, or the server has none.
 pub(super) async fn keep_open(
     context: Arc<Context>,
-    reports: mpsc::Sender<Report>,
     headers: HeaderMap,
     post_headers: Arc<HeaderMap>,
 ) {
@@ -93,7 +92,7 @@ pub(super) async fn keep_open(
             }
             Opened::Never => return debug!("the server has no stream of its own"),
             Opened::Suspicious => {
-                if is_in_vain(&context, &reports, &post_headers, session.as_ref()).await {
+                if is_in_vain(&context, &post_headers, session.as_ref()).await {
                     return;
                 }
             }
@@ -118,7 +117,6 @@ pub(super) async fn keep_open(
 /// Whether there is no stream to be had in this session, or no session any more, which is told.
 async fn is_in_vain(
     context: &Arc<Context>,
-    reports: &mpsc::Sender<Report>,
     headers: &Arc<HeaderMap>,
     session: Option<&HeaderValue>,
 ) -> bool {
@@ -126,7 +124,7 @@ async fn is_in_vain(
         Proof::Lives | Proof::Refused => debug!("the server has no stream in this session"),
         Proof::Lost => {
             if let Some(session) = session.cloned() {
-                let _ = reports.send(Report::SessionGone { session }).await;
+                context.report(Report::SessionGone { session });
             }
         }
         Proof::Silence => return false,

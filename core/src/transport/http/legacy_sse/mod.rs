@@ -5,9 +5,10 @@
 //! business of whoever holds the link, exactly as with a Streamable HTTP server.
 
 mod address;
-mod driver;
 mod post;
+mod session;
 mod stream;
 
-pub(super) use driver::{Driver, Takeover};
+pub(super) use post::Posted;
+pub(super) use session::HttpSse;
 pub(super) use stream::{First, Stream, open};

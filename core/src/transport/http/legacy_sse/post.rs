@@ -3,22 +3,20 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use tokio::sync::mpsc;
 
-use super::driver::Report;
 use crate::error::Error;
 use crate::message::{Head, Message, Method};
 use crate::net::{Call, Endpoint};
-use crate::transport::Alarm;
 use crate::transport::http::answer::{Refusal, drain};
 use crate::transport::http::command::Ticket;
 use crate::transport::http::ping::{self, Refused};
+use crate::transport::http::report::Report;
 use crate::transport::http::session_loss::Fate;
-use crate::transport::http::{Context, Manner, posters};
+use crate::transport::http::{Context, Manner};
 
 /// What became of a POST.
 #[derive(Debug)]
-pub(super) enum Posted {
+pub(in super::super) enum Posted {
     /// Any success is an acknowledgement, whatever it says (C11).
     Accepted,
     /// The server does not know the session.
@@ -31,41 +29,30 @@ pub(super) enum Posted {
     Failed(Error),
 }
 
-/// A message with this ticket, the request that carries it, and to whom it is reported.
-pub(super) struct Errand {
-    pub(super) ticket: Ticket,
-    pub(super) call: Call,
-    pub(super) manner: Manner,
-    pub(super) reports: mpsc::Sender<Report>,
-}
-
-impl posters::Errand for Errand {
-    fn ticket(&self) -> Ticket {
-        self.ticket
-    }
-
-    async fn run(self, context: Arc<Context>, mut alarm: Alarm) -> Alarm {
-        let Self { ticket, call, manner, reports } = self;
-        let (endpoint, headers) = (Arc::clone(&call.endpoint), Arc::clone(&call.headers));
-        let sent = call.body.clone();
-        let (posted, body) = match context.send_by(call, manner, &mut alarm).await {
-            Ok(response) if response.status().is_success() => {
-                (Posted::Accepted, Some(response.into_body()))
-            }
-            Ok(response) => {
-                let refusal = Refusal::read(response, &context).await;
-                let sent = Message::parse(sent).ok();
-                let judged = judge(&context, &refusal, sent.as_ref(), &endpoint, &headers);
-                (Box::pin(judged).await, None)
-            }
-            Err(error) => (Posted::Failed(context.scrubbed(error)), None),
-        };
-        let _ = reports.send(Report::Posted { ticket, posted }).await;
-        if let Some(body) = body {
-            drain(body).await;
+/// Sends `call`, which carries the message with this ticket.
+pub(super) async fn post(
+    context: Arc<Context>,
+    ticket: Ticket,
+    call: Call,
+    manner: Manner,
+) -> Report {
+    let (endpoint, headers) = (Arc::clone(&call.endpoint), Arc::clone(&call.headers));
+    let sent = call.body.clone();
+    let posted = match context.send(call, manner).await {
+        Ok(response) if response.status().is_success() => {
+            // The acknowledgement counts, whatever becomes of its body.
+            context.report(Report::Posted { ticket, posted: Posted::Accepted });
+            drain(response.into_body()).await;
+            return Report::Ended;
         }
-        alarm
-    }
+        Ok(response) => {
+            let refusal = Refusal::read(response, &context).await;
+            let sent = Message::parse(sent).ok();
+            judge(&context, &refusal, sent.as_ref(), &endpoint, &headers).await
+        }
+        Err(error) => Posted::Failed(context.scrubbed(error)),
+    };
+    Report::Posted { ticket, posted }
 }
 
 /// What the refusal of the message `sent` means, by a ping to the same address if need be.

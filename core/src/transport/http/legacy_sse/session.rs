@@ -1,0 +1,345 @@
+//! HTTP+SSE: POSTs for all that the server is told, and one stream for all that it says.
+
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, ready};
+
+use tracing::{debug, warn};
+
+use super::post::{Posted, post};
+use super::stream::{self, First, Stream};
+use crate::error::{Error, Kind};
+use crate::message::table::{self, Table};
+use crate::message::{Head, Id, Message, Method, Outline, peek};
+use crate::net::{Call, Lane};
+use crate::traffic;
+use crate::transport::http::command::{Event, Send, Ticket};
+use crate::transport::http::events::{Messages, Payload, Position, too_large};
+use crate::transport::http::link::Io;
+use crate::transport::http::log::Direction;
+use crate::transport::http::report::Report;
+use crate::transport::http::session::Session;
+use crate::transport::http::{Context, Manner};
+
+#[derive(Debug)]
+pub(in super::super) struct HttpSse {
+    phase: Phase,
+    /// How many streams there were: a POST belongs to the one that was open.
+    streams: u64,
+    /// The headers; such a session has no id of its own in them.
+    session: Session,
+    /// The `initialize` that waits for its answer.
+    initialize: Option<(Ticket, Id)>,
+    /// Every session that was opened by this ticket or an earlier one is lost.
+    lost: Option<Ticket>,
+    /// The newest ticket.
+    newest: Ticket,
+    flights: Table<Ticket, Flight>,
+    /// The messages of an event that is being read.
+    reading: Option<Messages>,
+}
+
+/// A POST that is out.
+#[derive(Debug)]
+struct Flight {
+    send: Send,
+    stream: u64,
+}
+
+/// Where the stream stands.
+#[derive(Debug)]
+enum Phase {
+    /// There is none; the next message opens one (C33).
+    Closed,
+    /// It is being opened for these.
+    Opening(VecDeque<Send>),
+    Open(Box<Stream>),
+}
+
+impl HttpSse {
+    pub(in super::super) fn new(context: &Context) -> Self {
+        Self {
+            phase: Phase::Closed,
+            streams: 0,
+            session: Session::new(&context.settings),
+            initialize: None,
+            lost: None,
+            newest: Ticket::default(),
+            flights: Table::default(),
+            reading: None,
+        }
+    }
+
+    /// Goes on where the other transport has found out that it is this one: its `initialize` is sent
+    /// once more.
+    pub(in super::super) fn take_over(initialize: Send, stream: Box<Stream>, io: &mut Io) -> Self {
+        debug!("the server speaks HTTP+SSE");
+        let mut sse = Self { phase: Phase::Open(stream), ..Self::new(&io.context) };
+        io.report(Event::StreamOpened);
+        sse.launch(initialize, io);
+        sse
+    }
+
+    pub(in super::super) fn on_report(&mut self, report: Report, io: &mut Io) {
+        match report {
+            Report::StreamOpened(opened) => self.opened(opened, io),
+            Report::Posted { ticket, posted } => self.posted(ticket, posted, io),
+            // Of the other transport, from before it was known that it is this one.
+            _ => debug!("a report of the other transport was ignored"),
+        }
+    }
+
+    /// Takes what comes on the stream; `Pending` if that is nothing.
+    pub(in super::super) fn poll_stream(
+        &mut self,
+        context: &mut TaskContext<'_>,
+        io: &mut Io,
+    ) -> Poll<()> {
+        if let Some(reading) = &mut self.reading {
+            let next = ready!(pin!(reading.next()).poll(context));
+            match next {
+                Some(message) => self.deliver(message, io),
+                None => self.reading = None,
+            }
+            return Poll::Ready(());
+        }
+        let Phase::Open(stream) = &mut self.phase else { return Poll::Pending };
+        // No idle limit: a server may have nothing to say for days.
+        let mut position = Position::default();
+        let heard = ready!(pin!(stream.events.next_payload(&mut position, None)).poll(context));
+        self.heard(heard, io);
+        Poll::Ready(())
+    }
+
+    pub(in super::super) fn send(&mut self, send: Send, io: &mut Io) {
+        self.give_up_what_slept(io);
+        self.newest = self.newest.max(send.ticket);
+        let is_request = matches!(send.message.head(), Head::Request { .. });
+        // Between the decision to send it and now, the stream has ended: the dispatcher hears of
+        // that, and knows that it did not leave.
+        let is_stale = send.session.is_some_and(|session| Some(session) <= self.lost);
+        match &mut self.phase {
+            _ if is_stale => debug!("a message of a lost session was not sent"),
+            Phase::Open(_) => self.launch(send, io),
+            // It is about a session, and there is none.
+            _ if send.lane == Lane::Urgent && !is_request => {}
+            Phase::Opening(waiting) => waiting.push_back(send),
+            Phase::Closed => self.open_for(send, io),
+        }
+    }
+
+    fn open_for(&mut self, first: Send, io: &mut Io) {
+        let context = Arc::clone(&io.context);
+        let headers = self.session.stream_headers();
+        let login = Manner::aside().with_login_for(&first.message).login;
+        io.start_reporting(async move {
+            Report::StreamOpened(stream::open(&context, headers, First::Anything, login).await)
+        });
+        self.phase = Phase::Opening(VecDeque::from([first]));
+    }
+
+    fn opened(&mut self, opened: Result<Box<Stream>, Error>, io: &mut Io) {
+        let Phase::Opening(waiting) = std::mem::replace(&mut self.phase, Phase::Closed) else {
+            return;
+        };
+        match opened {
+            Ok(stream) => {
+                self.phase = Phase::Open(stream);
+                io.report(Event::StreamOpened);
+                reached(io);
+                waiting.into_iter().for_each(|send| self.launch(send, io));
+            }
+            Err(error) => {
+                io.context.note_absence(&error);
+                // None of them could leave without a stream.
+                for send in waiting {
+                    let (ticket, error) = (send.ticket, error.clone().into());
+                    io.report(Event::Failed { ticket, error });
+                }
+            }
+        }
+    }
+
+    /// Starts the POST of one message.
+    fn launch(&mut self, send: Send, io: &mut Io) {
+        let Phase::Open(stream) = &self.phase else { return };
+        let (ticket, message) = (send.ticket, &send.message);
+        self.newest = self.newest.max(ticket);
+        let direction = Direction::ToServer { retry: send.retry };
+        io.context.crossing(direction, message, stream.session.as_ref());
+        if let (Head::Request { id, .. }, true) =
+            (message.head(), send.is_request(&Method::Initialize))
+        {
+            self.initialize = Some((ticket, id.clone()));
+        }
+        let call = Call {
+            method: http::Method::POST,
+            endpoint: Arc::clone(&stream.endpoint),
+            headers: self.session.post_headers(&send),
+            body: message.bytes().clone(),
+            lane: send.lane,
+            progress: send.progress.clone(),
+        };
+        let manner = Manner::within(None, "Request").with_login_for(message);
+        io.start(ticket, Box::pin(post(Arc::clone(&io.context), ticket, call, manner)));
+        self.flights.insert(ticket, Flight { send, stream: self.streams });
+    }
+
+    /// Nobody waits for the answer any more.
+    pub(in super::super) fn cancel(&mut self, ticket: Ticket) {
+        if let Phase::Opening(waiting) = &mut self.phase {
+            waiting.retain(|send| send.ticket != ticket);
+        }
+        table::take(&mut self.flights, &ticket);
+    }
+
+    /// Something came on the stream, or it has ended.
+    fn heard(&mut self, heard: Result<Option<Payload>, Error>, io: &mut Io) {
+        let error = match heard {
+            Ok(Some(Payload::Oversized(outline))) => return oversized(outline, io),
+            Ok(Some(Payload::Other { name, .. })) if name == b"endpoint"[..] => {
+                return debug!("a further address for messages was ignored");
+            }
+            Ok(Some(payload)) => {
+                self.reading = Some(payload.messages());
+                return;
+            }
+            Ok(None) => Error::new(Kind::NoResponse, "the server ended its stream"),
+            Err(error) => io.context.scrubbed(error),
+        };
+        traffic::stream_cut(traffic::Stream::Session, Some(&error), None);
+        self.close_stream(io);
+        io.report(Event::StreamEnded(error.into()));
+    }
+
+    fn deliver(&mut self, message: Message, io: &mut Io) {
+        if let Phase::Open(stream) = &self.phase {
+            io.context.crossing(Direction::FromServer, &message, stream.session.as_ref());
+        }
+        if let Head::Response { id: Some(id), is_error } = message.head()
+            && let Some((ticket, _)) = self.initialize.take_if(|(_, own)| id.resembles(own))
+            && !is_error
+        {
+            let version = peek::negotiated_version(&message);
+            debug!(version, "a session begins");
+            io.context.note_connection("HTTP+SSE", version.as_deref());
+            self.session.begin(ticket, None, version.as_deref());
+        }
+        io.report(Event::Message { message, answers: None });
+    }
+
+    fn posted(&mut self, ticket: Ticket, posted: Posted, io: &mut Io) {
+        match posted {
+            Posted::Accepted => {
+                reached(io);
+                if let Phase::Open(stream) = &mut self.phase {
+                    stream.keep_address();
+                }
+                table::take(&mut self.flights, &ticket);
+                io.report(Event::Accepted(ticket));
+            }
+            Posted::SessionLost(error) | Posted::Failed(error)
+                if matches!(error.status, Some(404 | 405)) && self.goes_elsewhere(ticket, io) =>
+            {
+                reached(io);
+            }
+            Posted::Answered(answer) => {
+                reached(io);
+                self.answered(ticket, answer, io);
+            }
+            Posted::AnsweredThenLost(answer, error) => {
+                reached(io);
+                if self.answered(ticket, answer, io) {
+                    self.close_stream(io);
+                    io.report(Event::StreamEnded(error.into()));
+                }
+            }
+            Posted::SessionLost(error) => {
+                reached(io);
+                self.forgotten(ticket, error, io);
+            }
+            Posted::Failed(error) => {
+                io.context.note_absence(&error);
+                if error.status.is_some() {
+                    reached(io);
+                }
+                table::take(&mut self.flights, &ticket);
+                io.report(Event::Failed { ticket, error: error.into() });
+            }
+        }
+    }
+
+    /// Passes on an answer that came in place of an acknowledgement. Gives back whether the session
+    /// that it was asked in is the one of now.
+    fn answered(&mut self, ticket: Ticket, answer: Message, io: &mut Io) -> bool {
+        let Some(flight) = table::take(&mut self.flights, &ticket) else { return false };
+        io.report(Event::Message { message: answer, answers: Some(ticket) });
+        flight.stream == self.streams
+    }
+
+    /// The server does not know the session that the message was sent in.
+    fn forgotten(&mut self, ticket: Ticket, error: Error, io: &mut Io) {
+        let Some(flight) = table::take(&mut self.flights, &ticket) else { return };
+        if flight.send.is_last_try {
+            io.context.habits.note_last_loss(error.status);
+        } else if flight.stream == self.streams {
+            self.close_stream(io);
+        }
+        let (session, error) = (flight.send.session, error.into());
+        io.report(Event::Forgotten { ticket, session, error, last_word: None });
+    }
+
+    /// Nobody is at the address: the first message may have to go to another one.
+    fn goes_elsewhere(&mut self, ticket: Ticket, io: &mut Io) -> bool {
+        let Phase::Open(stream) = &mut self.phase else { return false };
+        let is_initialize = |flight: &Flight| flight.send.is_request(&Method::Initialize);
+        if !self.flights.get(&ticket).is_some_and(is_initialize) || !stream.try_other_address() {
+            return false;
+        }
+        if let Some(flight) = table::take(&mut self.flights, &ticket) {
+            self.launch(flight.send, io);
+        }
+        true
+    }
+
+    /// Nothing is sent into a session whose stream has slept along with the machine: it may look
+    /// open for minutes, and no answer would come.
+    fn give_up_what_slept(&mut self, io: &mut Io) {
+        if let Phase::Open(stream) = &self.phase
+            && stream.has_slept(&io.context)
+        {
+            self.close_stream(io);
+            let error = Error::new(Kind::Closed, "the machine has slept");
+            io.report(Event::StreamEnded(error.into()));
+        }
+    }
+
+    /// The session ends with its stream.
+    fn close_stream(&mut self, io: &Io) {
+        self.phase = Phase::Closed;
+        self.reading = None;
+        self.streams += 1;
+        self.initialize = None;
+        self.lost = Some(self.newest);
+        self.session = Session::new(&io.context.settings);
+    }
+}
+
+/// The server is there, if it was not.
+fn reached(io: &mut Io) {
+    if io.context.note_presence() {
+        io.report(Event::Reached);
+    }
+}
+
+/// A message over the limit has passed by.
+fn oversized(outline: Outline, io: &mut Io) {
+    let error = too_large(io.context.settings.max_message);
+    match outline {
+        Outline { id: Some(id), has_method } => {
+            io.report(Event::Oversized { id, is_request: has_method, error: error.into() });
+        }
+        Outline { id: None, .. } => warn!("SSE error: an event was skipped: {error}"),
+    }
+}

@@ -1,0 +1,228 @@
+//! A link to an HTTP server, polled by the bridge: it does what it is told, and reports what happens.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use super::command::{Command, Event, Ticket};
+use super::exchanges::{Exchanges, Job};
+use super::legacy_sse::HttpSse;
+use super::report::Report;
+use super::streamable::Streamable;
+use super::{Context, Settings, Transport, logins};
+use crate::engine::Limits;
+use crate::error::Error;
+use crate::net::Endpoint;
+use crate::transport::channel;
+
+/// A link to an HTTP server.
+#[derive(Debug)]
+pub struct Link {
+    io: Io,
+    speaks: Speaks,
+    /// What the exchanges bring. Bounded: who reads slowly slows them down.
+    events: channel::Receiver<Event>,
+    limits: Limits,
+}
+
+/// What both transports work with.
+#[derive(Debug)]
+pub(super) struct Io {
+    pub(super) context: Arc<Context>,
+    exchanges: Exchanges,
+    /// What the transport itself has to report: a few for each thing that happens.
+    pending: VecDeque<Event>,
+}
+
+#[derive(Debug)]
+enum Speaks {
+    Streamable(Streamable),
+    HttpSse(HttpSse),
+}
+
+/// Opens a link. Nothing is sent before the first message.
+///
+/// # Errors
+///
+/// When the URL is not one that HTTP can carry.
+pub fn open(settings: Settings) -> Result<Link, Error> {
+    let endpoint = Arc::new(Endpoint::new(&settings.url)?);
+    let limits = Limits::from(&settings);
+    let (reports, events) = channel::channel();
+    let context = Arc::new(Context::new(settings, endpoint, reports));
+    Ok(Link::new(context, events, limits))
+}
+
+impl Link {
+    pub(super) fn new(
+        context: Arc<Context>,
+        events: channel::Receiver<Event>,
+        limits: Limits,
+    ) -> Self {
+        let speaks = match context.settings.transport {
+            Transport::Sse => Speaks::HttpSse(HttpSse::new(&context)),
+            Transport::Auto | Transport::Http => Speaks::Streamable(Streamable::new(&context)),
+        };
+        let exchanges = Exchanges::default();
+        let mut io = Io { context, exchanges, pending: VecDeque::new() };
+        if let Some(pages) = io.context.settings.credentials.as_ref().and_then(|c| c.pending()) {
+            let context = Arc::clone(&io.context);
+            io.start_aside(async move { logins::tell(context, pages).await });
+        }
+        Self { io, speaks, events, limits }
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Does what it is told.
+    pub(crate) fn execute(&mut self, command: Command) {
+        match (command, &mut self.speaks) {
+            (Command::Send(send), Speaks::Streamable(streamable)) => {
+                streamable.send(*send, &mut self.io);
+            }
+            (Command::Send(send), Speaks::HttpSse(sse)) => sse.send(*send, &mut self.io),
+            (Command::Cancel { ticket, grace }, speaks) => {
+                if let Speaks::HttpSse(sse) = speaks {
+                    sse.cancel(ticket);
+                }
+                self.io.cancel(ticket, grace);
+            }
+        }
+    }
+
+    /// The next thing that happens.
+    pub(crate) async fn event(&mut self) -> Event {
+        poll_fn(|context| self.poll_event(context)).await
+    }
+
+    /// Lets the exchanges go on while nobody takes what they bring.
+    pub(crate) async fn drive<T>(&mut self) -> T {
+        poll_fn(|context| {
+            self.io.exchanges.begin_turn(context);
+            while let Some(polled) = self.io.exchanges.poll_next() {
+                if let Poll::Ready(report) = polled {
+                    self.on_report(report);
+                }
+                self.take_reports();
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Something that has happened already.
+    pub(crate) fn try_event(&mut self) -> Option<Event> {
+        self.take_reports();
+        self.io.pending.pop_front().or_else(|| self.events.try_recv())
+    }
+
+    pub(crate) fn poll_event(&mut self, context: &mut std::task::Context<'_>) -> Poll<Event> {
+        self.io.exchanges.begin_turn(context);
+        loop {
+            // Reports first: what is to be sent next may depend on them.
+            self.take_reports();
+            if let Some(event) = self.io.pending.pop_front() {
+                return Poll::Ready(event);
+            }
+            if let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
+                return Poll::Ready(event);
+            }
+            match self.io.exchanges.poll_next() {
+                Some(Poll::Ready(report)) => self.on_report(report),
+                Some(Poll::Pending) => {}
+                None => {
+                    let Speaks::HttpSse(sse) = &mut self.speaks else { return Poll::Pending };
+                    ready!(sse.poll_stream(context, &mut self.io));
+                }
+            }
+        }
+    }
+
+    fn take_reports(&mut self) {
+        while let Some(report) = self.io.context.next_report() {
+            self.on_report(report);
+        }
+    }
+
+    fn on_report(&mut self, report: Report) {
+        match (report, &mut self.speaks) {
+            (Report::Ended, _) => {}
+            (Report::GraceOver(ticket), _) => {
+                self.io.exchanges.drop_job(ticket);
+            }
+            (Report::IsLegacySse { send, stream }, _) => {
+                self.speaks = Speaks::HttpSse(HttpSse::take_over(*send, stream, &mut self.io));
+            }
+            (report, Speaks::Streamable(streamable)) => streamable.on_report(report, &mut self.io),
+            (report, Speaks::HttpSse(sse)) => sse.on_report(report, &mut self.io),
+        }
+    }
+
+    /// Gives up what is out and says goodbye, for no longer than `limit`.
+    pub(crate) async fn close(mut self, limit: Duration) {
+        self.io.exchanges.clear();
+        drop(self.events);
+        if let Speaks::Streamable(streamable) = &self.speaks {
+            streamable.goodbye(&self.io.context, limit).await;
+        }
+        if let Some(credentials) = &self.io.context.settings.credentials {
+            credentials.settle().await;
+        }
+    }
+}
+
+impl Io {
+    /// Begins the exchange of a message.
+    pub(super) fn start(&mut self, ticket: Ticket, job: Job) {
+        self.exchanges.start(ticket, job);
+    }
+
+    /// Begins something that belongs to no message.
+    pub(super) fn start_aside(&mut self, job: impl Future<Output = ()> + Send + 'static) -> Ticket {
+        self.exchanges.start_aside(Box::pin(async move {
+            job.await;
+            Report::Ended
+        }))
+    }
+
+    /// The same for something whose end is of interest.
+    pub(super) fn start_reporting(&mut self, job: impl Future<Output = Report> + Send + 'static) {
+        self.exchanges.start_aside(Box::pin(job));
+    }
+
+    pub(super) fn drop_job(&mut self, ticket: Ticket) {
+        self.exchanges.drop_job(ticket);
+    }
+
+    pub(super) fn report(&mut self, event: Event) {
+        self.pending.push_back(event);
+    }
+
+    /// Nobody waits for the answer any more.
+    fn cancel(&mut self, ticket: Ticket, grace: Duration) {
+        if grace.is_zero() {
+            self.exchanges.drop_job(ticket);
+        } else if self.exchanges.has(ticket) {
+            self.start_reporting(async move {
+                tokio::time::sleep(grace).await;
+                Report::GraceOver(ticket)
+            });
+        }
+    }
+}
+
+impl From<&Settings> for Limits {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            parallel: settings.parallel,
+            serial: settings.serial,
+            timeouts: settings.timeouts,
+            away_wait: settings.away_wait,
+            is_http_sse: settings.transport == Transport::Sse,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What the exchanges of a link tell it.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+
+use super::command::{Send, Ticket};
+use super::legacy_sse::{Posted, Stream};
+use super::session::Session;
+use crate::error::Error;
+use crate::message::Message;
+
+#[derive(Debug)]
+pub(super) enum Report {
+    /// A job is over, and has nothing more to tell.
+    Ended,
+    /// This exchange was cancelled a while ago: it is not waited for any longer.
+    GraceOver(Ticket),
+    /// The answer to `initialize` is in; the client has not seen it yet.
+    Initialized { ticket: Ticket, session_id: Option<HeaderValue>, version: Option<String> },
+    /// The answer to `initialize` has begun, and names a session; what it says is still to come.
+    Named { session_id: HeaderValue },
+    /// The answer to another message names a session.
+    Adopted { session_id: HeaderValue },
+    /// `notifications/initialized` was accepted.
+    Confirmed,
+    /// The server does not know the session that a message was sent in.
+    Forgotten(Box<Forgotten>),
+    /// The same, found out without a message of the client's.
+    SessionGone { session: HeaderValue },
+    /// The server refused `initialize`, but opened a stream of the older transport.
+    IsLegacySse { send: Box<Send>, stream: Box<Stream> },
+    /// The stream of an HTTP+SSE server stands, or there is none.
+    StreamOpened(Result<Box<Stream>, Error>),
+    /// What became of a POST to an HTTP+SSE server.
+    Posted { ticket: Ticket, posted: Posted },
+}
+
+/// A message that met the loss of its session.
+#[derive(Debug)]
+pub(super) struct Forgotten {
+    pub(super) ticket: Ticket,
+    pub(super) session: Arc<Session>,
+    pub(super) error: Error,
+    /// The server's own error, in case that it is not about the session.
+    pub(super) last_word: Option<Message>,
+    /// It has met a loss before: this one is about something else.
+    pub(super) is_last_try: bool,
+}

@@ -1,0 +1,171 @@
+//! Streamable HTTP: each message is a POST. Owns the session's id and headers, and the stream for what
+//! the server says on its own account.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::command::{Event, Send, Ticket};
+use super::link::Io;
+use super::modern::Written;
+use super::post::{Exchange, Post};
+use super::report::{Forgotten, Report};
+use super::session::Session;
+use super::{Context, Manner, stream};
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::net::Call;
+
+#[derive(Debug)]
+pub(super) struct Streamable {
+    /// Shared with the POSTs that were sent in it; replaced, not changed, when another begins.
+    session: Arc<Session>,
+    /// Why the last session was lost.
+    loss: Error,
+    server_stream: Option<Ticket>,
+}
+
+impl Streamable {
+    pub(super) fn new(context: &Context) -> Self {
+        Self {
+            session: Arc::new(Session::new(&context.settings)),
+            loss: session_gone(),
+            server_stream: None,
+        }
+    }
+
+    pub(super) fn on_report(&mut self, report: Report, io: &mut Io) {
+        match report {
+            Report::Initialized { ticket, session_id, version } => {
+                self.begin_session(ticket, session_id, version.as_deref(), io);
+            }
+            Report::Named { session_id } => {
+                let old = Arc::make_mut(&mut self.session).foresee(session_id);
+                self.discard(old, io);
+            }
+            Report::Adopted { session_id } => {
+                Arc::make_mut(&mut self.session).adopt(session_id);
+            }
+            Report::Confirmed => self.open_server_stream(io),
+            Report::Forgotten(forgotten) => {
+                let Forgotten { ticket, session, error, last_word, is_last_try } = *forgotten;
+                if let Some(id) = session.id().filter(|_| !is_last_try) {
+                    self.forget_session(id, &error, io);
+                }
+                let (session, error) = (session.opened_by(), error.into());
+                io.report(Event::Forgotten { ticket, session, error, last_word });
+            }
+            Report::SessionGone { session } => {
+                let opened_by = self.session.opened_by();
+                if self.forget_session(&session, &session_gone(), io) {
+                    let error = session_gone().into();
+                    io.report(Event::SessionLost { session: opened_by, error });
+                }
+            }
+            // Of the other transport.
+            Report::StreamOpened(_) | Report::Posted { .. } => {}
+            Report::Ended | Report::GraceOver(_) | Report::IsLegacySse { .. } => {}
+        }
+    }
+
+    /// An `initialize` was answered: this is the session from now on.
+    fn begin_session(
+        &mut self,
+        ticket: Ticket,
+        id: Option<HeaderValue>,
+        version: Option<&str>,
+        io: &mut Io,
+    ) {
+        let shown = id.as_ref().and_then(|id| id.to_str().ok());
+        debug!(version, session = shown, "a session begins");
+        io.context.note_connection("Streamable HTTP", version);
+        self.close_server_stream(io);
+        let old = Arc::make_mut(&mut self.session).begin(ticket, id, version);
+        self.discard(old, io);
+    }
+
+    /// Another has taken its place: the server need not keep it.
+    fn discard(&mut self, session: Option<HeaderValue>, io: &mut Io) {
+        let Some(session) = session else { return };
+        let context = Arc::clone(&io.context);
+        let call = self.delete(&context, &session);
+        io.start_aside(async move {
+            let _ = timeout(limits::GOODBYE, context.send(call, Manner::aside())).await;
+        });
+    }
+
+    /// The server has forgotten the session with this id. `false`: it is another one by now.
+    fn forget_session(&mut self, id: &HeaderValue, error: &Error, io: &mut Io) -> bool {
+        let is_current = self.session.id() == Some(id);
+        if is_current {
+            debug!(session = id.to_str().ok(), "the session is lost");
+            Arc::make_mut(&mut self.session).forget();
+            self.loss = error.clone();
+            self.close_server_stream(io);
+        }
+        is_current
+    }
+
+    /// Starts the POST of one message.
+    pub(super) fn send(&mut self, send: Send, io: &mut Io) {
+        let ticket = send.ticket;
+        // Between the decision to send it and now, its session was lost.
+        if let Some(session) = send.session.filter(|wanted| self.session.is_not(*wanted)) {
+            let (session, error) = (Some(session), self.loss.clone().into());
+            return io.report(Event::Forgotten { ticket, session, error, last_word: None });
+        }
+        if send.needs_session_id && self.session.id().is_none() {
+            return io.report(Event::Accepted(ticket));
+        }
+        io.context.stir();
+        let rules = self.session.rules_for(&send);
+        let Written { headers, body, mirrored } = io.context.written(&self.session, &send);
+        let mut call = io.context.call(http::Method::POST, headers, body);
+        call.lane = send.lane;
+        call.progress = send.progress.clone();
+        let post = Post { send, mirrored, rules, session: Arc::clone(&self.session) };
+        let exchange = Exchange::new(Arc::clone(&io.context), post);
+        io.start(ticket, Box::pin(exchange.run(call)));
+    }
+
+    fn open_server_stream(&mut self, io: &mut Io) {
+        if !io.context.settings.server_stream || !self.session.rules().server_stream {
+            return;
+        }
+        self.close_server_stream(io);
+        let headers = self.session.stream_headers();
+        let ping = self.session.own_post_headers();
+        let stream = stream::keep_open(Arc::clone(&io.context), headers, ping);
+        self.server_stream = Some(io.start_aside(stream));
+    }
+
+    fn close_server_stream(&mut self, io: &mut Io) {
+        if let Some(stream) = self.server_stream.take() {
+            io.drop_job(stream);
+        }
+    }
+
+    /// Ends the session, if there is one.
+    pub(super) async fn goodbye(&self, context: &Context, limit: Duration) {
+        let Some(id) = self.session.id() else { return };
+        let call = self.delete(context, id);
+        match timeout(limit, context.send(call, Manner::leaving())).await {
+            Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
+            Ok(Err(error)) => debug!("the session was not deleted: {}", context.scrubbed(error)),
+            Err(_) => debug!("the session was not deleted in time"),
+        }
+    }
+
+    fn delete(&self, context: &Context, id: &HeaderValue) -> Call {
+        let headers = self.session.goodbye_headers(id);
+        context.call(http::Method::DELETE, headers, Bytes::new())
+    }
+}
+
+fn session_gone() -> Error {
+    Error::new(Kind::SessionLost, "The server no longer knows the session").not_delivered()
+}
