@@ -19,7 +19,7 @@ pub enum ServerLink {
     /// A child process, or any other pair of streams.
     Stream(Link),
     /// HTTP.
-    Http(http::Link),
+    Http(Box<http::Link>),
 }
 
 impl From<Link> for ServerLink {
@@ -30,7 +30,7 @@ impl From<Link> for ServerLink {
 
 impl From<http::Link> for ServerLink {
     fn from(link: http::Link) -> Self {
-        Self::Http(link)
+        Self::Http(Box::new(link))
     }
 }
 
@@ -57,7 +57,7 @@ impl From<ServerLink> for Server {
             },
             ServerLink::Http(link) => Self {
                 dispatcher: Some(Dispatcher::new(link.limits())),
-                inbox: Inbox::Http(Box::new(link)),
+                inbox: Inbox::Http(link),
                 outbox: None,
                 done: None,
             },

@@ -39,7 +39,7 @@ pub(super) struct Io {
 #[derive(Debug)]
 enum Speaks {
     Streamable(Streamable),
-    HttpSse(HttpSse),
+    HttpSse(Box<HttpSse>),
 }
 
 /// Opens a link. Nothing is sent before the first message.
@@ -62,7 +62,7 @@ impl Link {
         limits: Limits,
     ) -> Self {
         let speaks = match context.settings.transport {
-            Transport::Sse => Speaks::HttpSse(HttpSse::new(&context)),
+            Transport::Sse => Speaks::HttpSse(Box::new(HttpSse::new(&context))),
             Transport::Auto | Transport::Http => Speaks::Streamable(Streamable::new(&context)),
         };
         let exchanges = Exchanges::default();
@@ -155,7 +155,8 @@ impl Link {
                 self.io.exchanges.drop_job(ticket);
             }
             (Report::IsLegacySse { send, stream }, _) => {
-                self.speaks = Speaks::HttpSse(HttpSse::take_over(*send, stream, &mut self.io));
+                let sse = HttpSse::take_over(*send, stream, &mut self.io);
+                self.speaks = Speaks::HttpSse(Box::new(sse));
             }
             (report, Speaks::Streamable(streamable)) => streamable.on_report(report, &mut self.io),
             (report, Speaks::HttpSse(sse)) => sse.on_report(report, &mut self.io),
