@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use super::{Context, Link, Settings, Transport, channel};
+use super::{Context, Link, Settings, Transport};
 use crate::engine::{Dispatcher, Limits};
 use crate::message::Message;
 use crate::net::Endpoint;
@@ -46,9 +46,8 @@ impl Scene {
         let settings = Settings { transport, ..Settings::new(url.parse().expect("a URL")) };
         let endpoint = Arc::new(Endpoint::new(&settings.url).expect("an endpoint"));
         let limits = Limits::from(&settings);
-        let (reports, events) = channel::channel();
-        let context = Arc::new(Context::new(settings, endpoint, reports));
-        let link = Link::new(Arc::clone(&context), events, limits);
+        let context = Arc::new(Context::new(settings, endpoint));
+        let link = Link::new(Arc::clone(&context), limits);
         Self { context, link, dispatcher: Dispatcher::new(limits), asked }
     }
 

@@ -15,15 +15,12 @@ use super::{Context, Settings, Transport, logins};
 use crate::engine::Limits;
 use crate::error::Error;
 use crate::net::Endpoint;
-use crate::transport::channel;
 
 /// A link to an HTTP server.
 #[derive(Debug)]
 pub struct Link {
     io: Io,
     speaks: Speaks,
-    /// What the exchanges bring. Bounded: who reads slowly slows them down.
-    events: channel::Receiver<Event>,
     limits: Limits,
 }
 
@@ -50,17 +47,11 @@ enum Speaks {
 pub fn open(settings: Settings) -> Result<Link, Error> {
     let endpoint = Arc::new(Endpoint::new(&settings.url)?);
     let limits = Limits::from(&settings);
-    let (reports, events) = channel::channel();
-    let context = Arc::new(Context::new(settings, endpoint, reports));
-    Ok(Link::new(context, events, limits))
+    Ok(Link::new(Arc::new(Context::new(settings, endpoint)), limits))
 }
 
 impl Link {
-    pub(super) fn new(
-        context: Arc<Context>,
-        events: channel::Receiver<Event>,
-        limits: Limits,
-    ) -> Self {
+    pub(super) fn new(context: Arc<Context>, limits: Limits) -> Self {
         let speaks = match context.settings.transport {
             Transport::Sse => Speaks::HttpSse(Box::new(HttpSse::new(&context))),
             Transport::Auto | Transport::Http => Speaks::Streamable(Streamable::new(&context)),
@@ -71,7 +62,7 @@ impl Link {
             let context = Arc::clone(&io.context);
             io.start_aside(async move { logins::tell(context, pages).await });
         }
-        Self { io, speaks, events, limits }
+        Self { io, speaks, limits }
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -117,7 +108,7 @@ impl Link {
     /// Something that has happened already.
     pub(crate) fn try_event(&mut self) -> Option<Event> {
         self.take_reports();
-        self.io.pending.pop_front().or_else(|| self.events.try_recv())
+        self.io.pending.pop_front().or_else(|| self.io.context.events.pop())
     }
 
     pub(crate) fn poll_event(&mut self, context: &mut std::task::Context<'_>) -> Poll<Event> {
@@ -128,13 +119,13 @@ impl Link {
             if let Some(event) = self.io.pending.pop_front() {
                 return Poll::Ready(event);
             }
-            if let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
-                return Poll::Ready(event);
-            }
             match self.io.exchanges.poll_next() {
                 Some(Poll::Ready(report)) => self.on_report(report),
                 Some(Poll::Pending) => {}
                 None => {
+                    if let Some(event) = self.io.context.events.pop() {
+                        return Poll::Ready(event);
+                    }
                     let Speaks::HttpSse(sse) = &mut self.speaks else { return Poll::Pending };
                     ready!(sse.poll_stream(context, &mut self.io));
                 }
@@ -166,7 +157,6 @@ impl Link {
     /// Gives up what is out and says goodbye, for no longer than `limit`.
     pub(crate) async fn close(mut self, limit: Duration) {
         self.io.exchanges.clear();
-        drop(self.events);
         if let Speaks::Streamable(streamable) = &self.speaks {
             streamable.goodbye(&self.io.context, limit).await;
         }

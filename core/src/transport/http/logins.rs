@@ -59,7 +59,7 @@ pub(super) async fn tell(context: Arc<Context>, mut pages: watch::Receiver<Optio
         let stage = page.map(LoginStage::Page).or(under_way);
         if stage != told {
             told.clone_from(&stage);
-            let _ = context.events.send(Event::LoginPending(stage)).await;
+            context.events.send(Event::LoginPending(stage)).await;
         }
         let is_over = tokio::select! {
             changed = pages.changed() => changed.is_err(),

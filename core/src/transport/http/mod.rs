@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tokio::sync::{Notify, watch};
 use url::Url;
 
-use super::{Alarm, channel};
+use super::Alarm;
 use crate::auth::{Credentials, Login};
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
@@ -40,6 +40,7 @@ mod modern;
 mod ping;
 mod post;
 mod presence;
+mod queue;
 mod reading;
 mod remedy;
 mod report;
@@ -57,6 +58,7 @@ pub use link::{Link, open};
 use logins::Logins;
 use modern::Learnt;
 use presence::{Presence, telling};
+use queue::EventQueue;
 use report::Report;
 pub use session::basic_authorization;
 use session_loss::SharedHabits;
@@ -188,7 +190,7 @@ struct Context {
     endpoint: Arc<Endpoint>,
     settings: Settings,
     /// To whoever holds the link.
-    events: channel::Sender<Event>,
+    events: EventQueue,
     /// To the link itself, which takes them before anything else happens: a few at most.
     reports: Mutex<VecDeque<Report>>,
     /// Whether the server is there, as far as anybody knows.
@@ -210,11 +212,11 @@ struct Context {
 }
 
 impl Context {
-    fn new(settings: Settings, endpoint: Arc<Endpoint>, events: channel::Sender<Event>) -> Self {
+    fn new(settings: Settings, endpoint: Arc<Endpoint>) -> Self {
         Self {
             client: HttpClient::new(&settings.net),
             endpoint,
-            events,
+            events: EventQueue::default(),
             reports: Mutex::default(),
             presence: Presence::default(),
             cookies: settings.cookies.then(Mutex::default),

@@ -221,7 +221,7 @@ impl Exchange {
 
     pub(super) async fn tell_reached(&self) {
         if self.context.note_presence() {
-            let _ = self.context.events.send(Event::Reached).await;
+            self.context.events.send(Event::Reached).await;
         }
     }
 
@@ -251,7 +251,7 @@ impl Exchange {
         if answers {
             self.adopt_session();
         }
-        let _ = self.context.events.send(Event::Message { message, answers: ticket }).await;
+        self.context.events.send(Event::Message { message, answers: ticket }).await;
         if answers {
             self.settle(true).await;
         }
@@ -298,7 +298,7 @@ impl Exchange {
             return debug!(kind = %error.kind, "the rest of an answer was lost: {error}");
         }
         let ticket = self.post.send.ticket;
-        let _ = self.context.events.send(Event::Failed { ticket, error: error.into() }).await;
+        self.context.events.send(Event::Failed { ticket, error: error.into() }).await;
     }
 
     /// The session that it was sent in is lost.
@@ -329,7 +329,7 @@ impl Exchange {
             if self.post.send.is_notification(&Method::Initialized) {
                 self.context.report(Report::Confirmed);
             }
-            let _ = self.context.events.send(Event::Accepted(self.post.send.ticket)).await;
+            self.context.events.send(Event::Accepted(self.post.send.ticket)).await;
         }
     }
 

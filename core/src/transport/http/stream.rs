@@ -295,9 +295,7 @@ async fn read(
         let mut messages = payload.messages();
         while let Some(message) = messages.next().await {
             context.crossing(Direction::FromServer, &message, session);
-            if context.events.send(Event::Message { message, answers: None }).await.is_err() {
-                return Ended::Elsewhere;
-            }
+            context.events.send(Event::Message { message, answers: None }).await;
         }
     }
 }
