@@ -3,11 +3,8 @@
 use std::fmt;
 
 use bytes::Bytes;
-use serde::Deserializer as _;
-use serde::de::{Deserialize, MapAccess, Visitor};
-use serde_json::value::RawValue;
 
-use super::scan::Scanner;
+use super::scan::{Scanner, decoded, fault};
 use super::{Head, Id, Message, Method};
 
 /// Why some bytes are not a message.
@@ -38,17 +35,13 @@ impl fmt::Display for Malformed {
 
 pub(super) fn parse(bytes: &Bytes) -> Result<Message, Malformed> {
     let bytes = bytes.slice_ref(bytes.trim_ascii());
-    if bytes.first() != Some(&b'{') {
-        return Err(match serde_json::from_slice::<&RawValue>(&bytes) {
-            Ok(_) => not_json_rpc(None, "it is not an object"),
-            Err(error) => Malformed::NotJson(error.to_string()),
-        });
-    }
     // Checked once for all of it: names and values would be looked at one by one otherwise.
     let text = str::from_utf8(&bytes).map_err(|error| Malformed::NotJson(error.to_string()))?;
-    let members = match Members::scan(text) {
-        Some(members) => members,
-        None => Members::read(text).map_err(|error| Malformed::NotJson(error.to_string()))?,
+    let Some(members) = Members::of(text) else {
+        return Err(match Scanner::is_value(text) {
+            true => not_json_rpc(None, "it is not an object"),
+            false => Malformed::NotJson(fault(text)),
+        });
     };
     let head = members.head()?;
     Ok(Message::new(bytes, head))
@@ -70,24 +63,12 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Those of the object `text`, unless it is odd or none.
-    fn scan(text: &'a str) -> Option<Self> {
-        let (mut members, mut is_odd) = (Self::default(), false);
+    /// Those of the object `text`; `None` if it is none.
+    fn of(text: &'a str) -> Option<Self> {
+        let mut members = Self::default();
         let mut scanner = Scanner::new(text);
-        scanner.object(|name, raw| {
-            let member = Member::named(name);
-            is_odd |= member == Member::Other && name.bytes().any(|b| b == b'\\');
-            members.note(member, raw);
-        })?;
-        (scanner.is_at_end() && !is_odd).then_some(members)
-    }
-
-    /// The same for any object, and with a reason if it is none.
-    fn read(text: &'a str) -> serde_json::Result<Self> {
-        let mut json = serde_json::Deserializer::from_str(text);
-        let members = json.deserialize_map(MembersVisitor)?;
-        json.end()?;
-        Ok(members)
+        scanner.object(|name, raw| members.note(Member::written(name), raw))?;
+        scanner.is_at_end().then_some(members)
     }
 
     fn note(&mut self, member: Member, raw: &'a str) {
@@ -148,13 +129,7 @@ impl<'a> Members<'a> {
 /// The method; escapes in its name are legal, if odd.
 fn method(raw: &str) -> Option<Method> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') {
-        return Some(match serde_json::from_str::<String>(raw) {
-            Ok(name) => Method::named(&name),
-            Err(_) => Method::named(inner),
-        });
-    }
-    Some(Method::named(inner))
+    Some(Method::named(&decoded(inner).unwrap_or(inner.into())))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -178,39 +153,15 @@ impl Member {
             _ => Self::Other,
         }
     }
-}
 
-impl<'de> Deserialize<'de> for Member {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Name;
-        impl Visitor<'_> for Name {
-            type Value = Member;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a member's name")
+    /// The one whose name is written like this between its quotes.
+    fn written(raw: &str) -> Self {
+        match Self::named(raw) {
+            Self::Other if raw.bytes().any(|byte| byte == b'\\') => {
+                decoded(raw).map_or(Self::Other, |name| Self::named(&name))
             }
-            fn visit_str<E>(self, name: &str) -> Result<Member, E> {
-                Ok(Member::named(name))
-            }
+            member => member,
         }
-        from.deserialize_identifier(Name)
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON-RPC message")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members::default();
-        while let Some(name) = map.next_key::<Member>()? {
-            members.note(name, map.next_value::<&RawValue>()?.get());
-        }
-        Ok(members)
     }
 }
 
@@ -307,6 +258,10 @@ mod tests {
     fn methods_and_member_names_may_be_escaped() {
         let message = read(r#"{"jsonrpc":"2.0","m\u0065thod":"tools\/list","id":1}"#).unwrap();
         assert_eq!(message.method(), Some(&Method::ToolsList));
+        // Half a surrogate pair is the sender's business.
+        assert!(read(r#"{"jsonrpc":"2.0","method":"a","id":1,"\ud800":2}"#).is_ok());
+        let twice = r#"{"jsonrpc":"2.0","method":"a","id":1,"\u0069d":2}"#;
+        assert_eq!(waiting(twice), Some(Some("2".into())));
     }
 
     #[test]
