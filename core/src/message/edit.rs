@@ -1,10 +1,8 @@
 //! Changes the JSON of a message in place, and only where a protocol demands it.
 
 use bytes::{Bytes, BytesMut};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
-use super::{Head, Id, Message};
+use super::{Head, Id, Json, Message};
 use crate::untrusted::Untrusted;
 
 /// The bytes on one line, as stdio wants them.
@@ -37,7 +35,7 @@ pub fn with_id(message: &Message, id: &Id) -> Message {
     };
     let bytes = message.bytes();
     let mut edited = BytesMut::with_capacity(bytes.len() + id.as_json().len() + 8);
-    match raw_id(bytes) {
+    match message.get(&["id"]).map(Json::as_str) {
         Some(old) => {
             let start = old.as_ptr() as usize - bytes.as_ptr() as usize;
             edited.extend_from_slice(&bytes[..start]);
@@ -53,15 +51,6 @@ pub fn with_id(message: &Message, id: &Id) -> Message {
         }
     }
     Message::new(edited.freeze(), head).like(message)
-}
-
-fn raw_id(bytes: &Bytes) -> Option<&str> {
-    #[derive(Deserialize)]
-    struct WithId<'a> {
-        #[serde(borrow)]
-        id: &'a RawValue,
-    }
-    serde_json::from_slice::<WithId<'_>>(bytes).ok().map(|message| message.id.get())
 }
 
 /// A text of foreign origin as one line of at most `limit` characters.

@@ -16,15 +16,6 @@ const ESCAPE: usize = 6;
 /// Strings of fewer words of eight bytes than this are short.
 const SHORT: usize = 4;
 
-/// What is done with a member. At most one of an object is entered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
-    Pass,
-    Enter,
-    /// Its text goes to this place.
-    Take(usize),
-}
-
 /// A place in a JSON text.
 pub(super) struct Scanner<'a> {
     text: &'a str,
@@ -46,63 +37,52 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// The text of the value to which `path` leads from the object that follows, by names as they
-    /// are written. The rest is not looked at.
-    pub(super) fn find(&mut self, path: &[&str]) -> Option<&'a str> {
-        let (wanted, further) = path.split_first()?;
-        self.token(b'{')?;
-        loop {
-            let is_it = self.name()? == *wanted;
-            if is_it && !further.is_empty() {
-                return self.find(further);
-            }
-            let from = self.at;
-            self.value(0)?;
-            if is_it {
-                return self.text.get(from..self.at);
-            }
-            self.token(b',')?;
-        }
-    }
-
-    /// Passes the object that follows, at the depth `level` below where it all began, and does with
-    /// each member what is chosen by its name. `None` as well if a name is oddly written, or if what
-    /// is entered or taken comes twice.
-    pub(super) fn gather(
+    /// Passes the object that follows, and takes the text of each value to which one of `paths` leads.
+    /// `level` is how many names lead to the object, and `leads_here` which paths begin with these.
+    /// `None` as well if a name on a path occurs twice.
+    pub(super) fn find<const N: usize>(
         &mut self,
         level: usize,
-        choose: &impl Fn(usize, &str) -> Choice,
-        found: &mut [Option<&'a str>],
+        paths: &[&[&str]; N],
+        leads_here: [bool; N],
+        found: &mut [Option<&'a str>; N],
     ) -> Option<()> {
-        self.token(b'{')?;
-        if self.token(b'}').is_some() {
-            return Some(());
-        }
-        let mut has_entered = false;
-        loop {
-            let name = self.name()?;
-            if name.contains('\\') {
-                return None;
+        let mut seen = [false; N];
+        self.each_member(|scanner, name| {
+            let (mut leads_on, mut enters) = ([false; N], false);
+            for (at, path) in paths.iter().enumerate().filter(|(at, _)| leads_here[*at]) {
+                leads_on[at] = path.get(level).is_some_and(|wanted| is_name(name, wanted));
+                if leads_on[at] && std::mem::replace(&mut seen[at], true) {
+                    return None;
+                }
+                enters |= leads_on[at] && path.len() > level + 1;
             }
-            match choose(level, name) {
-                Choice::Pass => self.value(0)?,
-                Choice::Enter if std::mem::replace(&mut has_entered, true) => return None,
-                Choice::Enter => self.gather(level + 1, choose, found)?,
-                Choice::Take(place) => {
-                    let from = self.at;
-                    self.value(0)?;
-                    let text = self.text.get(from..self.at)?;
-                    if found.get_mut(place)?.replace(text).is_some() {
-                        return None;
-                    }
+            let text = scanner.passed(|scanner| match enters && scanner.peek() == Some(b'{') {
+                true => scanner.find(level + 1, paths, leads_on, found),
+                false => scanner.value(0),
+            })?;
+            for (at, path) in paths.iter().enumerate() {
+                if leads_on[at] && path.len() == level + 1 {
+                    found[at] = Some(text);
                 }
             }
-            match self.next_token()? {
-                b',' => {}
-                b'}' => return Some(()),
-                _ => return None,
-            }
-        }
+            Some(())
+        })
+    }
+
+    /// The text of the element that follows in the rest of an array.
+    pub(super) fn next_element(&mut self) -> Option<&'a str> {
+        // Between two of them; what is not well-formed otherwise does not come here.
+        let _ = self.token(b',');
+        self.skip_space();
+        self.passed(Self::outer_value)
+    }
+
+    /// The name and the text of the member that follows in the rest of an object.
+    pub(super) fn next_member(&mut self) -> Option<(&'a str, &'a str)> {
+        let _ = self.token(b',');
+        let name = self.name()?;
+        Some((name, self.passed(Self::outer_value)?))
     }
 
     /// Whether `text` is one value.
@@ -447,7 +427,7 @@ fn first(special: u64) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
@@ -542,18 +522,6 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_to_the_text_of_a_value() {
-        let text = r#" { "a" : {"c":"b"} , "b":{ "x":[{"c":0}], "c" : "\"1" } , "c":2}"#;
-        let found = |path: &[&str]| Scanner::new(text).find(path);
-        assert_eq!(found(&["b", "c"]), Some(r#""\"1""#));
-        assert_eq!(found(&["a"]), Some(r#"{"c":"b"}"#));
-        assert_eq!(found(&["c"]), Some("2"));
-        for nowhere in [&["d"][..], &["a", "b"], &["c", "a"], &["b", "x", "c"], &[]] {
-            assert_eq!(found(nowhere), None, "{nowhere:?}");
-        }
-    }
-
-    #[test]
     fn no_nesting_is_too_deep() {
         let nested = |depth, inside: &str| {
             format!(r#"{{"a":{}{inside}{},"b":1}}"#, "[".repeat(depth), "]".repeat(depth))
@@ -624,7 +592,7 @@ mod tests {
         }
     }
 
-    fn value() -> impl Strategy<Value = serde_json::Value> {
+    pub(in crate::message) fn value() -> impl Strategy<Value = serde_json::Value> {
         let leaf = prop_oneof![
             Just(serde_json::Value::Null),
             any::<bool>().prop_map(Into::into),
