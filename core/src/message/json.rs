@@ -18,23 +18,30 @@ pub struct Json<'a>(&'a str);
 /// path leads nowhere. `None` if `json` is not an object, or if a name on a path occurs twice.
 #[must_use]
 pub fn get_all<'a, const N: usize>(
-    json: &'a [u8],
+    json: &'a (impl AsRef<[u8]> + ?Sized),
     paths: [&[&str]; N],
 ) -> Option<[Option<Json<'a>>; N]> {
     let mut found = [None; N];
-    let mut scanner = Scanner::new(str::from_utf8(json).ok()?);
+    let mut scanner = Scanner::new(str::from_utf8(json.as_ref()).ok()?);
     scanner.find(0, &paths, [true; N], &mut found)?;
     scanner.is_at_end().then(|| found.map(|text| text.map(Json)))
 }
 
 /// The value to which `path` leads from the object `json`.
 #[must_use]
-pub fn get<'a>(json: &'a [u8], path: &[&str]) -> Option<Json<'a>> {
+pub fn get<'a>(json: &'a (impl AsRef<[u8]> + ?Sized), path: &[&str]) -> Option<Json<'a>> {
     let [found] = get_all(json, [path])?;
     found
 }
 
 impl Message {
+    /// The whole message.
+    #[must_use]
+    pub fn json(&self) -> Option<Json<'_>> {
+        // Well-formed, or it would not be a message.
+        str::from_utf8(self.bytes()).ok().map(Json)
+    }
+
     /// The value to which `path` leads; see [`get`].
     #[must_use]
     pub fn get(&self, path: &[&str]) -> Option<Json<'_>> {
@@ -49,16 +56,22 @@ impl Message {
 }
 
 impl<'a> Json<'a> {
+    /// The value that `text` is, without white space around it; `None` if it is none.
+    #[must_use]
+    pub fn parse(text: &'a str) -> Option<Self> {
+        Scanner::is_value(text).then(|| Self(text.trim_ascii()))
+    }
+
     /// The value to which `path` leads; see [`get`].
     #[must_use]
     pub fn get(self, path: &[&str]) -> Option<Self> {
-        get(self.0.as_bytes(), path)
+        get(self.0, path)
     }
 
     /// The values to which `paths` lead; see [`get_all`].
     #[must_use]
     pub fn get_all<const N: usize>(self, paths: [&[&str]; N]) -> Option<[Option<Self>; N]> {
-        get_all(self.0.as_bytes(), paths)
+        get_all(self.0, paths)
     }
 
     /// The text as it is written.
@@ -129,7 +142,7 @@ mod tests {
     use super::*;
 
     fn found<'a>(json: &'a str, path: &[&str]) -> Option<&'a str> {
-        get(json.as_bytes(), path).map(Json::as_str)
+        get(json, path).map(Json::as_str)
     }
 
     /// What serde_json finds.
@@ -180,7 +193,7 @@ mod tests {
             r#"{"a":5,"a":{"b":1}}"#,
         ] {
             assert_eq!(found(twice, &["a", "b"]), None, "{twice}");
-            assert!(get_all(twice.as_bytes(), [&["a", "b"]]).is_none(), "{twice}");
+            assert!(get_all(twice, [&["a", "b"]]).is_none(), "{twice}");
         }
     }
 
@@ -196,6 +209,8 @@ mod tests {
             assert_eq!(json(none).integer(), None, "{none}");
         }
         assert!(json("true").is_true() && !json("\"true\"").is_true());
+        assert_eq!(Json::parse(" [ 1] ").map(Json::as_str), Some("[ 1]"));
+        assert!(Json::parse("[1").is_none() && Json::parse("1 2").is_none());
     }
 
     #[test]
@@ -229,7 +244,7 @@ mod tests {
             let path = beyond.clone();
             beyond.extend(other.iter().map(String::as_str));
             for (text, path) in texts.iter().flat_map(|text| [(text, &path), (text, &beyond)]) {
-                let found = get(text.as_bytes(), path);
+                let found = get(text, path);
                 let read = found.map(|found| serde_json::from_str::<Value>(found.as_str()).unwrap());
                 let expected = expected(&json, path);
                 prop_assert_eq!(read.as_ref(), expected);
@@ -260,6 +275,7 @@ mod tests {
             for bytes in [&bytes[..], text.as_bytes(), &[b"{\"a\":", text.as_bytes(), b"}"].concat()] {
                 let _ = get_all(bytes, [&["a"], &["a", "a"]]);
             }
+            let _ = Json::parse(&text);
             // Nor what nobody has checked before.
             let _ = Json(&text).elements().map(Iterator::count);
             let _ = Json(&text).members().map(Iterator::count);

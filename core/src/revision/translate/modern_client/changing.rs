@@ -69,9 +69,11 @@ pub(super) struct Introduction(Vec<(&'static str, String)>);
 
 impl Introduction {
     /// Out of the `_meta` of a request.
-    pub(super) fn of(meta: &Members<'_>) -> Self {
+    pub(super) fn of(request: &Message) -> Self {
         let names = [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO];
-        let said = names.into_iter().filter_map(|name| Some((name, meta.get(name)?.to_owned())));
+        let said = names.into_iter().filter_map(|name| {
+            Some((name, request.get(&["params", "_meta", name])?.as_str().to_owned()))
+        });
         Self(said.collect())
     }
 

@@ -6,7 +6,7 @@ use super::changing::Introduction;
 use super::passed::Kept;
 use super::{ModernClient, Own, Phase, readdressed};
 use crate::limits;
-use crate::message::{Head, Members, Message, Method, peek, reply};
+use crate::message::{Head, Message, Method, peek, reply};
 use crate::revision::translate::{Protocol, Step, Steps};
 use crate::revision::{Envelope, Era, signs};
 
@@ -177,8 +177,7 @@ impl ModernClient {
     /// Asks the server in the client's place, with the envelope of a request of its.
     fn probe(&mut self, asker: &Message, out: &mut Steps) {
         self.phase = Phase::Probing { kept: Vec::new() };
-        let mut asker = Members::of_message(asker).unwrap_or_default();
-        let introduction = Introduction::of(asker.object("params").object("_meta"));
+        let introduction = Introduction::of(asker);
         self.ask(Own::Probe, "server/discover", |params| introduction.fill(params), out);
     }
 
