@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
-use serde::Deserialize;
-
 use crate::limits;
-use crate::message::{Head, Message, Method, peek};
+use crate::message::{Head, Json, Message, Method, peek};
 
 /// The most that is kept of a notification, to know the next one by.
 const BEGINNING: usize = 512;
@@ -59,13 +57,13 @@ impl Record {
             }
             (Head::Request { .. }, Some(Method::SetLevel)) => self.level = Some(message.clone()),
             (Head::Request { .. }, Some(Method::ResourcesSubscribe)) => {
-                if let Some(uri) = uri(message) {
+                if let Some(uri) = peek::subject(message) {
                     self.subscriptions.retain(|(known, _)| *known != uri);
                     self.subscriptions.push((uri, message.clone()));
                 }
             }
             (Head::Request { .. }, Some(Method::ResourcesUnsubscribe)) => {
-                let uri = uri(message);
+                let uri = peek::subject(message);
                 self.subscriptions.retain(|(known, _)| Some(known) != uri.as_ref());
             }
             _ => {}
@@ -92,7 +90,7 @@ impl Record {
             return;
         }
         let Some(token) = peek::progress_token(message) else { return };
-        // It lies in the message, however it was found.
+        // It is a part of the message.
         let end = token.as_bytes().as_ptr_range().end as usize - bytes.as_ptr() as usize;
         let beginning = bytes.get(..=end).filter(|beginning| beginning.len() <= BEGINNING);
         self.last_progress = beginning.unwrap_or_default().to_vec();
@@ -123,7 +121,7 @@ impl Record {
         }
         match message.method() {
             Some(Method::ToolsCall) => {
-                tool_name(message).is_some_and(|name| self.safe_tools.contains(&name))
+                peek::subject(message).is_some_and(|name| self.safe_tools.contains(&name))
             }
             Some(method) => method.properties().is_safe,
             None => false,
@@ -131,13 +129,15 @@ impl Record {
     }
 
     fn note_tools(&mut self, answer: &Message) {
-        let Ok(list) = serde_json::from_slice::<ToolList>(answer.bytes()) else { return };
-        for tool in list.result.tools {
-            let hints = tool.annotations.unwrap_or_default();
-            if hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true) {
-                self.safe_tools.insert(tool.name);
+        let tools = answer.get(&["result", "tools"]).and_then(Json::elements);
+        for tool in tools.into_iter().flatten() {
+            let Some(name) = tool.get(&["name"]).and_then(Json::to_text) else { continue };
+            let [read_only, idempotent] = ["readOnlyHint", "idempotentHint"]
+                .map(|hint| tool.get(&["annotations", hint]).is_some_and(Json::is_true));
+            if read_only || idempotent {
+                self.safe_tools.insert(name);
             } else {
-                self.safe_tools.remove(&tool.name);
+                self.safe_tools.remove(&name);
             }
         }
     }
@@ -163,70 +163,11 @@ impl Offer {
 }
 
 fn offer(answer: &Message) -> Option<Offer> {
-    #[derive(Deserialize)]
-    struct Answer {
-        result: Initialized,
-    }
-    #[derive(Deserialize)]
-    struct Initialized {
-        #[serde(default)]
-        capabilities: serde_json::Map<String, serde_json::Value>,
-    }
-    let version = peek::negotiated_version(answer)?;
-    let answer = serde_json::from_slice::<Answer>(answer.bytes()).ok()?;
-    let capabilities = answer.result.capabilities.into_iter().map(|(name, _)| name).collect();
-    Some(Offer { version, capabilities })
-}
-
-fn uri(message: &Message) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Body {
-        params: Params,
-    }
-    #[derive(Deserialize)]
-    struct Params {
-        uri: String,
-    }
-    serde_json::from_slice::<Body>(message.bytes()).ok().map(|body| body.params.uri)
-}
-
-fn tool_name(message: &Message) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Body {
-        params: Params,
-    }
-    #[derive(Deserialize)]
-    struct Params {
-        name: String,
-    }
-    serde_json::from_slice::<Body>(message.bytes()).ok().map(|body| body.params.name)
-}
-
-#[derive(Deserialize)]
-struct ToolList {
-    result: Tools,
-}
-
-#[derive(Deserialize)]
-struct Tools {
-    #[serde(default)]
-    tools: Vec<Tool>,
-}
-
-#[derive(Deserialize)]
-struct Tool {
-    name: String,
-    #[serde(default)]
-    annotations: Option<Hints>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Hints {
-    #[serde(default)]
-    read_only_hint: Option<bool>,
-    #[serde(default)]
-    idempotent_hint: Option<bool>,
+    let paths: [&[&str]; 2] = [&["result", "protocolVersion"], &["result", "capabilities"]];
+    let [version, capabilities] = answer.get_all(paths)?;
+    let capabilities = capabilities.and_then(Json::members).into_iter().flatten();
+    let capabilities = capabilities.map(|(name, _)| name.into_owned()).collect();
+    Some(Offer { version: version?.to_text()?, capabilities })
 }
 
 #[cfg(test)]
@@ -306,6 +247,12 @@ mod tests {
         let changed = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"r"}]}}"#;
         record.server_answers(&Method::ToolsList, &message(changed));
         assert!(!record.is_safe(&call("r")), "the newest list counts");
+        let odd = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"title":"?"},
+            {"name":"i","annotations":{"idempotentHint":true,"idempotentHint":true}},
+            {"name":"r","annotations":{"readOnlyHint":true}}]}}"#;
+        record.server_answers(&Method::ToolsList, &message(odd));
+        assert!(record.is_safe(&call("r")), "whatever else is in the list");
+        assert!(!record.is_safe(&call("i")), "which of the two hints counts nobody knows");
     }
 
     #[test]
