@@ -129,7 +129,10 @@ impl<'a> Members<'a> {
 /// The method; escapes in its name are legal, if odd.
 fn method(raw: &str) -> Option<Method> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    Some(Method::named(&decoded(inner).unwrap_or(inner.into())))
+    if inner.contains('\\') {
+        return Some(Method::named(&decoded(inner).unwrap_or(inner.into())));
+    }
+    Some(Method::named(inner))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

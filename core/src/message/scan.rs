@@ -32,7 +32,9 @@ impl<'a> Scanner<'a> {
     /// the quotes, and the text of its value. `None` if this is not an object.
     pub(super) fn object(&mut self, mut member: impl FnMut(&'a str, &'a str)) -> Option<()> {
         self.each_member(|scanner, name| {
-            member(name, scanner.passed(Self::outer_value)?);
+            let from = scanner.at;
+            scanner.value(0)?;
+            member(name, scanner.text.get(from..scanner.at)?);
             Some(())
         })
     }
@@ -154,11 +156,9 @@ impl<'a> Scanner<'a> {
     }
 
     fn value(&mut self, depth: usize) -> Option<()> {
-        if depth > DEEPEST {
-            return self.deep_value();
-        }
         match self.next()? {
             b'"' => self.string(),
+            b'{' | b'[' if depth > DEEPEST => self.deep_value(),
             b'{' => self.rest_of_object(depth),
             b'[' => self.rest_of_array(depth),
             b'-' => match self.next()? {
@@ -173,8 +173,10 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    #[inline(never)]
+    /// Passes the object or array whose bracket was the last byte.
+    #[cold]
     fn deep_value(&mut self) -> Option<()> {
+        self.at -= 1;
         let rest = self.text.get(self.at..)?;
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
         values.next()?.ok()?;
