@@ -1,6 +1,8 @@
 //! What passed by and will be needed again: to open a session anew, and to know what is safe.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+
+use tracing::warn;
 
 use crate::limits;
 use crate::message::{Head, Json, Message, Method, peek};
@@ -14,8 +16,10 @@ pub(super) struct Record {
     initialize: Option<Message>,
     initialized: Option<Message>,
     offer: Option<Offer>,
-    /// The last `resources/subscribe` for each URI that is subscribed to.
-    subscriptions: Vec<(String, Message)>,
+    /// The last `resources/subscribe` for each URI that is subscribed to, of as many as are restored.
+    subscriptions: BTreeMap<String, Message>,
+    /// There was a warning that not all subscriptions are restored.
+    has_warned: bool,
     level: Option<Message>,
     /// Tokens of requests whose progress the client has seen, the newest last.
     progressed: VecDeque<String>,
@@ -42,8 +46,7 @@ impl Record {
     /// What follows a repeated `initialize`: the confirmation, if the client gave one, and whatever
     /// the lost session had been told.
     pub(super) fn to_restore(&self) -> (Option<&Message>, impl Iterator<Item = &Message>) {
-        let subscriptions = self.subscriptions.iter().map(|(_, message)| message);
-        (self.initialized.as_ref(), self.level.iter().chain(subscriptions))
+        (self.initialized.as_ref(), self.level.iter().chain(self.subscriptions.values()))
     }
 
     /// Notes what the client says.
@@ -58,13 +61,13 @@ impl Record {
             (Head::Request { .. }, Some(Method::SetLevel)) => self.level = Some(message.clone()),
             (Head::Request { .. }, Some(Method::ResourcesSubscribe)) => {
                 if let Some(uri) = peek::subject(message) {
-                    self.subscriptions.retain(|(known, _)| *known != uri);
-                    self.subscriptions.push((uri, message.clone()));
+                    self.note_subscription(uri, message);
                 }
             }
             (Head::Request { .. }, Some(Method::ResourcesUnsubscribe)) => {
-                let uri = peek::subject(message);
-                self.subscriptions.retain(|(known, _)| Some(known) != uri.as_ref());
+                if let Some(uri) = peek::subject(message) {
+                    self.subscriptions.remove(&uri);
+                }
             }
             _ => {}
         }
@@ -128,16 +131,27 @@ impl Record {
         }
     }
 
+    fn note_subscription(&mut self, uri: String, message: &Message) {
+        let limit = limits::RESTORED_SUBSCRIPTIONS;
+        if self.subscriptions.len() < limit || self.subscriptions.contains_key(&uri) {
+            self.subscriptions.insert(uri, message.clone());
+        } else if !std::mem::replace(&mut self.has_warned, true) {
+            warn!(
+                "the client subscribes to more than {limit} resources: if the session is lost, \
+                 only {limit} of them are subscribed to again"
+            );
+        }
+    }
+
     fn note_tools(&mut self, answer: &Message) {
         let tools = answer.get(&["result", "tools"]).and_then(Json::elements);
         for tool in tools.into_iter().flatten() {
             let Some(name) = tool.get(&["name"]).and_then(Json::to_text) else { continue };
             let [read_only, idempotent] = ["readOnlyHint", "idempotentHint"]
                 .map(|hint| tool.get(&["annotations", hint]).is_some_and(Json::is_true));
-            if read_only || idempotent {
+            self.safe_tools.remove(&name);
+            if (read_only || idempotent) && self.safe_tools.len() < limits::SAFE_TOOLS {
                 self.safe_tools.insert(name);
-            } else {
-                self.safe_tools.remove(&name);
             }
         }
     }
@@ -207,6 +221,42 @@ mod tests {
         assert!(restored[0].contains("debug") && restored[1].contains("\"b\""), "{restored:?}");
         record.client_says(&request("initialize", "{}"));
         assert!(self::restored(&record).is_empty(), "a new session starts from nothing");
+    }
+
+    #[test]
+    fn no_more_subscriptions_are_kept_than_are_restored() {
+        let mut record = Record::default();
+        let limit = limits::RESTORED_SUBSCRIPTIONS;
+        let tell = |record: &mut Record, method: &str, number: usize| {
+            record.client_says(&request(method, &format!(r#"{{"uri":"r{number}"}}"#)));
+        };
+        for number in 0..limit + 2 {
+            tell(&mut record, "resources/subscribe", number);
+        }
+        assert_eq!(restored(&record).len(), limit);
+        assert!(record.has_warned);
+        tell(&mut record, "resources/subscribe", 0);
+        assert_eq!(restored(&record).len(), limit, "one that is known is renewed");
+        tell(&mut record, "resources/unsubscribe", 1);
+        tell(&mut record, "resources/subscribe", limit);
+        let restored = restored(&record);
+        let has = |number: usize| restored.iter().any(|m| m.contains(&format!("\"r{number}\"")));
+        assert!(restored.len() == limit && !has(1) && has(limit), "there was room again");
+    }
+
+    #[test]
+    fn beyond_the_limit_no_tool_is_safe() {
+        let mut record = Record::default();
+        let list = |numbers: std::ops::Range<usize>| {
+            let tool = |n| format!(r#"{{"name":"t{n}","annotations":{{"readOnlyHint":true}}}}"#);
+            let tools = numbers.map(tool).collect::<Vec<_>>().join(",");
+            message(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{tools}]}}}}"#))
+        };
+        record.server_answers(&Method::ToolsList, &list(0..limits::SAFE_TOOLS));
+        record.server_answers(&Method::ToolsList, &list(0..limits::SAFE_TOOLS + 1));
+        let call = |n: usize| request("tools/call", &format!(r#"{{"name":"t{n}"}}"#));
+        assert!(record.is_safe(&call(0)) && record.is_safe(&call(limits::SAFE_TOOLS - 1)));
+        assert!(!record.is_safe(&call(limits::SAFE_TOOLS)));
     }
 
     #[test]
