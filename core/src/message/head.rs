@@ -67,20 +67,31 @@ impl<'a> Members<'a> {
     fn of(text: &'a str) -> Option<Self> {
         let mut members = Self::default();
         let mut scanner = Scanner::new(text);
-        scanner.object(|name, raw| members.note(Member::written(name), raw))?;
+        scanner.object(|name, raw| members.note(name, raw))?;
         scanner.is_at_end().then_some(members)
     }
 
-    fn note(&mut self, member: Member, raw: &'a str) {
-        let slot = match member {
-            Member::Version => &mut self.version,
-            Member::Id => &mut self.id,
-            Member::Method => &mut self.method,
-            Member::Result => &mut self.result,
-            Member::Error => &mut self.error,
-            Member::Other => return,
+    /// Notes a member, if it is one of the head's; `name` is as it is written between its quotes.
+    fn note(&mut self, name: &str, raw: &'a str) {
+        if !self.set(name, raw)
+            && name.bytes().any(|byte| byte == b'\\')
+            && let Some(name) = decoded(name)
+        {
+            self.set(&name, raw);
+        }
+    }
+
+    fn set(&mut self, name: &str, raw: &'a str) -> bool {
+        let slot = match name {
+            "jsonrpc" => &mut self.version,
+            "id" => &mut self.id,
+            "method" => &mut self.method,
+            "result" => &mut self.result,
+            "error" => &mut self.error,
+            _ => return false,
         };
         self.is_ambiguous |= slot.replace(raw).is_some();
+        true
     }
 
     fn head(&self) -> Result<Head, Malformed> {
@@ -133,39 +144,6 @@ fn method(raw: &str) -> Option<Method> {
         return Some(Method::named(&decoded(inner).unwrap_or(inner.into())));
     }
     Some(Method::named(inner))
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Member {
-    Version,
-    Id,
-    Method,
-    Result,
-    Error,
-    Other,
-}
-
-impl Member {
-    fn named(name: &str) -> Self {
-        match name {
-            "jsonrpc" => Self::Version,
-            "id" => Self::Id,
-            "method" => Self::Method,
-            "result" => Self::Result,
-            "error" => Self::Error,
-            _ => Self::Other,
-        }
-    }
-
-    /// The one whose name is written like this between its quotes.
-    fn written(raw: &str) -> Self {
-        match Self::named(raw) {
-            Self::Other if raw.bytes().any(|byte| byte == b'\\') => {
-                decoded(raw).map_or(Self::Other, |name| Self::named(&name))
-            }
-            member => member,
-        }
-    }
 }
 
 #[cfg(test)]
