@@ -26,13 +26,9 @@ pub fn one_line(bytes: &Bytes) -> Bytes {
 /// The same request or answer under another id, everything else byte for byte the same.
 #[must_use]
 pub fn with_id(message: &Message, id: &Id) -> Message {
-    let head = match message.head() {
-        Head::Request { method, .. } => Head::Request { id: id.clone(), method: method.clone() },
-        Head::Response { is_error, .. } => {
-            Head::Response { id: Some(id.clone()), is_error: *is_error }
-        }
-        Head::Notification { .. } => return message.clone(),
-    };
+    if matches!(message.head(), Head::Notification { .. }) {
+        return message.clone();
+    }
     let bytes = message.bytes();
     let mut edited = BytesMut::with_capacity(bytes.len() + id.as_json().len() + 8);
     match message.get(&["id"]).map(Json::as_str) {
@@ -50,7 +46,7 @@ pub fn with_id(message: &Message, id: &Id) -> Message {
             edited.extend_from_slice(&bytes[1..]);
         }
     }
-    Message::new(edited.freeze(), head).like(message)
+    Message::new(edited.freeze(), message.head().with_id(id)).like(message)
 }
 
 /// A text of foreign origin as one line of at most `limit` characters.

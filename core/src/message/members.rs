@@ -200,19 +200,10 @@ impl<'a> Members<'a> {
     /// The same request or answer with these members, under another id.
     #[must_use]
     pub fn into_message_with_id(mut self, head: &Head, id: &Id) -> Message {
-        let head = match head {
-            Head::Request { method, .. } => {
-                Head::Request { id: id.clone(), method: method.clone() }
-            }
-            Head::Response { is_error, .. } => {
-                Head::Response { id: Some(id.clone()), is_error: *is_error }
-            }
-            Head::Notification { method } => Head::Notification { method: method.clone() },
-        };
         if !matches!(head, Head::Notification { .. }) {
             self.put("id".into(), id.as_json().to_owned().into());
         }
-        self.into_message(head)
+        self.into_message(head.with_id(id))
     }
 
     fn put(&mut self, name: Cow<'a, str>, json: Cow<'a, str>) {

@@ -91,6 +91,21 @@ pub enum Head {
     },
 }
 
+impl Head {
+    /// The same request or answer under another id; a notification has none.
+    fn with_id(&self, id: &Id) -> Self {
+        match self {
+            Self::Request { method, .. } => {
+                Self::Request { id: id.clone(), method: method.clone() }
+            }
+            Self::Response { is_error, .. } => {
+                Self::Response { id: Some(id.clone()), is_error: *is_error }
+            }
+            Self::Notification { .. } => self.clone(),
+        }
+    }
+}
+
 impl Message {
     fn new(bytes: Bytes, head: Head) -> Self {
         Self(Arc::new(Content { bytes, head, author: Author::Peer }))
