@@ -10,6 +10,7 @@ use crate::limits::Clock;
 
 mod batch;
 pub mod edit;
+pub(crate) mod fnv_map;
 mod head;
 mod id;
 mod in_flight;
@@ -21,7 +22,6 @@ mod outline;
 pub mod peek;
 pub mod reply;
 mod scan;
-pub(crate) mod table;
 
 pub use batch::{Each, parse_each};
 pub use head::Malformed;

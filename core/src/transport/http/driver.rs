@@ -24,7 +24,7 @@ use super::session::Session;
 use super::tasks::{Tasks, deserted};
 use super::{Context, Manner, legacy_sse, stream};
 use crate::limits;
-use crate::message::table::Table;
+use crate::message::fnv_map::FnvMap;
 use crate::message::{Head, Id, Message, Method, peek};
 use crate::net::{self, Call, Progress};
 use crate::revision::{Cancel, Envelope};
@@ -36,7 +36,7 @@ pub(super) struct Driver {
     /// Shared with the POSTs that were sent in it; replaced, not changed, when another begins.
     pub(super) session: Arc<Session>,
     /// Messages that are out and not settled.
-    pub(super) flights: Table<u64, Flight>,
+    pub(super) flights: FnvMap<u64, Flight>,
     next_ticket: u64,
     /// Every task of the link: dropped with the driver.
     pub(super) tasks: Tasks,
@@ -114,7 +114,7 @@ impl Driver {
         let driver = Self {
             line: Line::new(Arc::clone(&context)),
             session: Arc::new(Session::new(&context.settings)),
-            flights: Table::default(),
+            flights: FnvMap::default(),
             next_ticket: 0,
             tasks: Tasks::default(),
             posters: Posters::default(),

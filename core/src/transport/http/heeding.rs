@@ -14,7 +14,7 @@ use super::legacy_sse;
 use super::line::Line;
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Id, Message, Method, table};
+use crate::message::{Id, Message, Method, fnv_map};
 use crate::transport::Incoming;
 
 /// What a POST tells the driver.
@@ -137,7 +137,7 @@ impl Driver {
 
     /// A message is no longer out: others may take its place.
     pub(super) fn settle(&mut self, ticket: u64) -> Option<Flight> {
-        let flight = table::take(&mut self.flights, &ticket)?;
+        let flight = fnv_map::take(&mut self.flights, &ticket)?;
         match flight.lane {
             Lane::Line => self.line.gate.settled(),
             Lane::Express => {

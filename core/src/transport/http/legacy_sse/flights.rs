@@ -8,7 +8,7 @@ use memchr::memmem::Finder;
 use tokio::time::Instant;
 
 use crate::error::Error;
-use crate::message::table::{self, Table};
+use crate::message::fnv_map::{self, FnvMap};
 use crate::message::{Head, Id, InFlight, Message, Method, peek};
 use crate::net::Progress;
 use crate::transport::http::gate::Outgoing;
@@ -84,7 +84,7 @@ impl Flight {
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
-    flights: Table<u64, Flight>,
+    flights: FnvMap<u64, Flight>,
     by_id: InFlight<u64>,
     due: BTreeSet<(Instant, u64)>,
     by_token: HashMap<String, u64>,
@@ -108,7 +108,7 @@ impl Flights {
     }
 
     pub(super) fn remove(&mut self, ticket: u64) -> Option<Flight> {
-        let flight = table::take(&mut self.flights, &ticket)?;
+        let flight = fnv_map::take(&mut self.flights, &ticket)?;
         if let Some(due) = flight.due {
             self.due.remove(&(due, ticket));
         }
