@@ -13,7 +13,8 @@
 //!   [`manager`]: many servers by name, connected, watched and come back to.
 //! - [`client`]: requests and their answers, for programs that use servers themselves.
 //! - [`bridge`]: joins two links; knows what is in flight, so that every request ends exactly once.
-//!   [`demo`]: a small MCP server to try it on.
+//!   [`demo`]: a small MCP server to try it on. [`lenient`]: JSON that a tree cannot hold, to be
+//!   looked at.
 //! - [`transport`]: a link to one peer: `stdio` for lines, `child` for a process that is started,
 //!   `http` for a server over Streamable HTTP or the older HTTP+SSE, `memory` for another part of
 //!   the same program.

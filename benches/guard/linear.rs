@@ -3,7 +3,8 @@
 //! many.
 
 use bytes::Bytes;
-use mcp_span::message::{Members, Message, Outliner, lenient, parse_each};
+use mcp_span::lenient::lenient;
+use mcp_span::message::{Members, Message, Outliner, get, parse_each};
 use mcp_span::secret::{Scrubber, Secret};
 use mcp_span::untrusted::Untrusted;
 use mcp_span::wire::page;
@@ -24,7 +25,7 @@ const MOST: u64 = 10;
 type Work = fn(&str);
 
 /// What is looked at, and what it is made of again and again.
-const CASES: [(&str, &str, &str, &str, Work); 28] = [
+const CASES: [(&str, &str, &str, &str, Work); 31] = [
     ("scrub-backslashes", "", "\\", "", scrub),
     ("scrub-escapes", "", "\\\\u005c", "", scrub),
     ("scrub-percents", "", "%25", "", scrub),
@@ -42,6 +43,9 @@ const CASES: [(&str, &str, &str, &str, Work); 28] = [
     ("members-odd", "{", r#""\ud800":[],"#, r#""a":1}"#, members),
     ("members-open", "", r#"{"a":"#, "", members),
     ("members-quotes", "{", r#""":"","#, r#""":0}"#, members),
+    ("get", "{", r#""a":{"c":[]},"#, r#""b":1}"#, read),
+    ("get-escapes", "{", r#""\u0063":1,"#, r#""b":1}"#, read),
+    ("get-open", r#"{"b":"#, r#"{"b":["#, "", read),
     ("lenient-deep", "", "[", "", mend),
     ("lenient-quotes", "", "\"", "", mend),
     ("lenient-backslashes", "[\"", "\\", "", mend),
@@ -104,6 +108,10 @@ fn read_page(text: &str) {
 
 fn members(text: &str) {
     std::hint::black_box(Members::of(text).map(|members| members.to_json()));
+}
+
+fn read(text: &str) {
+    std::hint::black_box(get(text, &["b", "b"]).is_some());
 }
 
 fn mend(text: &str) {

@@ -12,4 +12,5 @@ pub mod cli;
 pub mod client;
 pub mod config;
 pub mod demo;
+pub mod lenient;
 pub mod manager;

@@ -5,11 +5,8 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use crate::error::{Error, Kind};
-use crate::message::{Head, Members, Message, Method, reply};
+use crate::message::{Head, Json, Members, Message, Method, peek, reply};
 use crate::revision::tools::without;
 
 /// Patterns for the names of tools; `*` stands for anything, and case means nothing.
@@ -55,19 +52,17 @@ impl HiddenTools {
         if self.is_empty() || message.method() != Some(&Method::ToolsCall) {
             return Passage::Passes(message);
         }
-        let name = serde_json::from_slice::<Call>(message.bytes()).map(|call| call.params.name);
-        let is_plain = Members::of_message(&message).is_some_and(|mut members| {
-            is_plain(&members, "params") && is_plain(members.object("params"), "name")
-        });
-        let error = match name.as_deref().map(|name| self.hiding(name)) {
-            Ok(None) if is_plain => return Passage::Passes(message),
-            Ok(Some(pattern)) => {
-                let name = name.as_deref().unwrap_or_default();
+        let is_plain = message.json().is_some_and(|call| is_plain(call, "params"))
+            && message.get(&["params"]).is_some_and(|params| is_plain(params, "name"));
+        let name = peek::subject(&message);
+        let error = match name.as_deref().map(|name| (self.hiding(name), name)) {
+            Some((None, _)) if is_plain => return Passage::Passes(message),
+            Some((Some(pattern), name)) => {
                 let text =
                     format!("The tool {name:?} is hidden by --ignore-tool {:?}", pattern.typed);
                 Error::new(Kind::HiddenTool, text).hint("Leave --ignore-tool out to use it")
             }
-            Ok(None) | Err(_) => {
+            Some((None, _)) | None => {
                 let text = "The call names no tool, or more than one, and --ignore-tool hides some";
                 Error::new(Kind::HiddenTool, text)
             }
@@ -105,19 +100,17 @@ impl HiddenTools {
 
     /// The answer without tools that are hidden; `None` if there are none in it.
     fn filtered(&self, answer: &Message) -> Result<Option<Message>, Unreadable> {
-        let result =
-            serde_json::from_slice::<Answer<'_>>(answer.bytes()).map_err(|_| Unreadable)?;
-        let Some(result) = result.result.filter(|result| result.get().starts_with('{')) else {
-            return Ok(None);
-        };
-        if !Members::of(result.get()).is_some_and(|members| is_plain(&members, "tools")) {
+        let [result, tools] =
+            answer.get_all([&["result"], &["result", "tools"]]).ok_or(Unreadable)?;
+        let Some(result) = result.filter(|result| result.is_object()) else { return Ok(None) };
+        if !is_plain(result, "tools") {
             return Err(Unreadable);
         }
-        let list = serde_json::from_str::<List<'_>>(result.get()).map_err(|_| Unreadable)?;
-        let Some(tools) = list.tools else { return Ok(None) };
-        let is_shown = |tool: &&RawValue| {
-            let tool = serde_json::from_str::<Tool>(tool.get());
-            tool.is_ok_and(|tool| self.hiding(&tool.name).is_none())
+        let Some(tools) = tools.filter(|tools| !tools.is_null()) else { return Ok(None) };
+        let tools: Vec<Json<'_>> = tools.elements().ok_or(Unreadable)?.collect();
+        let is_shown = |tool: &Json<'_>| {
+            let name = tool.get(&["name"]).and_then(Json::text);
+            name.is_some_and(|name| self.hiding(&name).is_none())
         };
         let keeps: Vec<bool> = tools.iter().map(is_shown).collect();
         match keeps.contains(&false) {
@@ -144,8 +137,9 @@ impl Pattern {
 }
 
 /// Whether no member has this name in other letters: some read names without a look at their case.
-fn is_plain(members: &Members<'_>, name: &str) -> bool {
-    members.iter().all(|(own, _)| own == name || !own.eq_ignore_ascii_case(name))
+fn is_plain(object: Json<'_>, name: &str) -> bool {
+    let mut members = object.members().into_iter().flatten();
+    members.all(|(own, _)| own == name || !own.eq_ignore_ascii_case(name))
 }
 
 /// What becomes of a message of the client's.
@@ -160,30 +154,6 @@ pub(super) enum Passage {
 
 /// It may hold what is to be hidden.
 struct Unreadable;
-
-// For serde, a member that is there twice is an error: nobody can say which of them counts.
-
-#[derive(Deserialize)]
-struct Call {
-    params: Tool,
-}
-
-#[derive(Deserialize)]
-struct Tool {
-    name: String,
-}
-
-#[derive(Deserialize)]
-struct Answer<'a> {
-    #[serde(borrow, default)]
-    result: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct List<'a> {
-    #[serde(borrow, default)]
-    tools: Option<Vec<&'a RawValue>>,
-}
 
 #[cfg(test)]
 mod tests {

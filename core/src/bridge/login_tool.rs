@@ -55,8 +55,7 @@ impl Needed<'_> {
 /// Whether `message` calls it.
 pub(super) fn is_called(message: &Message) -> bool {
     message.method() == Some(&Method::ToolsCall)
-        && peek::find(message, &["params", "name"])
-            .is_some_and(|name| name.trim_matches('"') == NAME)
+        && peek::subject(message).is_some_and(|name| name == NAME)
 }
 
 /// The list of tools with nothing else in it.

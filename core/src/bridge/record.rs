@@ -1,11 +1,11 @@
 //! What passed by and will be needed again: to open a session anew, and to know what is safe.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
-use serde::Deserialize;
+use tracing::warn;
 
 use crate::limits;
-use crate::message::{Head, Message, Method, peek};
+use crate::message::{Head, Json, Message, Method, peek};
 
 /// The most that is kept of a notification, to know the next one by.
 const BEGINNING: usize = 512;
@@ -16,8 +16,10 @@ pub(super) struct Record {
     initialize: Option<Message>,
     initialized: Option<Message>,
     offer: Option<Offer>,
-    /// The last `resources/subscribe` for each URI that is subscribed to.
-    subscriptions: Vec<(String, Message)>,
+    /// The last `resources/subscribe` for each URI that is subscribed to, of as many as are restored.
+    subscriptions: BTreeMap<String, Message>,
+    /// There was a warning that not all subscriptions are restored.
+    has_warned: bool,
     level: Option<Message>,
     /// Tokens of requests whose progress the client has seen, the newest last.
     progressed: VecDeque<String>,
@@ -44,8 +46,7 @@ impl Record {
     /// What follows a repeated `initialize`: the confirmation, if the client gave one, and whatever
     /// the lost session had been told.
     pub(super) fn to_restore(&self) -> (Option<&Message>, impl Iterator<Item = &Message>) {
-        let subscriptions = self.subscriptions.iter().map(|(_, message)| message);
-        (self.initialized.as_ref(), self.level.iter().chain(subscriptions))
+        (self.initialized.as_ref(), self.level.iter().chain(self.subscriptions.values()))
     }
 
     /// Notes what the client says.
@@ -59,14 +60,14 @@ impl Record {
             }
             (Head::Request { .. }, Some(Method::SetLevel)) => self.level = Some(message.clone()),
             (Head::Request { .. }, Some(Method::ResourcesSubscribe)) => {
-                if let Some(uri) = uri(message) {
-                    self.subscriptions.retain(|(known, _)| *known != uri);
-                    self.subscriptions.push((uri, message.clone()));
+                if let Some(uri) = peek::subject(message) {
+                    self.note_subscription(uri, message);
                 }
             }
             (Head::Request { .. }, Some(Method::ResourcesUnsubscribe)) => {
-                let uri = uri(message);
-                self.subscriptions.retain(|(known, _)| Some(known) != uri.as_ref());
+                if let Some(uri) = peek::subject(message) {
+                    self.subscriptions.remove(&uri);
+                }
             }
             _ => {}
         }
@@ -92,7 +93,7 @@ impl Record {
             return;
         }
         let Some(token) = peek::progress_token(message) else { return };
-        // It lies in the message, however it was found.
+        // It is a part of the message.
         let end = token.as_bytes().as_ptr_range().end as usize - bytes.as_ptr() as usize;
         let beginning = bytes.get(..=end).filter(|beginning| beginning.len() <= BEGINNING);
         self.last_progress = beginning.unwrap_or_default().to_vec();
@@ -123,21 +124,34 @@ impl Record {
         }
         match message.method() {
             Some(Method::ToolsCall) => {
-                tool_name(message).is_some_and(|name| self.safe_tools.contains(&name))
+                peek::subject(message).is_some_and(|name| self.safe_tools.contains(&name))
             }
             Some(method) => method.properties().is_safe,
             None => false,
         }
     }
 
+    fn note_subscription(&mut self, uri: String, message: &Message) {
+        let limit = limits::RESTORED_SUBSCRIPTIONS;
+        if self.subscriptions.len() < limit || self.subscriptions.contains_key(&uri) {
+            self.subscriptions.insert(uri, message.clone());
+        } else if !std::mem::replace(&mut self.has_warned, true) {
+            warn!(
+                "the client subscribes to more than {limit} resources: if the session is lost, \
+                 only {limit} of them are subscribed to again"
+            );
+        }
+    }
+
     fn note_tools(&mut self, answer: &Message) {
-        let Ok(list) = serde_json::from_slice::<ToolList>(answer.bytes()) else { return };
-        for tool in list.result.tools {
-            let hints = tool.annotations.unwrap_or_default();
-            if hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true) {
-                self.safe_tools.insert(tool.name);
-            } else {
-                self.safe_tools.remove(&tool.name);
+        let tools = answer.get(&["result", "tools"]).and_then(Json::elements);
+        for tool in tools.into_iter().flatten() {
+            let Some(name) = tool.get(&["name"]).and_then(Json::to_text) else { continue };
+            let [read_only, idempotent] = ["readOnlyHint", "idempotentHint"]
+                .map(|hint| tool.get(&["annotations", hint]).is_some_and(Json::is_true));
+            self.safe_tools.remove(&name);
+            if (read_only || idempotent) && self.safe_tools.len() < limits::SAFE_TOOLS {
+                self.safe_tools.insert(name);
             }
         }
     }
@@ -163,70 +177,11 @@ impl Offer {
 }
 
 fn offer(answer: &Message) -> Option<Offer> {
-    #[derive(Deserialize)]
-    struct Answer {
-        result: Initialized,
-    }
-    #[derive(Deserialize)]
-    struct Initialized {
-        #[serde(default)]
-        capabilities: serde_json::Map<String, serde_json::Value>,
-    }
-    let version = peek::negotiated_version(answer)?;
-    let answer = serde_json::from_slice::<Answer>(answer.bytes()).ok()?;
-    let capabilities = answer.result.capabilities.into_iter().map(|(name, _)| name).collect();
-    Some(Offer { version, capabilities })
-}
-
-fn uri(message: &Message) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Body {
-        params: Params,
-    }
-    #[derive(Deserialize)]
-    struct Params {
-        uri: String,
-    }
-    serde_json::from_slice::<Body>(message.bytes()).ok().map(|body| body.params.uri)
-}
-
-fn tool_name(message: &Message) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Body {
-        params: Params,
-    }
-    #[derive(Deserialize)]
-    struct Params {
-        name: String,
-    }
-    serde_json::from_slice::<Body>(message.bytes()).ok().map(|body| body.params.name)
-}
-
-#[derive(Deserialize)]
-struct ToolList {
-    result: Tools,
-}
-
-#[derive(Deserialize)]
-struct Tools {
-    #[serde(default)]
-    tools: Vec<Tool>,
-}
-
-#[derive(Deserialize)]
-struct Tool {
-    name: String,
-    #[serde(default)]
-    annotations: Option<Hints>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Hints {
-    #[serde(default)]
-    read_only_hint: Option<bool>,
-    #[serde(default)]
-    idempotent_hint: Option<bool>,
+    let paths: [&[&str]; 2] = [&["result", "protocolVersion"], &["result", "capabilities"]];
+    let [version, capabilities] = answer.get_all(paths)?;
+    let capabilities = capabilities.and_then(Json::members).into_iter().flatten();
+    let capabilities = capabilities.map(|(name, _)| name.into_owned()).collect();
+    Some(Offer { version: version?.to_text()?, capabilities })
 }
 
 #[cfg(test)]
@@ -269,6 +224,42 @@ mod tests {
     }
 
     #[test]
+    fn no_more_subscriptions_are_kept_than_are_restored() {
+        let mut record = Record::default();
+        let limit = limits::RESTORED_SUBSCRIPTIONS;
+        let tell = |record: &mut Record, method: &str, number: usize| {
+            record.client_says(&request(method, &format!(r#"{{"uri":"r{number}"}}"#)));
+        };
+        for number in 0..limit + 2 {
+            tell(&mut record, "resources/subscribe", number);
+        }
+        assert_eq!(restored(&record).len(), limit);
+        assert!(record.has_warned);
+        tell(&mut record, "resources/subscribe", 0);
+        assert_eq!(restored(&record).len(), limit, "one that is known is renewed");
+        tell(&mut record, "resources/unsubscribe", 1);
+        tell(&mut record, "resources/subscribe", limit);
+        let restored = restored(&record);
+        let has = |number: usize| restored.iter().any(|m| m.contains(&format!("\"r{number}\"")));
+        assert!(restored.len() == limit && !has(1) && has(limit), "there was room again");
+    }
+
+    #[test]
+    fn beyond_the_limit_no_tool_is_safe() {
+        let mut record = Record::default();
+        let list = |numbers: std::ops::Range<usize>| {
+            let tool = |n| format!(r#"{{"name":"t{n}","annotations":{{"readOnlyHint":true}}}}"#);
+            let tools = numbers.map(tool).collect::<Vec<_>>().join(",");
+            message(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{tools}]}}}}"#))
+        };
+        record.server_answers(&Method::ToolsList, &list(0..limits::SAFE_TOOLS));
+        record.server_answers(&Method::ToolsList, &list(0..limits::SAFE_TOOLS + 1));
+        let call = |n: usize| request("tools/call", &format!(r#"{{"name":"t{n}"}}"#));
+        assert!(record.is_safe(&call(0)) && record.is_safe(&call(limits::SAFE_TOOLS - 1)));
+        assert!(!record.is_safe(&call(limits::SAFE_TOOLS)));
+    }
+
+    #[test]
     fn every_token_is_noted_whose_progress_was_told() {
         let mut record = Record::default();
         let long = "x".repeat(2 * BEGINNING);
@@ -306,6 +297,12 @@ mod tests {
         let changed = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"r"}]}}"#;
         record.server_answers(&Method::ToolsList, &message(changed));
         assert!(!record.is_safe(&call("r")), "the newest list counts");
+        let odd = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"title":"?"},
+            {"name":"i","annotations":{"idempotentHint":true,"idempotentHint":true}},
+            {"name":"r","annotations":{"readOnlyHint":true}}]}}"#;
+        record.server_answers(&Method::ToolsList, &message(odd));
+        assert!(record.is_safe(&call("r")), "whatever else is in the list");
+        assert!(!record.is_safe(&call("i")), "which of the two hints counts nobody knows");
     }
 
     #[test]

@@ -10,14 +10,14 @@ use tokio::time::Instant;
 use super::entry::{Sent, silence_limit};
 use crate::error::Error;
 use crate::limits::Timeouts;
-use crate::message::table::{self, Table};
+use crate::message::fnv_map::{self, FnvMap};
 use crate::message::{Id, InFlight, Message, Method, peek};
 use crate::transport::http::Ticket;
 
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct SentTable {
-    sent: Table<Ticket, Sent>,
+    sent: FnvMap<Ticket, Sent>,
     /// For HTTP+SSE, where an answer names its request by nothing but the id.
     by_id: InFlight<Ticket>,
     by_token: HashMap<String, Ticket>,
@@ -61,7 +61,7 @@ impl SentTable {
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Sent> {
-        let sent = table::take(&mut self.sent, &ticket)?;
+        let sent = fnv_map::take(&mut self.sent, &ticket)?;
         self.pings -= usize::from(sent.entry.is_request(&Method::Ping));
         self.notices -= usize::from(sent.entry.request_id().is_none());
         if let Some(due) = sent.due {

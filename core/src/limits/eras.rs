@@ -35,6 +35,15 @@ pub const ANNOTATED_TOOLS: usize = 10_000;
 /// are offered without their output schema. As many as are remembered for other reasons.
 pub const WRAPPED_TOOLS: usize = ANNOTATED_TOOLS;
 
+/// How many tools are remembered that may be called twice; calls of the others are not repeated. As
+/// many as are remembered for other reasons.
+pub const SAFE_TOOLS: usize = ANNOTATED_TOOLS;
+
+/// How many subscriptions to resources are made again in a new session; there is a warning when a
+/// client has more. Each is a request that the client's own calls wait behind, and as many as one
+/// subscription of the modern era may name are enough for all clients that are known.
+pub const RESTORED_SUBSCRIPTIONS: usize = LISTEN_RESOURCES;
+
 /// How many resources all subscriptions together may be about, where a legacy server has to be
 /// asked for each of them.
 pub const SUBSCRIBED_RESOURCES: usize = 4096;

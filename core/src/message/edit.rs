@@ -1,10 +1,8 @@
 //! Changes the JSON of a message in place, and only where a protocol demands it.
 
 use bytes::{Bytes, BytesMut};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
-use super::{Head, Id, Message};
+use super::{Head, Id, Json, Message};
 use crate::untrusted::Untrusted;
 
 /// The bytes on one line, as stdio wants them.
@@ -28,16 +26,12 @@ pub fn one_line(bytes: &Bytes) -> Bytes {
 /// The same request or answer under another id, everything else byte for byte the same.
 #[must_use]
 pub fn with_id(message: &Message, id: &Id) -> Message {
-    let head = match message.head() {
-        Head::Request { method, .. } => Head::Request { id: id.clone(), method: method.clone() },
-        Head::Response { is_error, .. } => {
-            Head::Response { id: Some(id.clone()), is_error: *is_error }
-        }
-        Head::Notification { .. } => return message.clone(),
-    };
+    if matches!(message.head(), Head::Notification { .. }) {
+        return message.clone();
+    }
     let bytes = message.bytes();
     let mut edited = BytesMut::with_capacity(bytes.len() + id.as_json().len() + 8);
-    match raw_id(bytes) {
+    match message.get(&["id"]).map(Json::as_str) {
         Some(old) => {
             let start = old.as_ptr() as usize - bytes.as_ptr() as usize;
             edited.extend_from_slice(&bytes[..start]);
@@ -52,16 +46,7 @@ pub fn with_id(message: &Message, id: &Id) -> Message {
             edited.extend_from_slice(&bytes[1..]);
         }
     }
-    Message::new(edited.freeze(), head).like(message)
-}
-
-fn raw_id(bytes: &Bytes) -> Option<&str> {
-    #[derive(Deserialize)]
-    struct WithId<'a> {
-        #[serde(borrow)]
-        id: &'a RawValue,
-    }
-    serde_json::from_slice::<WithId<'_>>(bytes).ok().map(|message| message.id.get())
+    Message::new(edited.freeze(), message.head().with_id(id)).like(message)
 }
 
 /// A text of foreign origin as one line of at most `limit` characters.

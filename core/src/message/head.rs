@@ -3,11 +3,8 @@
 use std::fmt;
 
 use bytes::Bytes;
-use serde::Deserializer as _;
-use serde::de::{Deserialize, MapAccess, Visitor};
-use serde_json::value::RawValue;
 
-use super::scan::Scanner;
+use super::scan::{Scanner, decoded, fault};
 use super::{Head, Id, Message, Method};
 
 /// Why some bytes are not a message.
@@ -38,17 +35,13 @@ impl fmt::Display for Malformed {
 
 pub(super) fn parse(bytes: &Bytes) -> Result<Message, Malformed> {
     let bytes = bytes.slice_ref(bytes.trim_ascii());
-    if bytes.first() != Some(&b'{') {
-        return Err(match serde_json::from_slice::<&RawValue>(&bytes) {
-            Ok(_) => not_json_rpc(None, "it is not an object"),
-            Err(error) => Malformed::NotJson(error.to_string()),
-        });
-    }
     // Checked once for all of it: names and values would be looked at one by one otherwise.
     let text = str::from_utf8(&bytes).map_err(|error| Malformed::NotJson(error.to_string()))?;
-    let members = match Members::scan(text) {
-        Some(members) => members,
-        None => Members::read(text).map_err(|error| Malformed::NotJson(error.to_string()))?,
+    let Some(members) = Members::of(text) else {
+        return Err(match Scanner::is_value(text) {
+            true => not_json_rpc(None, "it is not an object"),
+            false => Malformed::NotJson(fault(text)),
+        });
     };
     let head = members.head()?;
     Ok(Message::new(bytes, head))
@@ -70,36 +63,35 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Those of the object `text`, unless it is odd or none.
-    fn scan(text: &'a str) -> Option<Self> {
-        let (mut members, mut is_odd) = (Self::default(), false);
+    /// Those of the object `text`; `None` if it is none.
+    fn of(text: &'a str) -> Option<Self> {
+        let mut members = Self::default();
         let mut scanner = Scanner::new(text);
-        scanner.object(|name, raw| {
-            let member = Member::named(name);
-            is_odd |= member == Member::Other && name.bytes().any(|b| b == b'\\');
-            members.note(member, raw);
-        })?;
-        (scanner.is_at_end() && !is_odd).then_some(members)
+        scanner.object(|name, raw| members.note(name, raw))?;
+        scanner.is_at_end().then_some(members)
     }
 
-    /// The same for any object, and with a reason if it is none.
-    fn read(text: &'a str) -> serde_json::Result<Self> {
-        let mut json = serde_json::Deserializer::from_str(text);
-        let members = json.deserialize_map(MembersVisitor)?;
-        json.end()?;
-        Ok(members)
+    /// Notes a member, if it is one of the head's; `name` is as it is written between its quotes.
+    fn note(&mut self, name: &str, raw: &'a str) {
+        if !self.set(name, raw)
+            && name.bytes().any(|byte| byte == b'\\')
+            && let Some(name) = decoded(name)
+        {
+            self.set(&name, raw);
+        }
     }
 
-    fn note(&mut self, member: Member, raw: &'a str) {
-        let slot = match member {
-            Member::Version => &mut self.version,
-            Member::Id => &mut self.id,
-            Member::Method => &mut self.method,
-            Member::Result => &mut self.result,
-            Member::Error => &mut self.error,
-            Member::Other => return,
+    fn set(&mut self, name: &str, raw: &'a str) -> bool {
+        let slot = match name {
+            "jsonrpc" => &mut self.version,
+            "id" => &mut self.id,
+            "method" => &mut self.method,
+            "result" => &mut self.result,
+            "error" => &mut self.error,
+            _ => return false,
         };
         self.is_ambiguous |= slot.replace(raw).is_some();
+        true
     }
 
     fn head(&self) -> Result<Head, Malformed> {
@@ -149,69 +141,9 @@ impl<'a> Members<'a> {
 fn method(raw: &str) -> Option<Method> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') {
-        return Some(match serde_json::from_str::<String>(raw) {
-            Ok(name) => Method::named(&name),
-            Err(_) => Method::named(inner),
-        });
+        return Some(Method::named(&decoded(inner).unwrap_or(inner.into())));
     }
     Some(Method::named(inner))
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Member {
-    Version,
-    Id,
-    Method,
-    Result,
-    Error,
-    Other,
-}
-
-impl Member {
-    fn named(name: &str) -> Self {
-        match name {
-            "jsonrpc" => Self::Version,
-            "id" => Self::Id,
-            "method" => Self::Method,
-            "result" => Self::Result,
-            "error" => Self::Error,
-            _ => Self::Other,
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Member {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Name;
-        impl Visitor<'_> for Name {
-            type Value = Member;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a member's name")
-            }
-            fn visit_str<E>(self, name: &str) -> Result<Member, E> {
-                Ok(Member::named(name))
-            }
-        }
-        from.deserialize_identifier(Name)
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON-RPC message")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members::default();
-        while let Some(name) = map.next_key::<Member>()? {
-            members.note(name, map.next_value::<&RawValue>()?.get());
-        }
-        Ok(members)
-    }
 }
 
 #[cfg(test)]
@@ -307,6 +239,10 @@ mod tests {
     fn methods_and_member_names_may_be_escaped() {
         let message = read(r#"{"jsonrpc":"2.0","m\u0065thod":"tools\/list","id":1}"#).unwrap();
         assert_eq!(message.method(), Some(&Method::ToolsList));
+        // Half a surrogate pair is the sender's business.
+        assert!(read(r#"{"jsonrpc":"2.0","method":"a","id":1,"\ud800":2}"#).is_ok());
+        let twice = r#"{"jsonrpc":"2.0","method":"a","id":1,"\u0069d":2}"#;
+        assert_eq!(waiting(twice), Some(Some("2".into())));
     }
 
     #[test]

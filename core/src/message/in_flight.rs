@@ -3,20 +3,20 @@
 use std::collections::hash_map::Entry;
 
 use super::Id;
-use super::table::{self, Table};
+use super::fnv_map::{self, FnvMap};
 
 /// Requests that wait for their answer, each with a note.
 #[derive(Debug)]
 pub struct InFlight<T> {
     /// By canonical id; the value has the id as it was written.
-    requests: Table<Id, (Id, T)>,
+    requests: FnvMap<Id, (Id, T)>,
     /// What they take, about.
     bytes: usize,
 }
 
 impl<T> Default for InFlight<T> {
     fn default() -> Self {
-        Self { requests: Table::default(), bytes: 0 }
+        Self { requests: FnvMap::default(), bytes: 0 }
     }
 }
 
@@ -61,7 +61,7 @@ impl<T> InFlight<T> {
     }
 
     fn take(&mut self, key: &Id) -> Option<(Id, T)> {
-        let found = table::take(&mut self.requests, key)?;
+        let found = fnv_map::take(&mut self.requests, key)?;
         self.bytes -= weight(key);
         Some(found)
     }

@@ -10,23 +10,23 @@ use crate::limits::Clock;
 
 mod batch;
 pub mod edit;
+pub(crate) mod fnv_map;
 mod head;
 mod id;
 mod in_flight;
-mod lenient;
+mod json;
 mod members;
 pub mod method;
 mod outline;
 pub mod peek;
 pub mod reply;
 mod scan;
-pub(crate) mod table;
 
 pub use batch::{Each, parse_each};
 pub use head::Malformed;
 pub use id::Id;
 pub use in_flight::InFlight;
-pub use lenient::{lenient, string_length};
+pub use json::{Json, get, get_all};
 pub use members::Members;
 pub use method::Method;
 pub use outline::{Outline, Outliner};
@@ -87,6 +87,21 @@ pub enum Head {
         /// Whether it has an `error` instead of a `result`.
         is_error: bool,
     },
+}
+
+impl Head {
+    /// The same request or answer under another id; a notification has none.
+    fn with_id(&self, id: &Id) -> Self {
+        match self {
+            Self::Request { method, .. } => {
+                Self::Request { id: id.clone(), method: method.clone() }
+            }
+            Self::Response { is_error, .. } => {
+                Self::Response { id: Some(id.clone()), is_error: *is_error }
+            }
+            Self::Notification { .. } => self.clone(),
+        }
+    }
 }
 
 impl Message {

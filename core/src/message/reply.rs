@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::{Author, Head, Id, Message, edit};
 use crate::error::Error;
@@ -109,37 +108,17 @@ fn raw_answer(id: Option<&Id>, member: &str, json: &str) -> Message {
 /// Tells the server that nobody waits for `id` any more.
 #[must_use]
 pub fn cancelled(id: &Id, reason: &str) -> Message {
-    #[derive(Serialize)]
-    struct Notice<'a> {
-        jsonrpc: &'static str,
-        method: &'static str,
-        params: Params<'a>,
-    }
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params<'a> {
-        request_id: &'a RawValue,
-        reason: &'a str,
-    }
-    const METHOD: &str = "notifications/cancelled";
-    let raw = raw(Some(id));
-    let params = Params { request_id: &raw, reason };
-    write(
-        &Notice { jsonrpc: "2.0", method: METHOD, params },
-        Head::Notification { method: METHOD.into() },
-    )
+    let reason = serde_json::Value::from(reason);
+    let params = format!(r#"{{"requestId":{id},"reason":{reason}}}"#);
+    raw_notification("notifications/cancelled", &params)
 }
 
 /// A notification of the bridge's own.
 #[must_use]
 pub fn notification(method: &str) -> Message {
-    #[derive(Serialize)]
-    struct Notification<'a> {
-        jsonrpc: &'static str,
-        method: &'a str,
-    }
-    let head = Head::Notification { method: method.into() };
-    write(&Notification { jsonrpc: "2.0", method }, head)
+    let name = serde_json::Value::from(method);
+    let text = format!(r#"{{"jsonrpc":"2.0","method":{name}}}"#);
+    Message::new(Bytes::from(text), Head::Notification { method: method.into() })
 }
 
 /// Tells a client that a resource may have changed.
@@ -152,17 +131,9 @@ pub fn resource_updated(uri: &str) -> Message {
 /// A request of the bridge's own.
 #[must_use]
 pub fn request(id: &Id, method: &str) -> Message {
-    #[derive(Serialize)]
-    struct Request<'a> {
-        jsonrpc: &'static str,
-        id: &'a RawValue,
-        method: &'a str,
-    }
-    let raw = raw(Some(id));
-    write(
-        &Request { jsonrpc: "2.0", id: &raw, method },
-        Head::Request { id: id.clone(), method: method.into() },
-    )
+    let name = serde_json::Value::from(method);
+    let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{name}}}"#);
+    Message::new(Bytes::from(text), Head::Request { id: id.clone(), method: method.into() })
 }
 
 #[derive(Serialize)]
@@ -186,24 +157,15 @@ struct Data {
 /// What stands for a server's own refusal has no `error`, and so no details of ours.
 fn failure(id: Option<&Id>, code: i32, message: &str, error: Option<&Error>) -> Message {
     #[derive(Serialize)]
-    struct Answer<'a> {
-        jsonrpc: &'static str,
-        id: &'a RawValue,
-        error: Failure<'a>,
-    }
-    #[derive(Serialize)]
     struct Failure<'a> {
         code: i32,
         message: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         data: Option<Data>,
     }
-    let raw = raw(id);
-    let data = error.map(data);
-    let written = write(
-        &Answer { jsonrpc: "2.0", id: &raw, error: Failure { code, message, data } },
-        Head::Response { id: id.cloned(), is_error: true },
-    );
+    let failure = Failure { code, message, data: error.map(data) };
+    // Strings and numbers under string keys: serialising them has no way to fail.
+    let written = raw_error(id, &serde_json::to_string(&failure).unwrap_or_default());
     written.by(error.map_or(Author::Peer, |error| {
         Author::Failure(super::Failure { kind: error.kind, status: error.status })
     }))
@@ -211,18 +173,6 @@ fn failure(id: Option<&Id>, code: i32, message: &str, error: Option<&Error>) -> 
 
 fn short(text: &str) -> String {
     edit::excerpt(text, limits::ERROR_TEXT)
-}
-
-fn raw(id: Option<&Id>) -> Box<RawValue> {
-    let text = id.map_or("null", Id::as_json);
-    // An id came out of valid JSON, so this cannot fail; `null` is the answer if it does.
-    RawValue::from_string(text.to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
-}
-
-fn write(value: &impl Serialize, head: Head) -> Message {
-    // Strings and numbers under string keys: serialising them has no way to fail.
-    let bytes = serde_json::to_vec(value).unwrap_or_default();
-    Message::new(Bytes::from(bytes), head)
 }
 
 #[cfg(test)]

@@ -1,22 +1,20 @@
-//! Walks over JSON quickly and builds nothing: where each value ends, if it is one.
+//! Walks over JSON text quickly and builds nothing: where each value ends, if it is one.
 //!
-//! Every message is looked at here, and serde_json takes nearly twice as long for it. What this
-//! does not know for certain to be good, `None`, is left to serde_json: it judges, and says why.
+//! Every message is looked at here, and serde_json takes nearly twice as long for it. Both accept the
+//! same texts; serde_json says what is wrong with the others.
 
-/// Deeper nesting is rare enough to be left to others.
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+/// Deeper nesting is left to serde_json, which needs no recursion for it.
 const DEEPEST: usize = 64;
+
+/// The longest escape of a byte: `\u0041`.
+const ESCAPE: usize = 6;
 
 /// Strings of fewer words of eight bytes than this are short.
 const SHORT: usize = 4;
-
-/// What is done with a member. At most one of an object is entered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
-    Pass,
-    Enter,
-    /// Its text goes to this place.
-    Take(usize),
-}
 
 /// A place in a JSON text.
 pub(super) struct Scanner<'a> {
@@ -31,85 +29,65 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes the object that follows, and shows each member: its name, as it is written between
-    /// the quotes, and the text of its value. `None` if it is not certain that this is an object.
+    /// the quotes, and the text of its value. `None` if this is not an object.
     pub(super) fn object(&mut self, mut member: impl FnMut(&'a str, &'a str)) -> Option<()> {
-        self.token(b'{')?;
-        if self.token(b'}').is_some() {
-            return Some(());
-        }
-        loop {
-            let name = self.name()?;
-            let from = self.at;
-            self.value(0)?;
-            member(name, self.text.get(from..self.at)?);
-            match self.next_token()? {
-                b',' => {}
-                b'}' => return Some(()),
-                _ => return None,
-            }
-        }
+        self.each_member(|scanner, name| {
+            let from = scanner.at;
+            scanner.value(0)?;
+            member(name, scanner.text.get(from..scanner.at)?);
+            Some(())
+        })
     }
 
-    /// The text of the value to which `path` leads from the object that follows, by names as they
-    /// are written. The rest is not looked at.
-    pub(super) fn find(&mut self, path: &[&str]) -> Option<&'a str> {
-        let (wanted, further) = path.split_first()?;
-        self.token(b'{')?;
-        loop {
-            let is_it = self.name()? == *wanted;
-            if is_it && !further.is_empty() {
-                return self.find(further);
-            }
-            let from = self.at;
-            self.value(0)?;
-            if is_it {
-                return self.text.get(from..self.at);
-            }
-            self.token(b',')?;
-        }
-    }
-
-    /// Passes the object that follows, at the depth `level` below where it all began, and does with
-    /// each member what is chosen by its name. `None` as well if a name is oddly written, or if what
-    /// is entered or taken comes twice.
-    pub(super) fn gather(
+    /// Passes the object that follows, and takes the text of each value to which one of `paths` leads.
+    /// `level` is how many names lead to the object, and `leads_here` which paths begin with these.
+    /// `None` as well if a name on a path occurs twice.
+    pub(super) fn find<const N: usize>(
         &mut self,
         level: usize,
-        choose: &impl Fn(usize, &str) -> Choice,
-        found: &mut [Option<&'a str>],
+        paths: &[&[&str]; N],
+        leads_here: [bool; N],
+        found: &mut [Option<&'a str>; N],
     ) -> Option<()> {
-        self.token(b'{')?;
-        if self.token(b'}').is_some() {
-            return Some(());
-        }
-        let mut has_entered = false;
-        loop {
-            let name = self.name()?;
-            if name.contains('\\') {
-                return None;
+        let mut seen = [false; N];
+        self.each_member(|scanner, name| {
+            let (mut leads_on, mut enters) = ([false; N], false);
+            for (at, path) in paths.iter().enumerate().filter(|(at, _)| leads_here[*at]) {
+                leads_on[at] = path.get(level).is_some_and(|wanted| is_name(name, wanted));
+                if leads_on[at] && std::mem::replace(&mut seen[at], true) {
+                    return None;
+                }
+                enters |= leads_on[at] && path.len() > level + 1;
             }
-            match choose(level, name) {
-                Choice::Pass => self.value(0)?,
-                Choice::Enter if std::mem::replace(&mut has_entered, true) => return None,
-                Choice::Enter => self.gather(level + 1, choose, found)?,
-                Choice::Take(place) => {
-                    let from = self.at;
-                    self.value(0)?;
-                    let text = self.text.get(from..self.at)?;
-                    if found.get_mut(place)?.replace(text).is_some() {
-                        return None;
-                    }
+            let text = scanner.passed(|scanner| match enters && scanner.peek() == Some(b'{') {
+                true => scanner.find(level + 1, paths, leads_on, found),
+                false => scanner.value(0),
+            })?;
+            for (at, path) in paths.iter().enumerate() {
+                if leads_on[at] && path.len() == level + 1 {
+                    found[at] = Some(text);
                 }
             }
-            match self.next_token()? {
-                b',' => {}
-                b'}' => return Some(()),
-                _ => return None,
-            }
-        }
+            Some(())
+        })
     }
 
-    /// Whether `text` is one value for certain.
+    /// The text of the element that follows in the rest of an array.
+    pub(super) fn next_element(&mut self) -> Option<&'a str> {
+        // Between two of them; what is not well-formed otherwise does not come here.
+        let _ = self.token(b',');
+        self.skip_space();
+        self.passed(Self::outer_value)
+    }
+
+    /// The name and the text of the member that follows in the rest of an object.
+    pub(super) fn next_member(&mut self) -> Option<(&'a str, &'a str)> {
+        let _ = self.token(b',');
+        let name = self.name()?;
+        Some((name, self.passed(Self::outer_value)?))
+    }
+
+    /// Whether `text` is one value.
     pub(super) fn is_value(text: &'a str) -> bool {
         let mut scanner = Self::new(text);
         scanner.skip_space();
@@ -120,6 +98,39 @@ impl<'a> Scanner<'a> {
     pub(super) fn is_at_end(&mut self) -> bool {
         self.skip_space();
         self.at == self.text.len()
+    }
+
+    /// Passes the object that follows; `member` passes the value of each name.
+    #[inline(always)]
+    fn each_member(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &'a str) -> Option<()>,
+    ) -> Option<()> {
+        self.token(b'{')?;
+        if self.token(b'}').is_some() {
+            return Some(());
+        }
+        loop {
+            let name = self.name()?;
+            member(self, name)?;
+            match self.next_token()? {
+                b',' => {}
+                b'}' => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+
+    /// The text that `pass` goes over.
+    #[inline(always)]
+    fn passed(&mut self, pass: impl FnOnce(&mut Self) -> Option<()>) -> Option<&'a str> {
+        let from = self.at;
+        pass(self)?;
+        self.text.get(from..self.at)
+    }
+
+    fn outer_value(&mut self) -> Option<()> {
+        self.value(0)
     }
 
     /// Passes a name and its colon, and stops before the value.
@@ -145,11 +156,9 @@ impl<'a> Scanner<'a> {
     }
 
     fn value(&mut self, depth: usize) -> Option<()> {
-        if depth > DEEPEST {
-            return None;
-        }
         match self.next()? {
             b'"' => self.string(),
+            b'{' | b'[' if depth > DEEPEST => self.deep_value(),
             b'{' => self.rest_of_object(depth),
             b'[' => self.rest_of_array(depth),
             b'-' => match self.next()? {
@@ -162,6 +171,17 @@ impl<'a> Scanner<'a> {
             b'n' => self.word("ull"),
             _ => None,
         }
+    }
+
+    /// Passes the object or array whose bracket was the last byte.
+    #[cold]
+    fn deep_value(&mut self) -> Option<()> {
+        self.at -= 1;
+        let rest = self.text.get(self.at..)?;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+        values.next()?.ok()?;
+        self.at += values.byte_offset();
+        Some(())
     }
 
     fn rest_of_object(&mut self, depth: usize) -> Option<()> {
@@ -323,6 +343,31 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// Why `text` is no JSON, in serde_json's words.
+pub(super) fn fault(text: &str) -> String {
+    let fault = serde_json::from_str::<&RawValue>(text).err();
+    fault.map_or_else(|| "it cannot be read".to_owned(), |fault| fault.to_string())
+}
+
+/// Whether a name that is written as `raw` between its quotes is `name`.
+#[inline]
+pub(super) fn is_name(raw: &str, name: &str) -> bool {
+    if raw.len() <= name.len() {
+        // With an escape in it, it would be longer than what it stands for.
+        return raw == name && !name.contains('\\');
+    }
+    raw.len() <= ESCAPE * name.len() && raw.contains('\\') && decoded(raw).as_deref() == Some(name)
+}
+
+/// The text that a string stands for which is written as `raw` between its quotes; `None` if there is
+/// no such text, as for half a surrogate pair.
+pub(super) fn decoded(raw: &str) -> Option<Cow<'_, str>> {
+    if !raw.contains('\\') {
+        return Some(Cow::Borrowed(raw));
+    }
+    serde_json::from_str(&format!("\"{raw}\"")).ok().map(Cow::Owned)
+}
+
 /// How many bytes the first element takes, up to the comma or bracket behind it, in the rest of an
 /// array that is known to be JSON.
 pub(super) fn element(bytes: &[u8]) -> usize {
@@ -384,9 +429,8 @@ fn first(special: u64) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
-    use serde_json::value::RawValue;
 
     use super::*;
 
@@ -480,22 +524,38 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_to_the_text_of_a_value() {
-        let text = r#" { "a" : {"c":"b"} , "b":{ "x":[{"c":0}], "c" : "\"1" } , "c":2}"#;
-        let found = |path: &[&str]| Scanner::new(text).find(path);
-        assert_eq!(found(&["b", "c"]), Some(r#""\"1""#));
-        assert_eq!(found(&["a"]), Some(r#"{"c":"b"}"#));
-        assert_eq!(found(&["c"]), Some("2"));
-        for nowhere in [&["d"][..], &["a", "b"], &["c", "a"], &["b", "x", "c"], &[]] {
-            assert_eq!(found(nowhere), None, "{nowhere:?}");
+    fn no_nesting_is_too_deep() {
+        let nested = |depth, inside: &str| {
+            format!(r#"{{"a":{}{inside}{},"b":1}}"#, "[".repeat(depth), "]".repeat(depth))
+        };
+        for depth in [DEEPEST - 1, DEEPEST, DEEPEST + 1, DEEPEST + 2, 100_000] {
+            for inside in ["", "1", r#"1 , {"x":"]"}"#] {
+                let text = nested(depth, inside);
+                assert_eq!(scanned(&text), expected(&text), "{depth} {inside}");
+                assert!(scanned(&text).is_some(), "{depth} {inside}");
+            }
+            for inside in ["]", "}", "1x", "1 2", "\u{1}"] {
+                assert_eq!(scanned(&nested(depth, inside)), None, "{depth} {inside}");
+            }
         }
     }
 
     #[test]
-    fn deep_nesting_is_left_to_others() {
-        let nested = |depth| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
-        assert!(scanned(&nested(DEEPEST)).is_some());
-        assert!(scanned(&nested(DEEPEST + 2)).is_none());
+    fn names_are_compared_by_what_they_stand_for() {
+        for (raw, name) in [
+            ("a", "a"),
+            ("", ""),
+            (r"\u0061", "a"),
+            (r"\/", "/"),
+            (r"\\n", r"\n"),
+            (r"\ud83d\ude00", "😀"),
+            (r"\u00e4x", "äx"),
+        ] {
+            assert!(is_name(raw, name), "{raw} {name}");
+        }
+        for (raw, name) in [(r"\n", r"\n"), ("a", "b"), ("aa", "a"), (r"\ud800", "\u{fffd}")] {
+            assert!(!is_name(raw, name), "{raw} {name}");
+        }
     }
 
     #[test]
@@ -534,7 +594,7 @@ mod tests {
         }
     }
 
-    fn value() -> impl Strategy<Value = serde_json::Value> {
+    pub(in crate::message) fn value() -> impl Strategy<Value = serde_json::Value> {
         let leaf = prop_oneof![
             Just(serde_json::Value::Null),
             any::<bool>().prop_map(Into::into),

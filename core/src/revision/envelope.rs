@@ -1,15 +1,12 @@
 //! Recognises the envelope that a modern request carries in `params._meta`.
 
-use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
+use super::translate::PROTOCOL_VERSION;
 use crate::message::method::Subject;
-use crate::message::peek::Choice;
-use crate::message::{Message, peek};
+use crate::message::{Json, Message};
 
 /// What the HTTP headers of a modern request repeat from its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,70 +29,14 @@ impl Envelope {
     pub fn of(message: &Message) -> Option<Self> {
         let method = message.method()?;
         FINDER.find(message.bytes())?;
-        let subject = match method.properties().subject {
-            Some(Subject::Named(member)) => Some(member),
-            Some(Subject::Shown(_)) | None => None,
+        let subject: &[&str] = match method.properties().subject {
+            Some(Subject::Named(member)) => &["params", member],
+            Some(Subject::Shown(_)) | None => &[],
         };
-        Self::quickly(message, subject).or_else(|| Self::thoroughly(message, subject))
+        let [version, name] = message.get_all([&["params", "_meta", PROTOCOL_VERSION], subject])?;
+        // What is not a string is for the server to complain about.
+        Some(Self { version: version?.to_text()?, name: name.and_then(Json::to_text) })
     }
-
-    /// As it is written as a rule.
-    fn quickly(message: &Message, subject: Option<&str>) -> Option<Self> {
-        let choose = |level: usize, name: &str| match (level, name) {
-            (0, "params") | (1, "_meta") => Choice::Enter,
-            (1, name) if Some(name) == subject => Choice::Take(1),
-            (2, VERSION) => Choice::Take(0),
-            _ => Choice::Pass,
-        };
-        let [version, name] = peek::gather(message, &choose)?;
-        let version = version?.strip_prefix('"')?.strip_suffix('"')?;
-        let name = name.and_then(string);
-        (!version.contains('\\')).then(|| Self { version: version.to_owned(), name })
-    }
-
-    /// However it is written.
-    fn thoroughly(message: &Message, subject: Option<&str>) -> Option<Self> {
-        let params = serde_json::from_slice::<Body<'_>>(message.bytes()).ok()?.params;
-        let name = match subject {
-            Some("name") => params.name,
-            Some("uri") => params.uri,
-            Some(_) => params.task_id,
-            None => None,
-        };
-        let name = name.and_then(|raw| string(raw.get()));
-        Some(Self { version: params.meta.version.into_owned(), name })
-    }
-}
-
-/// What is not a string is for the server to complain about.
-fn string(raw: &str) -> Option<String> {
-    serde_json::from_str(raw).ok()
-}
-
-const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-
-#[derive(Deserialize)]
-struct Body<'a> {
-    #[serde(borrow)]
-    params: Params<'a>,
-}
-
-#[derive(Deserialize)]
-struct Params<'a> {
-    #[serde(borrow, rename = "_meta")]
-    meta: Meta<'a>,
-    #[serde(borrow, default)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    uri: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "taskId")]
-    task_id: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Meta<'a> {
-    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
-    version: Cow<'a, str>,
 }
 
 #[cfg(test)]

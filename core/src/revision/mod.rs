@@ -1,8 +1,8 @@
 //! What differs between the revisions of the protocol: one table, asked by everybody else.
 
 pub mod envelope;
+pub(crate) mod era_hints;
 pub mod params;
-pub(crate) mod signs;
 pub mod subscription;
 pub mod tools;
 pub mod translate;

@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use crate::limits;
-use crate::message::{Members, Message};
+use crate::message::{Json, Members, Message};
 use crate::wire::header;
 
 /// The member of a schema that asks for a header.
@@ -54,9 +54,9 @@ pub fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, Fault> {
 /// The headers that `call` gets. Arguments that are absent or `null` have none.
 #[must_use]
 pub fn headers(mirrored: &[Mirrored], call: &Message) -> Vec<(HeaderName, HeaderValue)> {
-    let members = Members::of_message(call).unwrap_or_default();
-    let params = members.get("params").and_then(Members::of).unwrap_or_default();
-    let arguments = params.get("arguments").and_then(Members::of).unwrap_or_default();
+    // Of an argument that is there twice the last one counts, as servers compare it with theirs.
+    let arguments = call.get(&["params", "arguments"]).map(Json::as_str);
+    let arguments = arguments.and_then(Members::of).unwrap_or_default();
     let pairs = mirrored.iter().filter_map(|argument| {
         let text = text_of(&arguments, &argument.path)?;
         Some((argument.header.clone(), header::encode(&text)))

@@ -1,52 +1,50 @@
 //! What a server has promised to tell on `subscriptions/listen`, and what may have been missed of it.
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::translate::SUBSCRIPTION_ID;
-use crate::message::{Head, Id, Members, Message, Method};
+use crate::message::{Head, Id, Json, Members, Message, Method};
 
 /// What was acknowledged.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Promise {
-    tools_list_changed: Option<bool>,
-    prompts_list_changed: Option<bool>,
-    resources_list_changed: Option<bool>,
-    resource_subscriptions: Option<Vec<String>>,
+    /// The notifications about lists.
+    lists: Vec<&'static str>,
+    /// The URIs of single resources.
+    resources: Vec<String>,
 }
+
+/// The members that promise to tell of a list, and the notifications that do.
+const LISTS: [(&str, &str); 3] = [
+    ("toolsListChanged", "notifications/tools/list_changed"),
+    ("promptsListChanged", "notifications/prompts/list_changed"),
+    ("resourcesListChanged", "notifications/resources/list_changed"),
+];
 
 impl Promise {
     /// What `message` promises, if it is an acknowledgement.
     #[must_use]
     pub fn of(message: &Message) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Notice {
-            params: Params,
-        }
-        #[derive(Deserialize)]
-        struct Params {
-            notifications: Promise,
-        }
         if message.method() != Some(&Method::Acknowledged) {
             return None;
         }
-        let notice = serde_json::from_slice::<Notice>(message.bytes());
-        Some(notice.map(|notice| notice.params.notifications).unwrap_or_default())
+        let Some(promised) = message.get(&["params", "notifications"]) else {
+            return Some(Self::default());
+        };
+        let is_promised = |member: &str| promised.get(&[member]).is_some_and(Json::is_true);
+        let lists = LISTS.iter().filter(|(member, _)| is_promised(member));
+        let resources = promised.get(&["resourceSubscriptions"]).and_then(Json::elements);
+        Some(Self {
+            lists: lists.map(|(_, method)| *method).collect(),
+            resources: resources.into_iter().flatten().filter_map(Json::to_text).collect(),
+        })
     }
 
     /// Everything that may have changed while nobody listened, told for the subscription `id`.
     #[must_use]
     pub fn missed(&self, id: &Id) -> Vec<Message> {
-        let lists = [
-            (self.tools_list_changed, "notifications/tools/list_changed"),
-            (self.prompts_list_changed, "notifications/prompts/list_changed"),
-            (self.resources_list_changed, "notifications/resources/list_changed"),
-        ];
-        let promised = lists.iter().filter(|(promised, _)| *promised == Some(true));
-        let lists = promised.map(|(_, method)| notification(method, None, id));
-        let resources = self.resource_subscriptions.iter().flatten();
-        let resources = resources.map(|uri| notification(UPDATED, Some(uri), id));
+        let lists = self.lists.iter().map(|method| notification(method, None, id));
+        let resources = self.resources.iter().map(|uri| notification(UPDATED, Some(uri), id));
         lists.chain(resources).collect()
     }
 }
@@ -58,11 +56,12 @@ pub(crate) fn of_request(message: Message, id: &Id) -> Message {
         Head::Response { is_error: false, .. } => "result",
         _ => return message,
     };
-    let Some(mut members) = Members::of_message(&message) else { return message };
-    let meta = members.object(place).object("_meta");
-    if meta.get(SUBSCRIPTION_ID).is_none_or(|named| named == id.as_json()) {
+    let named = message.get(&[place, "_meta", SUBSCRIPTION_ID]);
+    if named.is_none_or(|named| named.as_str() == id.as_json()) {
         return message;
     }
+    let Some(mut members) = Members::of_message(&message) else { return message };
+    let meta = members.object(place).object("_meta");
     meta.set(SUBSCRIPTION_ID, id.as_json().to_owned());
     members.into_message(message.head().clone())
 }

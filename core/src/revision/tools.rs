@@ -6,13 +6,10 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::BytesMut;
 use memchr::memmem::Finder;
-use serde::Deserialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::params::{self, ANNOTATION, Fault, Mirrored};
 use crate::limits;
-use crate::message::{Members, Message};
+use crate::message::{Json, Message};
 
 /// What the lists have said so far. Holds the tools with annotations, which are few.
 #[derive(Debug, Default)]
@@ -81,31 +78,36 @@ impl Page {
     /// What is in an answer to `tools/list`; `None` if it is no list.
     #[must_use]
     pub fn read(answer: &Message) -> Option<Self> {
-        let list = serde_json::from_slice::<Answer<'_>>(answer.bytes()).ok()?.result;
-        let next = list.next.filter(|next| next.get() != "null").map(|next| next.get().to_owned());
+        let [tools, next] = answer.get_all([&["result", "tools"], &["result", "nextCursor"]])?;
+        let tools: Vec<Json<'_>> = tools?.elements()?.collect();
+        let next = next.filter(|next| !next.is_null()).map(|next| next.as_str().to_owned());
         let mut page = Self { next, ..Self::default() };
-        let keeps: Vec<bool> = list.tools.iter().map(|tool| page.takes(tool.get())).collect();
+        let keeps: Vec<bool> = tools.iter().map(|tool| page.takes(*tool)).collect();
         if keeps.contains(&false) {
-            page.without = without(answer, &list.tools, &keeps);
+            page.without = without(answer, &tools, &keeps);
         }
         Some(page)
     }
 
     /// Notes a tool; `false` if it cannot be offered.
-    fn takes(&mut self, tool: &str) -> bool {
-        if FINDER.find(tool.as_bytes()).is_none() {
+    fn takes(&mut self, tool: Json<'_>) -> bool {
+        if FINDER.find(tool.as_str().as_bytes()).is_none() {
             return true;
         }
         // A schema that cannot be read is for the client to complain about.
-        let Ok(tool) = serde_json::from_str::<Tool>(tool) else { return true };
-        match params::mirrored(&tool.input_schema) {
+        let Some([Some(name), Some(schema)]) = tool.get_all([&["name"], &["inputSchema"]]) else {
+            return true;
+        };
+        let schema = serde_json::from_str(schema.as_str());
+        let (Some(name), Ok(schema)) = (name.to_text(), schema) else { return true };
+        match params::mirrored(&schema) {
             Ok(mirrored) if mirrored.is_empty() => true,
             Ok(mirrored) => {
-                self.annotated.push((tool.name, mirrored.into()));
+                self.annotated.push((name, mirrored.into()));
                 true
             }
             Err(fault) => {
-                self.refused.push((tool.name, fault));
+                self.refused.push((name, fault));
                 false
             }
         }
@@ -115,20 +117,18 @@ impl Page {
 /// Whether a request for a list asks for its first page.
 #[must_use]
 pub fn is_first_page(request: &Message) -> bool {
-    let mut members = Members::of_message(request).unwrap_or_default();
-    let cursor = members.object("params").get("cursor").map(str::to_owned);
-    cursor.is_none_or(|cursor| cursor == "null")
+    request.get(&["params", "cursor"]).is_none_or(Json::is_null)
 }
 
 /// The answer without the tools that are not kept; every other byte stays.
-pub(crate) fn without(answer: &Message, tools: &[&RawValue], keeps: &[bool]) -> Option<Message> {
+pub(crate) fn without(answer: &Message, tools: &[Json<'_>], keeps: &[bool]) -> Option<Message> {
     let bytes = answer.bytes();
     // They are slices of the answer: where they begin and end in it.
-    let range = |tool: &RawValue| {
-        let start = (tool.get().as_ptr() as usize).checked_sub(bytes.as_ptr() as usize)?;
-        Some(start..start + tool.get().len())
+    let range = |tool: &str| {
+        let start = (tool.as_ptr() as usize).checked_sub(bytes.as_ptr() as usize)?;
+        Some(start..start + tool.len())
     };
-    let ranges = tools.iter().map(|tool| range(tool)).collect::<Option<Vec<_>>>()?;
+    let ranges = tools.iter().map(|tool| range(tool.as_str())).collect::<Option<Vec<_>>>()?;
     let mut rest = BytesMut::with_capacity(bytes.len());
     rest.extend_from_slice(bytes.get(..ranges.first()?.start)?);
     let mut is_first = true;
@@ -145,31 +145,11 @@ pub(crate) fn without(answer: &Message, tools: &[&RawValue], keeps: &[bool]) -> 
     Message::parse(rest.freeze()).ok()
 }
 
-#[derive(Deserialize)]
-struct Answer<'a> {
-    #[serde(borrow)]
-    result: List<'a>,
-}
-
-#[derive(Deserialize)]
-struct List<'a> {
-    #[serde(borrow)]
-    tools: Vec<&'a RawValue>,
-    #[serde(borrow, default, rename = "nextCursor")]
-    next: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Tool {
-    name: String,
-    #[serde(rename = "inputSchema")]
-    input_schema: Value,
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
     use proptest::prelude::*;
+    use serde_json::Value;
 
     use super::*;
 

@@ -16,7 +16,8 @@ use super::report::{self, Usage};
 use super::visit::{self, Guest, Outcome, Page, Trouble, one_line};
 use super::visit_args::Visit;
 use crate::client;
-use crate::message::{Members, lenient};
+use crate::lenient::lenient;
+use crate::message::Members;
 
 /// Gets it.
 pub(super) fn run(typed: &Visit) -> Result<ExitCode, Failure> {

@@ -36,8 +36,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::error::{Error, Kind};
+use crate::lenient::lenient;
 use crate::limits::{self, Timeouts};
-use crate::message::{Id, InFlight, Message, lenient, reply};
+use crate::message::{Id, InFlight, Message, reply};
 use crate::revision::Revision;
 use crate::transport::{Link, channel};
 

@@ -2,9 +2,8 @@
 //! other, and nobody knows what to make of the other's.
 
 use memchr::memmem;
-use serde_json::value::RawValue;
 
-use crate::message::Members;
+use crate::message::{Json, Members};
 
 /// Capabilities of either side without the tasks of either era.
 pub(super) fn without_tasks(capabilities: &str) -> String {
@@ -23,8 +22,8 @@ pub(super) fn drop_from_tools(result: &mut Members<'_>) {
     if memmem::find(tools.as_bytes(), b"taskSupport").is_none() {
         return;
     }
-    let Ok(tools) = serde_json::from_str::<Vec<&RawValue>>(tools) else { return };
-    let tools: Vec<String> = tools.iter().map(|tool| without_support(tool.get())).collect();
+    let Some(tools) = Json::parse(tools).and_then(Json::elements) else { return };
+    let tools: Vec<String> = tools.map(|tool| without_support(tool.as_str())).collect();
     result.set("tools", format!("[{}]", tools.join(",")));
 }
 

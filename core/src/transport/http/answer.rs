@@ -15,7 +15,7 @@ use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, edit, parse_each, peek};
 use crate::net::Content;
-use crate::revision::signs;
+use crate::revision::era_hints;
 use crate::secret::{Scrubber, shown};
 use crate::traffic;
 use crate::transport::Alarm;
@@ -295,7 +295,7 @@ impl Refusal {
             is_own: answer.zip(own).is_some_and(|(answer, own)| answers(answer, own)),
             is_result: answer.is_some_and(|answer| answer.type_name() != "error"),
             said: answer.and_then(peek::error_message),
-            text: signs::without_id(&self.start(), session),
+            text: era_hints::without_id(&self.start(), session),
         }
     }
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::command::Ticket;
 use super::report::Report;
-use crate::message::table::{self, Table};
+use crate::message::fnv_map::{self, FnvMap};
 
 /// Whatever a link does that takes time.
 pub(super) type Job = Pin<Box<dyn Future<Output = Report> + Send>>;
@@ -15,7 +15,7 @@ pub(super) type Job = Pin<Box<dyn Future<Output = Report> + Send>>;
 /// Jobs, by ticket. Dropping one gives it up.
 #[derive(Default)]
 pub(super) struct Exchanges {
-    jobs: Table<Ticket, Running>,
+    jobs: FnvMap<Ticket, Running>,
     woken: Arc<Woken>,
     /// Those that were woken before this turn, the next one last.
     turn: Vec<Ticket>,
@@ -89,7 +89,7 @@ impl Exchanges {
 
     /// Gives a job up. `false`: it is over already.
     pub(super) fn drop_job(&mut self, ticket: Ticket) -> bool {
-        table::take(&mut self.jobs, &ticket).is_some()
+        fnv_map::take(&mut self.jobs, &ticket).is_some()
     }
 
     pub(super) fn has(&self, ticket: Ticket) -> bool {
@@ -111,7 +111,7 @@ impl Exchanges {
             let mut job_context = Context::from_waker(&running.waker);
             let polled = running.job.as_mut().poll(&mut job_context);
             if polled.is_ready() {
-                table::take(&mut self.jobs, &ticket);
+                fnv_map::take(&mut self.jobs, &ticket);
             }
             return Some(polled);
         }

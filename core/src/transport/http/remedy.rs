@@ -22,7 +22,7 @@ use crate::limits;
 use crate::message::{Head, Id, Members, Message, Method, edit, peek, reply};
 use crate::net::backoff::entropy;
 use crate::net::{Call, Content, Lane};
-use crate::revision::signs::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
+use crate::revision::era_hints::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
 use crate::revision::tools::Page;
 use crate::revision::{Envelope, Era, Revision};
 use crate::traffic::{self, Recovery};

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::revision::signs::{self, METHOD_NOT_FOUND};
+use crate::revision::era_hints::{self, METHOD_NOT_FOUND};
 
 /// The server understood the request, and complains about its parameters.
 const INVALID_PARAMS: i64 = -32602;
@@ -135,7 +135,9 @@ pub(super) fn of_message(complaint: &Complaint, is_ping: bool, habits: Habits) -
         _ if complaint.is_bare_404() && habits.repeats_404 => Verdict::Presumed,
         _ if complaint.is_bare_404() => Verdict::Lost,
         Some(INVALID_PARAMS) => Verdict::Answer,
-        _ if complaint.may_be_about_session() && signs::speaks_of_lost_session(&complaint.text) => {
+        _ if complaint.may_be_about_session()
+            && era_hints::speaks_of_lost_session(&complaint.text) =>
+        {
             Verdict::Suspected
         }
         _ => Verdict::Answer,
@@ -217,7 +219,7 @@ impl Complaint {
             200..=299 => self.code.is_some(),
             _ => self.may_be_about_session() && !(self.is_result && self.is_own),
         };
-        can && self.code != Some(METHOD_NOT_FOUND) && signs::denies_session(&self.text)
+        can && self.code != Some(METHOD_NOT_FOUND) && era_hints::denies_session(&self.text)
     }
 
     /// 404, and nobody has answered the request in it.

@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 use super::files::{self, Files};
 use crate::cli::report;
 use crate::cli::visit::{Page, one_line, pretty};
-use crate::message::{Members, lenient};
+use crate::lenient::lenient;
+use crate::message::Members;
 
 /// Shows contents one after the other.
 pub(in crate::cli) struct Contents<'a> {

@@ -14,7 +14,8 @@ use super::report::{self, Usage};
 use super::visit::{self, Guest, Outcome, Trouble};
 use super::visit_args::Call;
 use crate::client::{self, Progress};
-use crate::message::{Members, lenient};
+use crate::lenient::lenient;
+use crate::message::Members;
 
 pub(super) mod arguments;
 pub(super) mod content;

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use crate::cli::call::schema::{self, Steps};
 use crate::cli::visit::one_line;
+use crate::lenient::lenient;
 use crate::limits;
-use crate::message::{Members, lenient};
+use crate::message::Members;
 
 /// Rows of name, type and description; what must be given has a star.
 pub(super) fn rows(schema: &str) -> Vec<Vec<String>> {

@@ -8,7 +8,8 @@ use super::Failure;
 use super::visit::{self, Guest, Outcome, Trouble};
 use super::visit_args::Visit;
 use crate::client::{self, Class, Item};
-use crate::message::{Members, lenient};
+use crate::lenient::lenient;
+use crate::message::Members;
 
 mod arguments;
 mod nearest;

@@ -9,7 +9,8 @@ use super::tools::heading;
 use super::{at_most_one, json_list, list, nearest, objects, print_list, text};
 use crate::cli::visit::{Guest, Outcome, Page, Trouble, count, one_line};
 use crate::client;
-use crate::message::{Members, lenient};
+use crate::lenient::lenient;
+use crate::message::Members;
 
 pub(super) async fn show(guest: Guest) -> Outcome {
     let prompts = list::<client::Prompt>(&guest).await?;

@@ -7,7 +7,7 @@ use super::{is_unknown, json_list, list, objects, print_list};
 use crate::cli::report;
 use crate::cli::visit::{Guest, Outcome, Page, Trouble, count, one_line};
 use crate::client::{self, Class};
-use crate::message::lenient;
+use crate::lenient::lenient;
 
 pub(super) async fn show(guest: Guest) -> Outcome {
     if !guest.words.is_empty() {

@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::one_line;
 use crate::cli::call::schema;
+use crate::lenient::lenient;
 use crate::limits;
-use crate::message::{Members, lenient};
+use crate::message::Members;
 use crate::untrusted::Untrusted;
 
 /// Asks all of it, and gives the result of `elicitation/create`, whose `params` are these. The end

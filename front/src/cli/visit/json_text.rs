@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::lenient::string_length;
 use crate::limits;
-use crate::message::string_length;
 use crate::untrusted::Untrusted;
 
 /// Writes the same JSON, indented by two; numbers stay as they are written, texts as well but for

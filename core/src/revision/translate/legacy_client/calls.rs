@@ -5,7 +5,7 @@ use tracing::debug;
 
 use super::{Asked, Ids, Step, Steps, Translation, shapes};
 use crate::error::{Error, Kind};
-use crate::message::{Head, Id, Members, Message, Method, reply};
+use crate::message::{Head, Id, Json, Members, Message, Method, reply};
 use crate::revision::Revision;
 use crate::revision::tools::is_first_page;
 use crate::revision::translate::{
@@ -30,12 +30,11 @@ const LEVELS: [&str; 8] =
 impl Envelope {
     /// From what a legacy client says of itself when it opens.
     pub(super) fn of(initialize: &Message) -> Self {
-        let members = Members::of_message(initialize).unwrap_or_default();
-        let params = members.get("params").and_then(Members::of).unwrap_or_default();
+        let parameter = |name| initialize.get(&["params", name]).map(Json::as_str);
         Self {
             version: format!("\"{}\"", Revision::LATEST_MODERN),
-            capabilities: tasks::without_tasks(params.get("capabilities").unwrap_or("{}")),
-            client_info: params.get("clientInfo").map(str::to_owned),
+            capabilities: tasks::without_tasks(parameter("capabilities").unwrap_or("{}")),
+            client_info: parameter("clientInfo").map(str::to_owned),
             level: None,
         }
     }
@@ -218,27 +217,23 @@ impl Translation {
 /// A resource that is not there has a code of its own in the older revisions.
 pub(super) fn legacy_error(request: &Message, answer: &Message, id: &Id) -> Message {
     let mut members = Members::of_message(answer).unwrap_or_default();
-    if request.method() == Some(&Method::ResourcesRead) {
-        let error = members.object("error");
-        let names_uri = error.get("data").and_then(Members::of).is_some_and(|d| d.has("uri"));
-        if error.get("code") == Some("-32602") && names_uri {
-            error.set("code", "-32002");
-        }
+    if request.method() == Some(&Method::ResourcesRead)
+        && let Some([Some(code), Some(_)]) =
+            answer.get_all([&["error", "code"], &["error", "data", "uri"]])
+        && code.integer() == Some(-32602)
+    {
+        members.object("error").set("code", "-32002");
     }
     members.into_message_with_id(answer.head(), id)
 }
 
 /// A member of the parameters that is a string.
 pub(super) fn parameter(message: &Message, name: &str) -> Option<String> {
-    let members = Members::of_message(message)?;
-    Members::of(members.get("params")?)?.text(name)
+    message.get(&["params", name])?.to_text()
 }
 
 /// The subscription that a notification belongs to.
 pub(super) fn subscription(message: &Message) -> Option<Id> {
     memchr::memmem::find(message.bytes(), b"subscriptionId")?;
-    let members = Members::of_message(message)?;
-    let params = Members::of(members.get("params")?)?;
-    let meta = Members::of(params.get("_meta")?)?;
-    Id::from_json(meta.get(SUBSCRIPTION_ID)?)
+    Id::from_json(message.get(&["params", "_meta", SUBSCRIPTION_ID])?.as_str())
 }

@@ -10,7 +10,7 @@ use super::{Asked, Ids, LegacyClient, State, Step, Steps, Translation};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, reply};
-use crate::revision::{Era, signs};
+use crate::revision::{Era, era_hints};
 
 /// Whether the server is still what it was.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Translation {
         now: Instant,
         out: &mut Steps,
     ) -> Option<(Asked, Message)> {
-        if !signs::sounds_legacy(&answer) {
+        if !era_hints::sounds_legacy(&answer) {
             return Some((asked, answer));
         }
         let doubt = &mut self.doubt;
@@ -76,7 +76,7 @@ impl LegacyClient {
     /// The question was answered, or (`None`) was not.
     pub(super) fn resolve(&mut self, answer: Option<&Message>, now: Instant, out: &mut Steps) {
         let State::Translating(translation) = &mut self.state else { return };
-        if answer.is_some_and(signs::denies_modern) {
+        if answer.is_some_and(era_hints::denies_modern) {
             self.turn_legacy(out);
         } else {
             translation.trust(&mut self.ids, now, out);
@@ -116,7 +116,7 @@ impl LegacyClient {
         {
             return false;
         }
-        let is_modern = signs::era_of(message) == Some(Era::Modern);
+        let is_modern = era_hints::era_of(message) == Some(Era::Modern);
         if is_modern {
             self.alarmed = Some(now);
         }
@@ -128,7 +128,7 @@ impl Asked {
     /// A server of the other era has refused it. If that was at the door it may go out again when
     /// there is a session; but a person's answers are not spent twice.
     fn refused_by_another(self, answer: &Message, changed: &Error) -> Option<Step> {
-        if self.rounds == 0 && signs::was_turned_away(answer) {
+        if self.rounds == 0 && era_hints::was_turned_away(answer) {
             let error = Error { kind: Kind::Closed, ..changed.clone().not_delivered() };
             return Some(Step::Failed { message: self.request, error });
         }

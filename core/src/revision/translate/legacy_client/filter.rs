@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
+use crate::message::{Json, get};
 
 /// Which lists a client hears of, and whether it may of single resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,25 +17,12 @@ pub(super) struct Filter {
 impl Filter {
     /// All lists that a server with these capabilities tells of.
     pub(super) fn of(capabilities: &str) -> Self {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Capabilities {
-            tools: Offered,
-            prompts: Offered,
-            resources: Offered,
-        }
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Offered {
-            list_changed: bool,
-            subscribe: bool,
-        }
-        let offered: Capabilities = serde_json::from_str(capabilities).unwrap_or_default();
+        let offers = |path: &[&str]| get(capabilities, path).is_some_and(Json::is_true);
         Self {
-            tools: offered.tools.list_changed,
-            prompts: offered.prompts.list_changed,
-            resources: offered.resources.list_changed,
-            can_subscribe: offered.resources.subscribe,
+            tools: offers(&["tools", "listChanged"]),
+            prompts: offers(&["prompts", "listChanged"]),
+            resources: offers(&["resources", "listChanged"]),
+            can_subscribe: offers(&["resources", "subscribe"]),
         }
     }
 

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::{Asked, Ids, Step, Steps, Translation};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Members, Message, Method, reply};
+use crate::message::{Head, Id, Json, Members, Message, Method, reply};
 
 /// Calls that wait for answers of the client's.
 #[derive(Debug, Default)]
@@ -75,13 +75,14 @@ impl Translation {
             return fail(format!("The server asked back more than {limit} times"), out);
         }
         let state = result.get("requestState").map(str::to_owned);
-        let requests = result.get("inputRequests").and_then(Members::of).unwrap_or_default();
-        if state.is_none() && requests.is_empty() {
+        let requests = result.get("inputRequests").and_then(Json::parse).and_then(Json::members);
+        let mut requests = requests.into_iter().flatten().peekable();
+        if state.is_none() && requests.peek().is_none() {
             return fail("The server wants input and does not say which".to_owned(), out);
         }
         let mut open = Vec::new();
         let mut questions = Vec::new();
-        for (name, request) in requests.iter() {
+        for (name, request) in requests {
             let own = ids.string();
             match question(&own, request) {
                 Some(question) => questions.push(question),
@@ -100,18 +101,17 @@ impl Translation {
     pub(super) fn client_answers(&mut self, answer: &Message, ids: &mut Ids, out: &mut Steps) {
         let Head::Response { id: Some(id), is_error } = answer.head() else { return };
         let Some(at) = self.inputs.position(id) else { return };
-        let Some(members) = Members::of_message(answer) else { return };
+        let member = |name| answer.get(&[name]).map_or("{}", Json::as_str);
         if *is_error {
             // There is no way to tell the server: the call ends with what the client said.
             let round = self.inputs.0.swap_remove(at);
-            let error = members.get("error").unwrap_or("{}");
-            let answer = reply::raw_error(round.asked.request.id(), error);
+            let answer = reply::raw_error(round.asked.request.id(), member("error"));
             return round.end(Some(id), answer, out);
         }
         let round = &mut self.inputs.0[at];
         let Some(place) = round.open.iter().position(|(own, _)| own == id) else { return };
         let (_, name) = round.open.remove(place);
-        round.answers.push((name, members.get("result").unwrap_or("{}").to_owned()));
+        round.answers.push((name, member("result").to_owned()));
         if round.open.is_empty() {
             let round = self.inputs.0.swap_remove(at);
             self.call_again(round, ids, out);
@@ -157,10 +157,10 @@ impl Round {
 }
 
 /// The request that puts a question of the server's to the client; `None`: not one that it knows.
-fn question(id: &Id, request: &str) -> Option<Message> {
-    let members = Members::of(request)?;
-    let method = members.text("method")?;
-    let params = members.get("params").unwrap_or("{}");
+fn question(id: &Id, request: Json<'_>) -> Option<Message> {
+    let [method, params] = request.get_all([&["method"], &["params"]])?;
+    let method = method?.text()?;
+    let params = params.map_or("{}", Json::as_str);
     match Method::named(&method) {
         Method::Elicit => {
             let mut params = Members::of(params)?;

@@ -15,7 +15,7 @@ use super::filter::Filter;
 use super::{Ids, Step, Steps, Translation};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Members, Message, Method, peek, reply};
+use crate::message::{Head, Id, Json, Message, Method, peek, reply};
 
 /// One request for it.
 #[derive(Debug)]
@@ -277,8 +277,7 @@ impl Translation {
     /// What was asked for last is not to be had; what there was before it stays.
     fn refused(&mut self, answer: &Message, ids: &mut Ids, now: Instant, out: &mut Steps) {
         let listening = &mut self.listening;
-        let members = Members::of_message(answer).unwrap_or_default();
-        let error = members.get("error").unwrap_or("{}");
+        let error = answer.get(&["error"]).map_or("{}", Json::as_str);
         let is_unknown = peek::error_code(answer).is_some_and(|(code, _)| code == -32601);
         if is_unknown && !listening.was_taken_up {
             listening.is_refused = true;

@@ -13,7 +13,7 @@ use super::offer::Offer;
 use super::{LegacyClient, Protocol, State, Step, Steps, Translation};
 use crate::error::Error;
 use crate::message::{Head, Id, Message, edit, peek, reply};
-use crate::revision::{Era, signs};
+use crate::revision::{Era, era_hints};
 
 /// An `initialize` that has passed.
 #[derive(Debug)]
@@ -194,7 +194,7 @@ impl LegacyClient {
 
     /// It does not know the question: what it said to `initialize` stands, or it is asked that.
     fn not_modern(&mut self, asking: Asking, answer: &Message, out: &mut Steps) {
-        if self.known.take().is_some() && signs::denies_modern(answer) {
+        if self.known.take().is_some() && era_hints::denies_modern(answer) {
             self.finding = Some(Era::Legacy);
         }
         match asking.refusal {
@@ -213,7 +213,7 @@ impl LegacyClient {
 /// says that knows neither the method nor a request without an envelope. `server/discover` then
 /// tells for certain.
 fn names_modern(answer: &Message) -> bool {
-    match signs::era_of(answer) {
+    match era_hints::era_of(answer) {
         Some(era) => era == Era::Modern,
         None => matches!(peek::error_code(answer), Some((-32601 | -32602, _))),
     }

@@ -4,10 +4,9 @@
 use std::collections::HashSet;
 
 use memchr::memmem;
-use serde_json::value::RawValue;
 
 use crate::limits;
-use crate::message::Members;
+use crate::message::{Json, Members};
 use crate::revision::translate::tasks;
 
 /// Tools whose structured results are wrapped, since the client knows only objects.
@@ -71,8 +70,8 @@ fn rewrite_tools(result: &mut Members<'_>, wrapped: &mut Wrapped) {
     if !is_concerned("outputSchema") && !is_concerned("execution") {
         return;
     }
-    let Ok(tools) = serde_json::from_str::<Vec<&RawValue>>(tools) else { return };
-    let tools: Vec<String> = tools.iter().map(|tool| legacy_tool(tool.get(), wrapped)).collect();
+    let Some(tools) = Json::parse(tools).and_then(Json::elements) else { return };
+    let tools: Vec<String> = tools.map(|tool| legacy_tool(tool.as_str(), wrapped)).collect();
     result.set("tools", format!("[{}]", tools.join(",")));
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 
-use crate::message::{Id, Members, Method};
+use crate::message::{Id, Json, Members, Method, get};
 use crate::revision::translate::{CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION};
 
 /// What a request says about itself.
@@ -67,13 +67,13 @@ pub(super) struct Abilities {
 
 impl Abilities {
     fn of(capabilities: &str) -> Self {
-        let Some(all) = Members::of(capabilities) else { return Self::default() };
-        let has = |name| all.get(name).is_some_and(|json| json != "null");
-        let elicitation = all.get("elicitation").and_then(Members::of);
-        let url = elicitation.as_ref().is_some_and(|one| one.has("url"));
+        let has = |path: &[&str]| get(capabilities, path).is_some();
+        let is_given = |name| get(capabilities, &[name]).is_some_and(|json| !json.is_null());
+        let url = has(&["elicitation", "url"]);
         // An empty object stands for forms.
-        let form = elicitation.is_some_and(|one| one.has("form") || !one.has("url"));
-        Self { form, url, sampling: has("sampling"), roots: has("roots") }
+        let elicitation = get(capabilities, &["elicitation"]).is_some_and(Json::is_object);
+        let form = elicitation && (!url || has(&["elicitation", "form"]));
+        Self { form, url, sampling: is_given("sampling"), roots: is_given("roots") }
     }
 
     /// Whether the client can be asked `method` with `params`.
@@ -90,7 +90,7 @@ impl Abilities {
 
 /// Whether the parameters of `elicitation/create` are about a page to be visited.
 pub(super) fn is_url_mode(params: Option<&str>) -> bool {
-    let mode = params.and_then(Members::of).and_then(|params| params.text("mode"));
+    let mode = params.and_then(|params| get(params, &["mode"])?.text());
     mode.as_deref() == Some("url")
 }
 

@@ -11,7 +11,7 @@ use crate::message::{Head, Members, Message};
 use crate::revision::translate::{
     CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, Protocol, Steps,
 };
-use crate::revision::{Era, signs};
+use crate::revision::{Era, era_hints};
 
 impl ModernClient {
     /// The client hears this from a server that was modern. If it sounds like a legacy server, the
@@ -21,7 +21,7 @@ impl ModernClient {
         if !is_error || !matches!(self.phase, Phase::Through) || self.client != Some(Era::Modern) {
             return;
         }
-        if signs::sounds_legacy(message) {
+        if era_hints::sounds_legacy(message) {
             debug!("the server may speak the modern era no longer");
             self.is_certain = false;
             self.phase = Phase::Trusting;
@@ -40,7 +40,7 @@ impl ModernClient {
             return;
         }
         let was_asked = self.doubted.is_some_and(|at| now < at + limits::DOUBT_PAUSE);
-        if signs::era_of(answer) == Some(Era::Modern) && !was_asked {
+        if era_hints::era_of(answer) == Some(Era::Modern) && !was_asked {
             debug!("the server may speak the legacy era no longer");
             self.doubted = Some(now);
             let introduction = self.introduction.clone();
@@ -69,9 +69,11 @@ pub(super) struct Introduction(Vec<(&'static str, String)>);
 
 impl Introduction {
     /// Out of the `_meta` of a request.
-    pub(super) fn of(meta: &Members<'_>) -> Self {
+    pub(super) fn of(request: &Message) -> Self {
         let names = [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO];
-        let said = names.into_iter().filter_map(|name| Some((name, meta.get(name)?.to_owned())));
+        let said = names.into_iter().filter_map(|name| {
+            Some((name, request.get(&["params", "_meta", name])?.as_str().to_owned()))
+        });
         Self(said.collect())
     }
 

@@ -6,9 +6,9 @@ use super::changing::Introduction;
 use super::passed::Kept;
 use super::{ModernClient, Own, Phase, readdressed};
 use crate::limits;
-use crate::message::{Head, Members, Message, Method, peek, reply};
+use crate::message::{Head, Message, Method, peek, reply};
 use crate::revision::translate::{Protocol, Step, Steps};
-use crate::revision::{Envelope, Era, signs};
+use crate::revision::{Envelope, Era, era_hints};
 
 /// What an answer says about the server that wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Verdict {
         if let Head::Response { is_error: false, .. } = answer.head() {
             // Whoever knows the question is modern, unless it says otherwise.
             return match peek::supported_versions(answer) {
-                Some(revisions) if signs::are_legacy(&revisions) => Self::Legacy,
+                Some(revisions) if era_hints::are_legacy(&revisions) => Self::Legacy,
                 // Some say yes to whatever they are asked.
                 None if !peek::has_result_type(answer) => Self::Legacy,
                 _ => Self::Modern,
@@ -51,14 +51,14 @@ impl Verdict {
     }
 
     fn of_error(answer: &Message) -> Self {
-        match (answer.failure().map(|failure| failure.status), signs::era_of(answer)) {
+        match (answer.failure().map(|failure| failure.status), era_hints::era_of(answer)) {
             // Statuses that are about credentials, haste or the server's health are not about eras.
             (Some(Some(401 | 403 | 408 | 429)), _) => Self::Nothing,
             (Some(Some(400..=499)), _) => Self::Refused,
             (Some(_), _) => Self::Nothing,
             (None, Some(Era::Modern)) => Self::Modern,
             (None, Some(Era::Legacy)) => Self::Legacy,
-            (None, None) if signs::denies_modern(answer) => Self::Legacy,
+            (None, None) if era_hints::denies_modern(answer) => Self::Legacy,
             (None, None) => Self::Refused,
         }
     }
@@ -177,8 +177,7 @@ impl ModernClient {
     /// Asks the server in the client's place, with the envelope of a request of its.
     fn probe(&mut self, asker: &Message, out: &mut Steps) {
         self.phase = Phase::Probing { kept: Vec::new() };
-        let mut asker = Members::of_message(asker).unwrap_or_default();
-        let introduction = Introduction::of(asker.object("params").object("_meta"));
+        let introduction = Introduction::of(asker);
         self.ask(Own::Probe, "server/discover", |params| introduction.fill(params), out);
     }
 

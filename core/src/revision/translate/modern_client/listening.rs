@@ -2,13 +2,11 @@
 
 use std::collections::HashMap;
 
-use serde_json::value::RawValue;
-
 use super::opening::News;
 use super::{ModernClient, Own, Waits, json_string};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Members, Message, Method, reply};
+use crate::message::{Head, Id, Json, Members, Message, Method, reply};
 use crate::revision::translate::{SUBSCRIPTION_ID, Step, Steps};
 
 /// The subscriptions of the client, and what the server was told because of them.
@@ -43,16 +41,14 @@ enum Standing {
 impl Listen {
     /// What `message` asks for, cut down to what the server has.
     fn of(id: &Id, message: &Message, news: News) -> Option<Self> {
-        let mut request = Members::of_message(message)?;
-        let wanted = request.object("params").remove("notifications")?;
-        let wanted = Members::of(&wanted)?;
-        let is_wanted = |name: &str| wanted.get(name) == Some("true");
-        let uris: Vec<&RawValue> = match wanted.get("resourceSubscriptions") {
-            Some(list) if news.updates && list != "null" => serde_json::from_str(list).ok()?,
-            _ => Vec::new(),
+        let wanted = message.get(&["params", "notifications"]).filter(|json| json.is_object())?;
+        let is_wanted = |name: &str| wanted.get(&[name]).is_some_and(Json::is_true);
+        let uris = match wanted.get(&["resourceSubscriptions"]) {
+            Some(list) if news.updates && !list.is_null() => Some(list.elements()?),
+            _ => None,
         };
         let mut named = Vec::new();
-        for uri in uris.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()) {
+        for uri in uris.into_iter().flatten().filter_map(Json::to_text) {
             if named.len() < limits::LISTEN_RESOURCES && !named.contains(&uri) {
                 named.push(uri);
             }
@@ -249,9 +245,8 @@ impl ModernClient {
 
     /// Something has changed: each subscription that wants to hear of it does.
     pub(super) fn tell_listeners(&mut self, method: &Method, message: &Message, out: &mut Steps) {
-        let mut members = Members::of_message(message).unwrap_or_default();
         let uri = match method {
-            Method::ResourceUpdated => members.object("params").text("uri"),
+            Method::ResourceUpdated => message.get(&["params", "uri"]).and_then(Json::to_text),
             _ => None,
         };
         for listen in &mut self.listening.listens {

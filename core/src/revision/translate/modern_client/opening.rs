@@ -5,7 +5,7 @@ use tracing::debug;
 
 use super::changing::Introduction;
 use super::{ModernClient, Own, Phase, json_string, readdressed};
-use crate::message::{Head, Id, Members, Message, reply};
+use crate::message::{Head, Id, Json, Members, Message, get, reply};
 use crate::revision::Revision;
 use crate::revision::translate::{
     CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INFO, Step, Steps, tasks,
@@ -32,26 +32,19 @@ pub(super) struct News {
 }
 
 impl Server {
-    fn of(answer: &Message) -> Option<Self> {
-        let mut answer = Members::of_message(answer)?;
-        let result = answer.object("result");
-        let capabilities = result.get("capabilities").unwrap_or("{}").to_owned();
-        let offers = |what: &str, member: &str| {
-            let all = Members::of(&capabilities)?;
-            let one = Members::of(all.get(what)?)?;
-            Some(one.get(member) == Some("true"))
-        };
-        let offers = |what, member| offers(what, member).unwrap_or(false);
+    fn of(answer: &Message) -> Self {
+        let member = |name| answer.get(&["result", name]).map(|json| json.as_str().to_owned());
+        let capabilities = member("capabilities").unwrap_or_else(|| "{}".to_owned());
+        let offers = |what, member| get(&capabilities, &[what, member]).is_some_and(Json::is_true);
         let news = News {
             tools: offers("tools", "listChanged"),
             prompts: offers("prompts", "listChanged"),
             resources: offers("resources", "listChanged"),
             updates: offers("resources", "subscribe"),
         };
-        let logs = Members::of(&capabilities).is_some_and(|all| all.has("logging"));
-        let info = result.get("serverInfo").map(str::to_owned);
-        let instructions = result.get("instructions").map(str::to_owned);
-        Some(Self { capabilities, info, instructions, logs, news })
+        let logs = get(&capabilities, &["logging"]).is_some();
+        let (info, instructions) = (member("serverInfo"), member("instructions"));
+        Self { capabilities, info, instructions, logs, news }
     }
 
     /// The answer to `server/discover`.
@@ -93,11 +86,10 @@ impl ModernClient {
     /// there is a session.
     pub(super) fn open(&mut self, request: Message, out: &mut Steps) {
         self.phase = Phase::Opening;
-        let mut members = Members::of_message(&request).unwrap_or_default();
-        let meta = members.object("params").object("_meta");
-        self.introduction = Introduction::of(meta);
+        self.introduction = Introduction::of(&request);
         let fill = |params: &mut Members<'_>| {
-            let object = |name: &str| meta.get(name).filter(|json| json.starts_with('{'));
+            let meta = |name| request.get(&["params", "_meta", name]);
+            let object = |name| meta(name).filter(|json| json.is_object()).map(Json::as_str);
             let unnamed = || {
                 let version = json_string(env!("CARGO_PKG_VERSION"));
                 format!(r#"{{"name":"mcp-span client","version":{version}}}"#)
@@ -108,17 +100,16 @@ impl ModernClient {
             params.set("clientInfo", object(CLIENT_INFO).map_or_else(unnamed, str::to_owned));
         };
         self.ask(Own::Opening, "initialize", fill, out);
-        drop(members);
         self.held.push_first(request);
     }
 
     pub(super) fn opened(&mut self, answer: &Message, now: Instant, out: &mut Steps) {
         let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
-        match Server::of(answer) {
-            Some(server) if !is_error => {
+        match is_error {
+            false => {
                 out.push_back(Step::ToServer(reply::notification("notifications/initialized")));
                 self.forget_level();
-                self.phase = Phase::Serving(Box::new(server));
+                self.phase = Phase::Serving(Box::new(Server::of(answer)));
             }
             _ if self.refuses_legacy(answer) => {}
             _ => {

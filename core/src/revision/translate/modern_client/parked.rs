@@ -14,7 +14,7 @@ use super::opening::Server;
 use super::{ModernClient, Waits, json_string};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Members, Message, Method, peek, reply};
+use crate::message::{Head, Id, Json, Members, Message, Method, peek, reply};
 use crate::revision::translate::{Step, Steps};
 
 /// What a server hears whose question nobody will answer.
@@ -59,9 +59,8 @@ impl Question {
         match &self.source {
             Source::Request(message) => {
                 request.set("method", json_string(message.method().map_or("", Method::name)));
-                let params = Members::of_message(message).and_then(|mut m| m.remove("params"));
-                if let Some(params) = params {
-                    let is_page = is_url_mode(Some(&params));
+                if let Some(params) = message.get(&["params"]).map(Json::as_str) {
+                    let is_page = is_url_mode(Some(params));
                     request.set("params", params);
                     if is_page {
                         // The modern era has no word that a page was left, and no name for it.
@@ -225,7 +224,7 @@ impl ModernClient {
         now: Instant,
         out: &mut Steps,
     ) -> bool {
-        let handle: String = serde_json::from_str(handle).unwrap_or_default();
+        let handle = Json::parse(handle).and_then(Json::to_text).unwrap_or_default();
         let found = self.parked.get_mut(&handle).ok_or(
             "Invalid params: the request state is unknown, or its call was given up because no answer came in time",
         );
@@ -324,13 +323,9 @@ impl ModernClient {
 
 /// The pages that an error wants to have visited, as JSON.
 fn pages(answer: &Message) -> Vec<String> {
-    let mut answer = Members::of_message(answer).unwrap_or_default();
-    let data = answer.object("error").object("data");
-    let listed = data.get("elicitations").unwrap_or("[]");
-    let listed: Vec<&serde_json::value::RawValue> =
-        serde_json::from_str(listed).unwrap_or_default();
-    let objects = listed.iter().map(|raw| raw.get()).filter(|json| json.starts_with('{'));
-    objects.map(str::to_owned).collect()
+    let listed = answer.get(&["error", "data", "elicitations"]).and_then(Json::elements);
+    let objects = listed.into_iter().flatten().filter(|json| json.is_object());
+    objects.map(|json| json.as_str().to_owned()).collect()
 }
 
 /// A text of 128 random bits; `None` where the system has none.

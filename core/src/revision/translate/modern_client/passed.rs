@@ -6,7 +6,7 @@ use super::finding::Verdict;
 use super::{ModernClient, Phase, is_request};
 use crate::message::{Head, Id, InFlight, Message, Method};
 use crate::revision::translate::{Step, Steps};
-use crate::revision::{Era, signs};
+use crate::revision::{Era, era_hints};
 
 /// An answer that is not believed before the server was asked.
 pub(super) struct Kept {
@@ -18,7 +18,7 @@ impl Kept {
     /// Whether sending the request again does no harm: it only looks, or was turned away at the
     /// door, by a status or by an error that no work comes before.
     pub(super) fn may_be_repeated(&self) -> bool {
-        self.request.method().is_some_and(is_safe) || signs::was_turned_away(&self.answer)
+        self.request.method().is_some_and(is_safe) || era_hints::was_turned_away(&self.answer)
     }
 
     pub(super) fn is_for(&self, id: &Id) -> bool {

@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 use super::post::{Posted, post};
 use super::stream::{self, First, Stream};
 use crate::error::{Error, Kind};
-use crate::message::table::{self, Table};
+use crate::message::fnv_map::{self, FnvMap};
 use crate::message::{Head, Id, Message, Method, Outline, peek};
 use crate::net::{Call, Lane};
 use crate::traffic;
@@ -35,7 +35,7 @@ pub(in super::super) struct HttpSse {
     lost: Option<Ticket>,
     /// The newest ticket.
     newest: Ticket,
-    flights: Table<Ticket, Flight>,
+    flights: FnvMap<Ticket, Flight>,
     /// The messages of an event that is being read.
     reading: Option<Messages>,
 }
@@ -66,7 +66,7 @@ impl HttpSse {
             initialize: None,
             lost: None,
             newest: Ticket::default(),
-            flights: Table::default(),
+            flights: FnvMap::default(),
             reading: None,
         }
     }
@@ -191,7 +191,7 @@ impl HttpSse {
         if let Phase::Opening(waiting) = &mut self.phase {
             waiting.retain(|send| send.ticket != ticket);
         }
-        table::take(&mut self.flights, &ticket);
+        fnv_map::take(&mut self.flights, &ticket);
     }
 
     /// Something came on the stream, or it has ended.
@@ -236,7 +236,7 @@ impl HttpSse {
                 if let Phase::Open(stream) = &mut self.phase {
                     stream.keep_address();
                 }
-                table::take(&mut self.flights, &ticket);
+                fnv_map::take(&mut self.flights, &ticket);
                 io.report(Event::Accepted(ticket));
             }
             Posted::SessionLost(error) | Posted::Failed(error)
@@ -264,7 +264,7 @@ impl HttpSse {
                 if error.status.is_some() {
                     reached(io);
                 }
-                table::take(&mut self.flights, &ticket);
+                fnv_map::take(&mut self.flights, &ticket);
                 io.report(Event::Failed { ticket, error: error.into() });
             }
         }
@@ -273,14 +273,14 @@ impl HttpSse {
     /// Passes on an answer that came in place of an acknowledgement. Gives back whether the session
     /// that it was asked in is the one of now.
     fn answered(&mut self, ticket: Ticket, answer: Message, io: &mut Io) -> bool {
-        let Some(flight) = table::take(&mut self.flights, &ticket) else { return false };
+        let Some(flight) = fnv_map::take(&mut self.flights, &ticket) else { return false };
         io.report(Event::Message { message: answer, answers: Some(ticket) });
         flight.stream == self.streams
     }
 
     /// The server does not know the session that the message was sent in.
     fn forgotten(&mut self, ticket: Ticket, error: Error, io: &mut Io) {
-        let Some(flight) = table::take(&mut self.flights, &ticket) else { return };
+        let Some(flight) = fnv_map::take(&mut self.flights, &ticket) else { return };
         if flight.send.is_last_try {
             io.context.habits.note_last_loss(error.status);
         } else if flight.stream == self.streams {
@@ -297,7 +297,7 @@ impl HttpSse {
         if !self.flights.get(&ticket).is_some_and(is_initialize) || !stream.try_other_address() {
             return false;
         }
-        if let Some(flight) = table::take(&mut self.flights, &ticket) {
+        if let Some(flight) = fnv_map::take(&mut self.flights, &ticket) {
             self.launch(flight.send, io);
         }
         true
