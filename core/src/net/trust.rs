@@ -21,16 +21,16 @@ use tracing::warn;
 
 use super::bundle;
 use super::certificate::Certificate;
-use super::tls_options::{Roots, Trust};
+use super::tls_options::{Roots, TlsOptions, Trust};
 
 /// Gives the configuration its verifier. Certificates that are refused are noted in `refused`.
 pub(super) fn with_trust(
     builder: ConfigBuilder<ClientConfig, WantsVerifier>,
-    trust: &Trust,
+    options: &TlsOptions,
     refused: &Refused,
 ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, Error> {
     let provider = builder.crypto_provider();
-    let verifier: Arc<dyn ServerCertVerifier> = match trust {
+    let verifier: Arc<dyn ServerCertVerifier> = match &options.trust {
         Trust::Platform { roots, files } => {
             let mut own = roots.clone();
             for path in files {
@@ -39,7 +39,7 @@ pub(super) fn with_trust(
                 }
             }
             let all = Everything { provider: Arc::clone(provider), verifier: OnceLock::new() };
-            let bundle = bundled(&own, provider);
+            let bundle = quick(options, &own, provider);
             if bundle.is_none() {
                 all.with(&own)?;
             }
@@ -53,8 +53,12 @@ pub(super) fn with_trust(
 }
 
 /// Those of the user's choice, and as many of the system's as can be read quickly.
-fn bundled(own: &Roots, provider: &Arc<CryptoProvider>) -> Option<Arc<WebPkiServerVerifier>> {
-    let mut roots = bundle::read()?;
+fn quick(
+    options: &TlsOptions,
+    own: &Roots,
+    provider: &Arc<CryptoProvider>,
+) -> Option<Arc<WebPkiServerVerifier>> {
+    let mut roots = options.system_bundle.then(bundle::read)??;
     roots.add_parsable_certificates(own.certificates().iter().cloned());
     WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(provider)).build().ok()
 }
@@ -279,6 +283,19 @@ mod tests {
         assert!(!judge(&witness, &stranger));
         let name = ServerName::try_from("localhost").unwrap();
         assert!(witness.refused.take(&name).is_some());
+    }
+
+    #[test]
+    fn the_systems_bundle_is_read_for_those_only_who_want_it() {
+        let is_read = |system_bundle| {
+            let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+            let builder = builder.with_safe_default_protocol_versions().unwrap();
+            let options = TlsOptions { system_bundle, ..TlsOptions::default() };
+            let (own, provider) = (Roots::default(), builder.crypto_provider());
+            quick(&options, &own, provider).is_some()
+        };
+        assert!(!is_read(false) && !TlsOptions::default().system_bundle);
+        assert_eq!(is_read(true), bundle::read().is_some());
     }
 
     #[test]
