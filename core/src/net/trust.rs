@@ -126,7 +126,8 @@ impl Witness {
 
     /// The certificate that `openssl req -x509` makes for a server claims to be an authority. As
     /// such, many verifiers refuse it as a server's, even to a user who has named that very
-    /// certificate as trusted. For that one, what remains to be checked is its name and its time.
+    /// certificate as trusted. For that one, byte for byte, what remains to be checked is its name
+    /// and its time.
     fn check_own(
         &self,
         certificate: &CertificateDer<'_>,
@@ -283,6 +284,64 @@ mod tests {
         assert!(!judge(&witness, &stranger));
         let name = ServerName::try_from("localhost").unwrap();
         assert!(witness.refused.take(&name).is_some());
+    }
+
+    /// A certificate for `localhost` as `openssl req -x509` makes it, which claims to be an authority.
+    fn self_signed(years: (i32, i32)) -> Authority {
+        let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.not_before = rcgen::date_time_ymd(years.0, 1, 1);
+        params.not_after = rcgen::date_time_ymd(years.1, 1, 1);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let mut authority = Authority::new("localhost");
+        authority.root = certificate.pem();
+        authority.certificate = certificate.der().clone();
+        authority
+    }
+
+    #[test]
+    fn the_dates_of_a_certificate_can_take_trust_back_and_give_none() {
+        let verdict = |own: &Authority, shown: &Authority, name: &str| {
+            let name = ServerName::try_from(name.to_owned()).unwrap();
+            let witness = witness(own, &Authority::new("localhost"));
+            witness.verify_server_cert(&shown.certificate, &[], &name, &[], UnixTime::now())
+        };
+        let [good, same] = [(); 2].map(|()| self_signed((2020, 2120)));
+        assert!(verdict(&good, &good, "localhost").is_ok());
+        assert!(verdict(&good, &good, "other.example").is_err(), "it is for another server");
+        assert!(verdict(&good, &same, "localhost").is_err(), "its dates are as good, and no more");
+        for (years, is_past) in [((2010, 2020), true), ((2110, 2120), false)] {
+            let bad = self_signed(years);
+            let Err(Error::InvalidCertificate(error)) = verdict(&bad, &bad, "localhost") else {
+                panic!("{years:?} is taken");
+            };
+            let said = match error {
+                CertificateError::Expired | CertificateError::ExpiredContext { .. } => Some(true),
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                    Some(false)
+                }
+                _ => None,
+            };
+            assert_eq!(said, Some(is_past), "{error:?}");
+        }
+    }
+
+    /// The dates that are read here end where those end that rustls reads.
+    #[test]
+    fn dates_are_read_as_rustls_reads_them() {
+        let own = Authority::new("localhost");
+        let witness = witness(&own, &own);
+        let bundle = witness.bundle.as_ref().unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let Certificate { not_before, not_after, .. } =
+            Certificate::read(&own.certificate).unwrap();
+        let is_valid = |seconds: u64| {
+            let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
+            bundle.verify_server_cert(&own.certificate, &[], &name, &[], now).is_ok()
+        };
+        assert!(is_valid(not_before.as_secs()) && is_valid(not_after.as_secs()));
+        assert!(!is_valid(not_before.as_secs() - 1) && !is_valid(not_after.as_secs() + 1));
     }
 
     #[test]
