@@ -72,7 +72,7 @@ impl OAuth {
             drop(lock);
             return Ok(outcome);
         };
-        let before = self.kept();
+        let before = self.kept().await;
         // It is the process that needs it.
         drop(lock);
         match self.start_process(command, plan).await {
@@ -80,7 +80,7 @@ impl OAuth {
             Err(error) => {
                 debug!("no process could be had for the login, which is done here: {error}");
                 let (_lock, _) = self.lock_for_login(Reopen::Yes).await?;
-                if self.reread(&before) {
+                if self.reread(&before).await {
                     return Ok(Ok(()));
                 }
                 Ok(self.log_in_here(plan).await)
@@ -128,7 +128,7 @@ impl OAuth {
                 watched = self.watch_page(Reopen::No);
             }
             let now = self.store.stamp();
-            if now != stamp && self.reread(before) {
+            if now != stamp && self.reread(before).await {
                 return Ok(Ok(()));
             }
             stamp = now;
@@ -137,7 +137,7 @@ impl OAuth {
             }
             wait_for_news(&mut news).await;
         }
-        if self.reread(before) {
+        if self.reread(before).await {
             return Ok(Ok(()));
         }
         let id = watched.as_ref().map_or(&plan.id, |watched| &watched.id);

@@ -13,6 +13,7 @@ use tracing::{debug, warn};
 use url::Url;
 
 use super::apart::Apart;
+use super::blocking::OneAtATime;
 use super::kept::{Kept, OnDisk};
 #[cfg(feature = "keychain")]
 use super::keychain;
@@ -20,6 +21,7 @@ use super::page_note::{Noted, PageNote};
 use super::places::Places;
 use super::{Settings, TokenStore};
 use crate::error::Error;
+use crate::limits;
 use crate::private_file;
 
 /// The files of one server and profile.
@@ -35,6 +37,8 @@ pub(super) struct Store {
     earlier: Option<Box<Self>>,
     /// It was told that what is kept is damaged: it is read several times in a run.
     told_damage: Arc<AtomicBool>,
+    /// For what may take a while: a disk that is to have written, a keychain that is locked.
+    thread: OneAtATime,
 }
 
 /// Held by one process at a time.
@@ -117,6 +121,7 @@ impl Store {
             apart,
             earlier,
             told_damage: Arc::default(),
+            thread: OneAtATime::default(),
         }
     }
 
@@ -211,16 +216,26 @@ impl Store {
     }
 
     /// Shows other processes where a person has to log in. Only for whoever has the lock of logins.
-    pub(super) fn note_page(&self, note: &PageNote) -> Noted {
+    pub(super) async fn note_page(&self, note: &PageNote) -> Noted {
         let Some(file) = self.page_file() else { return Noted(None) };
-        let text = serde_json::to_vec(note).map_err(io::Error::from);
-        match text.and_then(|text| replace(&file, &text)) {
-            Ok(()) => Noted(Some(file)),
+        // Before it is written: nobody may wait for the end of that.
+        let noted = Noted(Some(file.clone()));
+        match self.replace(file, serde_json::to_vec(note)).await {
+            Ok(()) => noted,
             Err(error) => {
                 debug!("the page cannot be shown to other processes: {error}");
                 Noted(None)
             }
         }
+    }
+
+    /// Replaces a file beside the tokens.
+    pub(super) async fn replace(
+        &self,
+        file: PathBuf,
+        text: serde_json::Result<Vec<u8>>,
+    ) -> io::Result<()> {
+        self.thread.run(limits::STORE_WAIT, move || replace(&file, &text?)).await
     }
 
     /// Where a person has to log in, if the process that has the lock says so.
@@ -280,12 +295,39 @@ impl Store {
     }
 
     /// What is kept; a damaged file is as good as none.
-    pub(super) fn read(&self) -> Kept {
-        self.look().unwrap_or_default()
+    pub(super) async fn read(&self) -> Kept {
+        self.look().await.unwrap_or_default()
     }
 
     /// The same; `None` if it cannot be known.
-    pub(super) fn look(&self) -> Option<Kept> {
+    pub(super) async fn look(&self) -> Option<Kept> {
+        if self.is_empty() {
+            return Some(Kept::default());
+        }
+        let store = self.clone();
+        let looked = self.thread.run(limits::STORE_WAIT, move || Ok(store.look_now())).await;
+        looked.unwrap_or_else(|error| {
+            warn!("the tokens{} cannot be read: {error}", self.in_place_shown());
+            None
+        })
+    }
+
+    /// Whether there is nothing to be read. Most servers want no login, and no thread is started for
+    /// them.
+    fn is_empty(&self) -> bool {
+        #[cfg(feature = "keychain")]
+        if self.keychain.is_some() {
+            return false;
+        }
+        let is_missing = |file: PathBuf| {
+            let found = std::fs::symlink_metadata(file);
+            found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        self.file().is_some_and(is_missing)
+            && self.earlier.as_ref().is_none_or(|earlier| earlier.is_empty())
+    }
+
+    fn look_now(&self) -> Option<Kept> {
         let Some(stored) = self.stored()? else {
             return Some(self.take_over().unwrap_or_default());
         };
@@ -357,21 +399,27 @@ impl Store {
     }
 
     /// Replaces what is kept, at once or not at all. Gives back whether that was done.
-    pub(super) fn write(&self, server: &Url, kept: &Kept) -> bool {
+    pub(super) async fn write(&self, server: &Url, kept: &Kept) -> bool {
         let Some(place) = self.place() else { return false };
         let stored = OnDisk::of(server, kept).apart(&self.apart.words);
-        let text = serde_json::to_vec_pretty(&stored);
-        let saved = text.map_err(io::Error::from).and_then(|text| self.save(&text));
+        let store = self.clone();
+        let save = move || store.save(&serde_json::to_vec_pretty(&stored)?);
+        let saved = self.thread.run(limits::STORE_WAIT, save).await;
         saved.inspect_err(|e| warn!("tokens cannot be kept in {place}: {e}")).is_ok()
     }
 
     /// Forgets everything.
-    pub(super) fn remove(&self) -> io::Result<bool> {
-        match self.erase() {
+    pub(super) async fn remove(&self) -> io::Result<bool> {
+        let store = self.clone();
+        match self.thread.run(limits::STORE_WAIT, move || store.erase()).await {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    fn in_place_shown(&self) -> String {
+        self.place().map_or_else(String::new, |place| format!(" in {place}"))
     }
 
     /// Where it is kept, in words.
@@ -460,19 +508,19 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_is_kept_is_kept_apart_and_for_the_owner_alone() {
+    #[tokio::test]
+    async fn what_is_kept_is_kept_apart_and_for_the_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(at(folder.path()), &server(), owner(""));
-        store.write(&server(), &kept());
-        let read = store.read();
+        store.write(&server(), &kept()).await;
+        let read = store.read().await;
         assert_eq!(read.token, kept().token);
         assert_eq!(read.identity, kept().identity);
         assert_eq!(read.holder, kept().holder);
         assert!(read.without_resource);
         assert_eq!(read.near, Some(Reach::Private));
         let other = Store::new(at(folder.path()), &server(), owner("work"));
-        assert!(other.read().token.is_none(), "another account");
+        assert!(other.read().await.token.is_none(), "another account");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -480,30 +528,48 @@ mod tests {
             assert_eq!(mode(&store.file().unwrap()), 0o600);
             assert_eq!(mode(store.file().unwrap().parent().unwrap()), 0o700);
         }
-        assert!(store.remove().unwrap() && !store.remove().unwrap());
+        assert!(store.remove().await.unwrap() && !store.remove().await.unwrap());
     }
 
     #[cfg(feature = "keychain")]
-    #[test]
-    fn a_keychain_is_as_good_as_a_file() {
+    #[tokio::test]
+    async fn a_keychain_is_as_good_as_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let keychain = Some(keychain::tests::in_memory());
         let store = Store { keychain, ..Store::new(at(folder.path()), &server(), owner("")) };
-        assert!(store.read().token.is_none());
-        store.write(&server(), &kept());
-        assert_eq!(store.read().token, kept().token);
+        assert!(store.read().await.token.is_none());
+        store.write(&server(), &kept()).await;
+        assert_eq!(store.read().await.token, kept().token);
         assert!(!store.file().unwrap().exists(), "nothing of it is in the file");
-        assert!(store.remove().unwrap() && !store.remove().unwrap());
+        assert!(store.remove().await.unwrap() && !store.remove().await.unwrap());
     }
 
-    #[test]
-    fn a_damaged_file_is_as_good_as_none() {
+    /// The runtime has one thread: whoever blocks it keeps everybody from going on.
+    #[cfg(feature = "keychain")]
+    #[tokio::test]
+    async fn others_go_on_while_a_keychain_is_silent() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keychain, unlock) = keychain::tests::locked();
+        let keychain = Some(keychain);
+        let store = Store { keychain, ..Store::new(at(folder.path()), &server(), owner("")) };
+        let (server, kept) = (server(), kept());
+        let writing = store.write(&server, &kept);
+        let (is_written, ()) = tokio::join!(writing, async { unlock.send(()).unwrap() });
+        assert!(is_written);
+        let (read, ()) = tokio::join!(store.read(), async { unlock.send(()).unwrap() });
+        assert_eq!(read.token, kept.token);
+        let (is_removed, ()) = tokio::join!(store.remove(), async { unlock.send(()).unwrap() });
+        assert!(is_removed.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_damaged_file_is_as_good_as_none() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(at(folder.path()), &server(), owner(""));
-        store.write(&server(), &kept());
+        store.write(&server(), &kept()).await;
         std::fs::write(store.file().unwrap(), "{\"token\": 7").unwrap();
-        assert!(store.read().token.is_none());
-        assert!(Store::new((None, None), &server(), owner("")).read().token.is_none());
+        assert!(store.read().await.token.is_none());
+        assert!(Store::new((None, None), &server(), owner("")).read().await.token.is_none());
     }
 
     #[tokio::test]
@@ -524,7 +590,7 @@ mod tests {
         let store = Store::new(at(folder.path()), &server(), owner(""));
         let soon = Duration::from_millis(120);
         let _login = store.lock_logins(soon).await.unwrap();
-        let page = store.note_page(&note("https://as/login"));
+        let page = store.note_page(&note("https://as/login")).await;
         assert!(store.lock(soon).await.unwrap().file.is_some());
         assert!(store.page().is_some(), "and the page is still there");
         assert_eq!(store.lock_logins(soon).await.unwrap_err(), Held);
@@ -559,7 +625,7 @@ mod tests {
     async fn a_login_that_is_called_off_learns_of_it() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(at(folder.path()), &server(), owner(""));
-        let noted = store.note_page(&note("https://as/login"));
+        let noted = store.note_page(&note("https://as/login")).await;
         let soon = Duration::from_millis(50);
         assert!(tokio::time::timeout(soon, noted.withdrawn()).await.is_err());
         store.withdraw_page();
@@ -578,13 +644,13 @@ mod tests {
         assert!(!store.is_login_held());
     }
 
-    #[test]
-    fn others_see_the_page_while_the_login_lasts() {
+    #[tokio::test]
+    async fn others_see_the_page_while_the_login_lasts() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(at(folder.path()), &server(), owner(""));
-        store.write(&server(), &kept());
+        store.write(&server(), &kept()).await;
         let page = note("https://as/login?x=1");
-        let noted = store.note_page(&page);
+        let noted = store.note_page(&page).await;
         let other = Store::new(at(folder.path()), &server(), owner(""));
         assert_eq!(other.page(), Some(page));
         drop(noted);
