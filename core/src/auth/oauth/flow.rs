@@ -17,7 +17,7 @@ use super::pages::About;
 use super::pause::Failed;
 use super::process::LoginError;
 use super::scope::Scopes;
-use super::store::Lock;
+use super::store_lock::Lock;
 use super::token::Token;
 use super::web::Form;
 use super::{Grant, OAuth, Settings, pkce};

@@ -20,7 +20,7 @@ use super::job::Job;
 use super::kept::Kept;
 use super::pause::Failed;
 use super::settings::{LoginCommand, Open, Show};
-use super::store::Lock;
+use super::store_lock::Lock;
 use super::{OAuth, Reopen};
 use crate::error::{Error, Kind};
 use crate::secret::{Scrubber, shown};

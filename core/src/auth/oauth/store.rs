@@ -1,7 +1,6 @@
 //! Where tokens rest: one file for each login at a server, for the owner alone, one process at a
 //! time.
 
-use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +18,7 @@ use super::kept::{Kept, OnDisk};
 use super::keychain;
 use super::page_note::{Noted, PageNote};
 use super::places::Places;
+use super::store_lock::{Held, Lock, Try, is_login_held_beside};
 use super::{Settings, TokenStore};
 use crate::error::Error;
 use crate::limits;
@@ -41,38 +41,8 @@ pub(super) struct Store {
     thread: OneAtATime,
 }
 
-/// Held by one process at a time.
-#[derive(Debug)]
-pub(super) struct Lock {
-    /// Closing it is what unlocks it. `None`: there is nothing that could be shared.
-    file: Option<File>,
-}
-
-/// Another process still has the lock.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Held;
-
-/// What became of one try for the lock.
-#[derive(Debug)]
-enum Try {
-    Locked(File),
-    Held,
-    /// There are no locks here, or no files.
-    Impossible(io::Error),
-}
-
 /// When the file of tokens was changed, and how long it is.
 pub(super) type Stamp = (SystemTime, u64);
-
-/// How often a lock that another process holds is tried for.
-const TRIES: Duration = Duration::from_millis(50);
-
-impl Lock {
-    /// Whether other processes are kept out.
-    pub(super) fn is_shared(&self) -> bool {
-        self.file.is_some()
-    }
-}
 
 impl Store {
     /// In how many places there may be tokens.
@@ -181,38 +151,23 @@ impl Store {
 
     /// Waits until no other process renews or replaces the tokens.
     pub(super) async fn lock(&self, patience: Duration) -> Result<Lock, Held> {
-        self.lock_at("lock", patience).await
+        self.wait_for("lock", patience).await
     }
 
     /// Waits until no other process logs in. A lock of its own: a person takes minutes, and what
     /// there is may be renewed meanwhile.
     pub(super) async fn lock_logins(&self, patience: Duration) -> Result<Lock, Held> {
-        let lock = self.lock_at("login", patience).await?;
+        let lock = self.wait_for("login", patience).await?;
         // Of a process that did not come to its end.
         self.withdraw_page();
         Ok(lock)
     }
 
-    /// Where there can be no lock, there is one for the asking: a home without them is no reason to
-    /// be without tokens.
-    async fn lock_at(&self, extension: &str, patience: Duration) -> Result<Lock, Held> {
-        let Some(file) = self.file() else { return Ok(Lock { file: None }) };
-        let locking = async {
-            loop {
-                let opened = private_file::make_folder_of(&file)
-                    .and_then(|()| private_file::open_lock(&file.with_extension(extension)));
-                match attempt(opened, File::try_lock) {
-                    Try::Locked(lock) => return Some(lock),
-                    Try::Held => tokio::time::sleep(TRIES).await,
-                    Try::Impossible(error) => {
-                        warn!("tokens cannot be kept in {}: {error}", file.display());
-                        return None;
-                    }
-                }
-            }
-        };
-        let locked = tokio::time::timeout(patience, locking).await;
-        locked.map(|file| Lock { file }).map_err(|_| Held)
+    async fn wait_for(&self, extension: &str, patience: Duration) -> Result<Lock, Held> {
+        match self.file() {
+            Some(file) => Lock::wait(&file, extension, patience).await,
+            None => Ok(Lock::unshared()),
+        }
     }
 
     /// Shows other processes where a person has to log in. Only for whoever has the lock of logins.
@@ -395,7 +350,7 @@ impl Store {
         let Some(file) = self.beside("lock") else {
             return Try::Impossible(io::ErrorKind::NotFound.into());
         };
-        attempt(private_file::open_lock(&file), File::try_lock)
+        Try::to_lock(&file)
     }
 
     /// Replaces what is kept, at once or not at all. Gives back whether that was done.
@@ -433,24 +388,6 @@ impl Store {
 
     fn file(&self) -> Option<PathBuf> {
         self.places.as_ref().map(Places::current)
-    }
-}
-
-/// Whether a process is logging in whose tokens will be in `file`.
-pub(super) fn is_login_held_beside(file: &Path) -> bool {
-    let opened = private_file::open_lock(&file.with_extension("login"));
-    matches!(attempt(opened, File::try_lock_shared), Try::Held)
-}
-
-fn attempt(opened: io::Result<File>, lock: impl Fn(&File) -> Result<(), TryLockError>) -> Try {
-    let file = match opened {
-        Ok(file) => file,
-        Err(error) => return Try::Impossible(error),
-    };
-    match lock(&file) {
-        Ok(()) => Try::Locked(file),
-        Err(TryLockError::WouldBlock) => Try::Held,
-        Err(TryLockError::Error(error)) => Try::Impossible(error),
     }
 }
 
@@ -579,9 +516,9 @@ mod tests {
         let first = store.lock(Duration::from_secs(5)).await.unwrap();
         let soon = Duration::from_millis(120);
         assert_eq!(store.lock(soon).await.unwrap_err(), Held);
-        assert!(first.file.is_some());
+        assert!(first.is_shared());
         drop(first);
-        assert!(store.lock(soon).await.unwrap().file.is_some());
+        assert!(store.lock(soon).await.unwrap().is_shared());
     }
 
     #[tokio::test]
@@ -591,7 +528,7 @@ mod tests {
         let soon = Duration::from_millis(120);
         let _login = store.lock_logins(soon).await.unwrap();
         let page = store.note_page(&note("https://as/login")).await;
-        assert!(store.lock(soon).await.unwrap().file.is_some());
+        assert!(store.lock(soon).await.unwrap().is_shared());
         assert!(store.page().is_some(), "and the page is still there");
         assert_eq!(store.lock_logins(soon).await.unwrap_err(), Held);
         drop(page);
@@ -599,18 +536,10 @@ mod tests {
 
     #[tokio::test]
     async fn where_there_are_no_locks_nobody_waits_for_one() {
-        let file = || Ok(tempfile::tempfile().unwrap());
-        let none = |_: &File| Err(TryLockError::Error(io::ErrorKind::Unsupported.into()));
-        assert!(matches!(attempt(file(), none), Try::Impossible(_)));
-        assert!(matches!(attempt(file(), |_| Err(TryLockError::WouldBlock)), Try::Held));
-        assert!(matches!(
-            attempt(Err(io::ErrorKind::NotFound.into()), |_| Ok(())),
-            Try::Impossible(_)
-        ));
         let blocked = tempfile::NamedTempFile::new().unwrap();
         let store = Store::new(at(blocked.path()), &server(), owner(""));
         let lock = tokio::time::timeout(Duration::from_secs(5), store.lock(Duration::MAX)).await;
-        assert!(lock.expect("at once").unwrap().file.is_none());
+        assert!(!lock.expect("at once").unwrap().is_shared());
     }
 
     fn note(prompt: &str) -> PageNote {
