@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help test format lint docs unit count soak deny deny-if-there bench bench-self bench-readme guard guard-renew
+.PHONY: help test format lint docs unit count fuzz soak deny deny-if-there bench bench-self bench-readme guard guard-renew
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 20
@@ -28,6 +28,15 @@ unit: ## unit and integration tests: needs nothing but Rust, and curl, which pla
 
 count: ## lines of code by package, and by module of the core; of COMMIT, or of the files as they are
 	@scripts/count-lines $(COMMIT)
+
+# Without a sanitizer: it needs a nightly compiler, and the code that is fuzzed has no unsafe blocks.
+fuzz: ## random input for TARGET (each of fuzz/fuzz_targets) for SECONDS (60)
+	@command -v cargo-fuzz >/dev/null || { echo "cargo-fuzz is missing: cargo install --locked cargo-fuzz"; exit 1; }
+	@for target in $(or $(TARGET),$(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))); do \
+		mkdir -p fuzz/corpus/$$target; \
+		$(CARGO) fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+			-max_total_time=$(or $(SECONDS),60) -timeout=10 -print_final_stats=1 || exit 1; \
+	done
 
 soak: ## random faults, restarts and lost sessions for SECONDS (300), from SEED
 	MCP_SPAN_SOAK_SECONDS=$(or $(SECONDS),300) MCP_SPAN_SOAK_SEED=$(or $(SEED),$(shell date +%s)) \

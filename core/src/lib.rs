@@ -8,6 +8,9 @@ pub mod auth;
 pub mod bridge;
 pub mod environment;
 pub mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod limits;
 pub mod message;
 pub mod net;

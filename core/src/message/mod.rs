@@ -10,6 +10,8 @@ use crate::limits::Clock;
 
 mod batch;
 pub mod edit;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod head;
 mod id;
 mod in_flight;

@@ -34,6 +34,8 @@ mod consent;
 mod device;
 mod discovery;
 mod flow;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod given;
 mod grant;
 mod identity;
