@@ -389,12 +389,12 @@ impl OAuth {
     async fn reread(&self, before: &Kept) -> bool {
         let version = self.state(|state| state.version);
         let Some(stored) = self.store.look().await else { return false };
-        let (now, is_stored) = self.state(|state| {
-            (state.kept.clone().filter(|_| state.version != version), state.is_stored)
+        let (held, is_stored, is_newer) = self.state(|state| {
+            (state.kept.clone().unwrap_or_default(), state.is_stored, state.version != version)
         });
-        if let Some(now) = now {
+        if is_newer {
             // It was replaced while the store was read, which knows nothing newer.
-            return renewal::is_renewed(before, &now, Cause::Age);
+            return renewal::is_renewed(before, &held, Cause::Age);
         }
         if stored.token.is_none() && is_stored {
             debug!("the token was taken out of the store by a logout: it is forgotten here, too");
@@ -404,7 +404,8 @@ impl OAuth {
         }
         let stored = identity::without_others(&self.settings, stored);
         let is_other = renewal::is_renewed(before, &stored, Cause::Age);
-        if is_other {
+        // What is held already is not taken over: where it came from would be forgotten.
+        if is_other && renewal::is_renewed(&held, &stored, Cause::Age) {
             self.state(|state| state.is_stored = true);
             self.hold(stored);
         }

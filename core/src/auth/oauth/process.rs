@@ -113,6 +113,11 @@ impl OAuth {
         })
     }
 
+    /// Whether the token of a login is there. This process may have renewed the old one meanwhile.
+    async fn has_come(&self, before: &Kept) -> bool {
+        self.reread(before).await && !self.state(|state| state.is_renewal)
+    }
+
     /// Waits for the end of the login that another process does.
     async fn follow(
         &self,
@@ -128,7 +133,7 @@ impl OAuth {
                 watched = self.watch_page(Reopen::No);
             }
             let now = self.store.stamp();
-            if now != stamp && self.reread(before).await {
+            if now != stamp && self.has_come(before).await {
                 return Ok(Ok(()));
             }
             stamp = now;
@@ -137,7 +142,7 @@ impl OAuth {
             }
             wait_for_news(&mut news).await;
         }
-        if self.reread(before).await {
+        if self.has_come(before).await {
             return Ok(Ok(()));
         }
         let id = watched.as_ref().map_or(&plan.id, |watched| &watched.id);
