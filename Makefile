@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help test format lint docs unit soak deny deny-if-there bench bench-self bench-readme guard guard-renew
+.PHONY: help test format lint docs unit count fuzz soak deny deny-if-there bench bench-self bench-readme guard guard-renew
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 20
@@ -17,6 +17,7 @@ lint: ## clippy, every warning an error; also without the command line, and with
 	$(CARGO) clippy --test real -- -D warnings
 	$(CARGO) clippy -p mcp-span -p mcp-span-front --lib --no-default-features -- -D warnings
 	$(CARGO) clippy --all-targets --features keychain -- -D warnings
+	scripts/count-lines --check
 
 docs: ## rustdoc, every warning an error: for who uses the library, and for who works on it
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps
@@ -24,6 +25,18 @@ docs: ## rustdoc, every warning an error: for who uses the library, and for who 
 
 unit: ## unit and integration tests: needs nothing but Rust, and curl, which plays the browser
 	$(CARGO) test
+
+count: ## lines of code by package, and by module of the core; of COMMIT, or of the files as they are
+	@scripts/count-lines $(COMMIT)
+
+# Without a sanitizer: it needs a nightly compiler, and the code that is fuzzed has no unsafe blocks.
+fuzz: ## random input for TARGET (each of fuzz/fuzz_targets) for SECONDS (60)
+	@command -v cargo-fuzz >/dev/null || { echo "cargo-fuzz is missing: cargo install --locked cargo-fuzz"; exit 1; }
+	@for target in $(or $(TARGET),$(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))); do \
+		mkdir -p fuzz/corpus/$$target; \
+		$(CARGO) fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+			-max_total_time=$(or $(SECONDS),60) -timeout=10 -print_final_stats=1 || exit 1; \
+	done
 
 soak: ## random faults, restarts and lost sessions for SECONDS (300), from SEED
 	MCP_SPAN_SOAK_SECONDS=$(or $(SECONDS),300) MCP_SPAN_SOAK_SEED=$(or $(SEED),$(shell date +%s)) \

@@ -9,6 +9,9 @@ pub mod bridge;
 mod engine;
 pub mod environment;
 pub mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod limits;
 pub mod message;
 pub mod net;

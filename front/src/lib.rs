@@ -12,5 +12,8 @@ pub mod cli;
 pub mod client;
 pub mod config;
 pub mod demo;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod lenient;
 pub mod manager;

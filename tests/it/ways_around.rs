@@ -90,6 +90,18 @@ fn files_are_opened_by_the_module_for_private_files_but_for_those_that_the_user_
 }
 
 #[test]
+fn the_library_reads_no_variables() {
+    let readers = ["env::var", "env::vars"];
+    let uses: Vec<String> = sources()
+        .into_iter()
+        .filter(|(name, _)| !name.starts_with("front/src/cli/"))
+        .filter(|(_, code)| readers.iter().any(|reader| code.contains(reader)))
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(uses, [""; 0], "the environment belongs to the command line");
+}
+
+#[test]
 fn text_reaches_a_terminal_from_these_files_alone_and_each_of_them_filters_it() {
     let writers = ["print!(", "println!(", "eprint!(", "eprintln!(", "stdout()", "stderr()"];
     let filtered = [

@@ -138,7 +138,7 @@ impl Credentials {
             return Ok(granted);
         }
         if let (Some(oauth), Login::Leaving) = (self.oauth(), login) {
-            return Ok(self.take(oauth.header()));
+            return Ok(self.take(oauth.header().await));
         }
         let arrived = self.hold(|held| held.asked);
         let _permit = self.asking.acquire().await;
@@ -185,12 +185,12 @@ impl Credentials {
         login: Login,
     ) -> Result<Option<Granted>, Error> {
         if let (Some(oauth), Login::Leaving) = (self.oauth(), login) {
-            oauth.look();
-            return Ok(self.newer_than(refused));
+            oauth.look().await;
+            return Ok(self.newer_than(refused).await);
         }
         let arrived = self.hold(|held| held.asked);
         let permit = self.asking.acquire().await;
-        if let Some(newer) = self.newer_than(refused) {
+        if let Some(newer) = self.newer_than(refused).await {
             return Ok(Some(newer));
         }
         if self.is_fruitless() {
@@ -233,7 +233,7 @@ impl Credentials {
         if oauth.renews_in_vain(challenge.as_ref()).await {
             return self.log_in(oauth, refused, challenge, true).await;
         }
-        Ok(self.newer_than(refused))
+        Ok(self.newer_than(refused).await)
     }
 
     /// Logs in, once for all who want that. As a task: whoever asked first may not wait for the end,
@@ -246,7 +246,7 @@ impl Credentials {
         renews_in_vain: bool,
     ) -> Result<Option<Granted>, Error> {
         let permit = Arc::clone(&self.logging_in).acquire_owned().await;
-        if let Some(newer) = self.newer_than(refused) {
+        if let Some(newer) = self.newer_than(refused).await {
             return Ok(Some(newer));
         }
         let task = tokio::spawn({
@@ -260,7 +260,7 @@ impl Credentials {
         task.await.unwrap_or_else(|error| {
             Err(Error::new(Kind::Login, "The login broke off").because(error).not_delivered())
         })?;
-        Ok(self.unless_same(self.take(oauth.header()), refused))
+        Ok(self.unless_same(self.take(oauth.header().await), refused))
     }
 
     fn unless_same(&self, granted: Granted, refused: &Granted) -> Option<Granted> {
@@ -279,10 +279,10 @@ impl Credentials {
         self.hold(|held| held.granted.clone().filter(|_| held.good_until.is_some_and(|t| t > now)))
     }
 
-    fn newer_than(&self, old: &Granted) -> Option<Granted> {
+    async fn newer_than(&self, old: &Granted) -> Option<Granted> {
         if let Some(oauth) = self.oauth() {
             // It may have been renewed, or logged in to, behind our back.
-            let headers = oauth.header();
+            let headers = oauth.header().await;
             return (!headers.is_empty() && headers != *old.headers).then(|| self.take(headers));
         }
         self.hold(|held| held.granted.clone().filter(|g| g.generation != old.generation))

@@ -11,6 +11,8 @@ use crate::limits::Clock;
 mod batch;
 pub mod edit;
 pub(crate) mod fnv_map;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod head;
 mod id;
 mod in_flight;

@@ -6,15 +6,9 @@
 
 use rustls::RootCertStore;
 
-/// What the file holds; `None` where there is none, or where the user has named other places.
+/// What the file holds; `None` where there is none.
 #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
 pub(super) fn read() -> Option<RootCertStore> {
-    // The library reads no variables, but those who read certificates for it heed these two, and
-    // the file must not vouch for more servers than they do.
-    let is_named = |name| std::env::var_os(name).is_some();
-    if is_named("SSL_CERT_FILE") || is_named("SSL_CERT_DIR") {
-        return None;
-    }
     let file = openssl_probe::probe().cert_file?;
     let text = super::pem::read_file(&file).ok()?;
     let mut store = RootCertStore::empty();

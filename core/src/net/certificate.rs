@@ -1,8 +1,10 @@
 //! Reads out of a certificate what a person has to be told of it: who issued it, whose it is, and
 //! when it is valid.
 //!
-//! Nothing is trusted because of what is read here. The crates that read whole certificates weigh
-//! more than all of this file's callers; six fields need a walk over a dozen lengths.
+//! Nobody is trusted because of what is read here. `trust` asks for the dates of one certificate, which
+//! the user has named byte for byte: they can only take back the trust that it has from that. The crates
+//! that read whole certificates weigh more than all of this file's callers; six fields need a walk over a
+//! dozen lengths.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, SystemTime};
@@ -194,13 +196,25 @@ fn time((tag, text): (u8, &[u8])) -> Option<UnixTime> {
         _ => return None,
     };
     let [month, day, hour, minute, second] = *rest.as_chunks::<2>().0 else { return None };
-    let (month, day) = (number(&month), number(&day));
-    if rest.len() != 10 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+    let [month, day, hour, minute, second] =
+        [month, day, hour, minute, second].map(|pair| number(&pair));
+    if rest.len() != 10
+        || !(1..=12).contains(&month)
+        || !(1..=days_in(year, month)).contains(&day)
+        || hour > 23
+        || minute > 59
+        || second > 59
+    {
         return None;
     }
-    let seconds = number(&hour) * 3600 + number(&minute) * 60 + number(&second);
+    let seconds = hour * 3600 + minute * 60 + second;
     let since = days(year, month, day) * 86_400 + seconds;
     Some(UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(since).unwrap_or_default())))
+}
+
+fn days_in(year: i64, month: i64) -> i64 {
+    let next = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+    days(next.0, next.1, 1) - days(year, month, 1)
 }
 
 /// Days since 1970. Years begin in March here, so that the leap day is the last one.
@@ -290,7 +304,15 @@ mod tests {
         assert_eq!(seconds(UTC_TIME, "991231235959Z"), Some(946_684_799));
         assert_eq!(seconds(GENERALIZED_TIME, "99991231235959Z"), Some(253_402_300_799));
         assert_eq!(seconds(UTC_TIME, "500101000000Z"), Some(0), "before there were certificates");
+        assert_eq!(seconds(UTC_TIME, "000229000000Z"), Some(951_782_400), "a leap year");
         for text in ["", "Z", "7001010000Z", "701301000000Z", "700100000000Z", "70010100000-Z"] {
+            assert_eq!(seconds(UTC_TIME, text), None, "{text}");
+        }
+        // No such day, hour, minute or second: a later end would be read out of them.
+        for text in ["010229000000Z", "990431000000Z", "991232000000Z"] {
+            assert_eq!(seconds(UTC_TIME, text), None, "{text}");
+        }
+        for text in ["991231240000Z", "991231236000Z", "991231235960Z"] {
             assert_eq!(seconds(UTC_TIME, text), None, "{text}");
         }
     }

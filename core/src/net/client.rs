@@ -203,7 +203,7 @@ mod tests {
         let mut roots = Roots::default();
         roots.add_pem(authority.root.as_bytes()).unwrap();
         let trust = Trust::Platform { roots, files: Vec::new() };
-        let tls = LazyTls::new(TlsOptions { trust, identity: None });
+        let tls = LazyTls::new(TlsOptions { trust, ..TlsOptions::default() });
         let short = Duration::from_millis(200);
         let pings = Pings { interval: short, timeout: short };
         let options = Options { connect_timeout: Duration::from_secs(5), ..Options::default() };

@@ -434,7 +434,7 @@ mod tests {
         let mut roots = Roots::default();
         roots.add_pem(authority.root.as_bytes()).unwrap();
         let trust = Trust::Platform { roots, files: Vec::new() };
-        let http1 = http1(LazyTls::new(TlsOptions { trust, identity: None }));
+        let http1 = http1(LazyTls::new(TlsOptions { trust, ..TlsOptions::default() }));
         let (listener, call) = listener("https").await;
         let server = tokio::spawn(async move {
             let (first, _) = listener.accept().await.unwrap();

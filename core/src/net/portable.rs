@@ -19,6 +19,7 @@ pub(crate) struct Portable {
     connect_timeout: Duration,
     trust: PortableTrust,
     identity: Option<PortableIdentity>,
+    system_bundle: bool,
     proxies: Option<PortableRules>,
     ipv4: bool,
 }
@@ -55,9 +56,10 @@ impl From<&Options> for Portable {
     fn from(options: &Options) -> Self {
         // Which addresses may be connected to is the business of whoever makes the connection.
         let Options { connect_timeout, tls, proxies, addresses: _, ipv4 } = options;
-        let TlsOptions { trust, identity } = tls;
+        let TlsOptions { trust, identity, system_bundle } = tls;
         Self {
             ipv4: *ipv4,
+            system_bundle: *system_bundle,
             connect_timeout: *connect_timeout,
             trust: match trust {
                 Trust::Anybody { files } => PortableTrust::Anybody(files.clone()),
@@ -113,7 +115,7 @@ impl Portable {
         };
         Some(Options {
             connect_timeout: self.connect_timeout,
-            tls: TlsOptions { trust, identity },
+            tls: TlsOptions { trust, identity, system_bundle: self.system_bundle },
             proxies,
             addresses: Addresses::default(),
             ipv4: self.ipv4,
@@ -151,7 +153,11 @@ mod tests {
         let options = Options {
             ipv4: true,
             connect_timeout: Duration::from_millis(1234),
-            tls: TlsOptions { trust: Trust::Platform { roots, files }, identity: Some(identity) },
+            tls: TlsOptions {
+                trust: Trust::Platform { roots, files },
+                identity: Some(identity),
+                system_bundle: true,
+            },
             proxies: Proxies::new(rules),
             addresses: Addresses::default(),
         };

@@ -95,7 +95,8 @@ pub async fn look(options: &Options, endpoint: &Endpoint) -> Look {
         && !way.secure(carrier).await
         && Instant::now() < until
     {
-        let tls = TlsOptions { trust: Trust::Anybody { files: Vec::new() }, identity: None };
+        let trust = Trust::Anybody { files: Vec::new() };
+        let tls = TlsOptions { trust, ..TlsOptions::default() };
         let unwary = Options { tls, ..options.clone() };
         way.look.refused = shown_anyway(&unwary, endpoint, way.look.proxy.clone(), until).await;
     }
@@ -295,7 +296,8 @@ mod tests {
         let mut roots = Roots::default();
         roots.add_pem(authority.root.as_bytes()).unwrap();
         let trust = Trust::Platform { roots, files: Vec::new() };
-        let options = Options { tls: TlsOptions { trust, identity: None }, ..Options::default() };
+        let options =
+            Options { tls: TlsOptions { trust, ..TlsOptions::default() }, ..Options::default() };
         let look = look(&options, &endpoint).await;
         assert!(look.fault().is_none(), "{look:?}");
         assert_eq!(look.names.unwrap().outcome.unwrap().len(), 2, "both families");
@@ -314,7 +316,8 @@ mod tests {
         let mut roots = Roots::default();
         roots.add_pem(authority.root.as_bytes()).unwrap();
         let trust = Trust::Platform { roots, files: Vec::new() };
-        let options = Options { tls: TlsOptions { trust, identity: None }, ..Options::default() };
+        let options =
+            Options { tls: TlsOptions { trust, ..TlsOptions::default() }, ..Options::default() };
         let look = look(&options, &endpoint).await;
         let fault = look.fault().unwrap();
         assert_eq!(fault.kind, Kind::Tls, "{fault}");

@@ -140,7 +140,7 @@ impl LazyTls {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?;
         let (identity, asked) = (self.options.identity.clone(), self.asked.clone());
-        let mut config = with_trust(builder, &self.options.trust, &self.refused)?
+        let mut config = with_trust(builder, &self.options, &self.refused)?
             .with_client_cert_resolver(Arc::new(Introducer { identity, asked }));
         config.alpn_protocols = Protocol::ALL.iter().map(|p| p.alpn().to_vec()).collect();
         Ok(config)

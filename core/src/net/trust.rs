@@ -21,16 +21,16 @@ use tracing::warn;
 
 use super::bundle;
 use super::certificate::Certificate;
-use super::tls_options::{Roots, Trust};
+use super::tls_options::{Roots, TlsOptions, Trust};
 
 /// Gives the configuration its verifier. Certificates that are refused are noted in `refused`.
 pub(super) fn with_trust(
     builder: ConfigBuilder<ClientConfig, WantsVerifier>,
-    trust: &Trust,
+    options: &TlsOptions,
     refused: &Refused,
 ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, Error> {
     let provider = builder.crypto_provider();
-    let verifier: Arc<dyn ServerCertVerifier> = match trust {
+    let verifier: Arc<dyn ServerCertVerifier> = match &options.trust {
         Trust::Platform { roots, files } => {
             let mut own = roots.clone();
             for path in files {
@@ -39,7 +39,7 @@ pub(super) fn with_trust(
                 }
             }
             let all = Everything { provider: Arc::clone(provider), verifier: OnceLock::new() };
-            let bundle = bundled(&own, provider);
+            let bundle = quick(options, &own, provider);
             if bundle.is_none() {
                 all.with(&own)?;
             }
@@ -53,8 +53,12 @@ pub(super) fn with_trust(
 }
 
 /// Those of the user's choice, and as many of the system's as can be read quickly.
-fn bundled(own: &Roots, provider: &Arc<CryptoProvider>) -> Option<Arc<WebPkiServerVerifier>> {
-    let mut roots = bundle::read()?;
+fn quick(
+    options: &TlsOptions,
+    own: &Roots,
+    provider: &Arc<CryptoProvider>,
+) -> Option<Arc<WebPkiServerVerifier>> {
+    let mut roots = options.system_bundle.then(bundle::read)??;
     roots.add_parsable_certificates(own.certificates().iter().cloned());
     WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(provider)).build().ok()
 }
@@ -122,7 +126,8 @@ impl Witness {
 
     /// The certificate that `openssl req -x509` makes for a server claims to be an authority. As
     /// such, many verifiers refuse it as a server's, even to a user who has named that very
-    /// certificate as trusted. For that one, what remains to be checked is its name and its time.
+    /// certificate as trusted. For that one, byte for byte, what remains to be checked is its name
+    /// and its time.
     fn check_own(
         &self,
         certificate: &CertificateDer<'_>,
@@ -279,6 +284,77 @@ mod tests {
         assert!(!judge(&witness, &stranger));
         let name = ServerName::try_from("localhost").unwrap();
         assert!(witness.refused.take(&name).is_some());
+    }
+
+    /// A certificate for `localhost` as `openssl req -x509` makes it, which claims to be an authority.
+    fn self_signed(years: (i32, i32)) -> Authority {
+        let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.not_before = rcgen::date_time_ymd(years.0, 1, 1);
+        params.not_after = rcgen::date_time_ymd(years.1, 1, 1);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let mut authority = Authority::new("localhost");
+        authority.root = certificate.pem();
+        authority.certificate = certificate.der().clone();
+        authority
+    }
+
+    #[test]
+    fn the_dates_of_a_certificate_can_take_trust_back_and_give_none() {
+        let verdict = |own: &Authority, shown: &Authority, name: &str| {
+            let name = ServerName::try_from(name.to_owned()).unwrap();
+            let witness = witness(own, &Authority::new("localhost"));
+            witness.verify_server_cert(&shown.certificate, &[], &name, &[], UnixTime::now())
+        };
+        let [good, same] = [(); 2].map(|()| self_signed((2020, 2120)));
+        assert!(verdict(&good, &good, "localhost").is_ok());
+        assert!(verdict(&good, &good, "other.example").is_err(), "it is for another server");
+        assert!(verdict(&good, &same, "localhost").is_err(), "its dates are as good, and no more");
+        for (years, is_past) in [((2010, 2020), true), ((2110, 2120), false)] {
+            let bad = self_signed(years);
+            let Err(Error::InvalidCertificate(error)) = verdict(&bad, &bad, "localhost") else {
+                panic!("{years:?} is taken");
+            };
+            let said = match error {
+                CertificateError::Expired | CertificateError::ExpiredContext { .. } => Some(true),
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                    Some(false)
+                }
+                _ => None,
+            };
+            assert_eq!(said, Some(is_past), "{error:?}");
+        }
+    }
+
+    /// The dates that are read here end where those end that rustls reads.
+    #[test]
+    fn dates_are_read_as_rustls_reads_them() {
+        let own = Authority::new("localhost");
+        let witness = witness(&own, &own);
+        let bundle = witness.bundle.as_ref().unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let Certificate { not_before, not_after, .. } =
+            Certificate::read(&own.certificate).unwrap();
+        let is_valid = |seconds: u64| {
+            let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
+            bundle.verify_server_cert(&own.certificate, &[], &name, &[], now).is_ok()
+        };
+        assert!(is_valid(not_before.as_secs()) && is_valid(not_after.as_secs()));
+        assert!(!is_valid(not_before.as_secs() - 1) && !is_valid(not_after.as_secs() + 1));
+    }
+
+    #[test]
+    fn the_systems_bundle_is_read_for_those_only_who_want_it() {
+        let is_read = |system_bundle| {
+            let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+            let builder = builder.with_safe_default_protocol_versions().unwrap();
+            let options = TlsOptions { system_bundle, ..TlsOptions::default() };
+            let (own, provider) = (Roots::default(), builder.crypto_provider());
+            quick(&options, &own, provider).is_some()
+        };
+        assert!(!is_read(false) && !TlsOptions::default().system_bundle);
+        assert_eq!(is_read(true), bundle::read().is_some());
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod unix;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use ring::digest::{SHA256, digest};
 
@@ -142,7 +143,10 @@ pub fn create_new(path: &Path) -> io::Result<File> {
 ///
 /// When it cannot be written.
 pub fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    let new = beside(path, &format!(".new{}", std::process::id()));
+    // Threads of one process may replace the same file at the same time.
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let new = beside(path, &format!(".new{}-{count}", std::process::id()));
     // Left behind by a process of the same number that was killed.
     let _ = std::fs::remove_file(&new);
     let written = create_new(&new).and_then(|mut file| {

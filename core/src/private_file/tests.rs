@@ -19,6 +19,25 @@ fn what_is_replaced_is_read_again_and_nothing_is_left_beside_it() {
     assert!(create_new(&path).is_err(), "there is one");
 }
 
+#[test]
+fn what_threads_replace_at_the_same_time_is_whole() {
+    let folder = folder();
+    let path = folder.path().join("state");
+    std::thread::scope(|scope| {
+        for letter in [b'a', b'b', b'c', b'd'] {
+            let path = &path;
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    replace(path, &[letter; 9]).unwrap();
+                    let found = read(path).unwrap();
+                    assert!(found.len() == 9 && found.iter().all(|byte| *byte == found[0]));
+                }
+            });
+        }
+    });
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
 #[cfg(unix)]
 mod on_unix {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};

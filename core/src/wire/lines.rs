@@ -76,12 +76,14 @@ impl Lines {
 
     /// A line has ended: `raw` is all of it, or the rest of one that is over the limit.
     fn ended(&mut self, raw: &Bytes) -> Option<Line> {
-        let mut line = raw.trim_ascii();
-        if std::mem::take(&mut self.at_start) {
+        let is_rest = self.excess == Excess::Inside;
+        // What the rest begins with stands in the middle of the line.
+        let mut line = if is_rest { raw.trim_ascii_end() } else { raw.trim_ascii() };
+        if std::mem::take(&mut self.at_start) && !is_rest {
             line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         }
         let line = raw.slice_ref(line);
-        if self.excess == Excess::Inside || line.len() > self.limit {
+        if is_rest || line.len() > self.limit {
             self.excess = Excess::EndDue;
             return Some(Line::Excess(line));
         }
@@ -161,6 +163,15 @@ mod tests {
         assert_eq!(cut(4, &[&long, b"xxx", &long, b"\nok\n"]), [&*all, "ok"]);
         assert_eq!(cut(4, &[b"abcdefgh\nok\nabcdefgh"]), ["!abcdefgh", "ok", "!abcdefgh"]);
         assert_eq!(cut(4, &[b"abcdefgh", b"\nok\n"]), ["!abcdefgh", "ok"]);
+    }
+
+    #[test]
+    fn of_a_line_over_the_limit_no_byte_is_lost_where_it_was_cut() {
+        // The id of a request may be read out of it.
+        let long = [b'x'; 100];
+        let all = |rest: &str| format!("!{}{rest}", "x".repeat(100));
+        assert_eq!(cut(4, &[&long, b" y \n"]), [all(" y")]);
+        assert_eq!(cut(4, &[&long, "\u{feff}y\n".as_bytes()]), [all("\u{feff}y")]);
     }
 
     #[test]

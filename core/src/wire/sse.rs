@@ -148,12 +148,11 @@ impl Decoder {
         if let Some(data) = std::mem::replace(&mut self.data, Data::None).finish() {
             look(&data);
         }
-        let line = if self.partial.is_empty() { &self.chunk } else { &self.partial[..] };
-        let name = if line.starts_with(b"data:") { b"data:".len() } else { 0 };
-        if self.partial.is_empty() {
-            let _ = self.chunk.split_to(name);
-        } else {
-            look(&self.partial[name..]);
+        let name = if self.line_starts_with(b"data:") { b"data:".len() } else { 0 };
+        let before = name.min(self.partial.len());
+        let _ = self.chunk.split_to(name - before);
+        if !self.partial.is_empty() {
+            look(&self.partial[before..]);
             self.partial.clear();
         }
     }
@@ -202,10 +201,15 @@ impl Decoder {
         counts.then_some(event)
     }
 
+    /// Whether the current line does, of which a part may have come before this chunk.
+    fn line_starts_with(&self, name: &[u8]) -> bool {
+        let (before, here) = name.split_at(name.len().min(self.partial.len()));
+        self.partial.starts_with(before) && self.chunk.starts_with(here)
+    }
+
     fn check(&self, more: usize) -> Result<(), TooLarge> {
         let line = self.partial.len() + more;
-        let begins = if self.partial.is_empty() { &self.chunk } else { &self.partial[..] };
-        let data = if begins.starts_with(b"data") { self.data.len() } else { 0 };
+        let data = if self.line_starts_with(b"data") { self.data.len() } else { 0 };
         if data + line > self.limit.saturating_add(NAME) {
             return Err(TooLarge { id: self.event.id.clone() });
         }
@@ -382,6 +386,18 @@ mod tests {
         assert!(decoder.is_inside_event());
         decoder.push(Bytes::from_static(b"456789"));
         assert_eq!(decoder.next_event(), Err(TooLarge { id: Some(Bytes::from_static(b"7")) }));
+    }
+
+    #[test]
+    fn the_limit_holds_wherever_a_line_is_cut() {
+        let mut decoder = Decoder::new(8);
+        let is_too_large = (0..100).any(|_| {
+            decoder.push(Bytes::from_static(b"da"));
+            assert_eq!(decoder.next_event(), Ok(None));
+            decoder.push(Bytes::from_static(b"ta: 1234\n"));
+            decoder.next_event().is_err()
+        });
+        assert!(is_too_large, "an event grows without end");
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub(super) async fn logout(settings: Settings, file: Option<String>) -> Result<E
 /// Shows what there is, but for the tokens themselves. Exit code 1 if there is nothing.
 pub(super) async fn status(settings: Settings, is_json: bool) -> Result<ExitCode, Failure> {
     let oauth = oauth(&settings)?;
-    let (account, pending) = (oauth.account(), oauth.pending_login());
+    let (account, pending) = (oauth.account().await, oauth.pending_login());
     if is_json {
         return print_json(account.as_slice(), pending.as_slice());
     }

@@ -30,6 +30,8 @@ mod connect;
 mod credentials;
 mod demo;
 mod environment;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod headers;
 mod hub;
 mod import;

@@ -53,6 +53,7 @@ pub(super) fn of(
     lookup: impl Fn(&str) -> Option<OsString>,
 ) -> Result<TlsOptions, Usage> {
     let identity = identity(typed.client_cert.as_deref(), typed.client_key.as_deref())?;
+    let system_bundle = STORE_ELSEWHERE.iter().all(|name| lookup(name).is_none());
     if typed.insecure {
         if !typed.ca_certs.is_empty() {
             return Err(Usage::new(
@@ -63,13 +64,15 @@ pub(super) fn of(
         return Ok(TlsOptions {
             trust: Trust::Anybody { files: files_of_others(lookup) },
             identity,
+            system_bundle,
         });
     }
     let mut roots = Roots::default();
     for path in &typed.ca_certs {
         roots.add_file(path).map_err(|fault| wrong("--ca-cert", path, &fault))?;
     }
-    Ok(TlsOptions { trust: Trust::Platform { roots, files: files_of_others(lookup) }, identity })
+    let trust = Trust::Platform { roots, files: files_of_others(lookup) };
+    Ok(TlsOptions { trust, identity, system_bundle })
 }
 
 /// Says what `--insecure` means, also to those who asked for errors only.
@@ -90,6 +93,9 @@ fn files_of_others(lookup: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let values = names.iter().filter_map(|name| lookup(name)).filter(|value| !value.is_empty());
     values.map(PathBuf::from).collect()
 }
+
+/// Variables by which the crate that reads the store is told of another one.
+const STORE_ELSEWHERE: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// Variables by which other programs are told of authorities.
 const FILES_OF_OTHERS: [&str; 2] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"];
@@ -145,5 +151,18 @@ mod tests {
         assert!(files.contains(&"/no/such/NODE_EXTRA_CA_CERTS".into()), "{files:?}");
         let empty = of(&Tls::default(), |_| Some(OsString::new())).unwrap();
         assert!(matches!(empty.trust, Trust::Platform { files, .. } if files.is_empty()));
+    }
+
+    #[test]
+    fn who_names_another_store_trusts_nothing_of_the_systems_bundle() {
+        let with = |set: &'static str| {
+            let lookup = move |name: &str| (name == set).then(|| OsString::from("/x"));
+            let strict = of(&Tls::default(), lookup).unwrap();
+            let lax = of(&Tls { insecure: true, ..Tls::default() }, lookup).unwrap();
+            assert_eq!(strict.system_bundle, lax.elsewhere().system_bundle);
+            strict.system_bundle
+        };
+        assert!(with("NODE_EXTRA_CA_CERTS"));
+        assert!(!with("SSL_CERT_FILE") && !with("SSL_CERT_DIR"));
     }
 }

@@ -141,11 +141,13 @@ impl fmt::Debug for Server {
     }
 }
 
+/// A variable may stand anywhere, as in the path of a URL.
 impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let server = self.scrubber().clean(&format!("{:?}", self.server));
         f.debug_struct("Entry")
             .field("name", &self.name)
-            .field("server", &self.server)
+            .field("server", &format_args!("{server}"))
             .field("timeout", &self.timeout)
             .field("settings", &self.settings)
             .finish_non_exhaustive()

@@ -119,6 +119,18 @@ fn variables_are_replaced_in_all_texts() {
 }
 
 #[test]
+fn what_a_variable_stands_for_is_not_shown_wherever_it_is_used() {
+    for text in [
+        r#"{"url": "https://h/${TOKEN}/mcp"}"#,
+        r#"{"url": "https://${TOKEN}.example.com/mcp"}"#,
+        r#"{"command": "/opt/${TOKEN}/server", "args": ["${TOKEN}"]}"#,
+    ] {
+        let entry = good(text);
+        assert!(!format!("{entry:?}").contains("s3cr3t"), "{entry:?}");
+    }
+}
+
+#[test]
 fn an_entrys_own_variables_are_known_to_its_other_texts() {
     // As with mcp-remote in Claude Desktop.
     let entry = good(

@@ -73,7 +73,7 @@ impl OAuth {
             let message = format!("{} asks for no login (HTTP {status})", shown(&self.server));
             return Err(Error::new(Kind::Login, message).not_delivered());
         }
-        let before = self.kept();
+        let before = self.kept().await;
         let lock = match self.store.lock_logins(limits::LOCK_WAIT).await {
             Ok(lock) => lock,
             Err(_) => {
@@ -82,7 +82,7 @@ impl OAuth {
                 let is_pasted = self.settings.paste.is_some();
                 let reopen = if is_pasted { Reopen::No } else { Reopen::Always };
                 let (lock, _) = self.lock_for_login(reopen).await?;
-                if self.reread(&before) {
+                if self.reread(&before).await {
                     return Ok(());
                 }
                 lock
@@ -93,7 +93,7 @@ impl OAuth {
         self.check_place()?;
         if self.login(Challenge::of(&said).as_ref(), lock).await? {
             let access = |kept: Kept| kept.token.map(|token| token.access);
-            let is_kept = access(self.store.read()) == access(self.kept());
+            let is_kept = access(self.store.read().await) == access(self.kept().await);
             return if is_kept { Ok(()) } else { Err(self.unkept("They are gone")) };
         }
         let message = format!("{} wants credentials, but knows of no login", shown(&self.server));
@@ -124,16 +124,15 @@ impl OAuth {
         Error::new(Kind::Login, message).because(why).hint(hint).not_delivered()
     }
 
-    /// Whether there is a token, however old.
+    /// Whether there is a token, however old; the store is not read for that.
     #[must_use]
     pub fn has_token(&self) -> bool {
-        self.kept().token.is_some()
+        self.state(|state| state.kept.as_ref().is_some_and(|kept| kept.token.is_some()))
     }
 
     /// What is kept; `None` if nobody is logged in.
-    #[must_use]
-    pub fn account(&self) -> Option<Account> {
-        let kept = self.store.read();
+    pub async fn account(&self) -> Option<Account> {
+        let kept = self.store.read().await;
         let token = kept.token?;
         let profile = &self.settings.profile;
         Some(Account {
@@ -209,11 +208,11 @@ impl OAuth {
         let (mut revoked, mut was_there) = (Ok(()), false);
         // Runs in different environments may each have a place of their own.
         for _ in 0..Store::PLACES {
-            let kept = store.read();
+            let kept = store.read().await;
             if let Some(token) = &kept.token {
                 revoked = revoked.and(self.revoke(&kept, token).await);
             }
-            let is_removed = store.remove().map_err(|error| {
+            let is_removed = store.remove().await.map_err(|error| {
                 let error = Error::new(Kind::Login, "The tokens cannot be removed").because(error);
                 error.not_delivered()
             })?;

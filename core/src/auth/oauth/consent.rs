@@ -69,7 +69,12 @@ impl OAuth {
 
     /// Asks a person, and tells other processes of it, until the result is dropped. `again` is where
     /// those can ask for the page to be opened once more.
-    pub(super) fn show(&self, plan: &Plan, prompt: &Prompt, again: Option<String>) -> Shown<'_> {
+    pub(super) async fn show(
+        &self,
+        plan: &Plan,
+        prompt: &Prompt,
+        again: Option<String>,
+    ) -> Shown<'_> {
         let (id, process) = (plan.id.clone(), std::process::id());
         let parties = Parties::new(&self.server, &plan.authority.issuer, prompt.page());
         let note = PageNote {
@@ -83,7 +88,7 @@ impl OAuth {
             again,
         };
         // The note first: whoever sees the page may look for it.
-        let noted = self.store.note_page(&note);
+        let noted = self.store.note_page(&note).await;
         (self.settings.show)(prompt, &note.parties);
         self.state(|state| state.was_shown = true);
         Shown { note: noted, _over: self.pending_at(&note) }
@@ -105,7 +110,7 @@ impl OAuth {
         let proof = (&*state, &*pkce::challenge(&verifier));
         let page = self.page(authority, identity, redirect, plan.scope.as_deref(), proof)?;
         let expected = browser.expect(&state, &page);
-        let shown_page = self.show(plan, &Prompt::Browser(page), Some(browser.again_url()));
+        let shown_page = self.show(plan, &Prompt::Browser(page), Some(browser.again_url())).await;
         if expected == Expected::New {
             browser.open();
         }

@@ -65,7 +65,7 @@ impl OAuth {
             }
             ticket => ticket?,
         };
-        let shown_page = self.show(plan, &ticket.prompt, None);
+        let shown_page = self.show(plan, &ticket.prompt, None).await;
         let request = TokenRequest { endpoint, ..request };
         let token = tokio::select! {
             token = self.poll(&request, &ticket) => token?,

@@ -17,7 +17,7 @@ use super::pages::About;
 use super::pause::Failed;
 use super::process::LoginError;
 use super::scope::Scopes;
-use super::store::Lock;
+use super::store_lock::Lock;
 use super::token::Token;
 use super::web::Form;
 use super::{Grant, OAuth, Settings, pkce};
@@ -115,7 +115,7 @@ impl OAuth {
         lock: Lock,
     ) -> Result<bool, LoginError> {
         self.state(|state| state.was_shown = false);
-        if self.store.probe().await? && self.reread(&self.kept()) {
+        if self.store.probe().await? && self.reread(&self.kept().await).await {
             return Ok(true);
         }
         let Some(plan) = self.plan(challenge).await? else { return Ok(false) };
@@ -148,7 +148,7 @@ impl OAuth {
 
     /// Finds out all that a login needs but a person. `None`: the server knows of no logins.
     async fn plan(&self, challenge: Option<&Challenge>) -> Result<Option<Plan>, Error> {
-        let (kept, given) = (self.kept(), &self.settings.given);
+        let (kept, given) = (self.kept().await, &self.settings.given);
         let known = kept.issuer.as_deref();
         let Some(authority) = self.authority(challenge, known).await? else { return Ok(None) };
         let challenge = challenge.cloned().unwrap_or_default();
@@ -169,7 +169,7 @@ impl OAuth {
         if self.settings.grant == Grant::ClientCredentials {
             return Ok(Some(self.as_client(authority, endpoint, scope).await?));
         }
-        let kept = self.kept_for(authority, self.kept())?;
+        let kept = self.kept_for(authority, self.kept().await)?;
         Ok(self.by_what_was_given(authority, &kept, endpoint, scope).await?)
     }
 
@@ -198,7 +198,7 @@ impl OAuth {
                 // Where nobody was asked, nobody is bothered by the next try.
                 let is_refusal = is_refusal && was_shown;
                 let failed = Failed { error: *error, is_refusal, was_shown };
-                self.store.note_failure(&plan.id, &failed);
+                self.store.note_failure(&plan.id, &failed).await;
                 (Err(failed), page)
             }
         };
@@ -214,7 +214,7 @@ impl OAuth {
         plan: &Plan,
         browser: &mut Option<CallbackServer>,
     ) -> Result<(Identity, Token), Unsuccessful> {
-        let kept = self.kept_for(&plan.authority, self.kept())?;
+        let kept = self.kept_for(&plan.authority, self.kept().await)?;
         match self.settings.grant {
             Grant::DeviceCode => self.by_device(plan, &kept).await,
             _ => self.by_code(plan, &kept, browser).await,
@@ -249,7 +249,7 @@ impl OAuth {
         self.note_login();
         let Plan { authority, token_endpoint, .. } = plan;
         // It was checked before anybody was asked.
-        let kept = self.kept_for(authority, self.kept()).unwrap_or_default();
+        let kept = self.kept_for(authority, self.kept().await).unwrap_or_default();
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
         let is_configured = identity::is_configured(&self.settings, &identity.id);
         self.keep_alone(Kept {

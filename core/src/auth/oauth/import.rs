@@ -88,6 +88,7 @@ impl OAuth {
         .await;
         let account = self
             .account()
+            .await
             .ok_or_else(|| Error::new(Kind::Login, "The tokens cannot be kept").not_delivered())?;
         Ok(TakenOver { account, no_renewal })
     }

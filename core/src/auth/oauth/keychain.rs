@@ -143,6 +143,18 @@ pub(super) mod tests {
         Entry { open: Arc::new(move || Ok(store.clone())), name: "n".to_owned() }
     }
 
+    /// The same in one that answers no question before it was unlocked for it.
+    pub(in crate::auth::oauth) fn locked() -> (Entry, mpsc::Sender<()>) {
+        let store = keyring_core::mock::Store::new().unwrap();
+        let (unlock, unlocked) = mpsc::channel();
+        let unlocked = std::sync::Mutex::new(unlocked);
+        let open: Open = Arc::new(move || {
+            let _ = unlocked.lock().unwrap().recv();
+            Ok(store.clone())
+        });
+        (Entry { open, name: "n".to_owned() }, unlock)
+    }
+
     #[test]
     fn what_is_written_is_read_until_it_is_removed() {
         let entry = in_memory();

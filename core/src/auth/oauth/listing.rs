@@ -13,7 +13,7 @@ use url::Url;
 
 use super::page_note::PageNote;
 use super::places;
-use super::store::is_login_held_beside;
+use super::store_lock::is_login_held_beside;
 use super::{Account, Pending};
 use crate::limits;
 use crate::private_file;

@@ -24,6 +24,7 @@ mod address;
 mod apart;
 mod authority;
 mod binding;
+mod blocking;
 mod callback;
 mod callback_port;
 mod callback_server;
@@ -33,6 +34,8 @@ mod consent;
 mod device;
 mod discovery;
 mod flow;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod given;
 mod grant;
 mod identity;
@@ -60,6 +63,7 @@ mod scope;
 mod settings;
 mod site;
 mod store;
+mod store_lock;
 mod survey;
 mod token;
 mod web;
@@ -84,7 +88,8 @@ use recent::Recent;
 use renewal::{Cause, Renewal};
 use scope::Scopes;
 pub use settings::{Grant, LoginCommand, Open, Settings, Show, TokenStore};
-use store::{Lock, Store};
+use store::Store;
+use store_lock::Lock;
 pub use survey::{Found, Provider, Survey, Tried};
 pub use token::Bearer;
 use token::{Age, Token};
@@ -117,6 +122,8 @@ impl fmt::Debug for OAuth {
 
 struct State {
     kept: Option<Kept>,
+    /// Counts how often `kept` was replaced.
+    version: u64,
     /// The token in it is in the store as well, unless somebody has taken it out.
     is_stored: bool,
     /// When more scope was asked for.
@@ -149,6 +156,7 @@ impl Default for State {
     fn default() -> Self {
         Self {
             kept: None,
+            version: 0,
             is_stored: false,
             step_ups: Recent::new(limits::STEP_UPS, limits::STEP_UP_WINDOW),
             logins: Recent::new(limits::LOGINS_IN_A_ROW, limits::LOGIN_PAUSE),
@@ -210,7 +218,7 @@ impl OAuth {
 
     /// The header to send now: none before there was a login.
     pub(super) async fn current(self: &Arc<Self>) -> HeaderMap {
-        let kept = self.kept();
+        let kept = self.kept().await;
         let can_be_renewed = |token: &&Token| token.refresh.is_some() || !self.asks_a_person();
         let renewable = kept.token.as_ref().filter(can_be_renewed);
         match renewable.map(|token| self.age(token)) {
@@ -222,12 +230,12 @@ impl OAuth {
             Some(Age::Ageing) => self.renew_ahead(),
             Some(Age::Fresh) | None => {}
         }
-        self.header()
+        self.header().await
     }
 
     /// What there is, however old.
-    pub(super) fn header(&self) -> HeaderMap {
-        let (bearer, kept) = (self.settings.bearer, self.kept());
+    pub(super) async fn header(&self) -> HeaderMap {
+        let (bearer, kept) = (self.settings.bearer, self.kept().await);
         let Some(token) = &kept.token else { return HeaderMap::new() };
         if bearer == Bearer::IdToken && token.id.is_none() {
             self.miss_id_token();
@@ -260,15 +268,17 @@ impl OAuth {
         if status == StatusCode::FORBIDDEN && !is_step_up {
             return Ok(Remedy::None);
         }
-        let before = self.kept();
+        let before = self.kept().await;
         let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
         match self.renew(&before, cause).await? {
-            Renewal::Done => Ok(Remedy::Header(self.header())),
-            _ if challenge.is_some_and(|challenge| is_step_up && !self.can_grow(challenge)) => {
-                debug!("the server wants more scope, and a login would bring none");
-                Ok(Remedy::None)
-            }
-            Renewal::Impossible | Renewal::Held => Ok(Remedy::Login),
+            Renewal::Done => Ok(Remedy::Header(self.header().await)),
+            Renewal::Impossible | Renewal::Held => match challenge {
+                Some(challenge) if is_step_up && !self.can_grow(challenge).await => {
+                    debug!("the server wants more scope, and a login would bring none");
+                    Ok(Remedy::None)
+                }
+                _ => Ok(Remedy::Login),
+            },
         }
     }
 
@@ -279,7 +289,7 @@ impl OAuth {
         challenge: Option<&Challenge>,
         renews_in_vain: bool,
     ) -> Result<(), Error> {
-        let before = self.kept();
+        let before = self.kept().await;
         let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
         let cause = match (renews_in_vain, is_step_up) {
             (true, _) => Cause::Vanity,
@@ -355,8 +365,8 @@ impl OAuth {
         Over(&self.pending)
     }
 
-    fn can_grow(&self, challenge: &Challenge) -> bool {
-        let granted = self.kept().token.and_then(|token| token.scope);
+    async fn can_grow(&self, challenge: &Challenge) -> bool {
+        let granted = self.kept().await.token.and_then(|token| token.scope);
         Scopes::can_grow(self.settings.scope.as_deref(), granted.as_deref(), challenge)
     }
 
@@ -376,9 +386,17 @@ impl OAuth {
     }
 
     /// Takes over what another process has stored. `true` if that is another token than before.
-    fn reread(&self, before: &Kept) -> bool {
-        let Some(stored) = self.store.look() else { return false };
-        if stored.token.is_none() && self.state(|state| state.is_stored) {
+    async fn reread(&self, before: &Kept) -> bool {
+        let version = self.state(|state| state.version);
+        let Some(stored) = self.store.look().await else { return false };
+        let (held, is_stored, is_newer) = self.state(|state| {
+            (state.kept.clone().unwrap_or_default(), state.is_stored, state.version != version)
+        });
+        if is_newer {
+            // It was replaced while the store was read, which knows nothing newer.
+            return renewal::is_renewed(before, &held, Cause::Age);
+        }
+        if stored.token.is_none() && is_stored {
             debug!("the token was taken out of the store by a logout: it is forgotten here, too");
             self.state(|state| state.is_stored = false);
             self.hold(stored);
@@ -386,7 +404,8 @@ impl OAuth {
         }
         let stored = identity::without_others(&self.settings, stored);
         let is_other = renewal::is_renewed(before, &stored, Cause::Age);
-        if is_other {
+        // What is held already is not taken over: where it came from would be forgotten.
+        if is_other && renewal::is_renewed(&held, &stored, Cause::Age) {
             self.state(|state| state.is_stored = true);
             self.hold(stored);
         }
@@ -394,15 +413,20 @@ impl OAuth {
     }
 
     /// Looks for what another process may have stored.
-    pub(super) fn look(&self) {
-        self.reread(&self.kept());
+    pub(super) async fn look(&self) {
+        self.reread(&self.kept().await).await;
     }
 
-    fn kept(&self) -> Kept {
+    /// What there is; the store is read for the first who asks.
+    async fn kept(&self) -> Kept {
         if let Some(kept) = self.state(|state| state.kept.clone()) {
             return kept;
         }
-        let stored = identity::without_others(&self.settings, self.store.read());
+        let stored = identity::without_others(&self.settings, self.store.read().await);
+        if let Some(kept) = self.state(|state| state.kept.clone()) {
+            // Somebody else was quicker, and it may have been renewed since.
+            return kept;
+        }
         if let Some(near) = stored.near {
             self.web.is_near(near);
         }
@@ -411,23 +435,37 @@ impl OAuth {
         stored
     }
 
-    fn keep(&self, mut kept: Kept) {
+    /// Uses `kept` from now on, and stores it.
+    async fn keep(&self, kept: Kept) {
+        self.hold(kept.clone());
+        self.save(kept).await;
+    }
+
+    /// The same for what a renewal has brought.
+    async fn keep_renewed(&self, kept: Kept) {
+        self.hold(kept.clone());
+        // Before it is stored: it is used from now on, and may be refused.
+        self.state(|state| state.is_renewal = true);
+        self.save(kept).await;
+    }
+
+    async fn save(&self, mut kept: Kept) {
         kept.profile = Some(self.settings.profile.clone()).filter(|profile| !profile.is_empty());
-        let is_stored = self.store.write(&self.server, &kept) && kept.token.is_some();
+        let is_stored = self.store.write(&self.server, &kept).await && kept.token.is_some();
         self.state(|state| state.is_stored = is_stored);
-        self.hold(kept);
     }
 
     /// The same for what a login has brought: others may be renewing what it replaces.
     async fn keep_alone(&self, kept: Kept) {
         let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
-        self.keep(kept);
+        self.keep(kept).await;
     }
 
     fn hold(&self, kept: Kept) {
         self.refuses_resource.fetch_or(kept.without_resource, Ordering::Relaxed);
         self.state(|state| {
             state.kept = Some(kept);
+            state.version += 1;
             state.is_renewal = false;
         });
     }

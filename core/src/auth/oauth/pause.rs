@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use tracing::debug;
 
-use super::store::{Store, replace};
+use super::store::Store;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::private_file;
@@ -48,7 +48,7 @@ pub(super) struct Failed {
 
 impl Store {
     /// Notes how the login of this name came to nothing.
-    pub(super) fn note_failure(&self, id: &str, failed: &Failed) {
+    pub(super) async fn note_failure(&self, id: &str, failed: &Failed) {
         let Some(file) = self.beside("pause") else { return };
         let pause = if failed.is_refusal { limits::LOGIN_PAUSE } else { Duration::ZERO };
         let note = Note {
@@ -60,8 +60,7 @@ impl Store {
             reason: failed.error.reason.as_deref().map(str::to_owned),
             hint: failed.error.hint.clone(),
         };
-        let text = serde_json::to_vec(&note).map_err(std::io::Error::from);
-        if let Err(error) = text.and_then(|text| replace(&file, &text)) {
+        if let Err(error) = self.replace(file, serde_json::to_vec(&note)).await {
             debug!("other processes will not know that a login came to nothing: {error}");
         }
     }
@@ -125,12 +124,12 @@ mod tests {
         Failed { error, is_refusal, was_shown: true }
     }
 
-    #[test]
-    fn a_refusal_is_known_to_others_for_a_while() {
+    #[tokio::test]
+    async fn a_refusal_is_known_to_others_for_a_while() {
         let folder = tempfile::tempdir().unwrap();
         let store = || store(&folder);
         assert!(store().refusal().is_none());
-        store().note_failure("a", &failed(true));
+        store().note_failure("a", &failed(true)).await;
         let found = store().refusal().unwrap();
         assert_eq!((found.message.as_str(), found.hint.as_deref()), ("no", Some("try that")));
         assert!(found.reason.unwrap().contains("of this"));
@@ -144,10 +143,10 @@ mod tests {
         assert!(store().refusal().is_none());
     }
 
-    #[test]
-    fn only_a_refusal_leads_to_a_pause_and_who_waited_learns_of_any_failure() {
+    #[tokio::test]
+    async fn only_a_refusal_leads_to_a_pause_and_who_waited_learns_of_any_failure() {
         let folder = tempfile::tempdir().unwrap();
-        store(&folder).note_failure("a", &failed(false));
+        store(&folder).note_failure("a", &failed(false)).await;
         assert!(store(&folder).refusal().is_none());
         let found = store(&folder).failure_of("a").unwrap();
         assert_eq!((&*found.error.message, found.is_refusal, found.was_shown), ("no", false, true));

@@ -21,7 +21,7 @@ use super::kept::Kept;
 use super::pause::Failed;
 use super::renewal::{Cause, is_renewed};
 use super::settings::{LoginCommand, Open, Show};
-use super::store::Lock;
+use super::store_lock::Lock;
 use super::{OAuth, Reopen};
 use crate::error::{Error, Kind};
 use crate::secret::{Scrubber, shown};
@@ -73,7 +73,7 @@ impl OAuth {
             drop(lock);
             return Ok(outcome);
         };
-        let before = self.kept();
+        let before = self.kept().await;
         // It is the process that needs it.
         drop(lock);
         match self.start_process(command, plan).await {
@@ -81,7 +81,7 @@ impl OAuth {
             Err(error) => {
                 debug!("no process could be had for the login, which is done here: {error}");
                 let (_lock, _) = self.lock_for_login(Reopen::Yes).await?;
-                if self.reread(&before) {
+                if self.reread(&before).await {
                     return Ok(Ok(()));
                 }
                 Ok(self.log_in_here(plan).await)
@@ -129,7 +129,7 @@ impl OAuth {
                 watched = self.watch_page(Reopen::No);
             }
             let now = self.store.stamp();
-            if now != stamp && self.has_brought(plan, before) {
+            if now != stamp && self.has_brought(plan, before).await {
                 return Ok(Ok(()));
             }
             stamp = now;
@@ -138,7 +138,7 @@ impl OAuth {
             }
             wait_for_news(&mut news).await;
         }
-        if self.has_brought(plan, before) {
+        if self.has_brought(plan, before).await {
             return Ok(Ok(()));
         }
         let id = watched.as_ref().map_or(&plan.id, |watched| &watched.id);
@@ -158,9 +158,9 @@ impl OAuth {
 impl OAuth {
     /// Whether the login has brought what it was begun for. A renewal changes the store as well, but
     /// brings no more scope.
-    fn has_brought(&self, plan: &Plan, before: &Kept) -> bool {
-        let is_other = self.reread(before);
-        is_other && (!plan.is_step_up || is_renewed(before, &self.kept(), Cause::Scope))
+    async fn has_brought(&self, plan: &Plan, before: &Kept) -> bool {
+        let is_other = self.reread(before).await;
+        is_other && (!plan.is_step_up || is_renewed(before, &self.kept().await, Cause::Scope))
     }
 }
 

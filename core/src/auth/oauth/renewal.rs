@@ -87,7 +87,7 @@ impl OAuth {
     ) -> Result<Renewal, Error> {
         // Closed by nobody, so it is always had.
         let _permit = self.renewing.acquire().await;
-        if is_renewed(before, &self.kept(), cause) {
+        if is_renewed(before, &self.kept().await, cause) {
             return Ok(Renewal::Done);
         }
         let Ok(_lock) = self.store.lock(patience).await else {
@@ -100,8 +100,8 @@ impl OAuth {
 
     /// The same for whoever has the lock.
     async fn renew_locked(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {
-        self.reread(&self.kept());
-        if is_renewed(before, &self.kept(), cause) && self.is_young() {
+        self.reread(&self.kept().await).await;
+        if is_renewed(before, &self.kept().await, cause) && self.is_young().await {
             debug!("another process has a new token");
             return Ok(Renewal::Done);
         }
@@ -130,8 +130,8 @@ impl OAuth {
         if is_known { Duration::ZERO } else { limits::LOCK_WAIT }
     }
 
-    fn is_young(&self) -> bool {
-        self.kept().token.is_some_and(|token| self.age(&token) != Age::Old)
+    async fn is_young(&self) -> bool {
+        self.kept().await.token.is_some_and(|token| self.age(&token) != Age::Old)
     }
 
     /// Renews the token in the background, while the one that there is can still be used.
@@ -147,7 +147,7 @@ impl OAuth {
         }
         let oauth = Arc::clone(self);
         tokio::spawn(async move {
-            let outcome = oauth.renew(&oauth.kept(), Cause::Age).await;
+            let outcome = oauth.renew(&oauth.kept().await, Cause::Age).await;
             oauth.state(|state| state.is_renewing_ahead = false);
             match outcome {
                 Ok(renewal) => debug!("the token nears its end: {}", renewal.words()),
@@ -159,7 +159,7 @@ impl OAuth {
     /// Uses the refresh token, or what the client proves itself with where that is all that a login
     /// takes. `false`: the provider does not take it, and a login is needed.
     async fn refresh(&self, cause: Cause) -> Result<bool, Error> {
-        let kept = self.kept();
+        let kept = self.kept().await;
         let identity = identity::of_token(&self.settings, &kept);
         let (Some(identity), Some(token), Some(endpoint)) =
             (identity, &kept.token, &kept.token_endpoint)
@@ -185,18 +185,18 @@ impl OAuth {
             Ok(renewed) => {
                 traffic::token_refreshed(&self.server);
                 let token = Some(renewed.or_refresh_of(token));
-                self.keep(Kept { token, without_resource: self.refuses_resource(), ..kept });
-                self.state(|state| state.is_renewal = true);
+                let without_resource = self.refuses_resource();
+                self.keep_renewed(Kept { token, without_resource, ..kept }).await;
                 return Ok(true);
             }
             Err(Refusal::Grant(error)) => {
                 debug!("the refresh token is no good any more: {error}");
-                self.keep(Kept { token: usable(token, cause), ..kept });
+                self.keep(Kept { token: usable(token, cause), ..kept }).await;
             }
             Err(Refusal::Client(error)) => {
                 debug!("the client is not known any more: {error}");
-                self.keep(Kept { token: usable(token, cause), ..kept });
-                self.forget_client(&identity.id);
+                self.keep(Kept { token: usable(token, cause), ..kept }).await;
+                self.forget_client(&identity.id).await;
             }
             Err(Refusal::Other(error)) => debug!("the token is not renewed: {error}"),
             Err(Refusal::Unanswered(error)) => return Err(error),
@@ -229,7 +229,7 @@ impl OAuth {
         {
             return verdict;
         }
-        let known = self.kept().issuer;
+        let known = self.kept().await.issuer;
         let found = self.authority(challenge, known.as_deref()).await.ok().flatten();
         let has_moved =
             found.as_ref().is_some_and(|found| known.is_some_and(|k| k != found.issuer));
@@ -246,15 +246,15 @@ impl OAuth {
     /// [`Self::forget_client`] in the middle of a login, where nobody has the lock.
     pub(super) async fn forget_client_alone(&self, id: &str) {
         let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
-        self.reread(&self.kept());
-        self.forget_client(id);
+        self.reread(&self.kept().await).await;
+        self.forget_client(id).await;
     }
 
     /// The next login begins with another registration. What is configured is not ours to forget.
-    fn forget_client(&self, id: &str) {
-        let kept = self.kept();
+    async fn forget_client(&self, id: &str) {
+        let kept = self.kept().await;
         if kept.identity.as_ref().is_some_and(|identity| identity.id == id) {
-            self.keep(Kept { identity: None, ..kept });
+            self.keep(Kept { identity: None, ..kept }).await;
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Where tokens rest: one file for each login at a server, for the owner alone, one process at a
 //! time.
 
-use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,13 +12,16 @@ use tracing::{debug, warn};
 use url::Url;
 
 use super::apart::Apart;
+use super::blocking::OneAtATime;
 use super::kept::{Kept, OnDisk};
 #[cfg(feature = "keychain")]
 use super::keychain;
 use super::page_note::{Noted, PageNote};
 use super::places::Places;
+use super::store_lock::{Held, Lock, Try, is_login_held_beside};
 use super::{Settings, TokenStore};
 use crate::error::Error;
+use crate::limits;
 use crate::private_file;
 
 /// The files of one server and profile.
@@ -35,40 +37,12 @@ pub(super) struct Store {
     earlier: Option<Box<Self>>,
     /// It was told that what is kept is damaged: it is read several times in a run.
     told_damage: Arc<AtomicBool>,
-}
-
-/// Held by one process at a time.
-#[derive(Debug)]
-pub(super) struct Lock {
-    /// Closing it is what unlocks it. `None`: there is nothing that could be shared.
-    file: Option<File>,
-}
-
-/// Another process still has the lock.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Held;
-
-/// What became of one try for the lock.
-#[derive(Debug)]
-enum Try {
-    Locked(File),
-    Held,
-    /// There are no locks here, or no files.
-    Impossible(io::Error),
+    /// For what may take a while: a disk that is to have written, a keychain that is locked.
+    thread: OneAtATime,
 }
 
 /// When the file of tokens was changed, and how long it is.
 pub(super) type Stamp = (SystemTime, u64);
-
-/// How often a lock that another process holds is tried for.
-const TRIES: Duration = Duration::from_millis(50);
-
-impl Lock {
-    /// Whether other processes are kept out.
-    pub(super) fn is_shared(&self) -> bool {
-        self.file.is_some()
-    }
-}
 
 impl Store {
     /// In how many places there may be tokens.
@@ -117,6 +91,7 @@ impl Store {
             apart,
             earlier,
             told_damage: Arc::default(),
+            thread: OneAtATime::default(),
         }
     }
 
@@ -176,51 +151,46 @@ impl Store {
 
     /// Waits until no other process renews or replaces the tokens.
     pub(super) async fn lock(&self, patience: Duration) -> Result<Lock, Held> {
-        self.lock_at("lock", patience).await
+        self.wait_for("lock", patience).await
     }
 
     /// Waits until no other process logs in. A lock of its own: a person takes minutes, and what
     /// there is may be renewed meanwhile.
     pub(super) async fn lock_logins(&self, patience: Duration) -> Result<Lock, Held> {
-        let lock = self.lock_at("login", patience).await?;
+        let lock = self.wait_for("login", patience).await?;
         // Of a process that did not come to its end.
         self.withdraw_page();
         Ok(lock)
     }
 
-    /// Where there can be no lock, there is one for the asking: a home without them is no reason to
-    /// be without tokens.
-    async fn lock_at(&self, extension: &str, patience: Duration) -> Result<Lock, Held> {
-        let Some(file) = self.file() else { return Ok(Lock { file: None }) };
-        let locking = async {
-            loop {
-                let opened = private_file::make_folder_of(&file)
-                    .and_then(|()| private_file::open_lock(&file.with_extension(extension)));
-                match attempt(opened, File::try_lock) {
-                    Try::Locked(lock) => return Some(lock),
-                    Try::Held => tokio::time::sleep(TRIES).await,
-                    Try::Impossible(error) => {
-                        warn!("tokens cannot be kept in {}: {error}", file.display());
-                        return None;
-                    }
-                }
-            }
-        };
-        let locked = tokio::time::timeout(patience, locking).await;
-        locked.map(|file| Lock { file }).map_err(|_| Held)
+    async fn wait_for(&self, extension: &str, patience: Duration) -> Result<Lock, Held> {
+        match self.file() {
+            Some(file) => Lock::wait(&file, extension, patience).await,
+            None => Ok(Lock::unshared()),
+        }
     }
 
     /// Shows other processes where a person has to log in. Only for whoever has the lock of logins.
-    pub(super) fn note_page(&self, note: &PageNote) -> Noted {
+    pub(super) async fn note_page(&self, note: &PageNote) -> Noted {
         let Some(file) = self.page_file() else { return Noted(None) };
-        let text = serde_json::to_vec(note).map_err(io::Error::from);
-        match text.and_then(|text| replace(&file, &text)) {
-            Ok(()) => Noted(Some(file)),
+        // Before it is written: nobody may wait for the end of that.
+        let noted = Noted(Some(file.clone()));
+        match self.replace(file, serde_json::to_vec(note)).await {
+            Ok(()) => noted,
             Err(error) => {
                 debug!("the page cannot be shown to other processes: {error}");
                 Noted(None)
             }
         }
+    }
+
+    /// Replaces a file beside the tokens.
+    pub(super) async fn replace(
+        &self,
+        file: PathBuf,
+        text: serde_json::Result<Vec<u8>>,
+    ) -> io::Result<()> {
+        self.thread.run(limits::STORE_WAIT, move || replace(&file, &text?)).await
     }
 
     /// Where a person has to log in, if the process that has the lock says so.
@@ -280,12 +250,39 @@ impl Store {
     }
 
     /// What is kept; a damaged file is as good as none.
-    pub(super) fn read(&self) -> Kept {
-        self.look().unwrap_or_default()
+    pub(super) async fn read(&self) -> Kept {
+        self.look().await.unwrap_or_default()
     }
 
     /// The same; `None` if it cannot be known.
-    pub(super) fn look(&self) -> Option<Kept> {
+    pub(super) async fn look(&self) -> Option<Kept> {
+        if self.is_empty() {
+            return Some(Kept::default());
+        }
+        let store = self.clone();
+        let looked = self.thread.run(limits::STORE_WAIT, move || Ok(store.look_now())).await;
+        looked.unwrap_or_else(|error| {
+            warn!("the tokens{} cannot be read: {error}", self.in_place_shown());
+            None
+        })
+    }
+
+    /// Whether there is nothing to be read. Most servers want no login, and no thread is started for
+    /// them.
+    fn is_empty(&self) -> bool {
+        #[cfg(feature = "keychain")]
+        if self.keychain.is_some() {
+            return false;
+        }
+        let is_missing = |file: PathBuf| {
+            let found = std::fs::symlink_metadata(file);
+            found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        self.file().is_some_and(is_missing)
+            && self.earlier.as_ref().is_none_or(|earlier| earlier.is_empty())
+    }
+
+    fn look_now(&self) -> Option<Kept> {
         let Some(stored) = self.stored()? else {
             return Some(self.take_over().unwrap_or_default());
         };
@@ -353,25 +350,31 @@ impl Store {
         let Some(file) = self.beside("lock") else {
             return Try::Impossible(io::ErrorKind::NotFound.into());
         };
-        attempt(private_file::open_lock(&file), File::try_lock)
+        Try::to_lock(&file)
     }
 
     /// Replaces what is kept, at once or not at all. Gives back whether that was done.
-    pub(super) fn write(&self, server: &Url, kept: &Kept) -> bool {
+    pub(super) async fn write(&self, server: &Url, kept: &Kept) -> bool {
         let Some(place) = self.place() else { return false };
         let stored = OnDisk::of(server, kept).apart(&self.apart.words);
-        let text = serde_json::to_vec_pretty(&stored);
-        let saved = text.map_err(io::Error::from).and_then(|text| self.save(&text));
+        let store = self.clone();
+        let save = move || store.save(&serde_json::to_vec_pretty(&stored)?);
+        let saved = self.thread.run(limits::STORE_WAIT, save).await;
         saved.inspect_err(|e| warn!("tokens cannot be kept in {place}: {e}")).is_ok()
     }
 
     /// Forgets everything.
-    pub(super) fn remove(&self) -> io::Result<bool> {
-        match self.erase() {
+    pub(super) async fn remove(&self) -> io::Result<bool> {
+        let store = self.clone();
+        match self.thread.run(limits::STORE_WAIT, move || store.erase()).await {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    fn in_place_shown(&self) -> String {
+        self.place().map_or_else(String::new, |place| format!(" in {place}"))
     }
 
     /// Where it is kept, in words.
@@ -385,24 +388,6 @@ impl Store {
 
     fn file(&self) -> Option<PathBuf> {
         self.places.as_ref().map(Places::current)
-    }
-}
-
-/// Whether a process is logging in whose tokens will be in `file`.
-pub(super) fn is_login_held_beside(file: &Path) -> bool {
-    let opened = private_file::open_lock(&file.with_extension("login"));
-    matches!(attempt(opened, File::try_lock_shared), Try::Held)
-}
-
-fn attempt(opened: io::Result<File>, lock: impl Fn(&File) -> Result<(), TryLockError>) -> Try {
-    let file = match opened {
-        Ok(file) => file,
-        Err(error) => return Try::Impossible(error),
-    };
-    match lock(&file) {
-        Ok(()) => Try::Locked(file),
-        Err(TryLockError::WouldBlock) => Try::Held,
-        Err(TryLockError::Error(error)) => Try::Impossible(error),
     }
 }
 
@@ -460,19 +445,19 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_is_kept_is_kept_apart_and_for_the_owner_alone() {
+    #[tokio::test]
+    async fn what_is_kept_is_kept_apart_and_for_the_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(at(folder.path()), &server(), owner(""));
-        store.write(&server(), &kept());
-        let read = store.read();
+        store.write(&server(), &kept()).await;
+        let read = store.read().await;
         assert_eq!(read.token, kept().token);
         assert_eq!(read.identity, kept().identity);
         assert_eq!(read.holder, kept().holder);
         assert!(read.without_resource);
         assert_eq!(read.near, Some(Reach::Private));
         let other = Store::new(at(folder.path()), &server(), owner("work"));
-        assert!(other.read().token.is_none(), "another account");
+        assert!(other.read().await.token.is_none(), "another account");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -480,30 +465,48 @@ mod tests {
             assert_eq!(mode(&store.file().unwrap()), 0o600);
             assert_eq!(mode(store.file().unwrap().parent().unwrap()), 0o700);
         }
-        assert!(store.remove().unwrap() && !store.remove().unwrap());
+        assert!(store.remove().await.unwrap() && !store.remove().await.unwrap());
     }
 
     #[cfg(feature = "keychain")]
-    #[test]
-    fn a_keychain_is_as_good_as_a_file() {
+    #[tokio::test]
+    async fn a_keychain_is_as_good_as_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let keychain = Some(keychain::tests::in_memory());
         let store = Store { keychain, ..Store::new(at(folder.path()), &server(), owner("")) };
-        assert!(store.read().token.is_none());
-        store.write(&server(), &kept());
-        assert_eq!(store.read().token, kept().token);
+        assert!(store.read().await.token.is_none());
+        store.write(&server(), &kept()).await;
+        assert_eq!(store.read().await.token, kept().token);
         assert!(!store.file().unwrap().exists(), "nothing of it is in the file");
-        assert!(store.remove().unwrap() && !store.remove().unwrap());
+        assert!(store.remove().await.unwrap() && !store.remove().await.unwrap());
     }
 
-    #[test]
-    fn a_damaged_file_is_as_good_as_none() {
+    /// The runtime has one thread: whoever blocks it keeps everybody from going on.
+    #[cfg(feature = "keychain")]
+    #[tokio::test]
+    async fn others_go_on_while_a_keychain_is_silent() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keychain, unlock) = keychain::tests::locked();
+        let keychain = Some(keychain);
+        let store = Store { keychain, ..Store::new(at(folder.path()), &server(), owner("")) };
+        let (server, kept) = (server(), kept());
+        let writing = store.write(&server, &kept);
+        let (is_written, ()) = tokio::join!(writing, async { unlock.send(()).unwrap() });
+        assert!(is_written);
+        let (read, ()) = tokio::join!(store.read(), async { unlock.send(()).unwrap() });
+        assert_eq!(read.token, kept.token);
+        let (is_removed, ()) = tokio::join!(store.remove(), async { unlock.send(()).unwrap() });
+        assert!(is_removed.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_damaged_file_is_as_good_as_none() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(at(folder.path()), &server(), owner(""));
-        store.write(&server(), &kept());
+        store.write(&server(), &kept()).await;
         std::fs::write(store.file().unwrap(), "{\"token\": 7").unwrap();
-        assert!(store.read().token.is_none());
-        assert!(Store::new((None, None), &server(), owner("")).read().token.is_none());
+        assert!(store.read().await.token.is_none());
+        assert!(Store::new((None, None), &server(), owner("")).read().await.token.is_none());
     }
 
     #[tokio::test]
@@ -513,9 +516,9 @@ mod tests {
         let first = store.lock(Duration::from_secs(5)).await.unwrap();
         let soon = Duration::from_millis(120);
         assert_eq!(store.lock(soon).await.unwrap_err(), Held);
-        assert!(first.file.is_some());
+        assert!(first.is_shared());
         drop(first);
-        assert!(store.lock(soon).await.unwrap().file.is_some());
+        assert!(store.lock(soon).await.unwrap().is_shared());
     }
 
     #[tokio::test]
@@ -524,8 +527,8 @@ mod tests {
         let store = Store::new(at(folder.path()), &server(), owner(""));
         let soon = Duration::from_millis(120);
         let _login = store.lock_logins(soon).await.unwrap();
-        let page = store.note_page(&note("https://as/login"));
-        assert!(store.lock(soon).await.unwrap().file.is_some());
+        let page = store.note_page(&note("https://as/login")).await;
+        assert!(store.lock(soon).await.unwrap().is_shared());
         assert!(store.page().is_some(), "and the page is still there");
         assert_eq!(store.lock_logins(soon).await.unwrap_err(), Held);
         drop(page);
@@ -533,18 +536,10 @@ mod tests {
 
     #[tokio::test]
     async fn where_there_are_no_locks_nobody_waits_for_one() {
-        let file = || Ok(tempfile::tempfile().unwrap());
-        let none = |_: &File| Err(TryLockError::Error(io::ErrorKind::Unsupported.into()));
-        assert!(matches!(attempt(file(), none), Try::Impossible(_)));
-        assert!(matches!(attempt(file(), |_| Err(TryLockError::WouldBlock)), Try::Held));
-        assert!(matches!(
-            attempt(Err(io::ErrorKind::NotFound.into()), |_| Ok(())),
-            Try::Impossible(_)
-        ));
         let blocked = tempfile::NamedTempFile::new().unwrap();
         let store = Store::new(at(blocked.path()), &server(), owner(""));
         let lock = tokio::time::timeout(Duration::from_secs(5), store.lock(Duration::MAX)).await;
-        assert!(lock.expect("at once").unwrap().file.is_none());
+        assert!(!lock.expect("at once").unwrap().is_shared());
     }
 
     fn note(prompt: &str) -> PageNote {
@@ -559,7 +554,7 @@ mod tests {
     async fn a_login_that_is_called_off_learns_of_it() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(at(folder.path()), &server(), owner(""));
-        let noted = store.note_page(&note("https://as/login"));
+        let noted = store.note_page(&note("https://as/login")).await;
         let soon = Duration::from_millis(50);
         assert!(tokio::time::timeout(soon, noted.withdrawn()).await.is_err());
         store.withdraw_page();
@@ -578,13 +573,13 @@ mod tests {
         assert!(!store.is_login_held());
     }
 
-    #[test]
-    fn others_see_the_page_while_the_login_lasts() {
+    #[tokio::test]
+    async fn others_see_the_page_while_the_login_lasts() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(at(folder.path()), &server(), owner(""));
-        store.write(&server(), &kept());
+        store.write(&server(), &kept()).await;
         let page = note("https://as/login?x=1");
-        let noted = store.note_page(&page);
+        let noted = store.note_page(&page).await;
         let other = Store::new(at(folder.path()), &server(), owner(""));
         assert_eq!(other.page(), Some(page));
         drop(noted);

@@ -65,7 +65,7 @@ impl OAuth {
     /// registered, and nothing is kept.
     pub async fn survey(&self, said: &HeaderMap) -> Survey {
         let challenge = Challenge::of(said);
-        let known = self.kept().issuer;
+        let known = self.kept().await.issuer;
         self.web.begin_trail();
         let found = self.authority(challenge.as_ref(), known.as_deref()).await;
         let tried = self.web.end_trail();

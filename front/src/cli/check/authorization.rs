@@ -12,8 +12,11 @@ use crate::error::Error;
 use crate::transport::http::Settings;
 
 /// The server has asked for nothing, or takes what it got.
-pub(super) fn taken(settings: &Settings, has_header: bool) -> Finding {
-    let account = oauth(settings).and_then(OAuth::account);
+pub(super) async fn taken(settings: &Settings, has_header: bool) -> Finding {
+    let account = match oauth(settings) {
+        Some(oauth) => oauth.account().await,
+        None => None,
+    };
     let own = settings.headers.contains_key(AUTHORIZATION);
     match (has_header || own, account) {
         (true, Some(account)) => Finding::ok("authorization", "the token of a login is taken")
@@ -61,7 +64,7 @@ pub(super) async fn refused(settings: &Settings, heard: &Heard, login: Option<&E
         oauth.met(peer);
     }
     let survey = oauth.survey(&heard.headers).await;
-    let account = oauth.account();
+    let account = oauth.account().await;
     surveyed(&survey, &said, account.as_ref()).exchange(&heard.exchange)
 }
 

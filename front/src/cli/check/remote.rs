@@ -175,7 +175,7 @@ impl Visit {
             }
             spoken => {
                 let has_header = door.headers().contains_key(AUTHORIZATION);
-                findings.push(authorization::taken(&self.settings, has_header));
+                findings.push(authorization::taken(&self.settings, has_header).await);
                 findings.extend(self.of_server(door, spoken).await);
             }
         }
