@@ -23,8 +23,9 @@ docs: ## rustdoc, every warning an error: for who uses the library, and for who 
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items
 
+# Most tests wait for something most of the time: more of them than cores run at once.
 unit: ## unit and integration tests: needs nothing but Rust, and curl, which plays the browser
-	$(CARGO) test
+	$(CARGO) test -- --test-threads=$(or $(THREADS),$(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN)))
 
 count: ## lines of code by package, and by module of the core; of COMMIT, or of the files as they are
 	@scripts/count-lines $(COMMIT)

@@ -267,6 +267,26 @@ async fn time_in_which_the_client_does_not_read_is_nobodys_silence() {
 }
 
 #[tokio::test]
+async fn clocks_go_on_as_soon_as_the_client_reads_again() {
+    let hub = silent_about_calls().await;
+    let mut bridge = hub.ready(&["--timeout", "1"]).await;
+    bridge.send(request(1, "tools/call")).await;
+    hub.saw("tools/call").await;
+    let note = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/x","params":"{}"}}"#,
+        "x".repeat(60_000)
+    );
+    for _ in 0..200 {
+        hub.streams.say(&note);
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    // Nothing else happens: only the clock can end it.
+    let (answer, before) = bridge.answer(1).await;
+    assert_eq!(answer["error"]["data"]["kind"], "timeout", "{answer}");
+    assert_eq!(before.len(), 200);
+}
+
+#[tokio::test]
 async fn a_notification_that_is_never_acknowledged_ends_by_the_clock_and_holds_up_nobody() {
     // C2
     let hub =

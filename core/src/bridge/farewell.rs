@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::server::Said;
 use super::{Bridge, Policy, reserve};
 use crate::engine::Dispatcher;
 use crate::error::{Error, Kind};
@@ -74,10 +75,17 @@ impl Bridge {
     /// The first of what waits for the client stays where it is until there is room for it.
     async fn deliver_one(&mut self) -> bool {
         let size = self.crossing.for_client.front().map_or(0, Weighed::size);
-        let permit = tokio::select! {
-            biased;
-            permit = self.to_client.reserve(size) => permit,
-            _ = self.server.inbox.recv_if(false) => return false,
+        let permit = loop {
+            let said = tokio::select! {
+                biased;
+                permit = self.to_client.reserve(size) => break permit,
+                said = self.server.inbox.recv_if(false) => said,
+            };
+            if let (Some(Said::Event(event)), Some(dispatcher)) =
+                (said, &mut self.server.dispatcher)
+            {
+                dispatcher.on_event(event, Instant::now());
+            }
         };
         let Ok(permit) = permit else { return false };
         if let Some(message) = self.crossing.for_client.pop_front() {
@@ -123,9 +131,8 @@ impl Bridge {
             match &self.server.dispatcher {
                 // The server's stream ends when all was written.
                 None => self.server.outbox = None,
-                Some(dispatcher) if dispatcher.is_idle() => {
-                    self.server.inbox.close(limits::GOODBYE).await;
-                }
+                // Goodbye is said where no signal can break it off.
+                Some(dispatcher) if dispatcher.is_idle() => return true,
                 Some(_) => {}
             }
             let overdue = self.server.dispatcher.as_ref().and_then(Dispatcher::deadline);

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
@@ -191,15 +192,19 @@ pub async fn run_telling(
         }
     };
     let farewell = limits::GOODBYE + limits::FLUSH + limits::RENEWAL_FAREWELL;
-    let server = timeout(farewell, close(server));
+    let limit = match ended {
+        Ended::ClientClosed => limits::GOODBYE,
+        Ended::ClientDeaf | Ended::ServerClosed | Ended::Told => limits::GOODBYE_IN_A_HURRY,
+    };
+    let server = timeout(farewell, close(server, limit));
     let _ = tokio::join!(server, client, remembering);
     ended
 }
 
 /// Says goodbye to the server.
-async fn close(mut server: Server) {
+async fn close(mut server: Server, limit: Duration) {
     drop(server.outbox);
-    server.inbox.close(limits::GOODBYE_IN_A_HURRY).await;
+    server.inbox.close(limit).await;
     if let Some(done) = server.done {
         let _ = done.await;
     }
@@ -251,7 +256,8 @@ impl Bridge {
     /// Carries until there is nothing left to carry.
     async fn work(&mut self) -> Ended {
         loop {
-            if self.has_to_pass_on() {
+            // Also to note that the client takes something again.
+            if self.has_to_pass_on() || self.blocked_since.is_some() {
                 self.hand_over(Instant::now());
             }
             if self.crossing.is_finished() {
@@ -290,7 +296,8 @@ impl Bridge {
                     continue;
                 }
                 said = self.server.inbox.recv_if(client_takes) => Some(Heard::Server(said)),
-                incoming = self.from_client.recv(),
+                // Without a share in the budget of this task, which exchanges may have used up.
+                incoming = unconstrained(self.from_client.recv()),
                     if self.left_at.is_none() && server_takes && self.client_keeps_up() =>
                 {
                     Some(Heard::Client(incoming))
@@ -350,7 +357,10 @@ impl Bridge {
     async fn hear(&mut self) -> Heard {
         poll_fn(|context| match self.server.inbox.poll_recv(context) {
             Poll::Ready(said) => Poll::Ready(Heard::Server(said)),
-            Poll::Pending => self.from_client.poll_recv(context).map(Heard::Client),
+            Poll::Pending => {
+                let next = unconstrained(poll_fn(|context| self.from_client.poll_recv(context)));
+                pin!(next).poll(context).map(Heard::Client)
+            }
         })
         .await
     }

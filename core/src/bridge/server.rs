@@ -85,7 +85,7 @@ impl Inbox {
             Self::Stream(inbox) if is_taken => inbox.recv().await.map(Said::Incoming),
             Self::Http(link) if is_taken => Some(Said::Event(link.event().await)),
             Self::Closed if is_taken => None,
-            Self::Http(link) => link.drive().await,
+            Self::Http(link) => Some(Said::Event(link.drive().await)),
             Self::Stream(_) | Self::Closed => pending().await,
         }
     }

@@ -157,7 +157,8 @@ impl Dispatcher {
 
     fn entry(&mut self, message: Message, envelope: Option<Envelope>) -> Entry {
         self.next += 1;
-        let entry = Entry { message, envelope, order: self.next, losses: 0 };
+        let entry =
+            Entry { message, envelope, order: self.next, losses: 0, needs_session_id: false };
         self.held += entry.weight();
         entry
     }
@@ -240,7 +241,7 @@ impl Dispatcher {
             message: entry.message.clone(),
             envelope: entry.envelope.clone(),
             session,
-            needs_session_id: false,
+            needs_session_id: entry.needs_session_id,
             lane: match place {
                 _ if entry.is_request(&Method::Listen) => Lane::Lasting,
                 // Calls that hold every place may themselves wait for the new session.
@@ -267,7 +268,10 @@ impl Dispatcher {
             token: None,
             entry,
         };
-        self.sent.insert(sent, is_http_sse, now);
+        match self.transport {
+            Transport::HttpSse { is_open: false } => self.sent.insert_early(sent),
+            _ => self.sent.insert(sent, is_http_sse, now),
+        }
         self.commands.push_back(Command::Send(Box::new(send)));
     }
 
@@ -297,10 +301,8 @@ impl Dispatcher {
     /// Answered already, or a matter of others: the server may want to know.
     fn notify_of_unknown(&mut self, notice: Message, now: Instant) {
         if self.transport == Transport::StreamableHttp {
-            self.notify(notice, now);
-            if let Some(Command::Send(send)) = self.commands.back_mut() {
-                send.needs_session_id = true;
-            }
+            let entry = self.entry(notice, None);
+            self.overtake(Entry { needs_session_id: true, ..entry }, now);
         } else if !self.session.is_replaced() {
             self.notify(notice, now);
         }

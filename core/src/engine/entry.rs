@@ -22,6 +22,8 @@ pub(super) struct Entry {
     pub(super) order: u64,
     /// How many times its session was lost under it.
     pub(super) losses: u8,
+    /// Not sent at all where the server has given no session id.
+    pub(super) needs_session_id: bool,
 }
 
 /// What a message that is out takes up.

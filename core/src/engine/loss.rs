@@ -26,17 +26,24 @@ impl Dispatcher {
         last_word: Option<Message>,
         now: Instant,
     ) {
-        let Some(sent) = self.settle(ticket, now) else { return };
-        if !sent.entry.is_last_try() {
-            match self.transport {
-                Transport::StreamableHttp if session == self.session.opened_by() => {
-                    self.lose_session(&error, now);
+        let sent = self.settle(ticket, now);
+        if !sent.as_ref().is_some_and(|sent| sent.entry.is_last_try()) {
+            // Also if nobody waits for the message any more.
+            let is_current = session.is_some() && session == self.session.opened_by();
+            match (self.transport, &sent) {
+                (Transport::StreamableHttp, _) if is_current => self.lose_session(&error, now),
+                (Transport::HttpSse { .. }, None) if is_current => self.stream_ended(&error, now),
+                (Transport::HttpSse { .. }, Some(sent)) if !sent.is_left => {
+                    self.stream_ended(&error, now);
                 }
-                Transport::HttpSse { .. } if !sent.is_left => self.stream_ended(&error, now),
                 _ => {}
             }
-            return self.wait_for_session(sent.entry, error);
+            if let Some(sent) = sent {
+                self.wait_for_session(sent.entry, error);
+            }
+            return;
         }
+        let Some(sent) = sent else { return };
         match last_word {
             Some(answer) => self.tell(Incoming::Message(answer)),
             // Neither it nor the session is lost: it was refused.
@@ -118,6 +125,8 @@ impl Dispatcher {
             self.sent.index(&self.limits.timeouts, now);
         }
         self.transport = Transport::HttpSse { is_open: true };
+        // Opening took its own time, and perhaps a login.
+        self.sent.restart_clocks(now);
     }
 
     /// The stream has ended, and the session with it: what waited for an answer gets none (C7).

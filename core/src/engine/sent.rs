@@ -28,8 +28,19 @@ pub(super) struct SentTable {
 }
 
 impl SentTable {
-    /// Adds one. With `is_indexed` it is found by id and by progress, too.
-    pub(super) fn insert(&mut self, mut sent: Sent, is_indexed: bool, now: Instant) {
+    /// Adds one, and starts its clock. With `is_indexed` it is found by id and by progress, too.
+    pub(super) fn insert(&mut self, sent: Sent, is_indexed: bool, now: Instant) {
+        let ticket = sent.ticket;
+        self.add(sent, is_indexed);
+        self.restart_clock(ticket, now);
+    }
+
+    /// The same without its clock: nothing can be heard of it yet.
+    pub(super) fn insert_early(&mut self, sent: Sent) {
+        self.add(sent, true);
+    }
+
+    fn add(&mut self, mut sent: Sent, is_indexed: bool) {
         let ticket = sent.ticket;
         if is_indexed {
             if let Some(id) = sent.entry.request_id() {
@@ -40,8 +51,6 @@ impl SentTable {
                 self.by_token.insert(token.clone(), ticket);
             }
         }
-        sent.due = sent.limit.and_then(|limit| now.checked_add(limit));
-        self.due.extend(sent.due.map(|due| (due, ticket)));
         self.pings += usize::from(sent.entry.is_request(&Method::Ping));
         self.notices += usize::from(sent.entry.request_id().is_none());
         self.sent.insert(ticket, sent);
@@ -105,7 +114,16 @@ impl SentTable {
     /// Something was heard of it: its clock starts anew.
     pub(super) fn restart_clock(&mut self, ticket: Ticket, now: Instant) {
         let limit = self.sent.get(&ticket).and_then(|sent| sent.limit);
-        self.set_due(ticket, limit.and_then(|limit| now.checked_add(limit)));
+        if let Some(due) = limit.and_then(|limit| now.checked_add(limit)) {
+            self.set_due(ticket, Some(due));
+        }
+    }
+
+    /// The same for all.
+    pub(super) fn restart_clocks(&mut self, now: Instant) {
+        for ticket in self.tickets(|_| true) {
+            self.restart_clock(ticket, now);
+        }
     }
 
     /// The server tells of progress (C28).

@@ -496,6 +496,58 @@ fn a_server_that_turns_out_to_speak_http_sse_is_heard_on_its_stream() {
     assert_eq!(scene.send(message(INITIALIZED)), ["notifications/initialized"]);
 }
 
+#[test]
+fn a_session_is_lost_even_if_whoever_found_out_was_cancelled() {
+    for is_http_sse in [false, true] {
+        let mut scene = Scene::opened(Limits { is_http_sse, ..LIMITS });
+        scene.send(request(1, "a"));
+        let send = scene.find("a");
+        scene.send(cancelled(1));
+        let (ticket, session, error) = (send.ticket, send.session, Box::new(lost()));
+        scene.on(Event::Forgotten { ticket, session, error, last_word: None });
+        assert_eq!(scene.events(), ["SessionLost"], "{is_http_sse}");
+    }
+}
+
+#[test]
+fn the_loss_of_a_session_that_was_replaced_is_no_news() {
+    let mut scene = Scene::opened(LIMITS);
+    scene.send(request(1, "a"));
+    let ticket = scene.take("a").ticket;
+    scene.send(request(2, "initialize"));
+    // The link has begun the new session, whose answer is still on its way.
+    let error = Box::new(lost());
+    scene.on(Event::Forgotten { ticket, session: None, error, last_word: None });
+    assert_eq!(scene.answer("initialize"), ["a1"], "nothing waits for a confirmation");
+}
+
+#[test]
+fn the_clock_of_a_message_starts_when_the_stream_is_open() {
+    let mut scene = Scene::new(Limits { is_http_sse: true, ..LIMITS });
+    let limit = LIMITS.timeouts.quick.unwrap();
+    scene.send(message(INITIALIZE));
+    assert_eq!(scene.dispatcher.deadline(), None, "a login may take its time");
+    scene.wait(2 * limit);
+    scene.on(Event::StreamOpened);
+    assert_eq!(scene.dispatcher.deadline(), Some(scene.now + limit));
+    scene.wait(limit);
+    assert_eq!(scene.events(), ["\"i\" failed: timeout"]);
+}
+
+#[test]
+fn word_of_an_unknown_request_needs_a_session_however_long_it_waits() {
+    let mut scene = Scene::opened(LIMITS);
+    let answer = message(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
+    for _ in 0..limits::OVERTAKING {
+        scene.send(answer.clone());
+    }
+    scene.send(request(1, "a"));
+    assert_eq!(scene.send(cancelled(99)), NOTHING);
+    assert!(!scene.find("a").needs_session_id);
+    assert_eq!(scene.accept("answer"), ["notifications/cancelled"]);
+    assert!(scene.find("notifications/cancelled").needs_session_id);
+}
+
 /// Random numbers that are the same for the same seed.
 struct Chance(u64);
 

@@ -107,7 +107,8 @@ impl Exchanges {
         loop {
             let ticket = self.turn.pop()?;
             let Some(running) = self.jobs.get_mut(&ticket) else { continue };
-            running.slot.is_woken.store(false, Ordering::Release);
+            // Acquires what was published before the job was woken.
+            running.slot.is_woken.swap(false, Ordering::AcqRel);
             let mut job_context = Context::from_waker(&running.waker);
             let polled = running.job.as_mut().poll(&mut job_context);
             if polled.is_ready() {

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
+
 use super::command::{Command, Event, Ticket};
 use super::exchanges::{Exchanges, Job};
 use super::legacy_sse::HttpSse;
 use super::report::Report;
-use super::streamable::Streamable;
+use super::streamable::{Streamable, goodbye};
 use super::{Context, Settings, Transport, logins};
 use crate::engine::Limits;
 use crate::error::Error;
+use crate::limits;
 use crate::net::Endpoint;
 
 /// A link to an HTTP server.
@@ -90,8 +93,9 @@ impl Link {
         poll_fn(|context| self.poll_event(context)).await
     }
 
-    /// Lets the exchanges go on while nobody takes what they bring.
-    pub(crate) async fn drive<T>(&mut self) -> T {
+    /// Lets the exchanges go on while nobody takes what they bring; what is of no interest to others
+    /// is taken all the same.
+    pub(crate) async fn drive(&mut self) -> Event {
         poll_fn(|context| {
             self.io.exchanges.begin_turn(context);
             while let Some(polled) = self.io.exchanges.poll_next() {
@@ -100,7 +104,10 @@ impl Link {
                 }
                 self.take_reports();
             }
-            Poll::Pending
+            match self.io.context.events.pop_accepted() {
+                Some(event) => Poll::Ready(event),
+                None => Poll::Pending,
+            }
         })
         .await
     }
@@ -157,11 +164,26 @@ impl Link {
     /// Gives up what is out and says goodbye, for no longer than `limit`.
     pub(crate) async fn close(mut self, limit: Duration) {
         self.io.exchanges.clear();
-        if let Speaks::Streamable(streamable) = &self.speaks {
-            streamable.goodbye(&self.io.context, limit).await;
+        if let Speaks::Streamable(streamable) = &mut self.speaks {
+            let session = streamable.end();
+            goodbye(&self.io.context, &session, limit).await;
         }
         if let Some(credentials) = &self.io.context.settings.credentials {
             credentials.settle().await;
+        }
+    }
+}
+
+/// Whoever drops a link without closing it leaves no session behind.
+impl Drop for Link {
+    fn drop(&mut self) {
+        let Speaks::Streamable(streamable) = &mut self.speaks else { return };
+        let session = streamable.end();
+        if let (Some(_), Ok(runtime)) = (session.id(), Handle::try_current()) {
+            let context = Arc::clone(&self.io.context);
+            runtime.spawn(async move {
+                goodbye(&context, &session, limits::GOODBYE_IN_A_HURRY).await;
+            });
         }
     }
 }

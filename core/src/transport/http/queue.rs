@@ -31,8 +31,11 @@ impl EventQueue {
         let mut event = Some(event);
         poll_fn(|context| {
             let mut queued = self.lock();
-            let has_room = queued.events.len() < limits::CHANNEL
-                && (queued.bytes + size <= limits::CHANNEL_BYTES || queued.events.is_empty());
+            // Acknowledgements free places, whoever reads; there are as many as messages out.
+            let is_small = matches!(event, Some(Event::Accepted(_)));
+            let has_room = is_small
+                || queued.events.len() < limits::CHANNEL
+                    && (queued.bytes + size <= limits::CHANNEL_BYTES || queued.events.is_empty());
             if !has_room {
                 queued.waiting.push(context.waker().clone());
                 return Poll::Pending;
@@ -53,6 +56,13 @@ impl EventQueue {
         };
         waiting.into_iter().for_each(Waker::wake);
         Some(event)
+    }
+
+    /// Takes out an acknowledgement, past all messages.
+    pub(super) fn pop_accepted(&self) -> Option<Event> {
+        let mut queued = self.lock();
+        let at = queued.events.iter().position(|event| matches!(event, Event::Accepted(_)))?;
+        queued.events.remove(at)
     }
 
     fn lock(&self) -> MutexGuard<'_, Queued> {

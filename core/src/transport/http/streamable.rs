@@ -53,10 +53,13 @@ impl Streamable {
             Report::Confirmed => self.open_server_stream(io),
             Report::Forgotten(forgotten) => {
                 let Forgotten { ticket, session, error, last_word, is_last_try } = *forgotten;
+                // The loss of a session that another has replaced is no news.
+                let opened_by = session.opened_by();
+                let opened_by = opened_by.filter(|_| opened_by == self.session.opened_by());
                 if let Some(id) = session.id().filter(|_| !is_last_try) {
                     self.forget_session(id, &error, io);
                 }
-                let (session, error) = (session.opened_by(), error.into());
+                let (session, error) = (opened_by, error.into());
                 io.report(Event::Forgotten { ticket, session, error, last_word });
             }
             Report::SessionGone { session } => {
@@ -92,7 +95,7 @@ impl Streamable {
     fn discard(&mut self, session: Option<HeaderValue>, io: &mut Io) {
         let Some(session) = session else { return };
         let context = Arc::clone(&io.context);
-        let call = self.delete(&context, &session);
+        let call = delete(&context, &self.session, &session);
         io.start_aside(async move {
             let _ = timeout(limits::GOODBYE, context.send(call, Manner::aside())).await;
         });
@@ -114,9 +117,9 @@ impl Streamable {
     pub(super) fn send(&mut self, send: Send, io: &mut Io) {
         let ticket = send.ticket;
         // Between the decision to send it and now, its session was lost.
-        if let Some(session) = send.session.filter(|wanted| self.session.is_not(*wanted)) {
-            let (session, error) = (Some(session), self.loss.clone().into());
-            return io.report(Event::Forgotten { ticket, session, error, last_word: None });
+        if send.session.is_some_and(|wanted| self.session.is_not(wanted)) {
+            let error = self.loss.clone().into();
+            return io.report(Event::Forgotten { ticket, session: None, error, last_word: None });
         }
         if send.needs_session_id && self.session.id().is_none() {
             return io.report(Event::Accepted(ticket));
@@ -149,21 +152,27 @@ impl Streamable {
         }
     }
 
-    /// Ends the session, if there is one.
-    pub(super) async fn goodbye(&self, context: &Context, limit: Duration) {
-        let Some(id) = self.session.id() else { return };
-        let call = self.delete(context, id);
-        match timeout(limit, context.send(call, Manner::leaving())).await {
-            Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
-            Ok(Err(error)) => debug!("the session was not deleted: {}", context.scrubbed(error)),
-            Err(_) => debug!("the session was not deleted in time"),
-        }
+    /// Nothing more is sent in the session, which is given back for a goodbye.
+    pub(super) fn end(&mut self) -> Arc<Session> {
+        let session = Arc::clone(&self.session);
+        Arc::make_mut(&mut self.session).forget();
+        session
     }
+}
 
-    fn delete(&self, context: &Context, id: &HeaderValue) -> Call {
-        let headers = self.session.goodbye_headers(id);
-        context.call(http::Method::DELETE, headers, Bytes::new())
+/// Ends the session, if there is one.
+pub(super) async fn goodbye(context: &Context, session: &Session, limit: Duration) {
+    let Some(id) = session.id() else { return };
+    let call = delete(context, session, id);
+    match timeout(limit, context.send(call, Manner::leaving())).await {
+        Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
+        Ok(Err(error)) => debug!("the session was not deleted: {}", context.scrubbed(error)),
+        Err(_) => debug!("the session was not deleted in time"),
     }
+}
+
+fn delete(context: &Context, session: &Session, id: &HeaderValue) -> Call {
+    context.call(http::Method::DELETE, session.goodbye_headers(id), Bytes::new())
 }
 
 fn session_gone() -> Error {

@@ -120,7 +120,12 @@ impl HttpSse {
         // that, and knows that it did not leave.
         let is_stale = send.session.is_some_and(|session| Some(session) <= self.lost);
         match &mut self.phase {
-            _ if is_stale => debug!("a message of a lost session was not sent"),
+            _ if is_stale => {
+                let error = Error::new(Kind::SessionLost, "The stream of the session has ended");
+                let (ticket, session) = (send.ticket, send.session);
+                let error = error.not_delivered().into();
+                io.report(Event::Forgotten { ticket, session, error, last_word: None });
+            }
             Phase::Open(_) => self.launch(send, io),
             // It is about a session, and there is none.
             _ if send.lane == Lane::Urgent && !is_request => {}
