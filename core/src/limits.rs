@@ -89,10 +89,6 @@ pub const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many POSTs run at once; what comes on top waits, it never fails.
 pub const PARALLEL_POSTS: usize = 128;
 
-/// How many tasks that have sent a message are kept for the next ones: as many as a busy client has
-/// in flight, at some 3 KB each.
-pub const RESTING_POSTERS: usize = 64;
-
 /// Pings overtake what waits, but a flood of them does not: more than this go in line.
 pub const PINGS_AT_ONCE: usize = 128;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crate::support::hub::{acknowledged, is_get, session_of, silent_about_calls};
-use crate::support::{Gate, Hub, PATIENCE, Reply, cancel, request, result};
+use crate::support::{Bridge, Gate, Hub, PATIENCE, Reply, cancel, request, result};
 
 #[tokio::test]
 async fn a_message_that_is_never_acknowledged_ends_by_the_clock() {
@@ -246,8 +246,8 @@ async fn a_signal_ends_it_at_once_whatever_is_in_flight() {
     hub.saw_abandoned("GET").await;
 }
 
-#[tokio::test]
-async fn time_in_which_the_client_does_not_read_is_nobodys_silence() {
+/// A call that the server does not answer, and behind it 200 notifications that fill every pipe.
+async fn called_before_a_flood() -> (Hub, Bridge) {
     let hub = silent_about_calls().await;
     let mut bridge = hub.ready(&["--timeout", "1"]).await;
     bridge.send(request(1, "tools/call")).await;
@@ -259,6 +259,12 @@ async fn time_in_which_the_client_does_not_read_is_nobodys_silence() {
     for _ in 0..200 {
         hub.streams.say(&note);
     }
+    (hub, bridge)
+}
+
+#[tokio::test]
+async fn time_in_which_the_client_does_not_read_is_nobodys_silence() {
+    let (hub, mut bridge) = called_before_a_flood().await;
     hub.streams.say(result(1, "{}"));
     tokio::time::sleep(Duration::from_millis(2500)).await;
     let (answer, before) = bridge.answer(1).await;
@@ -268,17 +274,7 @@ async fn time_in_which_the_client_does_not_read_is_nobodys_silence() {
 
 #[tokio::test]
 async fn clocks_go_on_as_soon_as_the_client_reads_again() {
-    let hub = silent_about_calls().await;
-    let mut bridge = hub.ready(&["--timeout", "1"]).await;
-    bridge.send(request(1, "tools/call")).await;
-    hub.saw("tools/call").await;
-    let note = format!(
-        r#"{{"jsonrpc":"2.0","method":"notifications/x","params":"{}"}}"#,
-        "x".repeat(60_000)
-    );
-    for _ in 0..200 {
-        hub.streams.say(&note);
-    }
+    let (_hub, mut bridge) = called_before_a_flood().await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     // Nothing else happens: only the clock can end it.
     let (answer, before) = bridge.answer(1).await;

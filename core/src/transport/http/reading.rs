@@ -89,11 +89,9 @@ impl Exchange {
             else {
                 return Err(lost);
             };
-            let mut pause = stream::pause(&position, &mut backoff);
-            if away.is_some() {
-                pause = pause.min(limits::AWAY_CAP);
-            }
-            pause = pause.max(wanted.take().unwrap_or_default());
+            let cap = away.map_or(Duration::MAX, |_| limits::AWAY_CAP);
+            let pause = stream::pause(&position, &mut backoff).min(cap);
+            let pause = pause.max(wanted.take().unwrap_or_default());
             if self.limit.is_some_and(|limit| active.elapsed() + pause > limit) {
                 return Err(Error { kind: Kind::Timeout, ..lost });
             }
