@@ -570,6 +570,9 @@ struct Schedule {
     open: BTreeSet<u32>,
     withdrawn: BTreeSet<u32>,
     tickets: BTreeSet<Ticket>,
+    /// Ordinary calls that have left at least once, and the newest of them.
+    left: BTreeSet<u32>,
+    newest: u32,
     reached: BTreeSet<&'static str>,
 }
 
@@ -589,6 +592,8 @@ impl Schedule {
             open: BTreeSet::new(),
             withdrawn: BTreeSet::new(),
             tickets: BTreeSet::new(),
+            left: BTreeSet::new(),
+            newest: 0,
             reached: BTreeSet::new(),
         }
     }
@@ -774,6 +779,12 @@ impl Schedule {
         if let Some(id) = send.message.id().filter(|_| send.message.method().is_some()) {
             let id: Option<u32> = id.as_json().parse().ok();
             assert!(id.is_none_or(|id| !self.withdrawn.contains(&id)), "{id:?} was withdrawn");
+            let is_call = is_legacy && send.message.method().is_some_and(|m| m.name() == "a");
+            if let Some(id) = id.filter(|_| is_call && send.retry.is_none()) {
+                assert!(id >= self.newest || self.left.contains(&id), "{id} was overtaken");
+                self.newest = self.newest.max(id);
+                self.left.insert(id);
+            }
         }
         self.scene.out.insert(send.ticket, send);
     }
