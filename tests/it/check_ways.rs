@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 use crate::check_servers::healthy;
 use crate::support::certificates::{Ca, Files, Leaf, Manners};
-use crate::support::proxy::{Fault, Manner};
+use crate::support::proxy::{Fault, ProxyBehavior};
 use crate::support::{Server, check};
 
 #[tokio::test]
@@ -206,7 +206,7 @@ async fn a_certificate_that_ends_soon_and_one_that_nobody_looks_at() {
 #[tokio::test]
 async fn a_server_behind_a_proxy() {
     let server = Server::start(healthy).await;
-    let proxy = Manner::http().login("ann", "hidden-password").start().await;
+    let proxy = ProxyBehavior::http().login("ann", "hidden-password").start().await;
     let way = proxy.url_for("http", "ann:hidden-password");
     let found = check(&[&server.url, "--proxy", &way], &[]).await;
     assert_eq!(found.code, Some(0), "{found:?}");
@@ -222,7 +222,7 @@ async fn a_server_behind_a_proxy() {
 
 #[tokio::test]
 async fn a_proxy_that_does_not_let_us_through() {
-    let proxy = Manner::http().fault(Fault::Status(403, "no such hosts here")).start().await;
+    let proxy = ProxyBehavior::http().fault(Fault::Status(403, "no such hosts here")).start().await;
     let way = proxy.url("http");
     check(&["https://server.example/mcp", "--proxy", &way], &[]).await.is(3, r#"
         https://server.example/mcp

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use h2::Reason;
 
-use crate::support::http2::Manner;
+use crate::support::http2::Http2Behavior;
 use crate::support::{
     Authority, Bridge, Feed, Gate, Reply, Request, Server, Store, modern, polite, request, result,
 };
 
 /// A server that prefers HTTP/2, and the store with the authority that vouches for it.
 async fn server(
-    manner: Manner,
+    manner: Http2Behavior,
     script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
 ) -> (Server, Store) {
     let authority = Authority::new("localhost");
@@ -43,7 +43,7 @@ fn cancel(id: impl std::fmt::Display) -> String {
 async fn many_calls_share_one_connection() {
     let gate = Gate::new();
     let held = gate.clone();
-    let (server, store) = server(Manner::default(), move |r| match &*r.what() {
+    let (server, store) = server(Http2Behavior::default(), move |r| match &*r.what() {
         "tools/call" => Reply::sse().wait(&held).event(result(r.id(), "{}")).end(),
         _ => polite(r),
     })
@@ -67,7 +67,7 @@ async fn many_calls_share_one_connection() {
 
 #[tokio::test]
 async fn sessions_events_and_the_servers_own_stream_work_as_ever() {
-    let (server, store) = server(Manner::default(), |r| match &*r.what() {
+    let (server, store) = server(Http2Behavior::default(), |r| match &*r.what() {
         "GET" => Reply::sse().event(r#"{"jsonrpc":"2.0","method":"own"}"#).hang(),
         "tools/call" => Reply::sse()
             .event(r#"{"jsonrpc":"2.0","method":"progress"}"#)
@@ -94,16 +94,18 @@ async fn what_is_urgent_does_not_wait_behind_calls_that_hold_every_stream() {
     let (held, running) = (gate.clone(), Arc::new(AtomicUsize::new(0)));
     let carried_out = Arc::clone(&running);
     let (server, store) =
-        server(Manner { streams: 2, ..Manner::default() }, move |r| match &*r.what() {
-            "tools/call" => {
-                carried_out.fetch_add(1, Ordering::SeqCst);
-                Reply::sse()
-                    .event(request(format!("\"s{}\"", r.id()), "sampling/createMessage"))
-                    .wait(&held)
-                    .event(result(r.id(), "{}"))
-                    .end()
+        server(Http2Behavior { streams: 2, ..Http2Behavior::default() }, move |r| {
+            match &*r.what() {
+                "tools/call" => {
+                    carried_out.fetch_add(1, Ordering::SeqCst);
+                    Reply::sse()
+                        .event(request(format!("\"s{}\"", r.id()), "sampling/createMessage"))
+                        .wait(&held)
+                        .event(result(r.id(), "{}"))
+                        .end()
+                }
+                _ => polite(r),
             }
-            _ => polite(r),
         })
         .await;
     let mut bridge = ready(&server, &store, &["--no-server-stream"]).await;
@@ -136,7 +138,7 @@ async fn what_is_urgent_does_not_wait_behind_calls_that_hold_every_stream() {
 #[tokio::test]
 async fn a_hundred_calls_that_hang_hold_up_neither_pings_nor_cancellations() {
     // C1
-    let manner = Manner { streams: 100, ..Manner::default() };
+    let manner = Http2Behavior { streams: 100, ..Http2Behavior::default() };
     let (server, store) = server(manner, |r| match &*r.what() {
         "tools/call" => Reply::nothing().hang(),
         _ => polite(r),
@@ -163,7 +165,7 @@ async fn a_hundred_calls_that_hang_hold_up_neither_pings_nor_cancellations() {
 #[tokio::test]
 async fn calls_do_not_wait_behind_the_servers_own_stream_however_few_streams_it_takes() {
     for streams in [1, 2] {
-        let manner = Manner { streams, ..Manner::default() };
+        let manner = Http2Behavior { streams, ..Http2Behavior::default() };
         let (server, store) = server(manner, |r| match &*r.what() {
             "GET" => Reply::sse().event(r#"{"jsonrpc":"2.0","method":"own"}"#).hang(),
             _ => polite(r),
@@ -184,7 +186,7 @@ async fn calls_do_not_wait_behind_the_servers_own_stream_however_few_streams_it_
 #[tokio::test]
 async fn neither_calls_nor_subscriptions_wait_behind_subscriptions() {
     for streams in [1, 2] {
-        let manner = Manner { streams, ..Manner::default() };
+        let manner = Http2Behavior { streams, ..Http2Behavior::default() };
         let (server, store) = server(manner, |r| match &*r.what() {
             "subscriptions/listen" => {
                 Reply::sse().event(format!(r#"{{"jsonrpc":"2.0","method":"m{}"}}"#, r.id())).hang()
@@ -206,7 +208,7 @@ async fn neither_calls_nor_subscriptions_wait_behind_subscriptions() {
 async fn messages_do_not_wait_behind_the_stream_of_the_older_transport() {
     let feed = Feed::new();
     let answers = feed.clone();
-    let manner = Manner { streams: 1, ..Manner::default() };
+    let manner = Http2Behavior { streams: 1, ..Http2Behavior::default() };
     let (server, store) = server(manner, move |r| match &*r.what() {
         "GET" => Reply::sse().chunk("event: endpoint\ndata: /messages\n\n").feed(&answers),
         method => {
@@ -231,7 +233,7 @@ async fn messages_do_not_wait_behind_the_stream_of_the_older_transport() {
 
 #[tokio::test]
 async fn an_answer_with_thousands_of_headers_is_no_broken_connection() {
-    let (server, store) = server(Manner::default(), |r| match &*r.what() {
+    let (server, store) = server(Http2Behavior::default(), |r| match &*r.what() {
         "tools/call" => {
             let many = (0..3000).map(|n| format!("x-header-{n}"));
             many.fold(Reply::json(result(r.id(), "{}")), |reply, name| reply.header(&name, "value"))
@@ -254,9 +256,11 @@ async fn what_waits_for_a_stream_and_is_cancelled_is_never_carried_out() {
     let gate = Gate::new();
     let held = gate.clone();
     let (server, store) =
-        server(Manner { streams: 1, ..Manner::default() }, move |r| match &*r.what() {
-            "slow" => Reply::sse().wait(&held).event(result(r.id(), "{}")).end(),
-            _ => polite(r),
+        server(Http2Behavior { streams: 1, ..Http2Behavior::default() }, move |r| {
+            match &*r.what() {
+                "slow" => Reply::sse().wait(&held).event(result(r.id(), "{}")).end(),
+                _ => polite(r),
+            }
         })
         .await;
     let mut bridge = ready(&server, &store, &["--no-server-stream"]).await;
@@ -282,7 +286,7 @@ async fn what_waits_for_a_stream_and_is_cancelled_is_never_carried_out() {
 async fn giving_up_one_answer_leaves_the_connection_to_the_others() {
     let gate = Gate::new();
     let held = gate.clone();
-    let (server, store) = server(Manner::default(), move |r| match &*r.what() {
+    let (server, store) = server(Http2Behavior::default(), move |r| match &*r.what() {
         "tools/call" if r.id() == "1" => Reply::sse().hang(),
         "tools/call" => Reply::sse().wait(&held).event(result(r.id(), "{}")).end(),
         _ => polite(r),
@@ -308,7 +312,7 @@ async fn giving_up_one_answer_leaves_the_connection_to_the_others() {
 
 #[tokio::test]
 async fn after_a_goodbye_the_next_call_takes_another_connection() {
-    let (server, store) = server(Manner::default(), polite).await;
+    let (server, store) = server(Http2Behavior::default(), polite).await;
     let mut bridge = ready(&server, &store, &["--no-server-stream"]).await;
     for id in 0..5 {
         let answer = bridge.ask(request(id, "tools/call")).await;
@@ -325,7 +329,8 @@ async fn after_a_goodbye_the_next_call_takes_another_connection() {
 
 #[tokio::test]
 async fn what_the_server_has_not_looked_at_is_sent_again() {
-    let (server, store) = server(Manner { unprocessed: 2, ..Manner::default() }, polite).await;
+    let (server, store) =
+        server(Http2Behavior { unprocessed: 2, ..Http2Behavior::default() }, polite).await;
     let mut bridge = bridge(&server, &store, &[]);
     let answer = bridge.ask(request(1, "tools/call")).await;
     assert!(answer["result"].is_object(), "{answer}");
@@ -336,7 +341,7 @@ async fn what_the_server_has_not_looked_at_is_sent_again() {
 #[tokio::test]
 async fn what_the_server_refuses_is_sent_again() {
     let refusals = AtomicUsize::new(0);
-    let (server, store) = server(Manner::default(), move |r| match &*r.what() {
+    let (server, store) = server(Http2Behavior::default(), move |r| match &*r.what() {
         "tools/call" if refusals.fetch_add(1, Ordering::SeqCst) < 2 => {
             Reply::nothing().stop(Reason::REFUSED_STREAM)
         }
@@ -352,7 +357,7 @@ async fn what_the_server_refuses_is_sent_again() {
 
 #[tokio::test]
 async fn what_may_have_been_carried_out_is_not_sent_again() {
-    let (server, store) = server(Manner::default(), |r| match &*r.what() {
+    let (server, store) = server(Http2Behavior::default(), |r| match &*r.what() {
         "tools/call" if r.id() == "1" => Reply::nothing().stop(Reason::INTERNAL_ERROR),
         "tools/call" if r.id() == "2" => {
             let head = Reply::status(200, "application/json", r#"{"jsonrpc":"2.0","#);
@@ -389,7 +394,7 @@ async fn a_server_that_wants_http_1_1_gets_it() {
         assert!(server.all("tools/call")[0].header("host").is_some(), "HTTP/1.1");
     }
     // It finds out late: a proxy that speaks HTTP/2 before a server that does not.
-    let (server, store) = server(Manner::default(), |r| match r.header("host") {
+    let (server, store) = server(Http2Behavior::default(), |r| match r.header("host") {
         None => Reply::nothing().stop(Reason::HTTP_1_1_REQUIRED),
         Some(_) => polite(r),
     })
@@ -403,7 +408,7 @@ async fn a_server_that_wants_http_1_1_gets_it() {
 #[tokio::test]
 async fn a_client_that_stops_reading_holds_the_server_up_and_loses_nothing() {
     const EVENTS: usize = 200_000;
-    let (server, store) = server(Manner::default(), |r| match &*r.what() {
+    let (server, store) = server(Http2Behavior::default(), |r| match &*r.what() {
         "tools/call" => {
             let reply = (0..EVENTS).fold(Reply::sse(), |reply, n| {
                 reply.event(format!(r#"{{"jsonrpc":"2.0","method":"n","params":[{n}]}}"#))
@@ -430,7 +435,7 @@ async fn a_client_that_stops_reading_holds_the_server_up_and_loses_nothing() {
 
 #[tokio::test]
 async fn large_messages_pass_in_both_directions() {
-    let (server, store) = server(Manner::default(), |r| match &*r.what() {
+    let (server, store) = server(Http2Behavior::default(), |r| match &*r.what() {
         "tools/call" => Reply::json(result(r.id(), &r.json()["params"].to_string())),
         _ => polite(r),
     })

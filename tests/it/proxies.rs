@@ -2,17 +2,17 @@
 //!
 //! Servers are on loopback, which takes the flag; by any other name they need a proxy to be found.
 
-use crate::support::proxy::{Manner, Proxy};
+use crate::support::proxy::{Proxy, ProxyBehavior};
 use crate::support::{Authority, Bridge, Hub, Server, Store, polite, request, run};
 
 /// A proxy of each sort, with the scheme of its URL.
 async fn one_of_each(authority: &Authority) -> Vec<(&'static str, Proxy)> {
-    let secure = Manner::http().tls(authority.config(&["http/1.1"]));
+    let secure = ProxyBehavior::http().tls(authority.config(&["http/1.1"]));
     vec![
-        ("http", Manner::http().start().await),
+        ("http", ProxyBehavior::http().start().await),
         ("https", secure.start().await),
-        ("socks5", Manner::socks().start().await),
-        ("socks5h", Manner::socks().start().await),
+        ("socks5", ProxyBehavior::socks().start().await),
+        ("socks5h", ProxyBehavior::socks().start().await),
     ]
 }
 
@@ -86,7 +86,7 @@ async fn many_calls_share_one_tunnel_over_http2() {
     let authority = Authority::new("localhost");
     let store = Store::with(&authority);
     let server = Server::start_tls(authority.config(&["h2"]), polite).await;
-    let proxy = Manner::http().start().await;
+    let proxy = ProxyBehavior::http().start().await;
     // The server's own stream has a connection, and so a tunnel, to itself.
     let args = [&*server.url, "--no-server-stream", "--proxy", &proxy.url("http")];
     let mut bridge = Bridge::start_with(&args, &store.env());
@@ -106,10 +106,10 @@ async fn user_and_password_reach_the_proxy_and_nobody_else() {
     let secure = Server::start_tls(authority.config(&["http/1.1"]), polite).await;
     let plain = Server::start(polite).await;
     for (scheme, manner) in [
-        ("http", Manner::http()),
-        ("https", Manner::http().tls(authority.config(&[]))),
-        ("socks5", Manner::socks()),
-        ("socks5h", Manner::socks()),
+        ("http", ProxyBehavior::http()),
+        ("https", ProxyBehavior::http().tls(authority.config(&[]))),
+        ("socks5", ProxyBehavior::socks()),
+        ("socks5h", ProxyBehavior::socks()),
     ] {
         let proxy = manner.login("me@work", "p:ss/w#rd").start().await;
         let url = proxy.url_for(scheme, "me%40work:p%3Ass%2Fw%23rd");
@@ -130,7 +130,7 @@ async fn the_usual_variables_are_honoured_in_small_and_capital_letters() {
     let store = Store::with(&authority);
     let secure = Server::start_tls(authority.config(&["h2", "http/1.1"]), polite).await;
     let plain = Server::start(polite).await;
-    let (proxy, wrong) = (Manner::http().start().await, "http://127.0.0.1:1");
+    let (proxy, wrong) = (ProxyBehavior::http().start().await, "http://127.0.0.1:1");
     let right = &*proxy.url("http");
     let (secure, plain) = (&renamed(&secure), &renamed(&plain));
     for (url, env) in [
@@ -153,7 +153,7 @@ async fn the_usual_variables_are_honoured_in_small_and_capital_letters() {
 #[tokio::test]
 async fn the_configuration_file_beats_the_usual_variables_and_yields_to_ours() {
     let server = Server::start(polite).await;
-    let proxies = [(); 4].map(|()| Manner::http());
+    let proxies = [(); 4].map(|()| ProxyBehavior::http());
     let mut urls = Vec::new();
     let mut running = Vec::new();
     for manner in proxies {
@@ -180,7 +180,7 @@ async fn the_configuration_file_beats_the_usual_variables_and_yields_to_ours() {
 #[tokio::test]
 async fn this_machine_is_reached_directly_unless_a_proxy_is_typed() {
     let server = Server::start(polite).await;
-    let proxy = Manner::http().start().await;
+    let proxy = ProxyBehavior::http().start().await;
     let url = &*proxy.url("http");
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), format!(r#"{{"proxy": "{url}"}}"#)).unwrap();
@@ -198,7 +198,7 @@ async fn this_machine_is_reached_directly_unless_a_proxy_is_typed() {
 #[tokio::test]
 async fn hosts_that_are_excepted_are_reached_directly() {
     let server = Server::start(polite).await;
-    let proxy = Manner::http().start().await;
+    let proxy = ProxyBehavior::http().start().await;
     let flag = ["--proxy", &*proxy.url("http")];
     let port = port(&server.url);
     let (with_port, other_port) = (format!("127.0.0.1:{port}"), "127.0.0.1:1");
@@ -224,7 +224,7 @@ async fn hosts_that_are_excepted_are_reached_directly() {
 
 #[tokio::test]
 async fn an_http_sse_server_is_spoken_to_on_several_connections_of_one_proxy() {
-    for (scheme, manner) in [("http", Manner::http()), ("socks5h", Manner::socks())] {
+    for (scheme, manner) in [("http", ProxyBehavior::http()), ("socks5h", ProxyBehavior::socks())] {
         let (hub, proxy) = (Hub::plain().await, manner.start().await);
         let mut bridge = hub.ready(&["--proxy", &proxy.url(scheme)]).await;
         assert!(bridge.ask(request(1, "tools/list")).await["result"].is_object());
@@ -247,7 +247,7 @@ async fn nothing_of_user_and_password_is_shown() {
     let authority = Authority::new("localhost");
     let store = Store::with(&authority);
     let server = Server::start_tls(authority.config(&["http/1.1"]), polite).await;
-    let proxy = Manner::http().login("some-user", "s3cret-word").start().await;
+    let proxy = ProxyBehavior::http().login("some-user", "s3cret-word").start().await;
     let url = proxy.url_for("http", "some-user:s3cret%2Dword");
     let args = [&*server.url, "--proxy", &url, "--log-level", "trace"];
     let mut bridge = Bridge::start_with(&args, &store.env());

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::proxy::{Fault, Manner};
+use crate::support::proxy::{Fault, ProxyBehavior};
 use crate::support::{Authority, Bridge, INITIALIZE, Server, Store, polite, request};
 
 /// An address at which nobody listens, yet.
@@ -54,9 +54,9 @@ async fn a_proxy_that_does_not_connect_is_quoted() {
     let url = "https://localhost:4711/mcp";
     let page = "<html><title>Ask the help desk.</title></html>";
     for (manner, status, part) in [
-        (Manner::http().fault(Fault::Status(403, "Ask the help desk.")), 403, "(403 Text)"),
-        (Manner::http().fault(Fault::Status(403, page)), 403, "(403 Text)"),
-        (Manner::http().fault(Fault::Status(502, "Ask the help desk.")), 502, "(502 Text)"),
+        (ProxyBehavior::http().fault(Fault::Status(403, "Ask the help desk.")), 403, "(403 Text)"),
+        (ProxyBehavior::http().fault(Fault::Status(403, page)), 403, "(403 Text)"),
+        (ProxyBehavior::http().fault(Fault::Status(502, "Ask the help desk.")), 502, "(502 Text)"),
     ] {
         let proxy = manner.start().await;
         let error = error(url, &proxy.url("http"), &AT_ONCE).await;
@@ -67,7 +67,7 @@ async fn a_proxy_that_does_not_connect_is_quoted() {
         assert_eq!(error["data"]["status"], status, "{error}");
         assert_eq!(error["data"]["body"], "Ask the help desk.", "{error}");
     }
-    let proxy = Manner::socks().fault(Fault::Code(2)).start().await;
+    let proxy = ProxyBehavior::socks().fault(Fault::Code(2)).start().await;
     let error = error(url, &proxy.url("socks5h"), &AT_ONCE).await;
     let expected = format!(
         "The proxy {} refused to connect to localhost:4711 (its rules forbid it)",
@@ -80,9 +80,9 @@ async fn a_proxy_that_does_not_connect_is_quoted() {
 async fn a_proxy_that_misbehaves_costs_no_more_than_the_time_for_connecting() {
     let url = "https://localhost:4711/mcp";
     for (scheme, manner, what) in [
-        ("http", Manner::http(), "an HTTP"),
-        ("socks5", Manner::socks(), "a SOCKS5"),
-        ("socks5h", Manner::socks(), "a SOCKS5"),
+        ("http", ProxyBehavior::http(), "an HTTP"),
+        ("socks5", ProxyBehavior::socks(), "a SOCKS5"),
+        ("socks5h", ProxyBehavior::socks(), "a SOCKS5"),
     ] {
         for (fault, part) in [
             (Fault::Cut, "broke the connection".to_owned()),
@@ -96,7 +96,7 @@ async fn a_proxy_that_misbehaves_costs_no_more_than_the_time_for_connecting() {
             assert_eq!(error["data"]["kind"], "proxy", "{error}");
         }
     }
-    let unknown = Manner::http().tls(Authority::new("localhost").config(&[])).start().await;
+    let unknown = ProxyBehavior::http().tls(Authority::new("localhost").config(&[])).start().await;
     let error = error(url, &unknown.url("https"), &AT_ONCE).await;
     assert!(contains(&error["message"], "No secure connection to the proxy"), "{error}");
     assert_eq!(error["data"]["kind"], "tls", "{error}");
@@ -110,7 +110,7 @@ async fn refused_credentials_are_final_and_not_repeated_to_anybody() {
     let store = Store::with(&authority);
     let secure = Server::start_tls(authority.config(&["http/1.1"]), polite).await;
     let plain = Server::start(polite).await;
-    for (scheme, manner) in [("http", Manner::http()), ("socks5h", Manner::socks())] {
+    for (scheme, manner) in [("http", ProxyBehavior::http()), ("socks5h", ProxyBehavior::socks())] {
         for (login, wants) in [("", "wants credentials"), ("some-user:s3cret-word", "other")] {
             for server in [&secure, &plain] {
                 let proxy = manner.clone().login("some-user", "right").start().await;
@@ -145,7 +145,7 @@ async fn a_proxy_that_looks_into_https_is_named_when_its_certificate_is_not_trus
     let (ours, theirs) = (Authority::new("localhost"), Authority::new("localhost"));
     let store = Store::with(&ours);
     let server = Server::start_tls(theirs.config(&["http/1.1"]), polite).await;
-    let proxy = Manner::http().start().await;
+    let proxy = ProxyBehavior::http().start().await;
     let url = proxy.url("http");
     let args = [&[&*server.url, "--proxy", &url], &AT_ONCE[..]].concat();
     let mut bridge = Bridge::start_with(&args, &store.env());
@@ -163,7 +163,9 @@ async fn a_proxy_that_comes_up_later_is_waited_for() {
     let secure = Server::start_tls(authority.config(&["h2", "http/1.1"]), polite).await;
     let plain = Server::start(polite).await;
     for server in [&secure, &plain] {
-        for (scheme, manner) in [("http", Manner::http()), ("socks5h", Manner::socks())] {
+        for (scheme, manner) in
+            [("http", ProxyBehavior::http()), ("socks5h", ProxyBehavior::socks())]
+        {
             let address = reserved().await;
             let url = format!("{scheme}://{address}");
             let args = [&*server.url, "--proxy", &url, "--no-server-stream"];
@@ -194,9 +196,9 @@ async fn a_proxy_that_cannot_reach_the_server_yet_is_asked_again() {
     let server = Server::start_tls(authority.config(&["http/1.1"]), polite).await;
     let fault = |fault| move |n| if n < 3 { fault } else { Fault::None };
     for (scheme, manner) in [
-        ("http", Manner::http().plan(fault(Fault::Status(502, "")))),
-        ("http", Manner::http().plan(fault(Fault::Cut))),
-        ("socks5h", Manner::socks().plan(fault(Fault::Code(5)))),
+        ("http", ProxyBehavior::http().plan(fault(Fault::Status(502, "")))),
+        ("http", ProxyBehavior::http().plan(fault(Fault::Cut))),
+        ("socks5h", ProxyBehavior::socks().plan(fault(Fault::Code(5)))),
     ] {
         let proxy = manner.start().await;
         let args = [&*server.url, "--proxy", &proxy.url(scheme), "--no-server-stream"];

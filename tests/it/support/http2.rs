@@ -15,20 +15,20 @@ use super::server::{Log, Script, Tls};
 
 /// How a server speaks HTTP/2.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
+pub(crate) struct Http2Behavior {
     /// How many streams it takes at once.
     pub(crate) streams: u32,
     /// So many connections end with the word that nothing on them was looked at.
     pub(crate) unprocessed: usize,
 }
 
-impl Default for Manner {
+impl Default for Http2Behavior {
     fn default() -> Self {
         Self { streams: 200, unprocessed: 0 }
     }
 }
 
-pub(super) async fn converse(stream: Tls, manner: Manner, log: &Arc<Log>, script: Script) {
+pub(super) async fn converse(stream: Tls, manner: Http2Behavior, log: &Arc<Log>, script: Script) {
     let mut builder = Builder::new();
     builder.max_concurrent_streams(manner.streams).max_send_buffer_size(100 * 1024 * 1024);
     let Ok(mut connection) = builder.handshake::<_, Bytes>(stream).await else { return };

@@ -33,7 +33,7 @@ pub(crate) enum Fault {
 
 /// How a proxy behaves.
 #[derive(Clone)]
-pub(crate) struct Manner {
+pub(crate) struct ProxyBehavior {
     is_socks: bool,
     tls: Option<TlsAcceptor>,
     login: Option<(&'static str, &'static str)>,
@@ -60,7 +60,7 @@ impl Drop for Proxy {
     }
 }
 
-impl Manner {
+impl ProxyBehavior {
     pub(crate) fn http() -> Self {
         Self { is_socks: false, tls: None, login: None, plan: Arc::new(|_| Fault::None) }
     }
@@ -150,7 +150,7 @@ impl Proxy {
 
 /// One connection.
 struct Serving {
-    manner: Manner,
+    manner: ProxyBehavior,
     log: Arc<Mutex<Log>>,
     number: usize,
 }

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio_rustls::rustls::ServerConfig;
 
-use super::http2::{self, Manner};
+use super::http2::{self, Http2Behavior};
 use super::reply::{Reply, Then};
 use super::{Request, result, soon};
 
@@ -116,13 +116,13 @@ impl Server {
         config: ServerConfig,
         script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        Self::start_tls_with(config, Manner::default(), script).await
+        Self::start_tls_with(config, Http2Behavior::default(), script).await
     }
 
     /// The same with a manner of speaking HTTP/2.
     pub(crate) async fn start_tls_with(
         config: ServerConfig,
-        manner: Manner,
+        manner: Http2Behavior,
         script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -292,7 +292,7 @@ impl Connection for TcpStream {
     }
 }
 
-impl Connection for (Tls, Manner) {
+impl Connection for (Tls, Http2Behavior) {
     async fn converse(self, log: &Arc<Log>, script: Script) {
         match self.0.get_ref().1.alpn_protocol() {
             Some(b"h2") => http2::converse(self.0, self.1, log, script).await,
