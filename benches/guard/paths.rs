@@ -34,16 +34,19 @@ pub(crate) enum Path {
     Json,
     /// The same with answers as events.
     Events,
+    /// The same with many notifications before each answer.
+    Notifications,
 }
 
 impl Path {
-    pub(crate) const ALL: [Self; 3] = [Self::Memory, Self::Json, Self::Events];
+    pub(crate) const ALL: [Self; 4] = [Self::Memory, Self::Json, Self::Events, Self::Notifications];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
             Self::Json => "http-json",
             Self::Events => "http-events",
+            Self::Notifications => "http-notifications",
         }
     }
 
@@ -58,10 +61,12 @@ impl Path {
             Self::Memory => in_memory(),
             Self::Json => over_http(Answers::Json).await?,
             Self::Events => over_http(Answers::Events).await?,
+            Self::Notifications => over_http(Answers::Notifications).await?,
         };
         let bridge =
             bridge::run(client, server, Policy::default(), Eras::default(), std::future::pending());
-        let (_, called) = tokio::join!(bridge, call(input, output, calls));
+        let wants_progress = matches!(self, Self::Notifications);
+        let (_, called) = tokio::join!(bridge, call(input, output, calls, wants_progress));
         called
     }
 }
@@ -74,20 +79,35 @@ fn client() -> (Link, DuplexStream, DuplexStream) {
 }
 
 /// The client: it waits for each answer before it says the next.
-async fn call(mut input: DuplexStream, output: DuplexStream, calls: u32) -> Result<(), Fault> {
+async fn call(
+    mut input: DuplexStream,
+    output: DuplexStream,
+    calls: u32,
+    wants_progress: bool,
+) -> Result<(), Fault> {
     let mut lines = BufReader::new(output).lines();
     let mut ask = async |id: u32, line: String| -> Result<(), Fault> {
         input.write_all(line.as_bytes()).await?;
-        let answer = lines.next_line().await?.ok_or("stdout has ended")?;
         let expected = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
-        if answer.starts_with(&expected) { Ok(()) } else { Err(answer.into()) }
+        loop {
+            let line = lines.next_line().await?.ok_or("stdout has ended")?;
+            match line {
+                _ if line.starts_with(&expected) => return Ok(()),
+                _ if line.contains("notifications/progress") => {}
+                _ => return Err(line.into()),
+            }
+        }
     };
     ask(0, format!("{INITIALIZE}\n")).await?;
     // Together with the first call: a notification has no answer to wait for.
     let mut before = format!("{INITIALIZED}\n");
     for id in 1..=calls {
+        let meta = match wants_progress {
+            true => format!(r#","_meta":{{"progressToken":{id}}}"#),
+            false => String::new(),
+        };
         let line = format!(
-            r#"{before}{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"hello"}}}}}}"#
+            r#"{before}{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"hello"}}{meta}}}}}"#
         );
         before.clear();
         ask(id, line + "\n").await?;

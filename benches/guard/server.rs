@@ -12,7 +12,12 @@ use super::Fault;
 pub(crate) enum Answers {
     Json,
     Events,
+    /// As events, after many that tell of progress.
+    Notifications,
 }
+
+/// How many notifications come before an answer, where any do.
+const NOTIFICATIONS: usize = 100;
 
 /// Starts it and says where it is.
 pub(crate) async fn start(answers: Answers) -> Result<String, Fault> {
@@ -60,6 +65,10 @@ fn answer(message: &[u8], answers: Answers) -> Vec<u8> {
     let (media, body) = match answers {
         Answers::Json => ("application/json", result(id)),
         Answers::Events => ("text/event-stream", event(&result(id))),
+        Answers::Notifications => {
+            let progress = event(&[PROGRESS, id, br#","progress":1}}"#].concat());
+            ("text/event-stream", [progress.repeat(NOTIFICATIONS), event(&result(id))].concat())
+        }
     };
     let length = body.len();
     let head = format!(
@@ -67,6 +76,9 @@ fn answer(message: &[u8], answers: Answers) -> Vec<u8> {
     );
     [head.as_bytes(), &body].concat()
 }
+
+const PROGRESS: &[u8] =
+    br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"#;
 
 fn id(message: &[u8]) -> Option<&[u8]> {
     let start = memmem::find(message, br#""id":"#)? + 5;

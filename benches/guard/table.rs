@@ -34,7 +34,7 @@ pub(crate) fn check() -> Result<bool, Fault> {
         let grows = now * 100 > before * (100 + GROWTH);
         is_well &= !grows;
         let verdict = if grows { "MORE THAN ALLOWED" } else { "" };
-        println!("{:12} {before:>8} before {now:>8} now  {verdict}", path.name());
+        println!("{:18} {before:>8} before {now:>8} now  {verdict}", path.name());
     }
     if !is_comparable {
         let kept = kept.get("by").map_or("nobody", String::as_str);

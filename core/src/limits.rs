@@ -76,6 +76,10 @@ pub const REOPENINGS: usize = 5;
 /// See [`REOPENINGS`].
 pub const REOPEN_WINDOW: Duration = Duration::from_secs(30);
 
+/// How long what was kept over the loss of a session waits for `notifications/initialized`, where the
+/// client itself has opened the new one.
+pub const CONFIRMATION: Duration = Duration::from_secs(1);
+
 /// How many times one request is sent again because its session was lost: what is refused in the
 /// new session as well is not about the session.
 pub const REOPENINGS_FOR_ONE: u8 = 1;
@@ -94,7 +98,7 @@ pub const PINGS_AT_ONCE: usize = 128;
 
 /// Answers and cancellations that are out at once. They wait behind no call; a server that asks more
 /// than this at a time hears the rest as it takes these.
-pub const OVERTAKING: usize = 64;
+pub const URGENT_IN_FLIGHT: usize = 64;
 
 /// How many bytes of the client's messages may be unanswered, or not taken by the server, before
 /// stdin is no longer read.
@@ -221,10 +225,10 @@ pub const LINGER: Duration = Duration::from_secs(1);
 pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
 /// Goodbye to the server (DELETE of the session) when stdin has ended.
-pub const GOODBYE: Duration = Duration::from_millis(500);
+pub const CLOSE: Duration = Duration::from_millis(500);
 
 /// Goodbye to the server when a signal came or the parent died: clients send SIGKILL soon after.
-pub const GOODBYE_IN_A_HURRY: Duration = Duration::from_millis(300);
+pub const SHUTDOWN_CLOSE: Duration = Duration::from_millis(300);
 
 /// What is still to be written to stdout when the bridge leaves at once.
 pub const FLUSH: Duration = Duration::from_millis(500);
@@ -359,7 +363,7 @@ impl Timeouts {
     /// How long a request in flight may take once the client has left; nothing for a subscription,
     /// which would go on for ever.
     #[must_use]
-    pub fn farewell(&self, clock: Clock) -> Duration {
+    pub fn drain(&self, clock: Clock) -> Duration {
         match clock {
             Clock::Never => Duration::ZERO,
             _ => self.of(clock).unwrap_or(DRAIN_WITHOUT_TIMEOUT),
@@ -407,9 +411,9 @@ mod tests {
         assert_eq!(timeouts.of(Clock::Quick), Some(Duration::from_secs(30)));
         assert_eq!(timeouts.of(Clock::Work), Some(Duration::from_secs(300)));
         assert_eq!(timeouts.of(Clock::Never), None);
-        assert_eq!(timeouts.farewell(Clock::Never), Duration::ZERO);
-        assert_eq!(timeouts.farewell(Clock::Work), Duration::from_secs(300));
+        assert_eq!(timeouts.drain(Clock::Never), Duration::ZERO);
+        assert_eq!(timeouts.drain(Clock::Work), Duration::from_secs(300));
         let off = Timeouts { quick: None, work: None };
-        assert_eq!(off.farewell(Clock::Work), DRAIN_WITHOUT_TIMEOUT);
+        assert_eq!(off.drain(Clock::Work), DRAIN_WITHOUT_TIMEOUT);
     }
 }

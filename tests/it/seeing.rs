@@ -75,7 +75,7 @@ async fn debug_lines_mark_retries_and_tell_in_words_what_becomes_of_a_request() 
     assert_eq!(sent.len(), 2, "{stderr}");
     assert!(sent[0].contains("\"client->server\"") && !sent[0].contains("retry"), "{stderr}");
     assert!(sent[1].contains("\"bridge->server\" retry=1 "), "{stderr}");
-    assert!(stderr.contains("tools/list came back, retry 1 of 1: "), "{stderr}");
+    assert!(stderr.contains("tools/list failed, retry 1 of 1: "), "{stderr}");
     assert!(stderr.contains("the bridge ends: the client has closed its input"), "{stderr}");
     for ours in ["Message(", "Response {", "Again", "WhenBack", "ClientClosed", "verdict="] {
         assert!(!stderr.contains(ours), "{ours}: {stderr}");

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -90,7 +91,8 @@ impl Book {
         self.ended.insert(marker, end);
     }
 
-    fn balance(&self, ledger: &Ledger, tools: &HashMap<u64, &'static str>) {
+    /// `retried` are the calls that the bridge has sent once more after they may have been delivered.
+    fn balance(&self, ledger: &Ledger, tools: &HashMap<u64, &'static str>, retried: &HashSet<u64>) {
         let missing: Vec<&u64> = self.open.keys().filter(|m| !self.cancelled.contains(m)).collect();
         assert!(missing.is_empty(), "never ended: {missing:?}");
         for (marker, tool) in tools {
@@ -105,10 +107,27 @@ impl Book {
                         "{marker} ended '{kind}', not delivered, but was carried out"
                     );
                 }
+                // D1: what a cut ends was cut twice, if it is safe.
+                Some(Err((kind, _))) if *tool == "look" && is_cut(kind) => {
+                    assert!(retried.contains(marker), "{marker} ended '{kind}' without a retry");
+                }
                 _ => {}
             }
         }
     }
+}
+
+/// Whether an error is what a cut connection or stream leads to.
+fn is_cut(kind: &str) -> bool {
+    matches!(kind, "closed" | "no-response")
+}
+
+/// The calls that were retried, by the log.
+fn retried(log: &Path) -> HashSet<u64> {
+    let log = std::fs::read_to_string(log).expect("a log");
+    let lines = log.lines().filter(|line| line.contains("retry 1 of 1"));
+    let ids = lines.filter_map(|line| line.split_once(" id=")?.1.split(' ').next()?.parse().ok());
+    ids.collect()
 }
 
 /// A server of either transport.
@@ -210,7 +229,11 @@ async fn soak(transport: Transport) {
     let plan = Arc::clone(&chance);
     let relay =
         Relay::start(address, move |n| if n < 3 { Fault::None } else { damage(&plan) }).await;
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let path = log.to_str().expect("UTF-8");
     let args = [&*relay.url, "--timeout", "2", "--away-wait", "4", "--no-server-stream"];
+    let args = [&args[..], &["--log-level", "debug", "--log-file", path]].concat();
     let mut bridge = Bridge::ready(&args).await;
     bridge.send(request("\"tools\"", "tools/list")).await;
     while bridge.receive().await["id"] != "tools" {}
@@ -220,13 +243,14 @@ async fn soak(transport: Transport) {
     let (book, tools) = converse(&mut bridge, &chance, duration).await;
     watch.abort();
     over.store(true, Ordering::SeqCst);
-    book.balance(&ledger, &tools);
     most.check();
     let after = memory(&bridge);
     assert!(after < before + MEMORY, "{before} MiB before, {after} MiB after");
     happened(&ledger, tools.len(), duration);
     let (_, status, _) = bridge.finish().await;
     assert_eq!(status.code(), Some(0));
+    let retried = retried(&log);
+    book.balance(&ledger, &tools, &retried);
     let closed = async {
         while relay.open_connections() > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -234,7 +258,7 @@ async fn soak(transport: Transport) {
     };
     soon("the end of all connections", closed).await;
     life.abort();
-    report(&book, &ledger, tools.len(), (before, after));
+    report(&book, &ledger, &tools, &retried, (before, after));
 }
 
 /// The most that there was at any time.
@@ -305,7 +329,14 @@ async fn converse(
     (book, tools)
 }
 
-fn report(book: &Book, ledger: &Ledger, calls: usize, memory: (usize, usize)) {
+fn report(
+    book: &Book,
+    ledger: &Ledger,
+    tools: &HashMap<u64, &'static str>,
+    retried: &HashSet<u64>,
+    memory: (usize, usize),
+) {
+    let calls = tools.len();
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     for end in book.ended.values() {
         let name = match end {
@@ -316,6 +347,11 @@ fn report(book: &Book, ledger: &Ledger, calls: usize, memory: (usize, usize)) {
     }
     let (sessions, faults) = ledger.totals();
     println!("{calls} calls, {faults} mistreated by the server, {sessions} sessions: {kinds:?}");
+    let looks = tools.iter().filter(|(_, tool)| **tool == "look");
+    let cut = looks.filter(
+        |(marker, _)| matches!(book.ended.get(marker), Some(Err((kind, _))) if is_cut(kind)),
+    );
+    println!("{} safe calls were cut twice, {} retried", cut.count(), retried.len());
     println!("memory: {} MiB before, {} MiB after", memory.0, memory.1);
 }
 

@@ -43,7 +43,7 @@ pub struct Credentials {
     ttl: Duration,
     /// Learns of every value.
     scrubber: Scrubber,
-    held: Mutex<Held>,
+    held: Mutex<TokenState>,
     /// One permit: whoever has it asks the source, the others wait for what comes of that.
     asking: Semaphore,
     /// The same for logins, which take minutes: nobody waits for one who does not need it.
@@ -63,7 +63,7 @@ pub enum Login {
 }
 
 #[derive(Default)]
-struct Held {
+struct TokenState {
     granted: Option<Granted>,
     good_until: Option<Instant>,
     /// The source had nothing new for these; it is left alone until then.
@@ -123,7 +123,7 @@ impl Credentials {
             Source::Command(_) => ttl,
             Source::File(_) | Source::OAuth(_) => limits::TOKEN_FILE_CHECK,
         };
-        let held = Mutex::new(Held::default());
+        let held = Mutex::new(TokenState::default());
         let (asking, logging_in) = (Semaphore::new(1), Arc::new(Semaphore::new(1)));
         Self { source, ttl, scrubber, held, asking, logging_in }
     }
@@ -218,7 +218,7 @@ impl Credentials {
     /// # Errors
     ///
     /// When the login failed.
-    pub async fn after_vain_renewal(
+    pub async fn on_second_401(
         &self,
         refused: &Granted,
         said: &HeaderMap,
@@ -230,7 +230,7 @@ impl Credentials {
             return Ok(None);
         }
         let challenge = Challenge::of(said);
-        if oauth.renews_in_vain(challenge.as_ref()).await {
+        if oauth.refresh_was_rejected(challenge.as_ref()).await {
             return self.log_in(oauth, refused, challenge, true).await;
         }
         Ok(self.newer_than(refused).await)
@@ -243,7 +243,7 @@ impl Credentials {
         oauth: &Arc<OAuth>,
         refused: &Granted,
         challenge: Option<Challenge>,
-        renews_in_vain: bool,
+        refresh_was_rejected: bool,
     ) -> Result<Option<Granted>, Error> {
         let permit = Arc::clone(&self.logging_in).acquire_owned().await;
         if let Some(newer) = self.newer_than(refused).await {
@@ -252,7 +252,7 @@ impl Credentials {
         let task = tokio::spawn({
             let oauth = Arc::clone(oauth);
             async move {
-                let outcome = oauth.log_in_after(challenge.as_ref(), renews_in_vain).await;
+                let outcome = oauth.log_in_after(challenge.as_ref(), refresh_was_rejected).await;
                 drop(permit);
                 outcome
             }
@@ -341,7 +341,7 @@ impl Credentials {
         })
     }
 
-    fn hold<T>(&self, look: impl FnOnce(&mut Held) -> T) -> T {
+    fn hold<T>(&self, look: impl FnOnce(&mut TokenState) -> T) -> T {
         look(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

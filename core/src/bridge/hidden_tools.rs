@@ -48,7 +48,7 @@ impl HiddenTools {
     }
 
     /// What a message of the client's leads to.
-    pub(super) fn client_says(&self, message: Message) -> Passage {
+    pub(super) fn on_client_message(&self, message: Message) -> Passage {
         if self.is_empty() || message.method() != Some(&Method::ToolsCall) {
             return Passage::Passes(message);
         }
@@ -76,7 +76,7 @@ impl HiddenTools {
     }
 
     /// What the client hears in place of `message`.
-    pub(super) fn client_hears(&self, message: Message) -> Message {
+    pub(super) fn on_message_to_client(&self, message: Message) -> Message {
         if self.is_empty() {
             return message;
         }
@@ -209,12 +209,12 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":{}}}}"#,
             r#"{"jsonrpc":"2.0","id":1,"result":{"tools":null}}"#,
         ] {
-            assert_eq!(hidden.client_hears(message(text)).bytes(), text);
+            assert_eq!(hidden.on_message_to_client(message(text)).bytes(), text);
         }
         let list = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}"#;
-        assert_eq!(HiddenTools::default().client_hears(message(list)).bytes(), list);
+        assert_eq!(HiddenTools::default().on_message_to_client(message(list)).bytes(), list);
         let expected = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
-        assert_eq!(hidden.client_hears(message(list)).bytes(), expected);
+        assert_eq!(hidden.on_message_to_client(message(list)).bytes(), expected);
     }
 
     #[test]
@@ -227,16 +227,19 @@ mod tests {
         ] {
             let text =
                 format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
-            assert!(matches!(hidden.client_says(message(&text)), Passage::Refused(_)), "{params}");
+            assert!(
+                matches!(hidden.on_client_message(message(&text)), Passage::Refused(_)),
+                "{params}"
+            );
         }
         let two = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ok"},"Params":{"name":"delete_x"}}"#;
-        assert!(matches!(hidden.client_says(message(two)), Passage::Refused(_)));
+        assert!(matches!(hidden.on_client_message(message(two)), Passage::Refused(_)));
         let plain = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ok","arguments":{"Name":"x"}}}"#;
-        assert!(matches!(hidden.client_says(message(plain)), Passage::Passes(_)));
+        assert!(matches!(hidden.on_client_message(message(plain)), Passage::Passes(_)));
         let list =
             r#"{"jsonrpc":"2.0","id":1,"result":{"tools":null,"Tools":[{"name":"delete_x"}]}}"#;
-        let heard = hidden.client_hears(message(list));
-        assert!(heard.failure().is_some(), "{heard:?}");
+        let received = hidden.on_message_to_client(message(list));
+        assert!(received.failure().is_some(), "{received:?}");
     }
 
     #[test]
@@ -244,10 +247,10 @@ mod tests {
         let hidden = HiddenTools::new(["delete*"]);
         let mut error = Error::new(Kind::BadResponse, "not JSON-RPC");
         error.body = Some(r#"{"result":{"tools":[{"name":"delete_x"}]}}"#.into());
-        let heard = hidden.client_hears(reply::error(None, &error));
-        assert!(!String::from_utf8_lossy(heard.bytes()).contains("delete_x"), "{heard:?}");
-        let heard = HiddenTools::default().client_hears(reply::error(None, &error));
-        assert!(String::from_utf8_lossy(heard.bytes()).contains("delete_x"));
+        let received = hidden.on_message_to_client(reply::error(None, &error));
+        assert!(!String::from_utf8_lossy(received.bytes()).contains("delete_x"), "{received:?}");
+        let received = HiddenTools::default().on_message_to_client(reply::error(None, &error));
+        assert!(String::from_utf8_lossy(received.bytes()).contains("delete_x"));
     }
 
     proptest! {
@@ -256,8 +259,8 @@ mod tests {
             let hidden = HiddenTools::new([&pattern]);
             let tools: Vec<String> = names.iter().map(|name| format!(r#"{{"name":"{name}"}}"#)).collect();
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{}]}}}}"#, tools.join(" , "));
-            let heard = hidden.client_hears(message(&text));
-            let value: serde_json::Value = serde_json::from_slice(heard.bytes()).unwrap();
+            let received = hidden.on_message_to_client(message(&text));
+            let value: serde_json::Value = serde_json::from_slice(received.bytes()).unwrap();
             let shown: Vec<&str> = value["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
             let expected: Vec<&str> = names.iter().map(String::as_str).filter(|name| hidden.hiding(name).is_none()).collect();
             prop_assert_eq!(shown, expected);

@@ -1,7 +1,6 @@
-//! Joins two links: messages go across, and every request ends exactly once.
+//! Joins two links, so that every request ends exactly once.
 //!
-//! What happens is decided in [`core`](self), which knows no wires and no clock; this file moves
-//! messages between it and the links. One task owns all of it.
+//! The engine decides; this file moves messages between it and the links. One task owns all of it.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -13,39 +12,27 @@ use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
-use crate::engine::Dispatcher;
-use crate::error::{Error, Kind};
+use crate::engine;
+use crate::error::Error;
 use crate::limits::{self, Timeouts};
-use crate::message::{Message, Method};
+use crate::message::Message;
+use crate::net::backoff::entropy;
 use crate::transport::channel::{Permit, Receiver, Sender, Weighed};
 use crate::transport::{Incoming, Link, Written, until};
 
-mod client_says;
-mod core;
-mod delivery;
-mod eras;
-mod farewell;
 mod hidden_tools;
-mod leaving;
 mod login_tool;
-mod overdue;
-mod questions;
-mod record;
-mod recover;
-mod reopen;
-mod repeats;
-mod returned;
+mod pipeline;
 mod server;
+mod shutdown;
 mod stand_in;
-mod waiting;
 
-use eras::Crossing;
-pub use eras::Eras;
-use farewell::all_read;
 pub use hidden_tools::HiddenTools;
-use leaving::late;
+pub use pipeline::Eras;
+use pipeline::Pipeline;
 pub use server::ServerLink;
-use server::{Inbox, Said, Server};
+use server::{Inbox, Server, ServerEvent};
+use shutdown::all_read;
 
 /// Why the bridge has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,23 +94,22 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// How long a request waits when a failure of this kind holds it up.
-    fn patience(&self, method: &Method, kind: Kind) -> Duration {
-        match (method, kind) {
-            (_, Kind::Tls) => limits::TLS_WAIT.min(self.connect_wait),
-            (Method::Initialize, _) => self.connect_wait,
-            _ => self.away_wait,
+    fn for_engine(&self) -> engine::Policy {
+        engine::Policy {
+            timeouts: self.timeouts,
+            connect_wait: self.connect_wait,
+            away_wait: self.away_wait,
+            login_wait: self.login_wait,
+            keep_alive: self.keep_alive,
+            memory: limits::UNANSWERED_BYTES,
+            seed: entropy(),
+            watches: self.watches,
         }
-    }
-
-    /// How long anything waits for a new session.
-    fn reopening(&self) -> Duration {
-        self.timeouts.quick.unwrap_or(limits::DRAIN_WITHOUT_TIMEOUT)
     }
 }
 
-/// Carries messages between `client` and `server` until the client leaves, one of the links ends
-/// or `shutdown` completes; then says goodbye to both.
+/// Carries messages between `client` and `server` until the client closes its input, one of the links
+/// ends or `shutdown` completes; then closes both.
 pub async fn run(
     client: Link,
     server: impl Into<ServerLink>,
@@ -133,15 +119,15 @@ pub async fn run(
 ) -> Ended {
     let why = OnceLock::new();
     let ended = run_telling(client, server, policy, eras, shutdown, &why).await;
-    // Nobody else tells a person; a client of the library has it in its failure.
+    // A client of the library has the reason in its error; a person only has the log.
     if let Some(error) = why.get() {
         warn!(reason = error.reason.as_deref(), "{}", error.message);
     }
     ended
 }
 
-/// The same; `why` is where it is written why the server's link has ended, if it has said so, before
-/// the client's link ends.
+/// The same; `why` is set to the reason why the server's link has ended, if it gave one, before the
+/// client's link ends.
 pub async fn run_telling(
     client: Link,
     server: impl Into<ServerLink>,
@@ -150,25 +136,26 @@ pub async fn run_telling(
     shutdown: impl Future<Output = ()>,
     why: &OnceLock<Error>,
 ) -> Ended {
+    let server = Server::from(server.into());
     let mut bridge = Bridge {
-        crossing: Crossing::new(policy.clone(), eras),
+        pipeline: Pipeline::new(&policy, eras, server.inbox.limits()),
         from_client: client.inbox,
         to_client: client.outbox,
-        server: Server::from(server.into()),
-        blocked_since: None,
+        server,
+        is_blocked: false,
         left_at: None,
-        has_heard: false,
+        has_received: false,
         written: client.written.clone(),
     };
     let mut shutdown = pin!(shutdown);
-    let mut ended = unless(shutdown.as_mut(), bridge.work()).await.unwrap_or(Ended::Told);
+    let mut ended = or_shutdown(shutdown.as_mut(), bridge.work()).await.unwrap_or(Ended::Told);
     if ended == Ended::ServerClosed
-        && unless(shutdown.as_mut(), bridge.server_is_gone(why)).await.is_none()
+        && or_shutdown(shutdown.as_mut(), bridge.on_server_closed(why)).await.is_none()
     {
         ended = Ended::Told;
     }
     if ended == Ended::ClientClosed {
-        ended = match unless(shutdown.as_mut(), bridge.last_words(policy)).await {
+        ended = match or_shutdown(shutdown.as_mut(), bridge.drain(policy)).await {
             Some(true) => Ended::ClientClosed,
             Some(false) => Ended::ClientDeaf,
             None => Ended::Told,
@@ -176,32 +163,32 @@ pub async fn run_telling(
     }
     debug!("the bridge ends: {}", ended.words());
     // All ends are dropped now: both links close, each within its own limit.
-    let Bridge { crossing, from_client, to_client, server, .. } = bridge;
+    let Bridge { pipeline, from_client, to_client, server, .. } = bridge;
     drop((from_client, to_client));
-    let remembering = crossing.translators.finish();
+    let remembering = pipeline.translators.finish();
     let written = client.written;
     let client = async {
         match ended {
             Ended::ClientClosed | Ended::ServerClosed => {
                 let mut done = client.done;
-                if unless(shutdown, all_read(&mut done, &written)).await.is_none() {
+                if or_shutdown(shutdown, all_read(&mut done, &written)).await.is_none() {
                     let _ = timeout(limits::FLUSH, done).await;
                 }
             }
             Ended::ClientDeaf | Ended::Told => drop(timeout(limits::FLUSH, client.done).await),
         }
     };
-    let farewell = limits::GOODBYE + limits::FLUSH + limits::RENEWAL_FAREWELL;
+    let farewell = limits::CLOSE + limits::FLUSH + limits::RENEWAL_CLOSE;
     let limit = match ended {
-        Ended::ClientClosed => limits::GOODBYE,
-        Ended::ClientDeaf | Ended::ServerClosed | Ended::Told => limits::GOODBYE_IN_A_HURRY,
+        Ended::ClientClosed => limits::CLOSE,
+        Ended::ClientDeaf | Ended::ServerClosed | Ended::Told => limits::SHUTDOWN_CLOSE,
     };
     let server = timeout(farewell, close(server, limit));
     let _ = tokio::join!(server, client, remembering);
     ended
 }
 
-/// Says goodbye to the server.
+/// Closes the server's link.
 async fn close(mut server: Server, limit: Duration) {
     drop(server.outbox);
     server.inbox.close(limit).await;
@@ -210,8 +197,8 @@ async fn close(mut server: Server, limit: Duration) {
     }
 }
 
-/// What `work` comes to; `None` if `end` completes first.
-async fn unless<T>(
+/// The result of `work`; `None` if `end` completes first.
+async fn or_shutdown<T>(
     mut end: Pin<&mut impl Future<Output = ()>>,
     work: impl Future<Output = T>,
 ) -> Option<T> {
@@ -232,199 +219,167 @@ async fn reserve(
 }
 
 struct Bridge {
-    crossing: Crossing,
+    pipeline: Pipeline,
     from_client: Receiver<Incoming>,
     to_client: Sender<Message>,
     server: Server,
-    /// The client does not take what there is for it.
-    blocked_since: Option<Instant>,
-    /// When the client had nothing more to say.
+    /// The client does not read its output.
+    is_blocked: bool,
+    /// When the client closed its input.
     left_at: Option<Instant>,
-    /// The client has said something.
-    has_heard: bool,
-    /// What the client has taken.
+    /// The client has sent something, or closed its input.
+    has_received: bool,
+    /// Counts what the client has read.
     written: Written,
 }
 
-/// What a side has said; `None`: it says nothing more.
-enum Heard {
+/// What a side has sent; `None`: its link has ended.
+enum Received {
     Client(Option<Incoming>),
-    Server(Option<Said>),
+    Server(Option<ServerEvent>),
 }
 
 impl Bridge {
-    /// Carries until there is nothing left to carry.
+    /// Carries messages until the bridge ends.
     async fn work(&mut self) -> Ended {
         loop {
-            // Also to note that the client takes something again.
-            if self.has_to_pass_on() || self.blocked_since.is_some() {
-                self.hand_over(Instant::now());
+            // Also to notice that the client reads again.
+            if self.pipeline.has_output() || self.is_blocked {
+                self.flush(Instant::now());
             }
-            if self.crossing.is_finished() {
-                self.crossing.end_all(&late());
+            if self.pipeline.is_finished() {
+                self.pipeline.end_all(&engine::drain_timed_out(), Instant::now());
                 return Ended::ClientClosed;
             }
-            let wake = self.wake_at();
-            if wake.is_none() && self.only_listens() {
-                let heard = self.hear().await;
-                if let Some(ended) = self.heed(heard) {
+            let wake = self.pipeline.wake_at();
+            if wake.is_none() && self.is_idle() {
+                let received = self.next_received().await;
+                if let Some(ended) = self.handle(received) {
                     return ended;
                 }
                 continue;
             }
-            let backlog = self.backlog();
-            // A side that takes nothing is not read for: it would only pile up.
-            let client_takes = self.crossing.for_client.is_empty();
-            let server_takes = self.crossing.has_room();
-            let for_client = self.crossing.for_client.front().map_or(0, Weighed::size);
-            let heard = tokio::select! {
+            let backlog = self.pipeline.backlog();
+            // Back-pressure: do not read for a side that does not read.
+            let client_takes = self.pipeline.for_client.is_empty();
+            let server_takes = self.pipeline.has_room();
+            let for_client = self.pipeline.for_client.front().map_or(0, Weighed::size);
+            let received = tokio::select! {
                 biased;
-                // Time first: a flood from either side must not hold it up.
+                // Timers first: a flood from either side must not delay them.
                 () = until(wake) => None,
                 permit = self.to_client.reserve(for_client), if !client_takes => {
                     let Ok(permit) = permit else { return Ended::ClientDeaf };
-                    if let Some(message) = self.crossing.for_client.pop_front() {
+                    if let Some(message) = self.pipeline.for_client.pop_front() {
                         permit.send(message);
                     }
                     continue;
                 }
                 permit = reserve(self.server.outbox.as_ref(), backlog), if backlog.is_some() => {
                     let Some(permit) = permit else { return Ended::ServerClosed };
-                    if let Some(message) = self.crossing.next_for_server() {
+                    if let Some(message) = self.pipeline.next_for_stream(Instant::now()) {
                         permit.send(message);
                     }
                     continue;
                 }
-                said = self.server.inbox.recv_if(client_takes) => Some(Heard::Server(said)),
-                // Without a share in the budget of this task, which exchanges may have used up.
+                event = self.server.inbox.recv_if(client_takes) => Some(Received::Server(event)),
+                // Outside of the task's cooperative budget, which exchanges may have used up.
                 incoming = unconstrained(self.from_client.recv()),
                     if self.left_at.is_none() && server_takes && self.client_keeps_up() =>
                 {
-                    Some(Heard::Client(incoming))
+                    Some(Received::Client(incoming))
                 }
             };
-            let Some(heard) = heard else {
+            let Some(received) = received else {
                 self.tick(Instant::now());
                 continue;
             };
-            if let Some(ended) = self.heed(heard) {
+            if let Some(ended) = self.handle(received) {
                 return ended;
             }
         }
     }
 
-    /// When [`Self::tick`] is due. Clocks of requests stand still while the client takes nothing.
-    fn wake_at(&self) -> Option<Instant> {
-        let dispatcher = self.server.dispatcher.as_ref().filter(|_| self.blocked_since.is_none());
-        let both = [self.crossing.wake_at(), dispatcher.and_then(Dispatcher::deadline)];
-        both.into_iter().flatten().min()
-    }
-
     fn tick(&mut self, now: Instant) {
-        self.crossing.tick(now);
-        if let Some(dispatcher) =
-            self.server.dispatcher.as_mut().filter(|_| self.blocked_since.is_none())
-        {
-            dispatcher.on_time(now);
-        }
-        self.hand_over(now);
+        self.pipeline.tick(now);
+        self.flush(now);
     }
 
-    /// Whether anything is to be written, to either side.
-    fn has_to_pass_on(&self) -> bool {
-        self.crossing.has_to_pass_on()
+    /// Whether there is nothing to do but to wait for either side, which is the common case.
+    fn is_idle(&self) -> bool {
+        let is_idle = self.pipeline.for_client.is_empty() && self.pipeline.backlog().is_none();
+        is_idle && self.pipeline.has_room() && self.left_at.is_none()
     }
 
-    /// The size of what the server's link has no room for yet.
-    fn backlog(&self) -> Option<usize> {
-        self.crossing.for_server.front().map(Weighed::size)
-    }
-
-    /// Whether all there is to do is to wait for what either side says, and to take it: so it is
-    /// between any two messages as a rule.
-    fn only_listens(&self) -> bool {
-        let is_idle = self.crossing.for_client.is_empty() && self.backlog().is_none();
-        is_idle && self.crossing.has_room() && self.left_at.is_none()
-    }
-
-    /// Whether not too many answers wait for the client to read them: one that only writes would
-    /// fill the memory with refusals.
+    /// Whether the client reads what is written to it: one that only writes would fill the memory with
+    /// refusals.
     fn client_keeps_up(&self) -> bool {
-        self.crossing.for_client.len() < limits::WAITING_FOR_CLIENT
+        self.pipeline.for_client.len() < limits::WAITING_FOR_CLIENT
     }
 
-    /// What either side says next; what a server has to say comes first.
-    async fn hear(&mut self) -> Heard {
+    /// What either side sends next; the server first.
+    async fn next_received(&mut self) -> Received {
         poll_fn(|context| match self.server.inbox.poll_recv(context) {
-            Poll::Ready(said) => Poll::Ready(Heard::Server(said)),
+            Poll::Ready(event) => Poll::Ready(Received::Server(event)),
             Poll::Pending => {
                 let next = unconstrained(poll_fn(|context| self.from_client.poll_recv(context)));
-                pin!(next).poll(context).map(Heard::Client)
+                pin!(next).poll(context).map(Received::Client)
             }
         })
         .await
     }
 
-    /// What it leads to; `Some` if there is nothing left to carry.
-    fn heed(&mut self, heard: Heard) -> Option<Ended> {
-        match heard {
-            Heard::Server(Some(said)) => self.server_says(said),
-            Heard::Server(None) => return Some(Ended::ServerClosed),
-            Heard::Client(Some(incoming)) => self.client_says(incoming),
-            Heard::Client(None) => self.client_leaves(),
+    /// Handles it; `Some` if the bridge ends.
+    fn handle(&mut self, received: Received) -> Option<Ended> {
+        match received {
+            Received::Server(Some(event)) => self.on_server_message(event),
+            Received::Server(None) => return Some(Ended::ServerClosed),
+            Received::Client(Some(incoming)) => self.on_client_message(incoming),
+            Received::Client(None) => self.on_client_closed(),
         }
         None
     }
 
-    /// The client has nothing more to say.
-    fn client_leaves(&mut self) {
+    /// The client has closed its input.
+    fn on_client_closed(&mut self) {
         let now = Instant::now();
-        self.has_heard = true;
+        self.has_received = true;
         self.left_at = Some(now);
-        self.crossing.client_leaves(now);
+        self.pipeline.on_client_closed(now);
     }
 
-    /// Takes in what the server says, and what has come behind it: to look at everything else
-    /// between any two messages would take more than the messages do.
-    fn server_says(&mut self, mut said: Said) {
+    /// Handles an event of the server's and those right behind it: looking at everything else between
+    /// two messages costs more than the messages do.
+    fn on_server_message(&mut self, mut event: ServerEvent) {
         let now = Instant::now();
         for _ in 0..limits::BURST {
-            self.take_in(said, now);
-            self.hand_over(now);
-            if !self.crossing.for_client.is_empty() {
+            self.on_server_event(event, now);
+            self.flush(now);
+            if !self.pipeline.for_client.is_empty() {
                 return;
             }
             let Some(next) = self.server.inbox.try_recv() else { return };
-            said = next;
+            event = next;
         }
     }
 
-    /// Takes in one thing that the server's link has brought.
-    fn take_in(&mut self, said: Said, now: Instant) {
-        match (said, &mut self.server.dispatcher) {
-            (Said::Event(event), Some(dispatcher)) => dispatcher.on_event(event, now),
-            (Said::Incoming(incoming), _) => self.crossing.server_says(incoming, now),
-            (Said::Event(_), None) => {}
-        }
-        self.take_in_events(now);
-    }
-
-    fn take_in_events(&mut self, now: Instant) {
-        let Some(dispatcher) = &mut self.server.dispatcher else { return };
-        while let Some(incoming) = dispatcher.next_event() {
-            self.crossing.server_says(incoming, now);
+    /// Handles one event of the server's link.
+    fn on_server_event(&mut self, event: ServerEvent, now: Instant) {
+        match event {
+            ServerEvent::Event(event) => self.pipeline.on_event(event, now),
+            ServerEvent::Incoming(incoming) => self.pipeline.on_server_message(incoming, now),
         }
     }
 
-    /// The same for what the client says.
-    fn client_says(&mut self, mut incoming: Incoming) {
+    /// The same for messages of the client's.
+    fn on_client_message(&mut self, mut incoming: Incoming) {
         let now = Instant::now();
-        self.has_heard = true;
+        self.has_received = true;
         for _ in 0..limits::BURST {
-            self.crossing.client_says(incoming, now);
-            self.hand_over(now);
-            let has_room = self.crossing.has_room() && self.client_keeps_up();
-            if self.backlog().is_some() || !has_room {
+            self.pipeline.on_client_message(incoming, now);
+            self.flush(now);
+            let has_room = self.pipeline.has_room() && self.client_keeps_up();
+            if self.pipeline.backlog().is_some() || !has_room {
                 return;
             }
             let Some(next) = self.from_client.try_recv() else { return };
@@ -432,53 +387,38 @@ impl Bridge {
         }
     }
 
-    /// Passes on what the other ends have room for, without waiting.
-    fn hand_over(&mut self, now: Instant) {
-        self.settle(now);
-        while let Some(message) = self.crossing.for_client.pop_front() {
+    /// Writes whatever the links have room for, without waiting.
+    fn flush(&mut self, now: Instant) {
+        self.run_commands(now);
+        while let Some(message) = self.pipeline.for_client.pop_front() {
             if let Err(message) = self.to_client.try_send(message) {
-                self.crossing.for_client.push_front(message);
+                self.pipeline.for_client.push_front(message);
                 break;
             }
         }
-        self.note_blocked(now);
-        if let Some(outbox) = &self.server.outbox {
-            while let Some(message) = self.crossing.next_for_server() {
-                if let Err(message) = outbox.try_send(message) {
-                    self.crossing.put_back(message);
-                    break;
-                }
-            }
+        let is_blocked = !self.pipeline.for_client.is_empty();
+        if is_blocked != self.is_blocked {
+            self.is_blocked = is_blocked;
+            self.pipeline.engine.set_client_ready(!is_blocked, now);
         }
     }
 
-    /// Translates and dispatches until nothing leads to anything more.
-    fn settle(&mut self, now: Instant) {
+    /// Executes the engine's commands until there are none left, or a stream has no room for more.
+    fn run_commands(&mut self, now: Instant) {
         loop {
-            self.crossing.translate(now);
-            let Some(dispatcher) = &mut self.server.dispatcher else { return };
-            while let Some(message) = self.crossing.next_for_server() {
-                dispatcher.send(message, now);
-            }
+            self.pipeline.run(now);
             if let Inbox::Http(link) = &mut self.server.inbox {
-                while let Some(command) = dispatcher.next_command() {
+                while let Some(command) = self.pipeline.for_server.pop_front() {
                     link.execute(command);
                 }
+                return;
             }
-            self.crossing.out.held = dispatcher.held_bytes();
-            let Some(incoming) = dispatcher.next_event() else { return };
-            self.crossing.server_says(incoming, now);
-        }
-    }
-
-    /// Notes since when the client takes nothing: for so long, no request is overdue.
-    fn note_blocked(&mut self, now: Instant) {
-        if !self.crossing.for_client.is_empty() {
-            self.blocked_since.get_or_insert(now);
-        } else if let Some(since) = self.blocked_since.take()
-            && let Some(dispatcher) = &mut self.server.dispatcher
-        {
-            dispatcher.pause_clocks(now.saturating_duration_since(since));
+            let Some(size) = self.pipeline.backlog() else { return };
+            let Some(outbox) = &self.server.outbox else { return };
+            let Some(permit) = outbox.try_reserve(size) else { return };
+            if let Some(message) = self.pipeline.next_for_stream(now) {
+                permit.send(message);
+            }
         }
     }
 }

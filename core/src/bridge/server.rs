@@ -1,5 +1,4 @@
-//! The server's side of a bridge: a stream of messages, or HTTP, where a dispatcher decides what is
-//! sent when.
+//! The server's side of a bridge: a stream of messages, or HTTP.
 
 use std::future::{pending, poll_fn};
 use std::task::{Context, Poll};
@@ -7,7 +6,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use crate::engine::Dispatcher;
+use crate::engine::Limits;
 use crate::message::Message;
 use crate::transport::channel::{Receiver, Sender};
 use crate::transport::http::{self, Event};
@@ -36,13 +35,11 @@ impl From<http::Link> for ServerLink {
 
 /// What a bridge holds of a server's link.
 pub(super) struct Server {
-    /// The server says nothing more once this is `None`.
+    /// Events of the server's.
     pub(super) inbox: Inbox,
     /// `None` over HTTP, and when nothing more will be sent.
     pub(super) outbox: Option<Sender<Message>>,
-    /// Where the server is spoken to over HTTP.
-    pub(super) dispatcher: Option<Dispatcher>,
-    /// Ends when a stream's goodbye was said.
+    /// Ends when a stream's output was flushed and closed.
     pub(super) done: Option<JoinHandle<()>>,
 }
 
@@ -52,26 +49,20 @@ impl From<ServerLink> for Server {
             ServerLink::Stream(link) => Self {
                 inbox: Inbox::Stream(link.inbox),
                 outbox: Some(link.outbox),
-                dispatcher: None,
                 done: Some(link.done),
             },
-            ServerLink::Http(link) => Self {
-                dispatcher: Some(Dispatcher::new(link.limits())),
-                inbox: Inbox::Http(link),
-                outbox: None,
-                done: None,
-            },
+            ServerLink::Http(link) => Self { inbox: Inbox::Http(link), outbox: None, done: None },
         }
     }
 }
 
-/// What a server's link has brought.
-pub(super) enum Said {
+/// An event of a server's link.
+pub(super) enum ServerEvent {
     Incoming(Incoming),
     Event(Event),
 }
 
-/// What comes from the server.
+/// The receiving side of a server's link.
 pub(super) enum Inbox {
     Stream(Receiver<Incoming>),
     Http(Box<http::Link>),
@@ -79,47 +70,57 @@ pub(super) enum Inbox {
 }
 
 impl Inbox {
-    /// What comes next, if it is taken now; else the link only goes on with its work.
-    pub(super) async fn recv_if(&mut self, is_taken: bool) -> Option<Said> {
+    /// The limits of an HTTP link.
+    pub(super) fn limits(&self) -> Option<Limits> {
         match self {
-            Self::Stream(inbox) if is_taken => inbox.recv().await.map(Said::Incoming),
-            Self::Http(link) if is_taken => Some(Said::Event(link.event().await)),
+            Self::Http(link) => Some(link.limits()),
+            Self::Stream(_) | Self::Closed => None,
+        }
+    }
+
+    /// The next event. Unless `is_taken`, only those that need no reader; an HTTP link goes on meanwhile.
+    pub(super) async fn recv_if(&mut self, is_taken: bool) -> Option<ServerEvent> {
+        match self {
+            Self::Stream(inbox) if is_taken => inbox.recv().await.map(ServerEvent::Incoming),
+            Self::Http(link) if is_taken => Some(ServerEvent::Event(link.event().await)),
             Self::Closed if is_taken => None,
-            Self::Http(link) => Some(Said::Event(link.drive().await)),
+            Self::Http(link) => Some(ServerEvent::Event(link.drive().await)),
             Self::Stream(_) | Self::Closed => pending().await,
         }
     }
 
-    pub(super) async fn recv(&mut self) -> Option<Said> {
+    pub(super) async fn recv(&mut self) -> Option<ServerEvent> {
         self.recv_if(true).await
     }
 
-    pub(super) fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<Said>> {
+    pub(super) fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<ServerEvent>> {
         match self {
-            Self::Stream(inbox) => inbox.poll_recv(context).map(|i| i.map(Said::Incoming)),
-            Self::Http(link) => link.poll_event(context).map(|event| Some(Said::Event(event))),
+            Self::Stream(inbox) => inbox.poll_recv(context).map(|i| i.map(ServerEvent::Incoming)),
+            Self::Http(link) => {
+                link.poll_event(context).map(|event| Some(ServerEvent::Event(event)))
+            }
             Self::Closed => Poll::Ready(None),
         }
     }
 
-    pub(super) fn try_recv(&mut self) -> Option<Said> {
+    pub(super) fn try_recv(&mut self) -> Option<ServerEvent> {
         match self {
-            Self::Stream(inbox) => inbox.try_recv().map(Said::Incoming),
-            Self::Http(link) => link.try_event().map(Said::Event),
+            Self::Stream(inbox) => inbox.try_recv().map(ServerEvent::Incoming),
+            Self::Http(link) => link.try_event().map(ServerEvent::Event),
             Self::Closed => None,
         }
     }
 
-    /// What there is to be had without waiting, after a look at all that goes on.
-    pub(super) async fn recv_now(&mut self) -> Option<Said> {
+    /// The next event that is there without waiting, after polling the link once.
+    pub(super) async fn recv_now(&mut self) -> Option<ServerEvent> {
         poll_fn(|context| match self.poll_recv(context) {
-            Poll::Ready(said) => Poll::Ready(said),
+            Poll::Ready(event) => Poll::Ready(event),
             Poll::Pending => Poll::Ready(None),
         })
         .await
     }
 
-    /// Says goodbye over HTTP, for no longer than `limit`; a stream is just dropped.
+    /// Deletes the session of an HTTP link, within `limit`; a stream is just dropped.
     pub(super) async fn close(&mut self, limit: Duration) {
         if let Self::Http(link) = std::mem::replace(self, Self::Closed) {
             link.close(limit).await;

@@ -1,213 +1,138 @@
-//! Stands in for a server that cannot answer yet because a person has to log in: the client is told
-//! so in place of being kept waiting until it gives up.
+//! Answers in the server's place while a person has to log in, so that the client does not time out. A
+//! stage beside the engine: without it, `initialize` waits.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::core::{Core, Out, Own};
-use super::delivery::{Again, again};
 use super::login_tool::{self, Needed};
-use crate::error::{Delivery, Error, Kind};
+use crate::engine::Engine;
+use crate::error::Error;
 use crate::limits;
 use crate::message::{Head, Message, Method, reply};
 use crate::revision::Revision;
 use crate::transport::LoginStage;
 
-/// A login that the server's answers wait for.
-#[derive(Clone, Debug)]
-pub(super) struct Login {
-    stage: LoginStage,
-    /// When it came so far.
-    since: Instant,
+/// The stage; the state of the login is the engine's.
+#[derive(Debug)]
+pub(super) struct StandIn {
+    /// How long `initialize` waits for a person.
+    login_wait: Duration,
+    /// A login page was shown since the last attempt to open a session.
+    was_shown: bool,
 }
 
-impl Login {
-    /// What a person has to do, if it is their turn.
-    fn page(&self) -> Option<&str> {
-        match &self.stage {
-            LoginStage::Page(page) => Some(page),
-            LoginStage::UnderWay => None,
-        }
-    }
-}
-
-impl Core {
-    /// A login has begun, has come further, or is over.
-    pub(super) fn login_pending(&mut self, stage: Option<LoginStage>, now: Instant) {
-        self.login = stage.map(|stage| Login { stage, since: now });
-        self.was_shown |= self.waits_for_person();
-        if self.is_left() {
-            // It may be the reason why nothing comes, or be that no more.
-            self.leaving = Some(now + self.farewell());
-        }
+impl StandIn {
+    pub(super) fn new(login_wait: Duration) -> Self {
+        Self { login_wait, was_shown: false }
     }
 
-    /// Whether somebody has to log in. What is in flight then most likely waits for that.
-    pub(super) fn waits_for_person(&self) -> bool {
-        self.login.as_ref().is_some_and(|login| login.page().is_some())
+    /// A login has begun, has progressed, or is over.
+    pub(super) fn on_login(&mut self, engine: &Engine) {
+        self.was_shown |= engine.waits_for_person();
     }
 
-    /// For what is in flight when the client has left during a login. What was sent in a session
-    /// may have reached the server before the others came to wait.
-    pub(super) fn left_during_login(&self) -> Error {
-        let delivery =
-            if self.opening.is_some() { Delivery::NotDelivered } else { Delivery::Unknown };
-        Error { delivery, ..self.pending_error() }
-    }
-
-    /// When the client has waited long enough, by what it was asked at.
-    pub(super) fn stand_in_at(&self) -> Option<Instant> {
-        let (login, _) = (self.login.as_ref()?, self.opening.as_ref()?);
+    /// When to answer `initialize`, counted from its arrival.
+    pub(super) fn wake_at(&self, engine: &Engine) -> Option<Instant> {
+        let (login, (_, since)) = (engine.login()?, engine.opening()?);
         let patience = match login.stage {
-            LoginStage::Page(_) => self.policy.login_wait,
-            LoginStage::UnderWay => self.policy.login_wait.max(limits::LOGIN_PREPARATION),
+            LoginStage::Page(_) => self.login_wait,
+            LoginStage::UnderWay => self.login_wait.max(limits::LOGIN_PREPARATION),
         };
-        let asked = self.from_client.notes().find(|asked| asked.method == Method::Initialize)?;
-        Some(asked.since + patience)
+        Some(since + patience)
     }
 
-    /// Answers an `initialize` that waits for a person.
-    pub(super) fn stand_in(&mut self, now: Instant, out: &mut Out) {
-        let due = self.stand_in_at().is_some_and(|at| at <= now);
-        let (Some(login), true) = (self.login.clone(), due) else { return };
-        let Some(initialize) = self.opening.take() else { return };
-        let Some(id) = initialize.id().cloned() else { return };
-        let Some((id, _)) = self.close(&id, now) else { return };
+    /// The response to an `initialize` that waits for a person, if it is time.
+    pub(super) fn on_time(&mut self, engine: &mut Engine, now: Instant) -> Option<Message> {
+        self.wake_at(engine).filter(|at| *at <= now)?;
+        let (initialize, _) = engine.opening()?;
+        let answer = reply::result(initialize.id()?, &welcome(initialize, page(engine)));
         debug!("a login is pending: the client is answered in the server's place");
-        // The real answer still comes, under the same id; it is ours now.
-        self.own.insert(id.clone(), Own::StoodIn);
-        self.stands_in = true;
-        // What it opens is a session like one that was lost.
-        self.recovery.session_lost(now);
-        out.client(reply::result(&id, &welcome(&initialize, login.page())));
+        engine.promise_session(now);
+        Some(answer)
     }
 
-    /// When those who wait for a session have waited long enough for a person.
-    pub(super) fn give_up_on_person_at(&self) -> Option<Instant> {
-        let login = self.login.as_ref().filter(|login| login.page().is_some())?;
-        let is_waited_for = self.recovery.is_reopening() && self.waiting.has_requests();
-        is_waited_for.then(|| login.since + self.policy.login_wait)
-    }
-
-    /// Ends requests that wait for a session that waits for a person.
-    pub(super) fn give_up_on_person(&mut self, now: Instant, out: &mut Out) {
-        if self.give_up_on_person_at().is_some_and(|at| at <= now) {
-            let error = self.pending_error();
-            while let Some(id) = self.waiting.pop_request() {
-                self.end(&id, &error, now, out);
-            }
-        }
-    }
-
-    /// What the client says while there is nobody to say it to. `true`: it was dealt with.
-    pub(super) fn says_to_stand_in(
+    /// Handles a message of the client's while there is no session. `None`: it is for the engine; else it
+    /// was handled, with this response.
+    pub(super) fn on_client_message(
         &mut self,
+        engine: &mut Engine,
         message: &Message,
         now: Instant,
-        out: &mut Out,
-    ) -> bool {
-        if !self.stands_in {
-            return false;
+    ) -> Option<Option<Message>> {
+        if !engine.is_promised() {
+            return None;
         }
-        match message.head() {
-            Head::Request { method, .. } if *method == Method::Initialize => {
-                // The client begins anew.
-                self.stands_in = false;
-                return false;
+        let (id, method) = match message.head() {
+            // The client starts over.
+            Head::Request { method: Method::Initialize, .. } => return None,
+            Head::Request { id, method } => (id, method),
+            Head::Notification { .. } => {
+                engine.note(message);
+                return Some(None);
             }
-            Head::Request { id, method } => {
-                let is_login = login_tool::is_called(message);
-                let in_place = match method {
-                    _ if is_login => Some(login_tool::result(self.login_needed())),
-                    Method::ToolsList => Some(login_tool::list(self.login_needed())),
-                    method => empty_answer(method),
-                };
-                // Lists are asked for without end by clients that nobody looks at: they open no
-                // second page, and pings open none.
-                let is_worth_it = match &in_place {
-                    Some(_) if is_login => true,
-                    Some(_) => *method != Method::Ping && !self.was_shown,
-                    None => true,
-                };
-                out.client(match in_place {
-                    Some(empty) => reply::result(id, &empty),
-                    None => reply::error(Some(id), &self.pending_error()),
-                });
-                if is_worth_it {
-                    self.hasten_session(now, out);
-                }
-            }
-            Head::Notification { .. } => self.record.client_says(message),
-            // The server itself has asked, while it is being opened.
-            Head::Response { .. } => return false,
-        }
-        true
-    }
-
-    /// Asks for the session that the client believes to have, unless that is under way.
-    fn hasten_session(&mut self, now: Instant, out: &mut Out) {
-        let is_asked = self.own.values().any(|o| matches!(o, Own::StoodIn | Own::Session));
-        if self.login.is_none() && !is_asked && self.recovery.session_lost(now) {
+            // A response to a request that the server made during the handshake.
+            Head::Response { .. } => return None,
+        };
+        let is_login = login_tool::is_called(message);
+        let in_place = match method {
+            _ if is_login => Some(login_tool::result(needed(engine))),
+            Method::ToolsList => Some(login_tool::list(needed(engine))),
+            method => empty_answer(method),
+        };
+        // Clients in the background poll lists: those open no second page, and pings open none.
+        let is_worth_it = match &in_place {
+            Some(_) if is_login => true,
+            Some(_) => *method != Method::Ping && !self.was_shown,
+            None => true,
+        };
+        let answer = match in_place {
+            Some(empty) => reply::result(id, &empty),
+            None => reply::error(Some(id), &engine.pending_error()),
+        };
+        if is_worth_it && engine.login().is_none() && engine.open_promised(now) {
             self.was_shown = false;
-            self.ask_for_session(out);
         }
-    }
-
-    /// What the user has to be told about the login.
-    fn login_needed(&self) -> Needed<'_> {
-        match (&self.login, &self.trouble) {
-            (Some(Login { stage: LoginStage::Page(page), .. }), _) => Needed::Page(page),
-            (Some(_), _) | (None, None) => Needed::Soon,
-            (None, Some(trouble)) => Needed::Again(&trouble.message),
-        }
+        Some(Some(answer))
     }
 
     /// The answer to a request of the modern era that a login holds up, if it can have one: that
     /// era has no handshake in which the client could be told.
-    pub(super) fn answer_during_login(&self, message: &Message, error: &Error) -> Option<Value> {
-        let page = error.page.as_deref().filter(|_| self.record.initialize().is_none())?;
+    pub(super) fn on_failed(
+        &self,
+        engine: &Engine,
+        request: &Message,
+        error: &Error,
+    ) -> Option<Message> {
+        // After the end of input nobody logs in.
+        let may_log_in = !engine.has_opened() && !engine.is_draining();
+        let page = error.page.as_deref().filter(|_| may_log_in)?;
         let needed = Needed::Page(page);
-        match message.method() {
-            Some(Method::ToolsList) => Some(login_tool::modern(login_tool::list(needed))),
-            _ if login_tool::is_called(message) => {
-                Some(login_tool::modern(login_tool::result(needed)))
-            }
-            _ => None,
-        }
+        let answer = match request.method() {
+            Some(Method::ToolsList) => login_tool::list(needed),
+            _ if login_tool::is_called(request) => login_tool::result(needed),
+            _ => return None,
+        };
+        Some(reply::own_result(request.id()?, &login_tool::modern(answer)))
     }
+}
 
-    pub(super) fn pending_error(&self) -> Error {
-        match (&self.login, &self.trouble) {
-            (Some(Login { stage: LoginStage::Page(page), .. }), _) => Error::login_pending(page),
-            (Some(_), _) => Error::new(Kind::Login, "A login is under way, but not done yet")
-                .hint("Try again in a moment")
-                .not_delivered(),
-            (None, Some(trouble)) => trouble.clone().not_delivered(),
-            (None, None) => Error::new(Kind::Login, "The server is not there yet").not_delivered(),
-        }
+/// Where a person has to log in, if it is their turn.
+fn page(engine: &Engine) -> Option<&str> {
+    match &engine.login()?.stage {
+        LoginStage::Page(page) => Some(page),
+        LoginStage::UnderWay => None,
     }
+}
 
-    /// The server has answered at last: what the client was told is made good.
-    pub(super) fn stood_in_answered(&mut self, answer: &Message, now: Instant, out: &mut Out) {
-        if matches!(answer.head(), Head::Response { is_error: true, .. }) {
-            let error = Error::new(Kind::Login, "The server refused to open a session");
-            return self.stood_in_failed(&error, now);
-        }
-        self.reopened(answer, now, out);
-    }
-
-    /// It has not. A server that is away or not in order is tried again like any other; else the
-    /// next call of the client's does that.
-    pub(super) fn stood_in_failed(&mut self, error: &Error, now: Instant) {
-        self.trouble = Some(error.clone());
-        let is_out_of_order =
-            error.kind == Kind::Status && error.status.is_some_and(|status| status >= 500);
-        match again(Some(&Method::Initialize), error, true, false) {
-            Again::After(pause) => self.recovery.rest(now, pause),
-            Again::No if !is_out_of_order => self.recovery.client_opens(),
-            Again::WhenBack | Again::Now | Again::No => self.recovery.unreachable(now, false),
-        }
+/// What the user has to be told about the login.
+fn needed(engine: &Engine) -> Needed<'_> {
+    match (page(engine), engine.login(), engine.last_error()) {
+        (Some(page), ..) => Needed::Page(page),
+        (None, None, Some(last_error)) => Needed::Again(&last_error.message),
+        (None, ..) => Needed::Soon,
     }
 }
 
@@ -248,269 +173,312 @@ fn welcome(initialize: &Message, page: Option<&str>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::collections::VecDeque;
 
     use bytes::Bytes;
 
     use super::*;
     use crate::bridge::Policy;
-    use crate::limits;
-    use crate::transport::Incoming;
+    use crate::engine::{Limits, Output};
+    use crate::error::Kind;
+    use crate::limits::Timeouts;
+    use crate::transport::http::{Command, Event, Send};
 
     const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#;
+    const RESULT: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}"#;
 
-    fn says(text: &str) -> Incoming {
-        Incoming::Message(
-            Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect("a message"),
-        )
+    fn message(text: &str) -> Message {
+        Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect("a message")
     }
 
-    fn pending(page: &str) -> Incoming {
-        Incoming::LoginPending(Some(LoginStage::Page(page.to_owned())))
+    fn request(id: u32, method: &str) -> String {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#)
     }
 
-    fn told(out: &mut Out) -> Vec<Value> {
-        out.to_client.drain(..).map(|m| serde_json::from_slice(m.bytes()).unwrap()).collect()
+    /// The stage beside an engine, between a client and a link that do what a test says.
+    struct Rig {
+        engine: Engine,
+        stage: StandIn,
+        now: Instant,
+        told: VecDeque<Value>,
+        sent: VecDeque<Send>,
     }
 
-    /// A core whose client has been answered in the server's place.
-    fn standing_in(now: Instant) -> (Core, Out) {
-        let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
-        core.client_says(says(INITIALIZE), now, &mut out);
-        core.server_says(pending("https://as/login"), now, &mut out);
-        let patience = Policy::default().login_wait;
-        core.tick(now + patience - Duration::from_millis(1), &mut out);
-        assert!(out.to_client.is_empty(), "not before its time");
-        core.tick(now + patience, &mut out);
-        (core, out)
+    impl Rig {
+        fn new() -> Self {
+            let (policy, now) = (Policy::default(), Instant::now());
+            let timeouts = Timeouts::default();
+            let limits = Limits { parallel: 4, serial: false, timeouts, is_http_sse: false };
+            Self {
+                engine: Engine::new(policy.for_engine(), Some(limits), now),
+                stage: StandIn::new(policy.login_wait),
+                now,
+                told: VecDeque::new(),
+                sent: VecDeque::new(),
+            }
+        }
+
+        /// One whose client has been answered in the server's place.
+        fn standing_in() -> Self {
+            let mut rig = Self::new();
+            rig.says(INITIALIZE);
+            rig.login(Some(LoginStage::Page("https://as/login".to_owned())));
+            let patience = Policy::default().login_wait;
+            rig.wait(patience - Duration::from_millis(1));
+            assert!(rig.told.is_empty(), "not before its time");
+            rig.wait(Duration::from_millis(1));
+            rig
+        }
+
+        fn says(&mut self, text: &str) {
+            let message = message(text);
+            match self.stage.on_client_message(&mut self.engine, &message, self.now) {
+                None => self.engine.on_client_message(message, self.now),
+                Some(answer) => self.tell(answer),
+            }
+            self.settle();
+        }
+
+        fn login(&mut self, stage: Option<LoginStage>) {
+            self.on(Event::LoginPending(stage));
+            self.stage.on_login(&self.engine);
+        }
+
+        fn on(&mut self, event: Event) {
+            self.engine.on_event(event, self.now);
+            self.settle();
+        }
+
+        fn wait(&mut self, time: Duration) {
+            self.now += time;
+            self.engine.on_time(self.now);
+            let answer = self.stage.on_time(&mut self.engine, self.now);
+            self.tell(answer);
+            self.settle();
+        }
+
+        fn wake_at(&self) -> Option<Instant> {
+            [self.engine.deadline(), self.stage.wake_at(&self.engine)].into_iter().flatten().min()
+        }
+
+        fn tell(&mut self, answer: Option<Message>) {
+            self.told.extend(answer.map(|m| serde_json::from_slice(m.bytes()).unwrap()));
+        }
+
+        fn settle(&mut self) {
+            while let Some(output) = self.engine.next_output() {
+                self.tell(match output {
+                    Output::Message(message) => Some(message),
+                    Output::Failed { request, error } => Some(reply::error(request.id(), &error)),
+                    Output::SessionLost => None,
+                });
+            }
+            while let Some(command) = self.engine.next_command() {
+                if let Command::Send(send) = command {
+                    self.sent.push_back(*send);
+                }
+            }
+        }
+
+        /// What the client was told last.
+        fn hears(&mut self) -> Value {
+            self.told.drain(..).next_back().expect("something")
+        }
+
+        fn answer(&mut self) {
+            let Send { ticket, message: asked, .. } = self.sent.pop_front().expect("a request");
+            let id = asked.id().expect("a request");
+            let answer = message(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{RESULT}}}"#));
+            self.on(Event::Message { message: answer, answers: Some(ticket) });
+        }
+
+        fn fail(&mut self, error: Error) {
+            let ticket = self.sent.pop_front().expect("a request").ticket;
+            self.on(Event::Failed { ticket, error: error.into() });
+        }
+
+        fn methods(&self) -> Vec<&str> {
+            self.sent.iter().filter_map(|send| send.message.method()).map(Method::name).collect()
+        }
     }
 
     #[test]
     fn a_client_that_waits_for_a_person_is_told_so() {
-        let (mut core, mut out) = standing_in(Instant::now());
-        let welcome = told(&mut out).remove(0);
+        let mut rig = Rig::standing_in();
+        let welcome = rig.hears();
         assert_eq!(
             (&welcome["id"], &welcome["result"]["protocolVersion"]),
             (&json!(1), &json!("2025-06-18"))
         );
         assert_eq!(welcome["result"]["capabilities"]["tools"]["listChanged"], true);
         assert!(welcome["result"]["instructions"].as_str().unwrap().contains("https://as/login"));
-        let now = Instant::now();
-        core.client_says(says(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#), now, &mut out);
-        assert_eq!(told(&mut out)[0]["result"], json!({}));
-        core.client_says(says(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#), now, &mut out);
-        let tool = told(&mut out)[0]["result"]["tools"][0].clone();
+        rig.says(&request(2, "ping"));
+        assert_eq!(rig.hears()["result"], json!({}));
+        rig.says(&request(2, "tools/list"));
+        let tool = rig.hears()["result"]["tools"][0].clone();
         assert_eq!(tool["name"], "mcp_span_login");
         assert!(tool["description"].as_str().unwrap().contains("https://as/login"), "{tool}");
-        let call =
-            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mcp_span_login"}}"#;
-        core.client_says(says(call), now, &mut out);
-        let result = told(&mut out)[0]["result"].clone();
+        rig.says(
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mcp_span_login"}}"#,
+        );
+        let result = rig.hears()["result"].clone();
         let text = result["content"][0]["text"].as_str().unwrap();
         assert!(text.contains("https://as/login"), "{result}");
-        core.client_says(says(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call"}"#), now, &mut out);
-        let error = told(&mut out)[0]["error"].clone();
+        rig.says(&request(3, "tools/call"));
+        let error = rig.hears()["error"].clone();
         assert!(error["message"].as_str().unwrap().contains("https://as/login"), "{error}");
         assert_eq!(error["data"]["delivery"], "not-delivered");
-        assert_eq!(out.to_server.len(), 1, "nothing but the initialize");
+        assert_eq!(rig.methods(), ["initialize"], "nothing else");
     }
 
     #[test]
     fn when_the_server_answers_at_last_the_client_learns_that_lists_have_changed() {
-        let now = Instant::now();
-        let (mut core, mut out) = standing_in(now);
-        told(&mut out);
-        out.to_server.clear();
-        core.client_says(
-            says(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#),
-            now,
-            &mut out,
-        );
-        assert!(out.to_server.is_empty());
-        core.server_says(Incoming::LoginPending(None), now, &mut out);
-        let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}}"#;
-        core.server_says(says(answer), now, &mut out);
-        let methods: Vec<&str> =
-            out.to_server.iter().filter_map(Message::method).map(Method::name).collect();
-        assert_eq!(methods, ["notifications/initialized"]);
-        let told = told(&mut out);
-        assert_eq!(told.len(), 1, "the answer itself is swallowed: {told:?}");
-        assert_eq!(told[0]["method"], "notifications/tools/list_changed");
-        core.client_says(says(r#"{"jsonrpc":"2.0","id":4,"method":"tools/call"}"#), now, &mut out);
-        assert_eq!(out.to_server.len(), 2, "from now on it goes through");
+        let mut rig = Rig::standing_in();
+        rig.told.clear();
+        rig.says(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        rig.login(None);
+        rig.answer();
+        assert_eq!(rig.methods(), ["notifications/initialized"]);
+        assert_eq!(rig.told.len(), 1, "the answer itself is swallowed: {:?}", rig.told);
+        assert_eq!(rig.hears()["method"], "notifications/tools/list_changed");
+        let confirmation = rig.sent.pop_front().unwrap().ticket;
+        rig.on(Event::Accepted(confirmation));
+        rig.says(&request(4, "tools/call"));
+        assert_eq!(rig.methods(), ["tools/call"], "from now on it goes through");
     }
 
     #[test]
     fn a_login_that_failed_is_tried_again_with_the_next_request() {
-        let now = Instant::now();
-        let (mut core, mut out) = standing_in(now);
-        let initialize = out.to_server.pop_front().unwrap();
-        told(&mut out);
-        core.server_says(Incoming::LoginPending(None), now, &mut out);
-        let error = Error::new(Kind::Login, "nobody came").not_delivered();
-        core.server_says(
-            Incoming::Failed { message: initialize, error: error.into() },
-            now,
-            &mut out,
-        );
-        core.client_says(says(r#"{"jsonrpc":"2.0","id":5,"method":"tools/call"}"#), now, &mut out);
-        assert!(told(&mut out)[0]["error"]["message"].as_str().unwrap().contains("nobody came"));
-        assert_eq!(out.to_server.len(), 1);
-        assert_eq!(out.to_server[0].method(), Some(&Method::Initialize));
+        let mut rig = Rig::standing_in();
+        rig.login(None);
+        rig.fail(Error::new(Kind::Login, "nobody came").not_delivered());
+        rig.says(&request(5, "tools/call"));
+        assert!(rig.hears()["error"]["message"].as_str().unwrap().contains("nobody came"));
+        assert_eq!(rig.methods(), ["initialize"]);
     }
 
     #[test]
     fn pings_and_lists_begin_no_second_login() {
-        let now = Instant::now();
-        let (mut core, mut out) = standing_in(now);
-        let initialize = out.to_server.pop_front().unwrap();
-        core.server_says(Incoming::LoginPending(None), now, &mut out);
-        let error = Error::new(Kind::Login, "nobody came").not_delivered();
-        core.server_says(
-            Incoming::Failed { message: initialize, error: error.into() },
-            now,
-            &mut out,
-        );
+        let mut rig = Rig::standing_in();
+        rig.login(None);
+        rig.fail(Error::new(Kind::Login, "nobody came").not_delivered());
+        rig.wait(limits::LOGIN_PAUSE * 2);
         for method in ["ping", "tools/list", "prompts/list", "resources/list"] {
-            let text = format!(r#"{{"jsonrpc":"2.0","id":5,"method":"{method}"}}"#);
-            core.client_says(says(&text), now + limits::LOGIN_PAUSE * 2, &mut out);
+            rig.says(&request(5, method));
         }
-        assert!(out.to_server.is_empty() && core.wake_at().is_none());
-        core.client_says(says(r#"{"jsonrpc":"2.0","id":6,"method":"tools/call"}"#), now, &mut out);
-        let tried = out.to_server.pop_front().unwrap();
-        assert_eq!(tried.method(), Some(&Method::Initialize));
+        assert!(rig.sent.is_empty() && rig.wake_at().is_none());
+        rig.says(&request(6, "tools/call"));
+        assert_eq!(rig.methods(), ["initialize"]);
         // This one has bothered nobody: a list may try again, a ping may not.
-        let error = Error::new(Kind::Login, "no metadata").not_delivered();
-        core.server_says(Incoming::Failed { message: tried, error: error.into() }, now, &mut out);
-        core.client_says(says(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#), now, &mut out);
-        assert!(out.to_server.is_empty());
-        core.client_says(says(r#"{"jsonrpc":"2.0","id":8,"method":"tools/list"}"#), now, &mut out);
-        assert_eq!(out.to_server.len(), 1);
+        rig.fail(Error::new(Kind::Login, "no metadata").not_delivered());
+        rig.says(&request(7, "ping"));
+        assert!(rig.sent.is_empty());
+        rig.says(&request(8, "tools/list"));
+        assert_eq!(rig.methods(), ["initialize"]);
     }
 
     #[test]
     fn a_server_that_fails_after_the_login_is_tried_again_with_growing_pauses() {
-        let mut now = Instant::now();
-        let (mut core, mut out) = standing_in(now);
-        told(&mut out);
-        core.server_says(Incoming::LoginPending(None), now, &mut out);
+        let mut rig = Rig::standing_in();
+        rig.login(None);
         for _ in 0..4 {
-            let tried = out.to_server.pop_front().expect("a try");
-            assert!(out.to_server.is_empty(), "one at a time");
-            let mut error = Error::new(Kind::Status, "HTTP 500");
-            error.status = Some(500);
-            core.server_says(
-                Incoming::Failed { message: tried, error: error.into() },
-                now,
-                &mut out,
-            );
-            let next = core.wake_at().expect("another");
-            assert!(next > now && next <= now + limits::BACKOFF_CAP);
-            now = next;
-            core.tick(now, &mut out);
+            assert_eq!(rig.methods(), ["initialize"], "one at a time");
+            rig.fail(Error { status: Some(500), ..Error::new(Kind::Status, "HTTP 500") });
+            let next = rig.wake_at().expect("another");
+            assert!(next > rig.now && next <= rig.now + limits::BACKOFF_CAP);
+            rig.wait(next - rig.now);
         }
-        let last = out.to_server.pop_front().unwrap();
-        let answer = format!(
-            r#"{{"jsonrpc":"2.0","id":{},"result":{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}}}}}}}"#,
-            last.id().unwrap()
-        );
-        core.server_says(says(&answer), now, &mut out);
-        assert_eq!(told(&mut out)[0]["method"], "notifications/tools/list_changed");
+        rig.answer();
+        assert_eq!(rig.hears()["method"], "notifications/tools/list_changed");
     }
 
     #[test]
     fn the_wait_counts_from_when_the_client_asked() {
-        let now = Instant::now();
+        let mut rig = Rig::new();
         let wait = Policy::default().login_wait;
-        let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
-        core.client_says(says(INITIALIZE), now, &mut out);
-        let under_way = || Incoming::LoginPending(Some(LoginStage::UnderWay));
-        core.server_says(under_way(), now, &mut out);
-        core.server_says(pending("p"), now + wait / 2, &mut out);
+        rig.says(INITIALIZE);
+        let asked = rig.now;
+        rig.login(Some(LoginStage::UnderWay));
+        rig.wait(wait / 2);
+        rig.login(Some(LoginStage::Page("p".to_owned())));
         // Somebody was there, but the provider takes its time.
-        core.server_says(under_way(), now + wait / 2, &mut out);
-        assert_eq!(core.wake_at(), Some(now + wait));
-        core.tick(now + wait, &mut out);
-        let welcome = told(&mut out).remove(0);
+        rig.login(Some(LoginStage::UnderWay));
+        assert_eq!(rig.wake_at(), Some(asked + wait));
+        rig.wait(wait / 2);
+        let welcome = rig.hears();
         assert!(welcome["result"]["instructions"].as_str().unwrap().contains("under way"));
-        core.client_says(
-            says(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call"}"#),
-            now + wait,
-            &mut out,
-        );
-        let error = told(&mut out)[0]["error"].clone();
+        rig.says(&request(2, "tools/call"));
+        let error = rig.hears()["error"].clone();
         assert_eq!(error["data"]["kind"], "login", "{error}");
         assert!(error["message"].as_str().unwrap().contains("under way"), "{error}");
     }
 
     #[test]
     fn those_who_wait_for_a_new_session_are_told_of_its_login() {
-        let now = Instant::now();
-        let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
-        core.client_says(says(INITIALIZE), now, &mut out);
-        core.server_says(says(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), now, &mut out);
-        core.server_says(Incoming::SessionLost, now, &mut out);
-        core.client_says(says(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call"}"#), now, &mut out);
-        core.server_says(pending("https://as/login"), now, &mut out);
-        told(&mut out);
-        let late = now + Policy::default().login_wait;
-        assert_eq!(core.wake_at(), Some(late));
-        core.tick(late, &mut out);
-        let error = told(&mut out)[0]["error"]["data"].clone();
+        let mut rig = Rig::new();
+        rig.says(INITIALIZE);
+        let session = Some(rig.sent[0].ticket);
+        rig.answer();
+        let lost = Error::new(Kind::SessionLost, "lost").not_delivered();
+        rig.on(Event::SessionLost { session, error: lost.into() });
+        rig.says(&request(2, "tools/call"));
+        rig.login(Some(LoginStage::Page("https://as/login".to_owned())));
+        rig.told.clear();
+        let wait = Policy::default().login_wait;
+        assert_eq!(rig.wake_at(), Some(rig.now + wait));
+        rig.wait(wait);
+        let error = rig.hears()["error"]["data"].clone();
         assert_eq!(
             (&error["url"], &error["delivery"]),
             (&json!("https://as/login"), &json!("not-delivered"))
         );
-        assert_eq!(core.wake_at(), None);
+        assert_eq!(rig.wake_at(), None);
     }
 
     #[test]
     fn a_client_that_leaves_waits_for_no_person() {
-        let now = Instant::now();
-        let late = now + limits::LOGIN_FAREWELL;
         for was_pending_before in [true, false] {
-            let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
-            core.client_says(says(INITIALIZE), now, &mut out);
-            let is_pending = pending("https://as/login");
+            let mut rig = Rig::new();
+            rig.says(INITIALIZE);
+            let page = || Some(LoginStage::Page("https://as/login".to_owned()));
             if was_pending_before {
-                core.server_says(is_pending, now, &mut out);
-                core.client_leaves(now, &mut out);
+                rig.login(page());
+                rig.engine.on_client_closed(rig.now);
             } else {
-                core.client_leaves(now, &mut out);
-                assert!(core.wake_at() > Some(late), "the server has its time");
-                core.server_says(is_pending, now, &mut out);
+                rig.engine.on_client_closed(rig.now);
+                let late = rig.now + limits::LOGIN_DRAIN;
+                assert!(rig.wake_at() > Some(late), "the server has its time");
+                rig.login(page());
             }
-            assert_eq!(core.wake_at(), Some(late));
-            core.tick(late, &mut out);
-            let error = told(&mut out)[0]["error"].clone();
+            assert_eq!(rig.wake_at(), Some(rig.now + limits::LOGIN_DRAIN));
+            rig.wait(limits::LOGIN_DRAIN);
+            let error = rig.hears()["error"].clone();
             assert!(error["message"].as_str().unwrap().contains("https://as/login"), "{error}");
-            assert!(core.is_finished());
+            assert!(rig.engine.is_finished());
         }
     }
 
     #[test]
     fn a_login_that_is_done_in_time_gives_the_server_its_time_back() {
-        let now = Instant::now();
-        let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
-        core.client_says(says(INITIALIZE), now, &mut out);
-        core.server_says(pending("p"), now, &mut out);
-        core.client_leaves(now, &mut out);
-        core.server_says(Incoming::LoginPending(None), now, &mut out);
-        core.tick(now + limits::LOGIN_FAREWELL, &mut out);
-        assert!(out.to_client.is_empty());
+        let mut rig = Rig::new();
+        rig.says(INITIALIZE);
+        rig.login(Some(LoginStage::Page("p".to_owned())));
+        rig.engine.on_client_closed(rig.now);
+        rig.login(None);
+        rig.wait(limits::LOGIN_DRAIN);
+        assert!(rig.told.is_empty());
     }
 
     #[test]
     fn a_server_that_answers_in_time_is_never_stood_in_for() {
-        let now = Instant::now();
-        let (mut core, mut out) = (Core::new(Policy::default(), now), Out::default());
-        core.client_says(says(INITIALIZE), now, &mut out);
-        core.tick(now + Duration::from_secs(60), &mut out);
-        assert!(out.to_client.is_empty(), "no login is pending");
-        core.server_says(pending("p"), now, &mut out);
-        core.server_says(says(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), now, &mut out);
-        assert_eq!(told(&mut out).len(), 1);
-        core.tick(now + Duration::from_secs(60), &mut out);
-        assert!(out.to_client.is_empty());
+        let mut rig = Rig::new();
+        rig.says(INITIALIZE);
+        rig.wait(Duration::from_secs(60));
+        assert!(rig.told.is_empty(), "no login is pending");
+        rig.login(Some(LoginStage::Page("p".to_owned())));
+        rig.answer();
+        assert_eq!(rig.told.len(), 1);
+        rig.wait(Duration::from_secs(60));
+        assert_eq!(rig.told.len(), 1);
     }
 }

@@ -1,174 +1,91 @@
-//! Lets messages leave for the server: in order, no more at once than allowed, urgent ones past the
-//! queue.
+//! Sends messages: in order, within the limits, urgent ones ahead of the queue.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::entry::{Entry, Place, Sent, silence_limit};
-use super::returned::Returned;
-use super::sent::SentTable;
-use super::session::Session;
-use crate::error::Error;
-use crate::limits::{self, Timeouts};
-use crate::message::{Head, Id, Message, Method, method, peek, reply};
-use crate::net::{Lane, Progress};
-use crate::revision::{Cancel, Envelope, Era, Revision};
-use crate::transport::Incoming;
+use super::entry::{Entry, Origin, Place, Purpose, Sent, State, silence_limit};
+use super::session::Opener;
+use super::{Engine, Wire, log_undelivered};
+use crate::error::Kind;
+use crate::limits;
+use crate::message::{Id, Message, Method, edit, method};
+use crate::net::Lane;
+use crate::revision::{Cancel, Era, Revision};
 use crate::transport::http::{Command, Send, Ticket};
 
-/// What limits the messages to one server.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// How many are out at once.
-    pub(crate) parallel: usize,
-    /// One message at a time, in strict order.
-    pub(crate) serial: bool,
-    /// How long nothing may be heard of a message.
-    pub(crate) timeouts: Timeouts,
-    /// How long messages wait for somebody to open a session.
-    pub(crate) away_wait: Duration,
-    /// Only HTTP+SSE is spoken.
-    pub(crate) is_http_sse: bool,
-}
-
-/// Decides which message leaves now, and follows it until it has its answer or has failed.
-#[derive(Debug)]
-pub(crate) struct Dispatcher {
-    pub(super) limits: Limits,
-    pub(super) transport: Transport,
-    pub(super) session: Session,
-    /// Messages that wait, in the order in which they came.
-    pub(super) queue: VecDeque<Entry>,
-    /// Urgent ones that wait for nothing but their like.
-    pub(super) urgent: VecDeque<Entry>,
-    pub(super) sent: SentTable,
-    /// How many of them take up an ordinary place.
-    ordinary_out: usize,
-    /// How many notifications and answers are out past the queue.
-    urgent_out: usize,
-    returned: Returned,
-    /// Bytes of what is here and gets no answer.
-    held: usize,
-    /// Nothing more comes.
-    pub(super) is_closed: bool,
-    /// No clock ends anything before this: the program was stopped for a while.
-    pub(super) not_before: Option<Instant>,
-    next: u64,
-    commands: VecDeque<Command>,
-    events: VecDeque<Incoming>,
-}
-
-/// How the server is spoken to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transport {
-    StreamableHttp,
-    /// The answers come on a stream, which is the session.
-    HttpSse {
-        is_open: bool,
-    },
-}
-
-impl Dispatcher {
-    pub(crate) fn new(limits: Limits) -> Self {
-        let parallel = if limits.serial { 1 } else { limits.parallel.max(1) };
-        let transport = match limits.is_http_sse {
-            true => Transport::HttpSse { is_open: false },
-            false => Transport::StreamableHttp,
+impl Engine {
+    /// Adds a message: sends it now, or queues it.
+    pub(super) fn enqueue(&mut self, mut entry: Box<Entry>, now: Instant) -> Ticket {
+        let ticket = self.numbers.ticket();
+        let Some(place) = self.place_of(&entry) else {
+            debug!("an answer to a request of a lost session was dropped");
+            return ticket;
         };
-        Self {
-            limits: Limits { parallel, ..limits },
-            transport,
-            session: Session::default(),
-            queue: VecDeque::new(),
-            urgent: VecDeque::new(),
-            sent: SentTable::default(),
-            ordinary_out: 0,
-            urgent_out: 0,
-            returned: Returned::default(),
-            held: 0,
-            is_closed: false,
-            not_before: None,
-            next: 0,
-            commands: VecDeque::new(),
-            events: VecDeque::new(),
-        }
-    }
-
-    /// The next command for the link.
-    pub(crate) fn next_command(&mut self) -> Option<Command> {
-        self.commands.pop_front()
-    }
-
-    /// The next thing that the bridge has to know.
-    pub(crate) fn next_event(&mut self) -> Option<Incoming> {
-        self.events.pop_front()
-    }
-
-    /// Bytes of notifications and answers that are here or out.
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.held
-    }
-
-    /// Nothing more comes, and nobody waits for answers any more.
-    pub(crate) fn close(&mut self) {
-        self.is_closed = true;
-        self.queue.retain(|entry| entry.request_id().is_none());
-    }
-
-    /// Whether all has left that gets no answer, and was taken.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.queue.is_empty()
-            && self.urgent.is_empty()
-            && self.commands.is_empty()
-            && !self.sent.has_notices()
-    }
-
-    /// Takes a message on its way.
-    pub(crate) fn send(&mut self, message: Message, now: Instant) {
-        if let Some(id) = peek::cancelled_request(&message) {
-            self.cancel(&id, message, now);
-            return self.dispatch(now);
-        }
-        let is_http_sse = self.transport != Transport::StreamableHttp;
-        if let (Head::Request { id, method: Method::Discover }, true) =
-            (message.head(), is_http_sse)
-        {
-            // C22: nobody there knows it, and a question opens no stream.
-            let answer = reply::method_not_found(id, "server/discover");
-            return self.tell(Incoming::Message(answer));
-        }
-        let envelope = if is_http_sse { None } else { Envelope::of(&message) };
-        let entry = self.entry(message, envelope);
-        match self.place_of(&entry) {
-            Some(Place::Urgent) => self.overtake(entry, now),
-            Some(_) => {
-                self.queue.push_back(entry);
-                self.dispatch(now);
+        let is_probe = entry.is_request(&Method::Discover);
+        let answers_handshake = entry.is_answer() && self.session.is_reopening();
+        if !self.server.is_up() && !is_probe && !answers_handshake {
+            self.table.insert(ticket, entry);
+            self.start_wait(ticket, now);
+            self.server.retry_sooner(now);
+            self.retry_server(now);
+        } else if place == Place::Urgent || is_probe || self.may_leave(&entry) {
+            entry.state = State::Ready;
+            self.table.insert(ticket, entry);
+            match place {
+                Place::Urgent => self.send_urgent(ticket, now),
+                Place::Ordinary | Place::Free => self.send(ticket, place, now),
             }
-            None => {
-                self.held -= entry.weight();
-                debug!("an answer to a request of a lost session was dropped");
-            }
+        } else {
+            self.table.insert(ticket, entry);
+            self.start_wait(ticket, now);
+            self.dispatch(now);
+            self.retry_server(now);
         }
+        ticket
     }
 
-    fn entry(&mut self, message: Message, envelope: Option<Envelope>) -> Entry {
-        self.next += 1;
-        let entry =
-            Entry { message, envelope, order: self.next, losses: 0, needs_session_id: false };
-        self.held += entry.weight();
-        entry
+    /// Whether it can be sent at once, which is the common case.
+    fn may_leave(&self, entry: &Entry) -> bool {
+        let has_place = self.ordinary_out < self.limits.parallel;
+        has_place && self.table.is_queue_empty() && self.session.admits(entry)
     }
 
-    /// Answers and cancellations never wait behind calls; pings only where order is asked for, or
-    /// where there are many. `None`: there is no session to say it in.
+    /// Sets the deadline of a message that waits for a server or a session.
+    pub(super) fn start_wait(&mut self, ticket: Ticket, now: Instant) {
+        let Some(entry) = self.table.get(ticket) else { return };
+        if entry.timer.is_some() || !self.must_wait(entry) {
+            return;
+        }
+        let is_reopening = self.session.is_replaced() && !self.session.is_lost();
+        let patience = match is_reopening && self.server.is_up() {
+            true => self.policy.reopening(),
+            false => {
+                let cause = self.last_error.as_ref().map_or(Kind::Connect, |error| error.kind);
+                self.policy.patience(entry.message.method(), cause)
+            }
+        };
+        self.table.set_timer(ticket, Some(entry.patience.unwrap_or(now + patience)));
+    }
+
+    /// The same for the whole queue.
+    pub(super) fn start_all_waits(&mut self, now: Instant) {
+        let waiting: Vec<Ticket> = self.table.queued().map(|(ticket, _)| ticket).collect();
+        waiting.into_iter().for_each(|ticket| self.start_wait(ticket, now));
+    }
+
+    /// Whether it waits for a server or a session.
+    pub(super) fn must_wait(&self, entry: &Entry) -> bool {
+        !self.server.is_up() || (entry.envelope.is_none() && self.session.is_replaced())
+    }
+
+    /// Responses and cancellations never queue behind calls; pings only with `--serial`, or when many
+    /// are in flight. `None`: a response to a session that is gone.
     fn place_of(&self, entry: &Entry) -> Option<Place> {
-        let is_open = self.transport != Transport::HttpSse { is_open: false };
+        let is_open = self.wire != Wire::HttpSse { is_open: false };
         let Some(method) = entry.message.method() else {
-            // To a request that may have been made during the handshake.
+            // The server may have asked during the handshake.
             return (is_open && !self.session.is_lost()).then_some(Place::Urgent);
         };
         let is_urgent = match method.properties().lane {
@@ -176,219 +93,249 @@ impl Dispatcher {
             method::Lane::Urgent => !self.limits.serial,
             method::Lane::Handshake | method::Lane::Ordinary => false,
         };
-        let is_held = entry.envelope.is_none() && self.session.is_replaced();
-        let is_one_of_many = *method == Method::Ping && self.sent.pings() >= limits::PINGS_AT_ONCE;
-        match is_urgent && is_open && !is_held && !is_one_of_many {
+        let awaits_session = entry.envelope.is_none() && self.session.is_replaced();
+        let is_one_of_many =
+            *method == Method::Ping && self.table.pings_out() >= limits::PINGS_AT_ONCE;
+        match is_urgent && is_open && !awaits_session && !is_one_of_many {
             true => Some(Place::Urgent),
             false => Some(Place::Ordinary),
         }
     }
 
-    /// Lets leave whatever may.
+    /// Sends everything in the queue that may be sent.
     pub(super) fn dispatch(&mut self, now: Instant) {
-        // As a rule nothing waits, and this is asked for each message and for each answer.
-        while !self.queue.is_empty() {
-            let Some(at) = self.queue.iter().position(|entry| self.session.admits(entry)) else {
-                return;
-            };
-            let is_full = self.ordinary_out >= self.limits.parallel;
-            if is_full && !self.queue.get(at).is_some_and(Entry::is_handshake) {
+        // Called for every message and response; usually the queue is empty.
+        while !self.table.is_queue_empty() && self.server.is_up() {
+            let Some((ticket, is_handshake)) = self.next_ready() else { return };
+            if self.ordinary_out >= self.limits.parallel && !is_handshake {
                 return;
             }
-            let Some(entry) = self.queue.remove(at) else { return };
-            self.launch(entry, Place::Ordinary, now);
+            self.send(ticket, Place::Ordinary, now);
         }
     }
 
-    /// Sends a message past the queue; but not any number at once. Requests are counted elsewhere.
-    fn overtake(&mut self, entry: Entry, now: Instant) {
-        if entry.request_id().is_none() && self.urgent_out >= limits::OVERTAKING {
-            return self.urgent.push_back(entry);
+    /// The first message that the session admits, and whether it belongs to a handshake. Nothing
+    /// overtakes a delayed `initialize`.
+    pub(super) fn next_ready(&self) -> Option<(Ticket, bool)> {
+        let mut is_opening = false;
+        for (ticket, entry) in self.table.queued() {
+            let is_delayed = matches!(entry.state, State::Delayed(_));
+            let is_ready = self.session.admits(entry) && !(is_opening && entry.envelope.is_none());
+            if is_ready && !is_delayed {
+                return Some((ticket, entry.is_handshake()));
+            }
+            is_opening |= is_delayed && entry.is_request(&Method::Initialize);
         }
-        self.launch(entry, Place::Urgent, now);
+        None
     }
 
-    /// Sends a notification of the bridge's own past the queue, if there is anybody to hear it.
+    /// The server is reachable and the session open: the queue is only subject to order and limits.
+    pub(super) fn release(&mut self, now: Instant) {
+        self.last_error = None;
+        self.active = now;
+        let waiting: Vec<Ticket> = self.table.queued().map(|(ticket, _)| ticket).collect();
+        for ticket in waiting {
+            let Some(entry) = self.table.get(ticket) else { continue };
+            if matches!(entry.state, State::Delayed(_)) || self.must_wait(entry) {
+                continue;
+            }
+            let is_urgent = self.place_of(entry) == Some(Place::Urgent);
+            self.table.set_timer(ticket, None);
+            if is_urgent {
+                self.send_urgent(ticket, now);
+            }
+        }
+        self.dispatch(now);
+    }
+
+    /// Sends a message ahead of the queue, within a limit on notifications and responses.
+    fn send_urgent(&mut self, ticket: Ticket, now: Instant) {
+        let Some(entry) = self.table.get(ticket) else { return };
+        let is_counted = entry.request_id().is_none() && self.wire != Wire::Stream;
+        if is_counted && self.urgent_out >= limits::URGENT_IN_FLIGHT {
+            self.table.make_ready(ticket);
+            return self.urgent.push_back(ticket);
+        }
+        self.send(ticket, Place::Urgent, now);
+    }
+
+    /// Sends a notification of the bridge's own ahead of the queue, if there is a session for it.
     pub(super) fn notify(&mut self, notice: Message, now: Instant) {
-        if self.transport == (Transport::HttpSse { is_open: false }) {
+        self.notify_in(notice, false, now);
+    }
+
+    fn notify_in(&mut self, notice: Message, needs_session_id: bool, now: Instant) {
+        if self.wire == (Wire::HttpSse { is_open: false }) {
             return;
         }
-        let entry = self.entry(notice, None);
-        self.overtake(entry, now);
+        let order = super::Order::Arrival(self.numbers.next());
+        let mut entry = Entry::new(Origin::Bridge(Purpose::Notice), notice, order, now);
+        entry.needs_session_id = needs_session_id;
+        let ticket = self.numbers.ticket();
+        self.table.insert(ticket, entry);
+        self.send_urgent(ticket, now);
     }
 
-    fn launch(&mut self, entry: Entry, place: Place, now: Instant) {
-        self.next += 1;
-        let ticket = Ticket(self.next);
+    /// Sends a message, regardless of the queue.
+    pub(super) fn send(&mut self, ticket: Ticket, place: Place, now: Instant) {
+        let keeps_time = match self.wire {
+            Wire::Stream => self.policy.watches,
+            // The exchange does: it sees every byte.
+            Wire::StreamableHttp => false,
+            Wire::HttpSse { .. } => true,
+        };
+        let timed = if keeps_time { self.table.get(ticket) } else { None };
+        let limit = timed.and_then(|entry| silence_limit(&entry.message, &self.limits.timeouts));
+        let sent = Sent::new(place, limit);
+        let progress = sent.progress.clone();
+        let Some(entry) = self.table.mark_sent(ticket, sent) else { return };
         match place {
             Place::Ordinary => self.ordinary_out += 1,
             Place::Urgent if entry.request_id().is_none() => self.urgent_out += 1,
             Place::Urgent | Place::Free => {}
         }
-        let is_held = self.session.is_replaced();
-        if place == Place::Ordinary {
-            self.session.leaves(&entry, ticket);
+        let is_replaced = self.session.is_replaced();
+        let is_initialize = entry.envelope.is_none() && entry.is_request(&Method::Initialize);
+        if is_initialize {
+            let is_own = entry.origin == Origin::Bridge(Purpose::Reopen);
+            self.session.asked(ticket, if is_own { Opener::Bridge } else { Opener::Client });
+        } else if entry.envelope.is_none() && entry.is_notification(&Method::Initialized) {
+            self.session.confirming(ticket);
         }
-        // Answers belong to the session in which they were asked for, which may just be opened; and
-        // an `initialize` to none.
-        let is_bound = entry.envelope.is_none()
-            && !entry.is_answer()
-            && !entry.is_request(&Method::Initialize);
-        let session = self.session.opened_by().filter(|_| is_bound);
-        let progress = Progress::default();
+        let mut message = entry.message.clone();
+        if entry.was_repeated
+            && entry.envelope.is_some()
+            && let Some(sent) = entry.sent_mut()
+        {
+            // In the modern era a retry is a new request to the server.
+            let new = Id::string(&format!("again-{:016x}-{}", self.policy.seed, ticket.0));
+            message = edit::with_id(&message, &new);
+            sent.wire_id = Some(new);
+        }
+        // Responses belong to the session of their request, which may just be opening; `initialize`
+        // belongs to none.
+        let is_bound = entry.envelope.is_none() && !entry.is_answer() && !is_initialize;
         let send = Send {
             ticket,
-            message: entry.message.clone(),
+            message,
             envelope: entry.envelope.clone(),
-            session,
+            session: self.session.opened_by().filter(|_| is_bound),
             needs_session_id: entry.needs_session_id,
             lane: match place {
                 _ if entry.is_request(&Method::Listen) => Lane::Lasting,
-                // Calls that hold every place may themselves wait for the new session.
-                Place::Ordinary if !is_held => Lane::Calls,
+                // Calls that occupy every stream may themselves wait for the new session.
+                Place::Ordinary if !is_replaced => Lane::Calls,
                 _ => Lane::Urgent,
             },
             is_last_try: entry.is_last_try(),
-            retry: self.returned.retry(&entry.message),
-            progress: progress.clone(),
-        };
-        let is_http_sse = self.transport != Transport::StreamableHttp;
-        let sent = Sent {
-            ticket,
-            place,
+            retry: entry.sends.checked_sub(1).filter(|before| *before > 0),
             progress,
-            is_acknowledged: false,
-            is_left: false,
-            failure: None,
-            // The exchange of Streamable HTTP knows of every byte that comes.
-            limit: is_http_sse
-                .then(|| silence_limit(&entry.message, &self.limits.timeouts))
-                .flatten(),
-            due: None,
-            token: None,
-            entry,
         };
-        match self.transport {
-            Transport::HttpSse { is_open: false } => self.sent.insert_early(sent),
-            _ => self.sent.insert(sent, is_http_sse, now),
+        if limit.is_some() && self.wire != (Wire::HttpSse { is_open: false }) {
+            self.table.restart_clock(ticket, self.clock(now));
         }
+        self.active = now;
         self.commands.push_back(Command::Send(Box::new(send)));
     }
 
-    /// The client no longer wants the answer to `id`.
-    fn cancel(&mut self, id: &Id, notice: Message, now: Instant) {
-        let canonical = id.canonical();
-        if let Some(at) = self.queue.iter().position(|entry| entry.is_named(&canonical)) {
-            self.queue.remove(at);
-            return debug!(%id, "cancelled before it was sent");
-        }
-        let Some(sent) = self.sent.find(id).and_then(|ticket| self.settle(ticket, now)) else {
+    /// The client cancels `id`: the request ends without a response.
+    pub(super) fn cancel(&mut self, id: &Id, notice: Message, now: Instant) {
+        let is_clients = |ticket: &Ticket| {
+            self.table.get(*ticket).is_some_and(|entry| entry.origin == Origin::Client)
+        };
+        let Some(ticket) = self.table.find(id).filter(is_clients) else {
             return self.notify_of_unknown(notice, now);
         };
+        let Some(entry) = self.remove_entry(ticket, now) else { return };
+        let Some(sent) = entry.sent() else {
+            return debug!(%id, "cancelled before it was sent");
+        };
+        if self.wire == Wire::Stream {
+            self.initialize_ended(ticket, &entry, now);
+            return self.notify(notice, now);
+        }
         let is_unsent = sent.progress.withdraw();
         sent.progress.abandon();
-        let is_initialize = sent.entry.is_request(&Method::Initialize);
-        if is_unsent || is_initialize || sent.is_left || closes_stream(&sent.entry) {
+        let is_initialize = entry.is_request(&Method::Initialize);
+        if is_unsent || is_initialize || sent.is_left || closes_stream(&entry) {
             debug!(%id, is_unsent, "cancelled by dropping it");
-            self.drop_exchange(&sent, Duration::ZERO);
-            return self.initialize_ended(&sent, None);
+            self.drop_exchange(ticket, Duration::ZERO);
+            return self.initialize_ended(ticket, &entry, now);
         }
         self.notify(notice, now);
-        // Its stream may bring the rest of what the server had to say; some never end it.
-        self.drop_exchange(&sent, limits::CANCEL_GRACE);
+        // Its stream may bring further notifications; some servers never close it.
+        self.drop_exchange(ticket, limits::CANCEL_GRACE);
     }
 
-    /// Answered already, or a matter of others: the server may want to know.
+    /// A cancellation of a request that has ended, or was never made: the server may know it.
     fn notify_of_unknown(&mut self, notice: Message, now: Instant) {
-        if self.transport == Transport::StreamableHttp {
-            let entry = self.entry(notice, None);
-            self.overtake(Entry { needs_session_id: true, ..entry }, now);
-        } else if !self.session.is_replaced() {
-            self.notify(notice, now);
+        if self.is_overloaded() {
+            return log_undelivered(&notice, &self.overloaded());
+        }
+        match self.wire {
+            Wire::Stream => self.notify(notice, now),
+            Wire::StreamableHttp => self.notify_in(notice, true, now),
+            Wire::HttpSse { .. } if self.session.is_replaced() => {}
+            Wire::HttpSse { .. } => self.notify(notice, now),
         }
     }
 
-    /// What is left of its exchange is not waited for much longer.
-    pub(super) fn drop_exchange(&mut self, sent: &Sent, grace: Duration) {
-        self.commands.push_back(Command::Cancel { ticket: sent.ticket, grace });
+    /// Drops the exchange of a message after `grace`.
+    pub(super) fn drop_exchange(&mut self, ticket: Ticket, grace: Duration) {
+        self.commands.push_back(Command::Cancel { ticket, grace });
     }
 
-    /// A message is no longer out: others may take its place.
-    pub(super) fn settle(&mut self, ticket: Ticket, now: Instant) -> Option<Sent> {
-        let sent = self.sent.remove(ticket)?;
-        self.held -= sent.entry.weight();
-        self.free_place(&sent.entry, sent.place, now);
-        if sent.entry.is_notification(&Method::Initialized) {
-            self.session.confirmed();
+    /// Takes a message out of the table and frees its place among those in flight.
+    pub(super) fn remove_entry(&mut self, ticket: Ticket, now: Instant) -> Option<Box<Entry>> {
+        let entry = self.table.remove(ticket)?;
+        if let Some(sent) = entry.sent() {
+            self.free_place(sent.place, entry.request_id().is_none(), now);
         }
-        Some(sent)
+        if self.keep_alive == Some(ticket) {
+            self.keep_alive = None;
+        }
+        self.server.trial_ended(ticket, now);
+        if self.session.confirmed(ticket) {
+            self.release(now);
+        }
+        Some(entry)
     }
 
-    /// Who waits for the place may leave when the caller has finished.
-    pub(super) fn free_place(&mut self, entry: &Entry, place: Place, now: Instant) {
+    /// Urgent messages take a free place at once; the queue when the caller dispatches.
+    fn free_place(&mut self, place: Place, is_notice: bool, now: Instant) {
         match place {
             Place::Ordinary => self.ordinary_out -= 1,
-            Place::Urgent if entry.request_id().is_none() => {
+            Place::Urgent if is_notice => {
                 self.urgent_out -= 1;
-                if let Some(next) = self.urgent.pop_front() {
-                    self.launch(next, Place::Urgent, now);
+                while let Some(next) = self.urgent.pop_front() {
+                    if self.table.get(next).is_some() {
+                        return self.send(next, Place::Urgent, now);
+                    }
                 }
             }
             Place::Urgent | Place::Free => {}
         }
     }
 
-    /// It is out, but others may take its place.
-    pub(super) fn free_ordinary_place(&mut self) {
-        self.ordinary_out -= 1;
-    }
-
-    /// Only these still hold a place: the others are nobody's concern any more.
-    pub(super) fn keep_places_of(&mut self, is_kept: impl Fn(&Entry) -> bool) {
-        for sent in self.sent.values_mut().filter(|sent| !is_kept(&sent.entry)) {
-            sent.place = Place::Free;
+    /// No message in flight but `initialize` counts towards a limit any more.
+    pub(super) fn free_all_places(&mut self) {
+        let mut left = 0;
+        for entry in self.table.values_mut() {
+            let is_initialize = entry.is_request(&Method::Initialize);
+            let Some(sent) = entry.sent_mut() else { continue };
+            if !is_initialize {
+                sent.place = Place::Free;
+            }
+            left += usize::from(sent.place == Place::Ordinary);
         }
-        self.ordinary_out = self.sent.tickets(|sent| sent.place == Place::Ordinary).len();
-        self.urgent_out = 0;
+        (self.ordinary_out, self.urgent_out) = (left, 0);
     }
 
-    /// Back to its place in the queue.
-    pub(super) fn requeue(&mut self, entry: Entry) {
-        self.held += entry.weight();
-        let at = self.queue.partition_point(|waiting| waiting.order < entry.order);
-        self.queue.insert(at, entry);
-    }
-
-    /// Their session is no more: nobody wants to hear what waited past the queue.
+    /// Drops urgent messages that were waiting: their session is gone.
     pub(super) fn drop_urgent(&mut self) {
-        for entry in std::mem::take(&mut self.urgent) {
-            self.held -= entry.weight();
+        for ticket in std::mem::take(&mut self.urgent) {
+            self.table.remove(ticket);
         }
-    }
-
-    /// Gives back those in the queue that `is_meant` picks.
-    pub(super) fn give_back_queued(&mut self, error: &Error, is_meant: impl Fn(&Entry) -> bool) {
-        let (meant, rest) = std::mem::take(&mut self.queue).into_iter().partition(is_meant);
-        self.queue = rest;
-        let meant: VecDeque<Entry> = meant;
-        for entry in meant {
-            self.held -= entry.weight();
-            self.give_back(entry.message, error.clone());
-        }
-    }
-
-    /// The message comes back to the bridge, which may send it again.
-    pub(super) fn give_back(&mut self, message: Message, error: Error) {
-        self.returned.note(&message);
-        self.tell(Incoming::Failed { message, error: error.into() });
-    }
-
-    pub(super) fn note_return(&mut self, message: &Message) {
-        self.returned.note(message);
-    }
-
-    pub(super) fn tell(&mut self, incoming: Incoming) {
-        self.events.push_back(incoming);
     }
 }
 

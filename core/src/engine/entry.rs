@@ -1,4 +1,4 @@
-//! One message on its way to the server.
+//! One message to the server: its origin, its state, how often it was sent.
 
 use std::time::Duration;
 
@@ -10,55 +10,155 @@ use crate::message::{Head, Id, Message, Method};
 use crate::net::Progress;
 use crate::revision::Envelope;
 use crate::transport::http::Ticket;
-use crate::transport::weight;
 
-/// A message that waits to be sent.
+/// A message from its arrival to its end.
 #[derive(Debug)]
 pub(super) struct Entry {
+    pub(super) origin: Origin,
     pub(super) message: Message,
-    /// What makes it a modern one.
+    /// Set for requests of the modern era.
     pub(super) envelope: Option<Envelope>,
-    /// Its place among all that came.
-    pub(super) order: u64,
-    /// How many times its session was lost under it.
+    pub(super) order: Order,
+    pub(super) state: State,
+    /// When it arrived.
+    pub(super) since: Instant,
+    /// Until when it waits for an unreachable server, counted from its first failure.
+    pub(super) patience: Option<Instant>,
+    /// How often it was sent.
+    pub(super) sends: u32,
+    /// How often the server has rejected it because the session was lost.
     pub(super) losses: u8,
-    /// Not sent at all where the server has given no session id.
+    /// How often the server has answered with `Retry-After`.
+    pub(super) pauses: u32,
+    /// It was retried once after a failure that may have happened after delivery.
+    pub(super) was_repeated: bool,
+    /// An earlier send of it may have been delivered.
+    pub(super) may_have_arrived: bool,
+    /// Its progress token, and whether the client has seen progress.
+    pub(super) token: Option<String>,
+    pub(super) progressed: bool,
+    /// Drop it where the server has given no session id.
     pub(super) needs_session_id: bool,
+    /// When it times out, or its delay ends; maintained by the table.
+    pub(super) timer: Option<Instant>,
 }
 
-/// What a message that is out takes up.
+/// Who sent a message, and waits for its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Client,
+    Bridge(Purpose),
+}
+
+/// The purpose of a message of the bridge's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Replaces a lost session, or opens the one that the stand-in has promised.
+    Reopen,
+    /// Restores a subscription or the log level in a new session.
+    Restore,
+    KeepAlive,
+    /// A notification, or an error response to a server's request.
+    Notice,
+}
+
+impl Purpose {
+    /// For logs.
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Self::Reopen => "to open a session again",
+            Self::Restore => "to restore what the old session knew",
+            Self::KeepAlive => "to keep the session alive",
+            Self::Notice => "to tell the server something",
+        }
+    }
+}
+
+/// The position of a message in the queue: what restores a session precedes what waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Order {
+    Restoring(u64),
+    Arrival(u64),
+}
+
+/// The state of a message.
+#[derive(Debug)]
+pub(super) enum State {
+    /// Waits for the session, the server or the limit on messages in flight.
+    Queued,
+    /// Waits until then, as the server asked with `Retry-After`.
+    Delayed(Instant),
+    /// Bypasses the queue: leaves now, or when there is room among urgent messages.
+    Ready,
+    Sent(Sent),
+}
+
+/// Which limit a message in flight counts towards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// One of so many at once.
+    /// The limit on parallel messages.
     Ordinary,
-    /// Past the queue; notifications and answers are counted among their like.
+    /// The limit on urgent messages, unless it is a request.
     Urgent,
-    /// None any more: HTTP+SSE has acknowledged it, and the answer comes on the stream.
+    /// None: HTTP+SSE has accepted it, and the response comes on the stream.
     Free,
 }
 
-/// A message that is out.
+/// What is known of a message in flight.
 #[derive(Debug)]
 pub(super) struct Sent {
-    pub(super) entry: Entry,
-    pub(super) ticket: Ticket,
     pub(super) place: Place,
-    /// Whether any of it may have left.
+    /// Whether any of it may have been written.
     pub(super) progress: Progress,
-    /// The server has taken it (HTTP+SSE).
+    /// The id it was sent under, if not the client's.
+    pub(super) wire_id: Option<Id>,
+    /// The server has accepted the POST (HTTP+SSE).
     pub(super) is_acknowledged: bool,
-    /// Its session was lost since: only what becomes of its POST is of interest (HTTP+SSE).
+    /// The session was lost meanwhile: only the status of its POST matters (HTTP+SSE).
     pub(super) is_left: bool,
-    /// Why its POST failed, although it may have arrived (HTTP+SSE).
+    /// Why its POST failed; the response may arrive on the stream all the same (HTTP+SSE).
     pub(super) failure: Option<Error>,
-    /// How long nothing may be heard of it, where the dispatcher keeps the time (HTTP+SSE).
+    /// The silence timeout, where the engine keeps it.
     pub(super) limit: Option<Duration>,
-    pub(super) due: Option<Instant>,
-    /// The token of its progress.
-    pub(super) token: Option<String>,
+}
+
+impl Sent {
+    pub(super) fn new(place: Place, limit: Option<Duration>) -> Self {
+        Self {
+            place,
+            progress: Progress::default(),
+            wire_id: None,
+            is_acknowledged: false,
+            is_left: false,
+            failure: None,
+            limit,
+        }
+    }
 }
 
 impl Entry {
+    /// Boxed, because entries move between the table and functions all the time.
+    pub(super) fn new(origin: Origin, message: Message, order: Order, now: Instant) -> Box<Self> {
+        Box::new(Self {
+            origin,
+            message,
+            envelope: None,
+            order,
+            state: State::Queued,
+            since: now,
+            patience: None,
+            sends: 0,
+            losses: 0,
+            pauses: 0,
+            was_repeated: false,
+            may_have_arrived: false,
+            token: None,
+            progressed: false,
+            needs_session_id: false,
+            timer: None,
+        })
+    }
+
     /// The id, if it is a request.
     pub(super) fn request_id(&self) -> Option<&Id> {
         match self.message.head() {
@@ -79,41 +179,77 @@ impl Entry {
         matches!(self.message.head(), Head::Response { .. })
     }
 
-    /// A handshake's message goes past the limit: what fills it may be waiting for the handshake.
+    /// Whether it is the client's `initialize`.
+    pub(super) fn is_opening(&self) -> bool {
+        self.origin == Origin::Client && self.is_request(&Method::Initialize)
+    }
+
+    /// Handshake messages are exempt from the limit: the messages that exhaust it may be waiting for
+    /// the handshake.
     pub(super) fn is_handshake(&self) -> bool {
         self.envelope.is_none()
             && (self.is_request(&Method::Initialize) || self.is_notification(&Method::Initialized))
     }
 
-    /// Whether this is the request `id`, given in canonical form.
-    pub(super) fn is_named(&self, canonical: &Id) -> bool {
-        self.request_id().is_some_and(|id| id.canonical() == *canonical)
+    /// Whether it is in the queue.
+    pub(super) fn is_in_queue(&self) -> bool {
+        matches!(self.state, State::Queued | State::Delayed(_))
     }
 
-    /// The bytes that it counts for.
+    /// Its share of the memory budget.
     pub(super) fn weight(&self) -> usize {
-        weight(&self.message)
+        self.message.bytes().len().max(limits::LEAST_WEIGHT)
     }
 
-    /// What is refused in a new session as well is not about the session.
+    /// Whether a further rejection is its final response: what a new session rejects as well is not
+    /// about the session.
     pub(super) fn is_last_try(&self) -> bool {
         self.losses >= limits::REOPENINGS_FOR_ONE
     }
-}
 
-impl Sent {
-    /// Whether the server may yet say that it did not take it.
+    pub(super) fn sent(&self) -> Option<&Sent> {
+        match &self.state {
+            State::Sent(sent) => Some(sent),
+            State::Queued | State::Delayed(_) | State::Ready => None,
+        }
+    }
+
+    pub(super) fn sent_mut(&mut self) -> Option<&mut Sent> {
+        match &mut self.state {
+            State::Sent(sent) => Some(sent),
+            State::Queued | State::Delayed(_) | State::Ready => None,
+        }
+    }
+
+    /// Whether the status of its POST may still say that the server rejected it.
     pub(super) fn may_be_refused(&self) -> bool {
-        let is_out = self.progress.has_started() && !self.is_acknowledged && self.failure.is_none();
-        is_out && self.entry.request_id().is_some() && !self.entry.is_request(&Method::Initialize)
+        let is_out = self.sent().is_some_and(|sent| {
+            sent.progress.has_started() && !sent.is_acknowledged && sent.failure.is_none()
+        });
+        is_out && self.request_id().is_some() && !self.is_request(&Method::Initialize)
     }
 }
 
-/// How long nothing may be heard of `message`. Answers and cancellations always have a limit, or
-/// those that hang would keep back all others of their kind.
+/// The silence timeout of `message`. Responses and cancellations always have one: those that hang would
+/// block all other urgent messages.
 pub(crate) fn silence_limit(message: &Message, timeouts: &Timeouts) -> Option<Duration> {
     match (message.method(), timeouts.of(message.clock())) {
         (None | Some(Method::Cancelled), None) => Some(limits::QUICK_TIMEOUT),
         (_, limit) => limit,
+    }
+}
+
+/// Allocates tickets and positions.
+#[derive(Debug, Default)]
+pub(super) struct Numbers(u64);
+
+impl Numbers {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 += 1;
+        self.0
+    }
+
+    pub(super) fn ticket(&mut self) -> Ticket {
+        Ticket(self.next())
     }
 }

@@ -1,23 +1,29 @@
-//! Where the handshake of a legacy session stands, and which messages it holds back (C1).
+//! The state of the legacy session: its handshake, which messages it holds back (C1), and when a lost
+//! session may be reopened.
+
+use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
 use super::entry::Entry;
-use crate::error::Error;
+use crate::limits;
 use crate::message::Method;
 use crate::transport::http::Ticket;
 
-/// The one state of a session. Modern requests are not concerned.
+/// The state of the session. Modern requests do not depend on it.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     phase: Phase,
     /// The `initialize` that has opened it, unless it is lost.
     opened_by: Option<Ticket>,
-    /// The loss that this handshake makes good. While there is one, all that waits, waits for the
-    /// new session.
-    replaces: Option<Loss>,
-    /// An `initialize` was sent: whoever sent it can send another.
-    has_opened: bool,
+    /// When the session was lost that is being replaced. While set, the queue waits for the new session.
+    replaces: Option<Instant>,
+    /// Until when the queue waits for the client to confirm a session that it has opened itself.
+    confirm_by: Option<Instant>,
+    /// When sessions were reopened lately, for the limit on that.
+    reopenings: VecDeque<Instant>,
+    /// The server has refused a new session; none is requested before this.
+    refused_until: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,23 +31,21 @@ enum Phase {
     /// No handshake is under way: before the first `initialize`, or after the handshake.
     #[default]
     Idle,
-    /// `initialize` is out: nothing follows it.
-    Asked(Ticket),
-    /// It was answered: messages leave in order, `notifications/initialized` first if it comes.
+    /// `initialize` is in flight: nothing follows it.
+    Asked(Ticket, Opener),
+    /// `initialize` was answered: messages are sent in order, up to `notifications/initialized`.
     Answered,
-    /// `notifications/initialized` is out: nothing follows until it is accepted.
-    Confirming,
-    /// The session is lost: nothing leaves before another `initialize` has come.
+    /// `notifications/initialized` is in flight: nothing follows until it is accepted.
+    Confirming(Ticket),
+    /// The session is lost: nothing is sent before another `initialize`.
     Lost,
 }
 
-/// A session that was lost.
-#[derive(Debug)]
-struct Loss {
-    since: Instant,
-    error: Error,
-    /// Nobody was told, as an `initialize` was out already.
-    is_untold: bool,
+/// Who sent `initialize`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opener {
+    Client,
+    Bridge,
 }
 
 impl Session {
@@ -50,7 +54,7 @@ impl Session {
         self.opened_by
     }
 
-    /// Whether nothing but another `initialize` helps.
+    /// Whether the session is lost and no handshake is in flight.
     pub(super) fn is_lost(&self) -> bool {
         self.phase == Phase::Lost
     }
@@ -60,62 +64,71 @@ impl Session {
         self.replaces.is_some()
     }
 
-    /// Whether a lost session can be replaced.
-    pub(super) fn can_reopen(&self) -> bool {
-        self.has_opened
+    /// Whether the bridge's own `initialize` is in flight.
+    pub(super) fn is_reopening(&self) -> bool {
+        matches!(self.phase, Phase::Asked(_, Opener::Bridge))
     }
 
-    /// Since when all wait, and why.
-    pub(super) fn lost_since(&self) -> Option<(Instant, &Error)> {
-        self.replaces.as_ref().map(|loss| (loss.since, &loss.error))
+    /// Whether there is no session because it was lost.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.is_lost() || self.is_reopening()
     }
 
-    /// Whether the session lets this message leave now.
+    /// Whether the session allows this message to be sent now.
     pub(super) fn admits(&self, entry: &Entry) -> bool {
         if entry.envelope.is_some() {
             return true;
         }
         match (self.phase, self.is_replaced()) {
             (Phase::Idle, _) | (Phase::Answered, false) => true,
-            (Phase::Asked(_) | Phase::Confirming, _) => false,
+            (Phase::Asked(..) | Phase::Confirming(_), _) => false,
             (Phase::Lost, _) => entry.is_request(&Method::Initialize),
-            // The client may have begun anew in the meantime.
+            // The client may have sent another `initialize` meanwhile.
             (Phase::Answered, true) => entry.is_handshake(),
         }
     }
 
-    /// A message that was admitted leaves under this ticket.
-    pub(super) fn leaves(&mut self, entry: &Entry, ticket: Ticket) {
-        if entry.envelope.is_some() {
-            return;
+    /// An `initialize` is sent under this ticket.
+    pub(super) fn asked(&mut self, ticket: Ticket, opener: Opener) {
+        // It replaces a session that is not lost: the client's own, which needs no waiting.
+        if self.phase != Phase::Lost {
+            self.replaces = None;
         }
-        if entry.is_request(&Method::Initialize) {
-            // One that follows upon another is the client's own: it confirms in its own time.
-            if self.phase != Phase::Lost {
-                self.replaces = None;
-            }
-            self.phase = Phase::Asked(ticket);
-            self.has_opened = true;
-        } else if self.phase == Phase::Answered && entry.is_notification(&Method::Initialized) {
-            self.phase = Phase::Confirming;
+        self.phase = Phase::Asked(ticket, opener);
+        (self.refused_until, self.confirm_by) = (None, None);
+    }
+
+    /// `notifications/initialized` is sent.
+    pub(super) fn confirming(&mut self, ticket: Ticket) {
+        if self.phase == Phase::Answered {
+            self.phase = Phase::Confirming(ticket);
         }
     }
 
     /// The `initialize` was answered with a result.
-    pub(super) fn opened(&mut self, ticket: Ticket) {
-        if self.phase == Phase::Asked(ticket) {
+    pub(super) fn opened(&mut self, ticket: Ticket, now: Instant) {
+        let Phase::Asked(asked, opener) = self.phase else { return };
+        if asked == ticket {
             self.phase = Phase::Answered;
             self.opened_by = Some(ticket);
-            if let Some(loss) = &mut self.replaces {
-                loss.is_untold = false;
+            match opener {
+                Opener::Client if self.is_replaced() => {
+                    self.confirm_by = Some(now + limits::CONFIRMATION);
+                }
+                Opener::Client => {}
+                Opener::Bridge => {
+                    self.reopenings.push_back(now);
+                    if self.reopenings.len() > limits::REOPENINGS {
+                        self.reopenings.pop_front();
+                    }
+                }
             }
         }
     }
 
-    /// The `initialize` brought no session. `true` if it should have replaced a lost one: then all
-    /// that waited did so in vain.
+    /// The `initialize` failed. `true` if it should have replaced a lost session.
     pub(super) fn not_opened(&mut self, ticket: Ticket) -> bool {
-        if self.phase != Phase::Asked(ticket) {
+        if !matches!(self.phase, Phase::Asked(asked, _) if asked == ticket) {
             return false;
         }
         let is_still_lost = self.is_replaced();
@@ -123,38 +136,88 @@ impl Session {
         is_still_lost
     }
 
-    /// `notifications/initialized` was accepted, or will not be.
-    pub(super) fn confirmed(&mut self) {
-        if self.phase == Phase::Confirming {
-            self.phase = Phase::Idle;
-            self.replaces = None;
-        }
+    /// The server refused a new session: wait a moment, and only ask again if a message needs it.
+    pub(super) fn refused(&mut self, now: Instant) {
+        self.refused_until = Some(now + limits::AWAY_CAP);
     }
 
-    /// The session is lost. `true` if somebody has to open another.
-    pub(super) fn lose(&mut self, error: &Error, now: Instant) -> bool {
-        self.opened_by = None;
-        if !self.has_opened {
-            return false;
+    /// `notifications/initialized` was accepted, or has failed. `true` if the queue waited for it.
+    pub(super) fn confirmed(&mut self, ticket: Ticket) -> bool {
+        let was_waited_for = self.phase == Phase::Confirming(ticket);
+        if was_waited_for {
+            self.phase = Phase::Idle;
+            (self.replaces, self.confirm_by) = (None, None);
         }
-        let is_asked = matches!(self.phase, Phase::Asked(_));
-        // The clock of an earlier loss that was made good is not that of this one.
-        self.replaces.get_or_insert_with(|| Loss {
-            since: now,
-            error: error.clone(),
-            // The one that is out replaces it; it is told if that fails.
-            is_untold: is_asked,
-        });
-        if !is_asked {
+        was_waited_for
+    }
+
+    /// When to stop waiting for the client's confirmation: some clients never send it.
+    pub(super) fn confirm_by(&self) -> Option<Instant> {
+        self.confirm_by
+    }
+
+    /// The queue no longer waits for the confirmation.
+    pub(super) fn not_confirmed(&mut self) {
+        (self.replaces, self.confirm_by) = (None, None);
+    }
+
+    /// The session is lost.
+    pub(super) fn lose(&mut self, now: Instant) {
+        (self.opened_by, self.confirm_by) = (None, None);
+        // Set once for each loss: cleared when the session is replaced.
+        self.replaces.get_or_insert(now);
+        // An `initialize` in flight replaces it.
+        if !matches!(self.phase, Phase::Asked(..)) {
             self.phase = Phase::Lost;
         }
-        !is_asked
     }
 
-    /// Whether a loss has to be told after all, since the `initialize` that was out has failed.
-    pub(super) fn take_untold(&mut self) -> bool {
-        let is_lost = self.is_lost();
-        let loss = self.replaces.as_mut().filter(|_| is_lost);
-        loss.is_some_and(|loss| std::mem::take(&mut loss.is_untold))
+    /// The stand-in has answered the client's `initialize`: it is the bridge's own from now on.
+    pub(super) fn promise(&mut self, ticket: Ticket, now: Instant) {
+        self.lose(now);
+        if let Phase::Asked(asked, opener) = &mut self.phase
+            && *asked == ticket
+        {
+            *opener = Opener::Bridge;
+        }
+    }
+
+    /// Whether the limit on reopenings allows another now.
+    pub(super) fn may_reopen(&self, now: Instant) -> bool {
+        self.calm_at().is_none_or(|at| at <= now)
+    }
+
+    /// When the limit on reopenings allows another.
+    fn calm_at(&self) -> Option<Instant> {
+        let is_storm = self.reopenings.len() >= limits::REOPENINGS;
+        self.reopenings.front().filter(|_| is_storm).map(|at| *at + limits::REOPEN_WINDOW)
+    }
+
+    /// When to reopen a lost session: within the limit, and after a refusal only if a message waits.
+    pub(super) fn reopen_at(&self, somebody_waits: bool) -> Option<Instant> {
+        let lost_at = self.replaces.filter(|_| self.is_lost())?;
+        match self.refused_until {
+            Some(_) if !somebody_waits => None,
+            refused => [refused, self.calm_at()].into_iter().flatten().max().or(Some(lost_at)),
+        }
+    }
+
+    /// Whether this `initialize` is in flight.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn is_asked_by(&self, ticket: Ticket) -> bool {
+        matches!(self.phase, Phase::Asked(asked, _) if asked == ticket)
+    }
+
+    /// The phase, for tests.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn name(&self) -> &'static str {
+        match self.phase {
+            Phase::Idle => "Idle",
+            Phase::Asked(_, Opener::Client) => "Asked by client",
+            Phase::Asked(_, Opener::Bridge) => "Asked by bridge",
+            Phase::Answered => "Answered",
+            Phase::Confirming(_) => "Confirming",
+            Phase::Lost => "Lost",
+        }
     }
 }

@@ -9,6 +9,7 @@ mod frames;
 mod replay;
 
 pub use crate::auth::oauth::fuzzing::{challenges, metadata};
+pub use crate::engine::schedule::schedules;
 pub use crate::message::fuzzing::messages;
 pub use frames::{events, lines};
 
@@ -23,5 +24,6 @@ mod tests {
         replay::seeds("messages", messages);
         replay::seeds("challenges", challenges);
         replay::seeds("metadata", metadata);
+        replay::seeds("schedules", schedules);
     }
 }

@@ -14,7 +14,7 @@ pub const CHILD_LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// How long a link that has closed one way may take to say why: longer than a child process needs
 /// for all of the above.
-pub const SERVER_LAST_WORDS: Duration = Duration::from_secs(2);
+pub const SERVER_DRAIN: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether a request to a child process has waited for too long.
 pub const OVERDUE_LOOK: Duration = Duration::from_millis(100);

@@ -146,11 +146,11 @@ pub const TOKEN_SKEW: Duration = Duration::from_secs(30);
 
 /// What a login that is under way may take once the client has left: a browser on its way back
 /// arrives, a person who has not begun does not.
-pub const LOGIN_FAREWELL: Duration = Duration::from_secs(1);
+pub const LOGIN_DRAIN: Duration = Duration::from_secs(1);
 
 /// What a renewal that is under way may take once the link is closed: a refresh token that was used
 /// without its answer being kept is lost, and the login with it. Clients wait two seconds or more.
-pub const RENEWAL_FAREWELL: Duration = Duration::from_millis(1500);
+pub const RENEWAL_CLOSE: Duration = Duration::from_millis(1500);
 
 /// How many files of tokens a list of all logins looks at: more than anybody has, and no trap.
 pub const LOGINS_LISTED: usize = 1000;

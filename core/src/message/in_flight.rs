@@ -44,6 +44,18 @@ impl<T> InFlight<T> {
         self.take(&id.canonical()).map(|(_, note)| note)
     }
 
+    /// The note of the request with this very id.
+    pub fn get(&self, id: &Id) -> Option<&T> {
+        self.requests.get(&id.canonical()).map(|(_, note)| note)
+    }
+
+    /// The note of the request that `id` means, as [`Self::close`] finds it.
+    pub fn find(&self, id: &Id) -> Option<&T> {
+        let resembling = || self.requests.keys().filter(|key| key.resembles(id)).min();
+        let found = self.requests.get(&id.canonical());
+        found.or_else(|| self.requests.get(resembling()?)).map(|(_, note)| note)
+    }
+
     /// The note of the request with this id.
     pub fn get_mut(&mut self, id: &Id) -> Option<&mut T> {
         self.requests.get_mut(&id.canonical()).map(|(_, note)| note)

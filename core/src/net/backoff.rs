@@ -10,12 +10,21 @@ use crate::limits;
 #[derive(Clone, Debug, Default)]
 pub struct Backoff {
     tries: u32,
+    /// Where the jitter comes from, if it has to be the same in every run.
+    seed: Option<u64>,
 }
 
 impl Backoff {
+    /// One whose jitter depends on nothing but `seed`.
+    pub(crate) fn seeded(seed: u64) -> Self {
+        Self { tries: 0, seed: Some(seed) }
+    }
+
     /// The pause before the next try.
     pub fn next_pause(&mut self) -> Duration {
-        self.pause(random())
+        let bits = self.seed.map_or_else(entropy, |seed| seed.rotate_left(self.tries));
+        let random = f64::from(u32::try_from(bits >> 32).unwrap_or_default());
+        self.pause(random / (f64::from(u32::MAX) + 1.0))
     }
 
     /// Things went well: the next failure starts over.
@@ -32,7 +41,7 @@ impl Backoff {
     /// server do not come back at the same instant).
     fn pause(&mut self, random: f64) -> Duration {
         let full = if self.tries < limits::BACKOFF_TRIES {
-            limits::BACKOFF_BASE.saturating_mul(1 << self.tries).min(limits::BACKOFF_CAP)
+            doubled(limits::BACKOFF_BASE, self.tries, limits::BACKOFF_CAP)
         } else {
             limits::BACKOFF_QUIET
         };
@@ -41,9 +50,9 @@ impl Backoff {
     }
 }
 
-/// A number from 0 up to 1, good enough for jitter.
-fn random() -> f64 {
-    f64::from(u32::try_from(entropy() >> 32).unwrap_or_default()) / (f64::from(u32::MAX) + 1.0)
+/// The pause after so many failures: it doubles from `base` up to `most`.
+pub(crate) fn doubled(base: Duration, failures: u32, most: Duration) -> Duration {
+    base.saturating_mul(1 << failures.min(16)).min(most)
 }
 
 /// 64 unpredictable bits from the seed that std gives every hash map; not for secrets.

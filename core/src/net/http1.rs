@@ -23,7 +23,7 @@ use super::connect::Connector;
 use super::fault::Failure;
 use super::protocol::Stream;
 use super::proxy::Proxy;
-use super::request::Habit;
+use super::request::HeaderCache;
 use crate::limits;
 
 /// Connections to any number of hosts.
@@ -48,7 +48,7 @@ impl Http1 {
         let host = self.host(call.endpoint.uri());
         loop {
             let mut connection = host.connection(&self.connector).await?;
-            let request = host.lock().habit.request(call, forwarder);
+            let request = host.lock().header_cache.request(call, forwarder);
             let sending = connection.sender.try_send_request(request);
             match sending.await {
                 Ok(response) => {
@@ -98,7 +98,7 @@ struct Resting {
     /// When it was last looked at them.
     looked: Option<Instant>,
     /// What most requests have in common.
-    habit: Habit,
+    header_cache: HeaderCache,
 }
 
 impl Resting {

@@ -15,12 +15,12 @@ use super::{Call, Endpoint};
 /// To put two more into a copy of a call's headers takes as long as to copy them twice, since such a
 /// copy has no room for them: 1,300 instructions of a call.
 #[derive(Default)]
-pub(super) struct Habit(Option<Kept>);
+pub(super) struct HeaderCache(Option<Kept>);
 
 /// Headers are secrets.
-impl fmt::Debug for Habit {
+impl fmt::Debug for HeaderCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Habit")
+        f.write_str("HeaderCache")
     }
 }
 
@@ -31,7 +31,7 @@ struct Kept {
     headers: HeaderMap,
 }
 
-impl Habit {
+impl HeaderCache {
     /// The request that carries `call`; `forwarder` is the proxy that passes it on, if one does. It
     /// is the same for all calls to a host.
     pub(super) fn request(
@@ -123,8 +123,8 @@ mod tests {
     }
 
     /// What goes on the wire: host, length, and a header of the call's own.
-    fn sent(habit: &mut Habit, call: &Call) -> [String; 3] {
-        let request = habit.request(call, None);
+    fn sent(header_cache: &mut HeaderCache, call: &Call) -> [String; 3] {
+        let request = header_cache.request(call, None);
         ["host", "content-length", "x-own"].map(|name| {
             let value = request.headers().get(name);
             value.map_or("-".to_owned(), |value| value.to_str().unwrap().to_owned())
@@ -133,26 +133,29 @@ mod tests {
 
     #[test]
     fn each_request_has_its_own_length_host_and_headers_whatever_was_kept() {
-        let mut habit = Habit::default();
+        let mut header_cache = HeaderCache::default();
         let (one, other) = (headers(&[("x-own", "1")]), headers(&[("x-own", "2")]));
         let (here, there) = (endpoint("http://here:1/mcp"), endpoint("http://there:2/mcp"));
-        assert_eq!(sent(&mut habit, &call(&one, &here, "{}")), ["here:1", "2", "1"]);
-        assert_eq!(sent(&mut habit, &call(&one, &here, "{   }")), ["here:1", "5", "1"]);
-        assert_eq!(sent(&mut habit, &call(&other, &here, "[]")), ["here:1", "2", "2"]);
+        assert_eq!(sent(&mut header_cache, &call(&one, &here, "{}")), ["here:1", "2", "1"]);
+        assert_eq!(sent(&mut header_cache, &call(&one, &here, "{   }")), ["here:1", "5", "1"]);
+        assert_eq!(sent(&mut header_cache, &call(&other, &here, "[]")), ["here:1", "2", "2"]);
         // A redirect leads elsewhere with the same headers.
-        assert_eq!(sent(&mut habit, &call(&other, &there, "[]")), ["there:2", "2", "2"]);
-        assert_eq!(sent(&mut habit, &call(&one, &here, "")), ["here:1", "-", "1"]);
+        assert_eq!(sent(&mut header_cache, &call(&other, &there, "[]")), ["there:2", "2", "2"]);
+        assert_eq!(sent(&mut header_cache, &call(&one, &here, "")), ["here:1", "-", "1"]);
         let named = headers(&[("host", "of the user's")]);
-        assert_eq!(sent(&mut habit, &call(&named, &here, "{}")), ["of the user's", "2", "-"]);
+        assert_eq!(
+            sent(&mut header_cache, &call(&named, &here, "{}")),
+            ["of the user's", "2", "-"]
+        );
     }
 
     #[test]
     fn headers_that_nobody_shares_are_not_kept() {
-        let (mut habit, here) = (Habit::default(), endpoint("http://here:1/mcp"));
+        let (mut header_cache, here) = (HeaderCache::default(), endpoint("http://here:1/mcp"));
         let mut call = call(&headers(&[]), &here, "{}");
         call.headers = headers(&[("authorization", "Bearer secret")]);
-        habit.request(&call, None);
-        assert!(habit.0.is_none());
-        assert_eq!(format!("{habit:?}"), "Habit");
+        header_cache.request(&call, None);
+        assert!(header_cache.0.is_none());
+        assert_eq!(format!("{header_cache:?}"), "HeaderCache");
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn with_trust(
             if bundle.is_none() {
                 all.with(&own)?;
             }
-            Arc::new(Witness { bundle, all, own, refused: refused.clone() })
+            Arc::new(RecordingVerifier { bundle, all, own, refused: refused.clone() })
         }
         Trust::Anybody { .. } => {
             Arc::new(Anybody(provider.signature_verification_algorithms.supported_schemes()))
@@ -109,7 +109,7 @@ impl Refused {
 
 /// Asks the platform, and remembers whom it refused.
 #[derive(Debug)]
-struct Witness {
+struct RecordingVerifier {
     /// A part of what the platform trusts, and never more than that: who is vouched for here is
     /// good, and about all others the platform decides.
     bundle: Option<Arc<WebPkiServerVerifier>>,
@@ -119,7 +119,7 @@ struct Witness {
     refused: Refused,
 }
 
-impl Witness {
+impl RecordingVerifier {
     fn algorithms(&self) -> &WebPkiSupportedAlgorithms {
         &self.all.provider.signature_verification_algorithms
     }
@@ -148,7 +148,7 @@ impl Witness {
     }
 }
 
-impl ServerCertVerifier for Witness {
+impl ServerCertVerifier for RecordingVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     /// A witness who trusts `own`, and has `bundled` in the system's bundle.
-    fn witness(own: &Authority, bundled: &Authority) -> Witness {
+    fn witness(own: &Authority, bundled: &Authority) -> RecordingVerifier {
         let provider = Arc::new(ring::default_provider());
         let mut store = RootCertStore::empty();
         let roots = |authority: &Authority| {
@@ -260,7 +260,7 @@ mod tests {
         store.add_parsable_certificates(roots(bundled).certificates().iter().cloned());
         let bundle =
             WebPkiServerVerifier::builder_with_provider(store.into(), Arc::clone(&provider));
-        Witness {
+        RecordingVerifier {
             bundle: Some(bundle.build().unwrap()),
             all: Everything { provider, verifier: OnceLock::new() },
             own: roots(own),
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    fn judge(witness: &Witness, server: &Authority) -> bool {
+    fn judge(witness: &RecordingVerifier, server: &Authority) -> bool {
         let name = ServerName::try_from("localhost").unwrap();
         let certificate = &server.certificate;
         witness.verify_server_cert(certificate, &[], &name, &[], UnixTime::now()).is_ok()

@@ -2,10 +2,10 @@
 //!
 //! A bound on the number alone would let a slow reader pile up gigabytes of large messages.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::Incoming;
@@ -37,11 +37,7 @@ impl Weighed for Incoming {
     fn size(&self) -> usize {
         match self {
             Self::Message(message) | Self::Failed { message, .. } => message.size(),
-            Self::Refused { .. }
-            | Self::Ended(_)
-            | Self::SessionLost
-            | Self::Reached
-            | Self::LoginPending(_) => 0,
+            Self::Refused { .. } | Self::Ended(_) => 0,
         }
     }
 }
@@ -56,7 +52,14 @@ pub struct Sender<T> {
 /// The receiving end. What it takes out makes room.
 #[derive(Debug)]
 pub struct Receiver<T> {
-    slots: mpsc::Receiver<(T, Share)>,
+    slots: Slots<T>,
+}
+
+#[derive(Debug)]
+enum Slots<T> {
+    Items(mpsc::Receiver<(T, Share)>),
+    /// Messages, which are items once they are taken out.
+    Messages(mpsc::Receiver<(Message, Share)>, fn(Message) -> T),
 }
 
 /// Nobody receives any more; the item comes back.
@@ -67,9 +70,20 @@ pub struct Closed;
 /// A new channel.
 #[must_use]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
-    let (sender, receiver) = mpsc::channel(limits::CHANNEL);
+    let (sender, receiver) = slots();
+    (sender, Receiver { slots: Slots::Items(receiver) })
+}
+
+/// A new channel from one link's outbox to another's inbox.
+pub(super) fn crossed() -> (Sender<Message>, Receiver<Incoming>) {
+    let (sender, receiver) = slots();
+    (sender, Receiver { slots: Slots::Messages(receiver, Incoming::Message) })
+}
+
+fn slots<T>() -> (Sender<T>, mpsc::Receiver<(T, Share)>) {
+    let (slots, receiver) = mpsc::channel(limits::CHANNEL);
     let budget = Arc::new(Semaphore::new(limits::CHANNEL_BYTES / UNIT));
-    (Sender { slots: sender, budget }, Receiver { slots: receiver })
+    (Sender { slots, budget }, receiver)
 }
 
 /// Larger items than the budget take all of it.
@@ -128,16 +142,22 @@ impl<T: Weighed> Sender<T> {
     ///
     /// When there is no room, or nobody receives any more.
     pub fn try_send(&self, item: T) -> Result<(), T> {
-        let share = match item.size() {
+        match self.try_reserve(item.size()) {
+            Some(permit) => {
+                permit.send(item);
+                Ok(())
+            }
+            None => Err(item),
+        }
+    }
+
+    /// Room for an item of `bytes`, if there is any now.
+    pub fn try_reserve(&self, bytes: usize) -> Option<Permit<'_, T>> {
+        let share = match bytes {
             ..SMALL => None,
-            bytes => match Arc::clone(&self.budget).try_acquire_many_owned(permits(bytes)) {
-                Ok(share) => Some(share),
-                Err(_) => return Err(item),
-            },
+            _ => Some(Arc::clone(&self.budget).try_acquire_many_owned(permits(bytes)).ok()?),
         };
-        self.slots.try_send((item, share)).map_err(|error| match error {
-            TrySendError::Full((item, _)) | TrySendError::Closed((item, _)) => item,
-        })
+        Some(Permit { slot: self.slots.try_reserve().ok()?, share })
     }
 
     /// Whether whoever sends has to wait: there is no place, or no room for more than a little.
@@ -175,17 +195,25 @@ impl<T> Permit<'_, T> {
 impl<T> Receiver<T> {
     /// The next item; `None` when nobody can send any more.
     pub async fn recv(&mut self) -> Option<T> {
-        self.slots.recv().await.map(|(item, _)| item)
+        poll_fn(|context| self.poll_recv(context)).await
     }
 
     /// The same for whoever listens to several at once, and for each message.
     pub(crate) fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<T>> {
-        self.slots.poll_recv(context).map(|next| next.map(|(item, _)| item))
+        match &mut self.slots {
+            Slots::Items(slots) => slots.poll_recv(context).map(|next| next.map(|(item, _)| item)),
+            Slots::Messages(slots, item) => {
+                slots.poll_recv(context).map(|next| next.map(|(message, _)| item(message)))
+            }
+        }
     }
 
     /// The next item, if it is there already.
     pub fn try_recv(&mut self) -> Option<T> {
-        self.slots.try_recv().ok().map(|(item, _)| item)
+        match &mut self.slots {
+            Slots::Items(slots) => slots.try_recv().ok().map(|(item, _)| item),
+            Slots::Messages(slots, item) => slots.try_recv().ok().map(|(message, _)| item(message)),
+        }
     }
 }
 

@@ -7,8 +7,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::Error;
-use crate::limits;
-use crate::message::{Head, Id, Message};
+use crate::message::{Id, Message};
 
 mod alarm;
 pub mod channel;
@@ -75,14 +74,8 @@ pub enum Incoming {
         /// Why.
         error: Box<Error>,
     },
-    /// The peer has forgotten the session, which was noticed by other means than a message.
-    SessionLost,
     /// The link ends now, by the peer's doing, and this is why.
     Ended(Box<Error>),
-    /// A peer that could not be reached can be reached again.
-    Reached,
-    /// The peer wants a login before it answers: how far that is; `None`: it is over.
-    LoginPending(Option<LoginStage>),
 }
 
 /// How far a login is.
@@ -113,17 +106,6 @@ where
     let ends = Ends { outgoing, incoming, written: written.clone() };
     let done = tokio::spawn(run(ends));
     Link { outbox, inbox, done, written }
-}
-
-/// The bytes that a message on its way to a server counts for. Requests are counted by whoever waits
-/// for their answers.
-pub(crate) fn weight(message: &Message) -> usize {
-    match message.head() {
-        Head::Request { .. } => 0,
-        Head::Notification { .. } | Head::Response { .. } => {
-            message.bytes().len().max(limits::LEAST_WEIGHT)
-        }
-    }
 }
 
 /// Completes at `time`; never, if there is none. No timer is made before it is waited for, and none

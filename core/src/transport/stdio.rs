@@ -235,11 +235,7 @@ mod tests {
                     let id = id.as_ref().map_or("null".into(), ToString::to_string);
                     format!("!{id} {}", error.code())
                 }
-                Incoming::Failed { .. }
-                | Incoming::SessionLost
-                | Incoming::Ended(_)
-                | Incoming::Reached
-                | Incoming::LoginPending(_) => {
+                Incoming::Failed { .. } | Incoming::Ended(_) => {
                     unreachable!("nothing was sent")
                 }
             })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use super::pile::Pile;
+use super::body_buffer::BodyBuffer;
 use crate::limits;
 
 /// One block of fields that a blank line has ended.
@@ -34,7 +34,7 @@ pub struct Decoder {
     /// What of the current chunk is still to be read.
     chunk: Bytes,
     /// The beginning of a line whose end has not come.
-    partial: Pile,
+    partial: BodyBuffer,
     event: Event,
     data: Data,
     /// The last line ended in CR: a LF that follows belongs to it.
@@ -67,7 +67,7 @@ impl Decoder {
     pub fn new(limit: usize) -> Self {
         Self {
             chunk: Bytes::new(),
-            partial: Pile::up_to(limit.saturating_add(NAME)),
+            partial: BodyBuffer::up_to(limit.saturating_add(NAME)),
             event: Event::default(),
             data: Data::None,
             after_cr: false,

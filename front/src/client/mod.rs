@@ -366,7 +366,7 @@ impl Shared {
         if let Err(message) = outbox.try_send(message)
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            runtime.spawn(async move { timeout(limits::GOODBYE, outbox.send(message)).await });
+            runtime.spawn(async move { timeout(limits::CLOSE, outbox.send(message)).await });
         }
     }
 

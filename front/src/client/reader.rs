@@ -39,7 +39,6 @@ impl Reader {
                 Incoming::Failed { message, error } => self.failed(&message, &error),
                 Incoming::Ended(error) => why = *error,
                 Incoming::Refused { error, .. } => debug!("the server sent no message: {error}"),
-                Incoming::SessionLost | Incoming::Reached | Incoming::LoginPending(_) => {}
             }
         }
         if let Some(shared) = self.shared.upgrade() {

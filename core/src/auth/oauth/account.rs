@@ -68,7 +68,7 @@ impl OAuth {
     ///
     /// When there is no way to a token, or none to keep it.
     pub async fn log_in(&self, waits: impl FnOnce()) -> Result<(), Error> {
-        let (status, said) = self.web.knock(&self.server).await?;
+        let (status, said) = self.web.probe_auth(&self.server).await?;
         if status != StatusCode::UNAUTHORIZED {
             let message = format!("{} asks for no login (HTTP {status})", shown(&self.server));
             return Err(Error::new(Kind::Login, message).not_delivered());

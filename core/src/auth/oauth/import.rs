@@ -113,7 +113,7 @@ impl OAuth {
 
     /// Who gave the token out; `None` if nobody says so.
     async fn authority_of(&self, known: Option<&str>) -> Option<Authority> {
-        let said = self.web.knock(&self.server).await;
+        let said = self.web.probe_auth(&self.server).await;
         let challenge = said.ok().and_then(|(_, headers)| Challenge::of(&headers));
         match self.authority(challenge.as_ref(), known).await {
             Ok(authority) => authority,

@@ -292,7 +292,7 @@ impl OAuth {
         let before = self.kept().await;
         let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
         let cause = match (renews_in_vain, is_step_up) {
-            (true, _) => Cause::Vanity,
+            (true, _) => Cause::RefreshedTokenRejected,
             (false, true) => Cause::Scope,
             (false, false) => Cause::Refusal,
         };

@@ -26,7 +26,7 @@ pub(super) enum Cause {
     /// It is not good for enough, which no renewal changes.
     Scope,
     /// The server does not take what renewals bring, either.
-    Vanity,
+    RefreshedTokenRejected,
 }
 
 /// What became of a renewal.
@@ -73,7 +73,7 @@ impl OAuth {
 
     /// Waits for the end of a renewal that is under way, for a while.
     pub(in crate::auth) async fn settle(&self) {
-        if timeout(limits::RENEWAL_FAREWELL, self.renewing.acquire()).await.is_err() {
+        if timeout(limits::RENEWAL_CLOSE, self.renewing.acquire()).await.is_err() {
             debug!("a renewal has not come to its end in time");
         }
     }
@@ -105,7 +105,7 @@ impl OAuth {
             debug!("another process has a new token");
             return Ok(Renewal::Done);
         }
-        if matches!(cause, Cause::Scope | Cause::Vanity) {
+        if matches!(cause, Cause::Scope | Cause::RefreshedTokenRejected) {
             return Ok(Renewal::Impossible);
         }
         let done = match self.state(|state| state.unrenewed.clone()) {
@@ -218,7 +218,10 @@ impl OAuth {
 
     /// The server has refused what a renewal brought. Whether a login may bring something else: it
     /// has another authorization server now, or nobody has tried that for a while.
-    pub(in crate::auth) async fn renews_in_vain(&self, challenge: Option<&Challenge>) -> bool {
+    pub(in crate::auth) async fn refresh_was_rejected(
+        &self,
+        challenge: Option<&Challenge>,
+    ) -> bool {
         if !self.state(|state| state.is_renewal) {
             return false;
         }
@@ -266,7 +269,9 @@ pub(super) fn is_renewed(before: &Kept, now: &Kept, cause: Cause) -> bool {
     let Some(before) = &before.token else { return true };
     match cause {
         Cause::Age => Stored::from(now) != Stored::from(before),
-        Cause::Refusal | Cause::Vanity => (&now.access, &now.id) != (&before.access, &before.id),
+        Cause::Refusal | Cause::RefreshedTokenRejected => {
+            (&now.access, &now.id) != (&before.access, &before.id)
+        }
         Cause::Scope => now.scope != before.scope,
     }
 }

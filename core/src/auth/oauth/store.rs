@@ -18,7 +18,7 @@ use super::kept::{Kept, OnDisk};
 use super::keychain;
 use super::page_note::{Noted, PageNote};
 use super::places::Places;
-use super::store_lock::{Held, Lock, Try, is_login_held_beside};
+use super::store_lock::{Lock, LockedByOther, Try, is_login_held_beside};
 use super::{Settings, TokenStore};
 use crate::error::Error;
 use crate::limits;
@@ -150,20 +150,20 @@ impl Store {
     }
 
     /// Waits until no other process renews or replaces the tokens.
-    pub(super) async fn lock(&self, patience: Duration) -> Result<Lock, Held> {
+    pub(super) async fn lock(&self, patience: Duration) -> Result<Lock, LockedByOther> {
         self.wait_for("lock", patience).await
     }
 
     /// Waits until no other process logs in. A lock of its own: a person takes minutes, and what
     /// there is may be renewed meanwhile.
-    pub(super) async fn lock_logins(&self, patience: Duration) -> Result<Lock, Held> {
+    pub(super) async fn lock_logins(&self, patience: Duration) -> Result<Lock, LockedByOther> {
         let lock = self.wait_for("login", patience).await?;
         // Of a process that did not come to its end.
         self.withdraw_page();
         Ok(lock)
     }
 
-    async fn wait_for(&self, extension: &str, patience: Duration) -> Result<Lock, Held> {
+    async fn wait_for(&self, extension: &str, patience: Duration) -> Result<Lock, LockedByOther> {
         match self.file() {
             Some(file) => Lock::wait(&file, extension, patience).await,
             None => Ok(Lock::unshared()),
@@ -515,7 +515,7 @@ mod tests {
         let store = Store::new(at(folder.path()), &server(), owner(""));
         let first = store.lock(Duration::from_secs(5)).await.unwrap();
         let soon = Duration::from_millis(120);
-        assert_eq!(store.lock(soon).await.unwrap_err(), Held);
+        assert_eq!(store.lock(soon).await.unwrap_err(), LockedByOther);
         assert!(first.is_shared());
         drop(first);
         assert!(store.lock(soon).await.unwrap().is_shared());
@@ -530,7 +530,7 @@ mod tests {
         let page = store.note_page(&note("https://as/login")).await;
         assert!(store.lock(soon).await.unwrap().is_shared());
         assert!(store.page().is_some(), "and the page is still there");
-        assert_eq!(store.lock_logins(soon).await.unwrap_err(), Held);
+        assert_eq!(store.lock_logins(soon).await.unwrap_err(), LockedByOther);
         drop(page);
     }
 

@@ -18,7 +18,7 @@ pub(super) struct Lock {
 
 /// Another process still has the lock.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Held;
+pub(super) struct LockedByOther;
 
 /// What became of one try for the lock.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Lock {
         file: &Path,
         extension: &str,
         patience: Duration,
-    ) -> Result<Self, Held> {
+    ) -> Result<Self, LockedByOther> {
         let locking = async {
             loop {
                 let opened = private_file::make_folder_of(file)
@@ -65,7 +65,7 @@ impl Lock {
             }
         };
         let locked = tokio::time::timeout(patience, locking).await;
-        locked.map(|file| Self { file }).map_err(|_| Held)
+        locked.map(|file| Self { file }).map_err(|_| LockedByOther)
     }
 }
 

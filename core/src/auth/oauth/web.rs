@@ -142,7 +142,7 @@ impl Web {
     /// Says something harmless to an MCP server, to hear what it wants first.
     ///
     /// A server of the older transport takes no messages there, but has a stream.
-    pub(super) async fn knock(&self, server: &Url) -> Result<(StatusCode, HeaderMap), Error> {
+    pub(super) async fn probe_auth(&self, server: &Url) -> Result<(StatusCode, HeaderMap), Error> {
         let id = Id::string("mcp-span-login");
         let body = reply::request(&id, "ping").bytes().clone();
         let headers = HeaderMap::from_iter([
@@ -344,7 +344,7 @@ mod tests {
             let answer = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
             stream.write_all(answer).await.unwrap();
         });
-        assert_eq!(web.knock(&server).await.unwrap().0, StatusCode::UNAUTHORIZED);
+        assert_eq!(web.probe_auth(&server).await.unwrap().0, StatusCode::UNAUTHORIZED);
         answering.await.unwrap();
         assert_eq!(web.near(), Reach::Loopback);
     }

@@ -35,40 +35,40 @@ impl Pair {
             r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,
         ));
         // It is refused, as a legacy server does, and answered by translation.
-        pair.far.client_says(discover, pair.now, &mut pair.out);
+        pair.far.on_client_message(discover, pair.now, &mut pair.out);
         let asked = pair.heard_by_server();
         let refusal = format!(
             r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32601,"message":"no"}}}}"#,
             id(&asked)
         );
-        pair.far.server_says(message(refusal), pair.now, &mut pair.out);
+        pair.far.on_server_message(message(refusal), pair.now, &mut pair.out);
         let initialize = pair.heard_by_server();
         let welcome = format!(
             r#"{{"jsonrpc":"2.0","id":{},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#,
             id(&initialize)
         );
-        pair.far.server_says(message(welcome), pair.now, &mut pair.out);
+        pair.far.on_server_message(message(welcome), pair.now, &mut pair.out);
         pair.heard_by_server();
         let discovered = pair.heard_by_client();
-        pair.near.server_says(discovered, pair.now, &mut pair.out);
+        pair.near.on_server_message(discovered, pair.now, &mut pair.out);
         assert!(text(&pair.heard_by_client()).contains(r#""name":"s""#), "the client is answered");
         pair
     }
 
     fn near_says(&mut self, message: Message) -> Message {
-        self.near.client_says(message, self.now, &mut self.out);
+        self.near.on_client_message(message, self.now, &mut self.out);
         self.heard_by_server()
     }
 
     /// To the server and back, with this result.
     fn round(&mut self, request: Message, result: &str) -> (Message, Message) {
         let modern = self.near_says(request);
-        self.far.client_says(modern, self.now, &mut self.out);
+        self.far.on_client_message(modern, self.now, &mut self.out);
         let arrived = self.heard_by_server();
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id(&arrived));
-        self.far.server_says(message(answer), self.now, &mut self.out);
+        self.far.on_server_message(message(answer), self.now, &mut self.out);
         let modern = self.heard_by_client();
-        self.near.server_says(modern, self.now, &mut self.out);
+        self.near.on_server_message(modern, self.now, &mut self.out);
         (arrived, self.heard_by_client())
     }
 
@@ -95,16 +95,16 @@ impl Turned {
         let near = LegacyClient::new(Protocol::Auto, Some(Era::Modern), 5);
         let far = ModernClient::new(Protocol::Auto, Some(Era::Legacy));
         let mut pair = Pair { near, far, now: Instant::now(), out: Steps::new() };
-        pair.far.client_says(envelope("0", "tools/list", ""), pair.now, &mut pair.out);
+        pair.far.on_client_message(envelope("0", "tools/list", ""), pair.now, &mut pair.out);
         let initialize = pair.heard_by_server();
         let discover = pair.near_says(initialize);
         let offer = format!(
             r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{{"tools":{{}}}}}}}}"#,
             id(&discover)
         );
-        pair.near.server_says(message(offer), pair.now, &mut pair.out);
+        pair.near.on_server_message(message(offer), pair.now, &mut pair.out);
         let opened = pair.heard_by_client();
-        pair.far.server_says(opened, pair.now, &mut pair.out);
+        pair.far.on_server_message(opened, pair.now, &mut pair.out);
         pair.out.clear();
         Self(pair)
     }
@@ -112,13 +112,13 @@ impl Turned {
     /// To the server and back, with this result.
     fn round(&mut self, request: Message, result: &str) -> (Message, Message) {
         let pair = &mut self.0;
-        pair.far.client_says(request, pair.now, &mut pair.out);
+        pair.far.on_client_message(request, pair.now, &mut pair.out);
         let legacy = pair.heard_by_server();
         let arrived = pair.near_says(legacy);
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id(&arrived));
-        pair.near.server_says(message(answer), pair.now, &mut pair.out);
+        pair.near.on_server_message(message(answer), pair.now, &mut pair.out);
         let legacy = pair.heard_by_client();
-        pair.far.server_says(legacy, pair.now, &mut pair.out);
+        pair.far.on_server_message(legacy, pair.now, &mut pair.out);
         (arrived, pair.heard_by_client())
     }
 }

@@ -19,7 +19,7 @@ use crate::revision::era_hints;
 use crate::secret::{Scrubber, shown};
 use crate::traffic;
 use crate::transport::Alarm;
-use crate::wire::pile::Pile;
+use crate::wire::body_buffer::BodyBuffer;
 use crate::wire::sse::Decoder;
 use crate::wire::tls_refusal::TlsRefusal;
 use crate::wire::{header, media, page};
@@ -98,15 +98,15 @@ pub(super) async fn drain(body: Content) {
 #[derive(Debug)]
 pub(super) struct Collected {
     first: Bytes,
-    all: Pile,
+    all: BodyBuffer,
 }
 
 impl Collected {
     /// For a body of at most `most` bytes that is said to have `expected`, or 0 if nothing is said.
     pub(super) fn new(expected: u64, most: usize) -> Self {
         let all = match usize::try_from(expected) {
-            Ok(expected @ 1..) if expected <= most => Pile::of(expected),
-            _ => Pile::up_to(most),
+            Ok(expected @ 1..) if expected <= most => BodyBuffer::of(expected),
+            _ => BodyBuffer::up_to(most),
         };
         Self { first: Bytes::new(), all }
     }

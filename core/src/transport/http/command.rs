@@ -1,5 +1,5 @@
 //! What an HTTP link is told to do, and what it reports. It decides nothing about a message itself:
-//! order, limits, retries and lost sessions are the dispatcher's (`engine::dispatch`).
+//! order, limits, retries and lost sessions are the engine's.
 
 use std::time::Duration;
 
@@ -10,9 +10,28 @@ use crate::revision::Envelope;
 use crate::transport::LoginStage;
 use crate::transport::channel::Weighed;
 
-/// The dispatcher's own number for one message. It is never on the wire, so no peer can imitate it.
+/// The number of one send of a message. It is never on the wire, so no peer can imitate it.
+///
+/// The engine counts from 1; the others that need tickets have ranges of their own above that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Ticket(pub(crate) u64);
+
+impl Ticket {
+    /// For a message that a stage between engine and link sends.
+    pub(crate) fn of_stage(number: u64) -> Self {
+        Self(1 << 62 | number)
+    }
+
+    /// Whether the engine has given it out: only those are in the order of sending.
+    pub(super) fn is_of_engine(self) -> bool {
+        self.0 >> 62 == 0
+    }
+
+    /// For a job of the link that belongs to no message.
+    pub(super) fn of_link(number: u64) -> Self {
+        Self(1 << 63 | number)
+    }
+}
 
 /// One message to be sent.
 #[derive(Clone, Debug)]
@@ -95,7 +114,7 @@ pub(crate) enum Event {
     /// A message did not arrive or, if it is a request, gets no answer.
     Failed { ticket: Ticket, error: Box<Error> },
     /// The server does not know the session that the message was sent in.
-    Forgotten {
+    SessionRejected {
         ticket: Ticket,
         session: Option<Ticket>,
         error: Box<Error>,

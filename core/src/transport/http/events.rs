@@ -9,7 +9,7 @@ use http::HeaderValue;
 use tokio::time::timeout_at;
 use tracing::{debug, warn};
 
-use super::soon::{ready, turn};
+use super::yielding::{poll_once, yield_once};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Message, Outline, Outliner};
@@ -117,8 +117,8 @@ impl Events {
     /// The next payload that comes before `end`, if one does. Most streams end with the answer, and
     /// where that has come already, no clock is needed.
     pub(super) async fn rest(&mut self, position: &mut Position, end: Instant) -> Option<Payload> {
-        turn().await;
-        let next = match ready(self.next_payload(position, None)).await {
+        yield_once().await;
+        let next = match poll_once(self.next_payload(position, None)).await {
             Some(next) => next,
             None => timeout_at(end.into(), self.next_payload(position, None)).await.ok()?,
         };
@@ -134,8 +134,8 @@ impl Events {
             && self.gathered.len() < limits::BURST
             && bytes < limits::READ_CHUNK
         {
-            turn().await;
-            match ready(self.wait(position, None)).await {
+            yield_once().await;
+            match poll_once(self.wait(position, None)).await {
                 Some(Ok(Some(payload))) => {
                     bytes += payload.len();
                     self.gathered.push_back(payload);

@@ -19,7 +19,7 @@ pub(super) struct Exchanges {
     woken: Arc<Woken>,
     /// Those that were woken before this turn, the next one last.
     turn: Vec<Ticket>,
-    /// Tickets of jobs that belong to no message count down.
+    /// How many jobs that belong to no message were started.
     asides: u64,
 }
 
@@ -82,7 +82,7 @@ impl Exchanges {
     /// Begins a job that belongs to no message.
     pub(super) fn start_aside(&mut self, job: Job) -> Ticket {
         self.asides += 1;
-        let ticket = Ticket(u64::MAX - self.asides);
+        let ticket = Ticket::of_link(self.asides);
         self.start(ticket, job);
         ticket
     }
@@ -161,6 +161,19 @@ mod tests {
             Poll::Pending
         })
         .await
+    }
+
+    #[tokio::test]
+    async fn a_job_of_the_link_replaces_no_exchange() {
+        let mut exchanges = Exchanges::default();
+        let forever = || Box::pin(std::future::pending());
+        exchanges.start(Ticket(1), forever());
+        exchanges.start(Ticket::of_stage(1), forever());
+        let aside = exchanges.start_aside(forever());
+        assert_eq!(exchanges.jobs.len(), 3);
+        assert!(Ticket(1).is_of_engine());
+        assert!(!Ticket::of_stage(1).is_of_engine() && !aside.is_of_engine());
+        assert!([Ticket(1), Ticket::of_stage(1), aside].iter().all(|t| exchanges.drop_job(*t)));
     }
 
     #[tokio::test]

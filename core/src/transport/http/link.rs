@@ -182,7 +182,7 @@ impl Drop for Link {
         if let (Some(_), Ok(runtime)) = (session.id(), Handle::try_current()) {
             let context = Arc::clone(&self.io.context);
             runtime.spawn(async move {
-                goodbye(&context, &session, limits::GOODBYE_IN_A_HURRY).await;
+                goodbye(&context, &session, limits::SHUTDOWN_CLOSE).await;
             });
         }
     }
@@ -234,7 +234,6 @@ impl From<&Settings> for Limits {
             parallel: settings.parallel,
             serial: settings.serial,
             timeouts: settings.timeouts,
-            away_wait: settings.away_wait,
             is_http_sse: settings.transport == Transport::Sse,
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::Manner;
+use super::SendOptions;
 use super::answer::{Answer, Refusal};
 use super::events::{Events, Position};
 use super::post::Exchange;
@@ -152,7 +152,7 @@ impl Exchange {
         self.alias = Some(Id::string(&format!("mcp-span-{:016x}", entropy())));
         let call = self.written_again();
         // Nobody is bothered with a login for it; a client that is told of the end can ask again.
-        let sending = self.context.send(call, Manner::aside());
+        let sending = self.context.send(call, SendOptions::aside());
         let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
         let response = match tokio::time::timeout(limit, sending).await {
             Ok(Ok(response)) => response,

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::command::Event;
-use super::{Context, Manner};
+use super::{Context, SendOptions};
 use crate::auth::oauth::OAuth;
 use crate::auth::{Credentials, Granted, Login};
 use crate::error::Error;
@@ -79,19 +79,19 @@ impl Context {
         credentials: &Credentials,
         refused: &Granted,
         (status, said, is_vain): (StatusCode, &HeaderMap, bool),
-        manner: Manner,
+        send_options: SendOptions,
     ) -> Result<Option<Granted>, Error> {
         let renewing = async {
             if is_vain {
-                return credentials.after_vain_renewal(refused, said, manner.login).await;
+                return credentials.on_second_401(refused, said, send_options.login).await;
             }
-            credentials.after_refusal(refused, status, said, manner.login).await
+            credentials.after_refusal(refused, status, said, send_options.login).await
         };
-        if manner.login != Login::Allowed || credentials.oauth().is_none() {
+        if send_options.login != Login::Allowed || credentials.oauth().is_none() {
             return renewing.await;
         }
         let _waits = self.logins.wait();
-        if manner.waits {
+        if send_options.waits {
             return renewing.await;
         }
         tokio::select! {

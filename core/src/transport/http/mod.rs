@@ -46,9 +46,9 @@ mod remedy;
 mod report;
 mod session;
 mod session_loss;
-mod soon;
 mod stream;
 mod streamable;
+mod yielding;
 
 use answer::Refusal;
 pub(crate) use command::{Command, Event, Send, Ticket};
@@ -132,7 +132,7 @@ impl Settings {
 
 /// How a request is sent.
 #[derive(Clone, Copy, Debug)]
-struct Manner {
+struct SendOptions {
     /// How long the server may take for the head of its answer. A login takes its own time.
     limit: Option<Duration>,
     /// What it is, for the error when that is over.
@@ -143,7 +143,7 @@ struct Manner {
     waits: bool,
 }
 
-impl Manner {
+impl SendOptions {
     /// Within `limit`; nobody is bothered for it.
     fn within(limit: Option<Duration>, what: &'static str) -> Self {
         Self { limit, what, login: Login::Never, waits: true }
@@ -271,25 +271,29 @@ impl Context {
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
     /// if there are others: it has carried out nothing. More scope (403) may be wanted after that,
     /// or others than a renewal brings.
-    async fn send(&self, call: Call, manner: Manner) -> Result<Response<Content>, Error> {
-        self.send_by(call, manner, &mut Alarm::default()).await
+    async fn send(
+        &self,
+        call: Call,
+        send_options: SendOptions,
+    ) -> Result<Response<Content>, Error> {
+        self.send_by(call, send_options, &mut Alarm::default()).await
     }
 
     /// The same by an alarm that was used before.
     async fn send_by(
         &self,
         mut call: Call,
-        manner: Manner,
+        send_options: SendOptions,
         alarm: &mut Alarm,
     ) -> Result<Response<Content>, Error> {
         let Some(credentials) = &self.settings.credentials else {
-            return self.exchange(&call, manner, alarm).await;
+            return self.exchange(&call, send_options, alarm).await;
         };
-        let mut granted = credentials.get(manner.login).await?;
+        let mut granted = credentials.get(send_options.login).await?;
         let mut refusals = Vec::new();
         loop {
             granted.apply(&mut call.headers);
-            let response = self.exchange(&call, manner, alarm).await?;
+            let response = self.exchange(&call, send_options, alarm).await?;
             let status = response.status();
             let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
             let times = refusals.iter().filter(|known| **known == status).count();
@@ -304,7 +308,9 @@ impl Context {
             let said = response.headers();
             let refusal = (status, said, is_vain);
             let had_none = granted.is_empty();
-            match Box::pin(self.other_credentials(credentials, &granted, refusal, manner)).await {
+            match Box::pin(self.other_credentials(credentials, &granted, refusal, send_options))
+                .await
+            {
                 Ok(None) => return Ok(response),
                 Ok(Some(renewed)) => granted = renewed,
                 Err(error) if error.page.is_some() => return Err(error),
@@ -339,7 +345,7 @@ impl Context {
     async fn exchange(
         &self,
         call: &Call,
-        manner: Manner,
+        send_options: SendOptions,
         alarm: &mut Alarm,
     ) -> Result<Response<Content>, Error> {
         let url = call.endpoint.url();
@@ -357,13 +363,13 @@ impl Context {
             // It stays where it is: it is large, and there would be a second place for it otherwise.
             let sending = pin!(self.client.send(call));
             let timed = match retry {
-                None => alarm.within(manner.limit, sending).await,
+                None => alarm.within(send_options.limit, sending).await,
                 Some(retry) => {
-                    Box::pin(alarm.within(manner.limit, telling(call, sending, retry))).await
+                    Box::pin(alarm.within(send_options.limit, telling(call, sending, retry))).await
                 }
             };
             timed.unwrap_or_else(|limit| {
-                let error = timeout(&format!("{} timeout", manner.what), limit);
+                let error = timeout(&format!("{} timeout", send_options.what), limit);
                 Err(if call.progress.has_started() { error } else { error.not_delivered() })
             })
         };

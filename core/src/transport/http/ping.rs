@@ -8,7 +8,7 @@ use tracing::debug;
 
 use super::answer::{Refusal, drain};
 use super::session_loss::{self, Complaint, Fate, Proof, Verdict};
-use super::{Context, Manner};
+use super::{Context, SendOptions};
 use crate::limits;
 use crate::message::{Id, Method, reply};
 use crate::net::backoff::entropy;
@@ -85,7 +85,8 @@ async fn ask(
         lane: Lane::Urgent,
         progress: Progress::default(),
     };
-    let Ok(Ok(response)) = timeout_at(deadline, context.send(call, Manner::aside())).await else {
+    let Ok(Ok(response)) = timeout_at(deadline, context.send(call, SendOptions::aside())).await
+    else {
         return (Proof::Silence, None);
     };
     let is_success = response.status().is_success();

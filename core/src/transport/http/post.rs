@@ -12,9 +12,9 @@ use super::command::{Event, Send};
 use super::log::Direction;
 use super::modern::Params;
 use super::remedy::{Tried, is_modern_refusal};
-use super::report::{Forgotten, Report};
+use super::report::{Report, SessionRejected};
 use super::session::Session;
-use super::{Context, Manner};
+use super::{Context, SendOptions};
 use crate::engine::silence_limit;
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -190,11 +190,12 @@ impl Exchange {
     /// Sends it; the first that gets through to a server that was away tells so.
     async fn attempt(&self, call: Call, alarm: &mut Alarm) -> Result<Response<Content>, Error> {
         let what = if self.request_id().is_some() { "Request" } else { "Notify" };
-        let manner = Manner::within(self.limit, what).with_login_for(&self.post.send.message);
+        let send_options =
+            SendOptions::within(self.limit, what).with_login_for(&self.post.send.message);
         if !self.context.presence.is_away() {
-            return self.context.send_by(call, manner, alarm).await;
+            return self.context.send_by(call, send_options, alarm).await;
         }
-        let mut sending = Box::pin(self.context.send_by(call, manner, alarm));
+        let mut sending = Box::pin(self.context.send_by(call, send_options, alarm));
         // A connection that is not broken again at once is a sign of life.
         let lasting = async {
             self.post.send.progress.begun().await;
@@ -309,14 +310,14 @@ impl Exchange {
         if self.post.send.is_last_try {
             self.context.habits.note_last_loss(error.status);
         }
-        let forgotten = Forgotten {
+        let rejected = SessionRejected {
             ticket: self.post.send.ticket,
             session: Arc::clone(&self.post.session),
             error: self.context.scrubbed(error),
             last_word: self.last_word.take(),
             is_last_try: self.post.send.is_last_try,
         };
-        self.context.report(Report::Forgotten(Box::new(forgotten)));
+        self.context.report(Report::SessionRejected(Box::new(rejected)));
     }
 
     /// Notes, once, that this message's turn is over.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::Response;
 use tracing::debug;
 
-use super::Manner;
+use super::SendOptions;
 use super::answer::{Answer, Refusal, whole};
 use super::command::{Send, Ticket};
 use super::detect::allows_older_transport;
@@ -198,7 +198,7 @@ impl Exchange {
         let context = &self.context;
         let written = context.written(&self.post.session, &request);
         let call = context.call(http::Method::POST, written.headers, written.body);
-        let response = context.send(call, Manner::aside()).await?;
+        let response = context.send(call, SendOptions::aside()).await?;
         match Answer::sort(response, true, context.endpoint.url()) {
             Answer::Json(body) => {
                 let body = whole(body, context, None).await?;

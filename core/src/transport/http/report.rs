@@ -25,7 +25,7 @@ pub(super) enum Report {
     /// `notifications/initialized` was accepted.
     Confirmed,
     /// The server does not know the session that a message was sent in.
-    Forgotten(Box<Forgotten>),
+    SessionRejected(Box<SessionRejected>),
     /// The same, found out without a message of the client's.
     SessionGone { session: HeaderValue },
     /// The server refused `initialize`, but opened a stream of the older transport.
@@ -38,7 +38,7 @@ pub(super) enum Report {
 
 /// A message that met the loss of its session.
 #[derive(Debug)]
-pub(super) struct Forgotten {
+pub(super) struct SessionRejected {
     pub(super) ticket: Ticket,
     pub(super) session: Arc<Session>,
     pub(super) error: Error,

@@ -15,7 +15,7 @@ use super::events::{Events, Position, timeout};
 use super::log::Direction;
 use super::report::Report;
 use super::session_loss::{self, Proof, Verdict};
-use super::{Context, Manner, ping};
+use super::{Context, SendOptions, ping};
 use crate::error::Error;
 use crate::limits;
 use crate::net::backoff::Backoff;
@@ -217,7 +217,7 @@ async fn open(context: &Context, headers: HeaderMap, in_session: bool, lane: Lan
     let url = context.endpoint.url();
     let session = ping::session(&context.endpoint, &headers);
     let call = Call { lane, ..context.call(Method::GET, headers, Bytes::new()) };
-    let sending = context.send(call, Manner::within(None, "Stream"));
+    let sending = context.send(call, SendOptions::within(None, "Stream"));
     let answer = match context.settings.timeouts.quick {
         None => sending.await,
         Some(limit) => match tokio::time::timeout(limit, sending).await {

@@ -13,9 +13,9 @@ use super::command::{Event, Send, Ticket};
 use super::link::Io;
 use super::modern::Written;
 use super::post::{Exchange, Post};
-use super::report::{Forgotten, Report};
+use super::report::{Report, SessionRejected};
 use super::session::Session;
-use super::{Context, Manner, stream};
+use super::{Context, SendOptions, stream};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::net::Call;
@@ -51,8 +51,8 @@ impl Streamable {
                 Arc::make_mut(&mut self.session).adopt(session_id);
             }
             Report::Confirmed => self.open_server_stream(io),
-            Report::Forgotten(forgotten) => {
-                let Forgotten { ticket, session, error, last_word, is_last_try } = *forgotten;
+            Report::SessionRejected(rejected) => {
+                let SessionRejected { ticket, session, error, last_word, is_last_try } = *rejected;
                 // The loss of a session that another has replaced is no news.
                 let opened_by = session.opened_by();
                 let opened_by = opened_by.filter(|_| opened_by == self.session.opened_by());
@@ -60,7 +60,7 @@ impl Streamable {
                     self.forget_session(id, &error, io);
                 }
                 let (session, error) = (opened_by, error.into());
-                io.report(Event::Forgotten { ticket, session, error, last_word });
+                io.report(Event::SessionRejected { ticket, session, error, last_word });
             }
             Report::SessionGone { session } => {
                 let opened_by = self.session.opened_by();
@@ -97,11 +97,11 @@ impl Streamable {
         let context = Arc::clone(&io.context);
         let call = delete(&context, &self.session, &session);
         io.start_aside(async move {
-            let _ = timeout(limits::GOODBYE, context.send(call, Manner::aside())).await;
+            let _ = timeout(limits::CLOSE, context.send(call, SendOptions::aside())).await;
         });
     }
 
-    /// The server has forgotten the session with this id. `false`: it is another one by now.
+    /// The server has rejected the session with this id. `false`: it is another one by now.
     fn forget_session(&mut self, id: &HeaderValue, error: &Error, io: &mut Io) -> bool {
         let is_current = self.session.id() == Some(id);
         if is_current {
@@ -119,7 +119,12 @@ impl Streamable {
         // Between the decision to send it and now, its session was lost.
         if send.session.is_some_and(|wanted| self.session.is_not(wanted)) {
             let error = self.loss.clone().into();
-            return io.report(Event::Forgotten { ticket, session: None, error, last_word: None });
+            return io.report(Event::SessionRejected {
+                ticket,
+                session: None,
+                error,
+                last_word: None,
+            });
         }
         if send.needs_session_id && self.session.id().is_none() {
             return io.report(Event::Accepted(ticket));
@@ -164,7 +169,7 @@ impl Streamable {
 pub(super) async fn goodbye(context: &Context, session: &Session, limit: Duration) {
     let Some(id) = session.id() else { return };
     let call = delete(context, session, id);
-    match timeout(limit, context.send(call, Manner::leaving())).await {
+    match timeout(limit, context.send(call, SendOptions::leaving())).await {
         Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
         Ok(Err(error)) => debug!("the session was not deleted: {}", context.scrubbed(error)),
         Err(_) => debug!("the session was not deleted in time"),

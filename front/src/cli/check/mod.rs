@@ -75,7 +75,7 @@ pub(super) struct Check {
 
 /// How targets are looked at.
 #[derive(Clone, Copy, Debug)]
-struct Manner {
+struct CheckOptions {
     /// How long one request may take.
     limit: Duration,
     /// Whether a person may be asked to log in.
@@ -228,15 +228,15 @@ impl Target {
         }
     }
 
-    async fn check(self, manner: Manner, activity: Activity) -> Report {
+    async fn check(self, check_options: CheckOptions, activity: Activity) -> Report {
         self.hide();
         let scrubber = self.scrubber();
         let findings = match self.spec {
             Ok(Spec { server: Server::Http(settings), eras, .. }) => {
-                remote::check(*settings, eras, manner, activity).await
+                remote::check(*settings, eras, check_options, activity).await
             }
             Ok(Spec { server: Server::Child(settings), .. }) => {
-                program::check(settings, manner, activity).await
+                program::check(settings, check_options, activity).await
             }
             Err(finding) => vec![*finding],
         };
@@ -257,8 +257,9 @@ pub(super) fn run(typed: &Check, line: &Line) -> Result<ExitCode, Failure> {
         logging::start(&typed.connect.log, &first.scrubber())?;
     }
     let timeout = typed.connect.link.timeout.filter(|limit| !limit.is_zero());
-    let manner = Manner { limit: timeout.unwrap_or(limits::CHECK_TIMEOUT), login: typed.login };
-    on_runtime(check_all(targets, manner, typed.json, typed.strict))
+    let check_options =
+        CheckOptions { limit: timeout.unwrap_or(limits::CHECK_TIMEOUT), login: typed.login };
+    on_runtime(check_all(targets, check_options, typed.json, typed.strict))
 }
 
 /// One of the checks that are under way.
@@ -271,7 +272,7 @@ struct Running {
 /// All at the same time, told in their order; until somebody has enough of it.
 async fn check_all(
     targets: Vec<Target>,
-    manner: Manner,
+    check_options: CheckOptions,
     is_json: bool,
     is_strict: bool,
 ) -> Result<ExitCode, Failure> {
@@ -282,12 +283,12 @@ async fn check_all(
         let (turns, doing) = (Arc::clone(&turns), activity.clone());
         let task = tokio::spawn(async move {
             let _turn = turns.acquire().await;
-            target.check(manner, doing).await
+            target.check(check_options, doing).await
         });
         checks.push(Running { name, activity, task });
     }
     let under_way: Vec<_> = checks.iter().map(|check| check.task.abort_handle()).collect();
-    let mut spinner = if manner.login { Spinner::hidden() } else { Spinner::new() };
+    let mut spinner = if check_options.login { Spinner::hidden() } else { Spinner::new() };
     let told = tokio::select! {
         biased;
         // First: before a process is started, Ctrl-C must be heard.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::finding::{Finding, Status, counted, ms};
 use super::spinner::Activity;
-use super::{Manner, contents};
+use super::{CheckOptions, contents};
 use crate::cli::report::plain;
 use crate::client::{Client, Failure, Options, Spec};
 use crate::error::Kind;
@@ -69,23 +69,23 @@ fn locked(lines: &Lines) -> MutexGuard<'_, Written> {
 /// All that can be said about the program.
 pub(super) async fn check(
     mut settings: Settings,
-    manner: Manner,
+    check_options: CheckOptions,
     activity: Activity,
 ) -> Vec<Finding> {
     let mut findings = vec![command(&settings.program)];
     let heard = Lines::default();
     let lines = Arc::clone(&heard);
     settings.on_stderr = Some(Arc::new(move |line: &str| locked(&lines).note(line)));
-    let timeouts = Timeouts { quick: Some(manner.limit), work: Some(manner.limit) };
+    let timeouts = Timeouts { quick: Some(check_options.limit), work: Some(check_options.limit) };
     let options = Options { timeouts, ..Options::default() };
     activity.now("starting");
     let begun = Instant::now();
-    match contents::connect(Spec::child(settings), options, manner.limit).await {
+    match contents::connect(Spec::child(settings), options, check_options.limit).await {
         Ok(client) => {
             let took = begun.elapsed();
             let summary = format!("started and shaken hands with ({})", ms(took));
             findings.push(Finding::ok("start", summary).took(took));
-            findings.extend(of_client(&client, manner.limit, &activity).await);
+            findings.extend(of_client(&client, check_options.limit, &activity).await);
         }
         Err(failure) => {
             let is_missing = findings.iter().any(|finding| finding.status == Status::Failed);

@@ -10,7 +10,7 @@ use super::door::{Door, Heard};
 use super::finding::Finding;
 use super::spinner::Activity;
 use super::transport::{self, Opening, Spoken};
-use super::{Manner, address, authorization, contents, session, suspicion, tls};
+use super::{CheckOptions, address, authorization, contents, session, suspicion, tls};
 use crate::auth::{Credentials, Granted, Login};
 use crate::bridge::{Eras, Policy};
 use crate::client::{Options, Server, Spec};
@@ -42,10 +42,10 @@ const OF_SERVER: [&str; 5] = ["server", "session", "session-unknown", "session-e
 pub(super) async fn check(
     mut settings: Settings,
     eras: Eras,
-    manner: Manner,
+    check_options: CheckOptions,
     activity: Activity,
 ) -> Vec<Finding> {
-    settings.net.connect_timeout = settings.net.connect_timeout.min(manner.limit);
+    settings.net.connect_timeout = settings.net.connect_timeout.min(check_options.limit);
     let url = &settings.url;
     let mut findings = vec![address::url(url)];
     let endpoint = match Endpoint::new(url) {
@@ -65,7 +65,7 @@ pub(super) async fn check(
         findings.extend(skipped(&BEHIND, "there is no connection"));
         return findings;
     }
-    let visit = Visit { settings, eras, manner, activity };
+    let visit = Visit { settings, eras, check_options, activity };
     let behind = visit.go().await;
     // In the order of a report, whatever the order in which it was found out.
     let mut behind: Vec<Finding> = behind;
@@ -82,14 +82,14 @@ fn skipped<'a>(checks: &'a [&'static str], why: &'a str) -> impl Iterator<Item =
 struct Visit {
     settings: Settings,
     eras: Eras,
-    manner: Manner,
+    check_options: CheckOptions,
     activity: Activity,
 }
 
 impl Visit {
     async fn go(self) -> Vec<Finding> {
         let credentials = self.settings.credentials.clone();
-        let mut door = match Door::new(&self.settings, self.manner.limit) {
+        let mut door = match Door::new(&self.settings, self.check_options.limit) {
             Ok(door) => door,
             Err(error) => return vec![Finding::of_error("transport", &error)],
         };
@@ -139,7 +139,7 @@ impl Visit {
         if let (Some(oauth), Some(peer)) = (credentials.oauth(), heard.peer) {
             oauth.met(peer);
         }
-        let login = if self.manner.login { Login::Allowed } else { Login::Never };
+        let login = if self.check_options.login { Login::Allowed } else { Login::Never };
         self.activity.now("asking for other credentials");
         credentials.after_refusal(granted, heard.status, &heard.headers, login).await
     }
@@ -195,7 +195,7 @@ impl Visit {
         findings.extend(suspicion::clock(&heard.headers, SystemTime::now()));
         findings.extend(skipped(&["transport"], why));
         findings.extend(skipped(&OF_SERVER, why));
-        let login = failure.as_ref().filter(|_| self.manner.login);
+        let login = failure.as_ref().filter(|_| self.check_options.login);
         let mut refused = authorization::refused(&self.settings, heard, login).await;
         if let (None, Some(failure)) = (login, &failure) {
             refused = refused.detail(format!("renewal: {}", failure.message));
@@ -245,7 +245,7 @@ impl Visit {
     /// The same server through the client that all other commands use.
     async fn by_client(&self, door: &Door, said: Option<Value>) -> Vec<Finding> {
         self.activity.now("listing what there is");
-        let limit = self.manner.limit;
+        let limit = self.check_options.limit;
         let client = match contents::connect(self.spec(door), Options::default(), limit).await {
             Ok(client) => client,
             Err(failure) => {
@@ -277,7 +277,10 @@ impl Visit {
         http.credentials = None;
         http.server_stream = false;
         http.away_wait = Duration::ZERO;
-        http.timeouts = Timeouts { quick: Some(self.manner.limit), work: Some(self.manner.limit) };
+        http.timeouts = Timeouts {
+            quick: Some(self.check_options.limit),
+            work: Some(self.check_options.limit),
+        };
         let policy = Policy {
             timeouts: http.timeouts,
             connect_wait: Duration::ZERO,

@@ -16,6 +16,7 @@ use super::{Ids, Step, Steps, Translation};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Json, Message, Method, peek, reply};
+use crate::net::backoff::doubled;
 
 /// One request for it.
 #[derive(Debug)]
@@ -145,9 +146,8 @@ impl Listening {
 
     /// Pauses double from one try to the next.
     fn try_later(&mut self, now: Instant) {
-        let pause = limits::BACKOFF_BASE.saturating_mul(1 << self.tries.min(16));
+        self.retry_at = Some(now + doubled(limits::BACKOFF_BASE, self.tries, limits::BACKOFF_CAP));
         self.tries += 1;
-        self.retry_at = Some(now + pause.min(limits::BACKOFF_CAP));
         self.has_gap = true;
     }
 

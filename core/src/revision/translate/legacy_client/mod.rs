@@ -16,7 +16,6 @@ use crate::revision::Era;
 mod calls;
 mod changing;
 mod filter;
-mod held;
 mod inputs;
 mod listening;
 mod offer;
@@ -55,8 +54,6 @@ enum State {
     Through,
     /// An `initialize` has passed; its answer tells the era.
     Watching(Watching),
-    /// The same has come back, and may be sent again.
-    Retrying(Watching),
     /// The server was asked in the modern way.
     Asking(Asking),
     /// The server is modern.
@@ -138,23 +135,9 @@ impl LegacyClient {
         !matches!(self.state, State::Through) || is_initialize(message)
     }
 
-    /// Whether an `initialize` has come back that may be sent again.
-    pub(crate) fn is_retrying(&self) -> bool {
-        matches!(self.state, State::Retrying(_))
-    }
-
     /// Whether what comes from the server passes untouched.
     pub(crate) fn is_through(&self) -> bool {
         matches!(self.state, State::Through)
-    }
-
-    /// Bytes of what waits for the verdict and gets no answer.
-    pub(crate) fn held_bytes(&self) -> usize {
-        match &self.state {
-            State::Watching(watching) | State::Retrying(watching) => watching.held.bytes(),
-            State::Asking(asking) => asking.held.bytes(),
-            State::Through | State::Translating(_) => 0,
-        }
     }
 
     /// The era of the server, if it was found out just now and is worth remembering.
@@ -162,7 +145,7 @@ impl LegacyClient {
         self.finding.take()
     }
 
-    pub(crate) fn client_says(&mut self, message: Message, now: Instant, out: &mut Steps) {
+    pub(crate) fn on_client_message(&mut self, message: Message, now: Instant, out: &mut Steps) {
         if is_initialize(&message) {
             self.has_opened = true;
             return self.open(message, out);
@@ -172,29 +155,27 @@ impl LegacyClient {
         }
         match &mut self.state {
             State::Translating(translation) => {
-                translation.client_says(message, &mut self.ids, now, out);
+                translation.on_client_message(message, &mut self.ids, now, out);
             }
             State::Asking(_) if is_ping(&message) => {
                 out.push_back(Step::ToClient(reply::raw_result(message.id(), "{}")));
             }
-            State::Asking(asking) => asking.held.take(message, out),
-            State::Watching(watching) | State::Retrying(watching) => {
-                watching.held.take(message, out);
+            State::Asking(_) | State::Watching(_) | State::Through => {
+                out.push_back(Step::ToServer(message));
             }
-            State::Through => out.push_back(Step::ToServer(message)),
         }
     }
 
-    pub(crate) fn server_says(&mut self, message: Message, now: Instant, out: &mut Steps) {
+    pub(crate) fn on_server_message(&mut self, message: Message, now: Instant, out: &mut Steps) {
         match &mut self.state {
-            State::Through | State::Retrying(_) => out.push_back(Step::ToClient(message)),
+            State::Through => out.push_back(Step::ToClient(message)),
             State::Watching(_) => self.watch(message, out),
-            State::Asking(_) => self.discovered(message, now, out),
+            State::Asking(_) => self.discovered(message, out),
             State::Translating(translation) => {
                 if message.id().is_some_and(|id| translation.is_doubt(id)) {
                     return self.resolve(Some(&message), now, out);
                 }
-                translation.server_says(message, &mut self.ids, now, out);
+                translation.on_server_message(message, &mut self.ids, now, out);
             }
         }
     }
@@ -240,7 +221,13 @@ impl LegacyClient {
 }
 
 impl Translation {
-    fn client_says(&mut self, message: Message, ids: &mut Ids, now: Instant, out: &mut Steps) {
+    fn on_client_message(
+        &mut self,
+        message: Message,
+        ids: &mut Ids,
+        now: Instant,
+        out: &mut Steps,
+    ) {
         match message.head() {
             Head::Request { .. } => self.client_asks(message, ids, now, out),
             Head::Notification { method } => match method {
@@ -254,7 +241,13 @@ impl Translation {
         }
     }
 
-    fn server_says(&mut self, message: Message, ids: &mut Ids, now: Instant, out: &mut Steps) {
+    fn on_server_message(
+        &mut self,
+        message: Message,
+        ids: &mut Ids,
+        now: Instant,
+        out: &mut Steps,
+    ) {
         match message.head() {
             Head::Response { id: Some(id), .. } => {
                 let id = id.clone();

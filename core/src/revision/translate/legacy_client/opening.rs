@@ -1,12 +1,10 @@
 //! The handshake: `initialize` is passed on first, and only an answer that names the modern era
 //! leads to `server/discover`, from whose result it is then answered.
 
-use tokio::time::Instant;
 use tracing::debug;
 
 use super::calls::Envelope;
 use super::changing::Doubt;
-use super::held::Held;
 use super::inputs::Inputs;
 use super::listening::Listening;
 use super::offer::Offer;
@@ -15,11 +13,10 @@ use crate::error::Error;
 use crate::message::{Head, Id, Message, edit, peek, reply};
 use crate::revision::{Era, era_hints};
 
-/// An `initialize` that has passed.
+/// An `initialize` that has passed. What follows it waits in the engine until it is answered.
 #[derive(Debug)]
 pub(super) struct Watching {
     initialize: Message,
-    pub(super) held: Held,
 }
 
 impl Watching {
@@ -37,7 +34,6 @@ pub(super) struct Asking {
     id: Id,
     /// What the server said to `initialize`, if it was asked that first.
     refusal: Option<Message>,
-    pub(super) held: Held,
 }
 
 impl Asking {
@@ -47,33 +43,25 @@ impl Asking {
 }
 
 impl LegacyClient {
-    /// The client opens, or the core does so again in its name.
+    /// The client opens, or the engine does so again in its name.
     pub(super) fn open(&mut self, initialize: Message, out: &mut Steps) {
-        let held = match std::mem::replace(&mut self.state, State::Through) {
-            State::Translating(mut translation) => {
-                // What is in flight stays so; the server has said what it is.
-                let answer = translation.offer.initialize_result(&initialize);
-                out.push_back(Step::ToClient(answer));
-                translation.envelope = Envelope::of(&initialize);
-                self.state = State::Translating(translation);
-                return;
-            }
-            State::Watching(Watching { held, .. })
-            | State::Retrying(Watching { held, .. })
-            | State::Asking(Asking { held, .. }) => held,
-            State::Through => Held::default(),
-        };
-        if self.known == Some(Era::Modern) {
-            return self.ask(initialize, None, held, out);
+        if let State::Translating(translation) = &mut self.state {
+            // What is in flight stays so; the server has said what it is.
+            let answer = translation.offer.initialize_result(&initialize);
+            out.push_back(Step::ToClient(answer));
+            translation.envelope = Envelope::of(&initialize);
+            return;
         }
-        self.pass(initialize, held, out);
+        match self.known {
+            Some(Era::Modern) => self.ask(initialize, None, out),
+            Some(Era::Legacy) | None => self.pass(initialize, out),
+        }
     }
 
     /// The client takes back its `initialize`: it gets no answer. `false`: another request is meant.
     pub(super) fn close(&mut self, notice: &Message, out: &mut Steps) -> bool {
         let (initialize, asked) = match &self.state {
             State::Watching(watching) => (&watching.initialize, watching.initialize.id()),
-            State::Retrying(watching) => (&watching.initialize, None),
             State::Asking(asking) => (&asking.initialize, Some(&asking.id)),
             State::Through | State::Translating(_) => return false,
         };
@@ -82,27 +70,22 @@ impl LegacyClient {
             return false;
         }
         out.extend(asked.map(|id| Step::ToServer(reply::cancelled(id, "cancelled"))));
-        match std::mem::replace(&mut self.state, State::Through) {
-            State::Watching(Watching { held, .. })
-            | State::Retrying(Watching { held, .. })
-            | State::Asking(Asking { held, .. }) => held.release(out),
-            State::Through | State::Translating(_) => {}
-        }
+        self.state = State::Through;
         true
     }
 
-    fn pass(&mut self, initialize: Message, held: Held, out: &mut Steps) {
+    fn pass(&mut self, initialize: Message, out: &mut Steps) {
         out.push_back(Step::ToServer(initialize.clone()));
-        self.state = State::Watching(Watching { initialize, held });
+        self.state = State::Watching(Watching { initialize });
     }
 
-    fn ask(&mut self, initialize: Message, refusal: Option<Message>, held: Held, out: &mut Steps) {
+    fn ask(&mut self, initialize: Message, refusal: Option<Message>, out: &mut Steps) {
         let envelope = Envelope::of(&initialize);
         let id = self.ids.string();
         let question = envelope.put_around(&reply::request(&id, "server/discover"), Some(&id));
         // It is not the client who probes: a login may come of it.
         out.push_back(Step::ToServer(question.own()));
-        self.state = State::Asking(Asking { initialize, envelope, id, refusal, held });
+        self.state = State::Asking(Asking { initialize, envelope, id, refusal });
     }
 
     /// The answer to `initialize` is what is watched for; all else passes.
@@ -121,45 +104,24 @@ impl LegacyClient {
         let is_error = matches!(message.head(), Head::Response { is_error: true, .. });
         if is_error && self.protocol != Protocol::Legacy && names_modern(&message) {
             debug!("the server refuses initialize as a modern one does");
-            return self.ask(watching.initialize, Some(message), watching.held, out);
+            return self.ask(watching.initialize, Some(message), out);
         }
         out.push_back(Step::ToClient(message));
-        watching.held.release(out);
     }
 
-    /// It did not get through; whoever waits for `initialize` decides about another try.
+    /// It did not get through; the engine decides about another try.
     pub(super) fn initialize_failed(&mut self, error: Error, out: &mut Steps) {
-        let (initialize, held) = match std::mem::replace(&mut self.state, State::Through) {
-            State::Watching(Watching { initialize, held })
-            | State::Asking(Asking { initialize, held, .. }) => (initialize, held),
+        let message = match std::mem::replace(&mut self.state, State::Through) {
+            State::Watching(Watching { initialize }) | State::Asking(Asking { initialize, .. }) => {
+                initialize
+            }
             other => return self.state = other,
         };
-        if error.is_unreachable() {
-            held.give_back(&error, out);
-        } else if initialize.is_own() {
-            // The core holds back what must wait for a session of its own.
-            held.release(out);
-        } else {
-            let initialize = initialize.clone();
-            self.state = State::Retrying(Watching { initialize, held });
-        }
-        out.push_back(Step::Failed { message: initialize, error });
-    }
-
-    /// The client hears this: if it is the end of an `initialize` that came back, nothing waits for
-    /// another try.
-    pub(crate) fn client_hears(&mut self, message: &Message, out: &mut Steps) {
-        let Head::Response { id, .. } = message.head() else { return };
-        if let State::Retrying(watching) = &self.state
-            && watching.is_answered_by(id.as_ref())
-            && let State::Retrying(watching) = std::mem::replace(&mut self.state, State::Through)
-        {
-            watching.held.release(out);
-        }
+        out.push_back(Step::Failed { message, error });
     }
 
     /// The server has said what it is.
-    pub(super) fn discovered(&mut self, message: Message, now: Instant, out: &mut Steps) {
+    pub(super) fn discovered(&mut self, message: Message, out: &mut Steps) {
         let asking = match std::mem::replace(&mut self.state, State::Through) {
             State::Asking(asking) if message.id() == Some(&asking.id) => asking,
             other => {
@@ -177,7 +139,7 @@ impl LegacyClient {
         let answer = offer.initialize_result(&asking.initialize);
         out.push_back(Step::ToClient(answer));
         let listening = Listening::new(offer.filter);
-        let mut translation = Translation {
+        let translation = Translation {
             offer,
             envelope: asking.envelope,
             asked: Default::default(),
@@ -186,9 +148,6 @@ impl LegacyClient {
             wrapped: Default::default(),
             doubt: Doubt::default(),
         };
-        for message in asking.held.messages {
-            translation.client_says(message, &mut self.ids, now, out);
-        }
         self.state = State::Translating(Box::new(translation));
     }
 
@@ -202,9 +161,8 @@ impl LegacyClient {
                 let id = asking.initialize.id();
                 let refusal = id.map_or_else(|| refusal.clone(), |id| edit::with_id(&refusal, id));
                 out.push_back(Step::ToClient(refusal));
-                asking.held.release(out);
             }
-            None => self.pass(asking.initialize, asking.held, out),
+            None => self.pass(asking.initialize, out),
         }
     }
 }

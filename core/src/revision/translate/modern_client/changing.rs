@@ -16,7 +16,7 @@ use crate::revision::{Era, era_hints};
 impl ModernClient {
     /// The client hears this from a server that was modern. If it sounds like a legacy server, the
     /// next answers are looked at; the client sees this one as it is.
-    pub(crate) fn client_hears(&mut self, message: &Message) {
+    pub(crate) fn on_message_to_client(&mut self, message: &Message) {
         let is_error = matches!(message.head(), Head::Response { is_error: true, .. });
         if !is_error || !matches!(self.phase, Phase::Through) || self.client != Some(Era::Modern) {
             return;

@@ -10,7 +10,7 @@ use crate::revision::translate::{Step, Steps};
 
 impl ModernClient {
     /// The client will say nothing more: subscriptions end, and calls that wait for it do, too.
-    pub(crate) fn client_leaves(&mut self, _now: Instant, out: &mut Steps) {
+    pub(crate) fn on_client_closed(&mut self, _now: Instant, out: &mut Steps) {
         self.has_left = true;
         self.end_listens(out);
         self.end_parked(LEFT, out);

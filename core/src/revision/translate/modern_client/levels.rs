@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::held::Held;
+use super::held_messages::HeldMessages;
 use super::{ModernClient, Own};
 use crate::limits;
 use crate::message::{Id, Members, Message};
@@ -16,7 +16,7 @@ pub(super) struct Levels {
     told: Option<String>,
     /// Its answer is waited for until then.
     asked: Option<Instant>,
-    waiting: Held,
+    waiting: HeldMessages,
 }
 
 impl Levels {
@@ -79,7 +79,7 @@ impl ModernClient {
         while self.levels.asked.is_none()
             && let Some(call) = self.levels.waiting.pop()
         {
-            self.client_says(call, now, out);
+            self.on_client_message(call, now, out);
         }
     }
 

@@ -5,7 +5,7 @@ mod asks;
 mod calls;
 mod changing;
 mod finding;
-mod held;
+mod held_messages;
 mod leaving;
 mod levels;
 mod listening;
@@ -24,7 +24,7 @@ use tracing::debug;
 
 use self::calls::Call;
 use self::changing::Introduction;
-use self::held::Held;
+use self::held_messages::HeldMessages;
 use self::levels::Levels;
 use self::listening::Listening;
 use self::opening::Server;
@@ -46,7 +46,7 @@ pub(crate) struct ModernClient {
     is_certain: bool,
     /// What is to be remembered for the next run.
     finding: Option<Era>,
-    held: Held,
+    held: HeldMessages,
     ids: OwnIds,
     /// Requests of our own under way; their answers go no further.
     own: HashMap<Id, Own>,
@@ -137,7 +137,7 @@ impl ModernClient {
             server: known,
             is_certain: false,
             finding: None,
-            held: Held::default(),
+            held: HeldMessages::default(),
             ids: OwnIds { prefix: format!("mcp-span-{prefix}"), count: 0 },
             own: HashMap::new(),
             waiting: InFlight::default(),
@@ -155,7 +155,7 @@ impl ModernClient {
     }
 
     /// What comes from the client's side.
-    pub(crate) fn client_says(&mut self, message: Message, now: Instant, out: &mut Steps) {
+    pub(crate) fn on_client_message(&mut self, message: Message, now: Instant, out: &mut Steps) {
         if let Some(id) = peek::cancelled_request(&message) {
             return self.client_cancels(&id, message, now, out);
         }
@@ -174,7 +174,7 @@ impl ModernClient {
     }
 
     /// What comes from the server's side.
-    pub(crate) fn server_says(&mut self, message: Message, now: Instant, out: &mut Steps) {
+    pub(crate) fn on_server_message(&mut self, message: Message, now: Instant, out: &mut Steps) {
         match message.head() {
             Head::Response { id: Some(id), .. } => {
                 let id = id.clone();
@@ -292,7 +292,7 @@ impl ModernClient {
         while !self.holds()
             && let Some(message) = self.held.pop()
         {
-            self.client_says(message, now, out);
+            self.on_client_message(message, now, out);
         }
     }
 

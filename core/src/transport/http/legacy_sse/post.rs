@@ -12,7 +12,7 @@ use crate::transport::http::command::Ticket;
 use crate::transport::http::ping::{self, Refused};
 use crate::transport::http::report::Report;
 use crate::transport::http::session_loss::Fate;
-use crate::transport::http::{Context, Manner};
+use crate::transport::http::{Context, SendOptions};
 
 /// What became of a POST.
 #[derive(Debug)]
@@ -34,11 +34,11 @@ pub(super) async fn post(
     context: Arc<Context>,
     ticket: Ticket,
     call: Call,
-    manner: Manner,
+    send_options: SendOptions,
 ) -> Report {
     let (endpoint, headers) = (Arc::clone(&call.endpoint), Arc::clone(&call.headers));
     let sent = call.body.clone();
-    let posted = match context.send(call, manner).await {
+    let posted = match context.send(call, send_options).await {
         Ok(response) if response.status().is_success() => {
             // The acknowledgement counts, whatever becomes of its body.
             context.report(Report::Posted { ticket, posted: Posted::Accepted });

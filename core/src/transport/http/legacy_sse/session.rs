@@ -20,7 +20,7 @@ use crate::transport::http::link::Io;
 use crate::transport::http::log::Direction;
 use crate::transport::http::report::Report;
 use crate::transport::http::session::Session;
-use crate::transport::http::{Context, Manner};
+use crate::transport::http::{Context, SendOptions};
 
 #[derive(Debug)]
 pub(in super::super) struct HttpSse {
@@ -33,7 +33,7 @@ pub(in super::super) struct HttpSse {
     initialize: Option<(Ticket, Id)>,
     /// Every session that was opened by this ticket or an earlier one is lost.
     lost: Option<Ticket>,
-    /// The newest ticket.
+    /// The newest ticket of the engine's.
     newest: Ticket,
     flights: FnvMap<Ticket, Flight>,
     /// The messages of an event that is being read.
@@ -114,9 +114,9 @@ impl HttpSse {
 
     pub(in super::super) fn send(&mut self, send: Send, io: &mut Io) {
         self.give_up_what_slept(io);
-        self.newest = self.newest.max(send.ticket);
+        self.note(send.ticket);
         let is_request = matches!(send.message.head(), Head::Request { .. });
-        // Between the decision to send it and now, the stream has ended: the dispatcher hears of
+        // Between the decision to send it and now, the stream has ended: the engine hears of
         // that, and knows that it did not leave.
         let is_stale = send.session.is_some_and(|session| Some(session) <= self.lost);
         match &mut self.phase {
@@ -124,7 +124,7 @@ impl HttpSse {
                 let error = Error::new(Kind::SessionLost, "The stream of the session has ended");
                 let (ticket, session) = (send.ticket, send.session);
                 let error = error.not_delivered().into();
-                io.report(Event::Forgotten { ticket, session, error, last_word: None });
+                io.report(Event::SessionRejected { ticket, session, error, last_word: None });
             }
             Phase::Open(_) => self.launch(send, io),
             // It is about a session, and there is none.
@@ -137,7 +137,7 @@ impl HttpSse {
     fn open_for(&mut self, first: Send, io: &mut Io) {
         let context = Arc::clone(&io.context);
         let headers = self.session.stream_headers();
-        let login = Manner::aside().with_login_for(&first.message).login;
+        let login = SendOptions::aside().with_login_for(&first.message).login;
         io.start_reporting(async move {
             Report::StreamOpened(stream::open(&context, headers, First::Anything, login).await)
         });
@@ -166,11 +166,17 @@ impl HttpSse {
         }
     }
 
+    fn note(&mut self, ticket: Ticket) {
+        if ticket.is_of_engine() {
+            self.newest = self.newest.max(ticket);
+        }
+    }
+
     /// Starts the POST of one message.
     fn launch(&mut self, send: Send, io: &mut Io) {
+        self.note(send.ticket);
         let Phase::Open(stream) = &self.phase else { return };
         let (ticket, message) = (send.ticket, &send.message);
-        self.newest = self.newest.max(ticket);
         let direction = Direction::ToServer { retry: send.retry };
         io.context.crossing(direction, message, stream.session.as_ref());
         if let (Head::Request { id, .. }, true) =
@@ -186,8 +192,8 @@ impl HttpSse {
             lane: send.lane,
             progress: send.progress.clone(),
         };
-        let manner = Manner::within(None, "Request").with_login_for(message);
-        io.start(ticket, Box::pin(post(Arc::clone(&io.context), ticket, call, manner)));
+        let send_options = SendOptions::within(None, "Request").with_login_for(message);
+        io.start(ticket, Box::pin(post(Arc::clone(&io.context), ticket, call, send_options)));
         self.flights.insert(ticket, Flight { send, stream: self.streams });
     }
 
@@ -262,7 +268,7 @@ impl HttpSse {
             }
             Posted::SessionLost(error) => {
                 reached(io);
-                self.forgotten(ticket, error, io);
+                self.rejected(ticket, error, io);
             }
             Posted::Failed(error) => {
                 io.context.note_absence(&error);
@@ -284,7 +290,7 @@ impl HttpSse {
     }
 
     /// The server does not know the session that the message was sent in.
-    fn forgotten(&mut self, ticket: Ticket, error: Error, io: &mut Io) {
+    fn rejected(&mut self, ticket: Ticket, error: Error, io: &mut Io) {
         let Some(flight) = fnv_map::take(&mut self.flights, &ticket) else { return };
         if flight.send.is_last_try {
             io.context.habits.note_last_loss(error.status);
@@ -292,7 +298,7 @@ impl HttpSse {
             self.close_stream(io);
         }
         let (session, error) = (flight.send.session, error.into());
-        io.report(Event::Forgotten { ticket, session, error, last_word: None });
+        io.report(Event::SessionRejected { ticket, session, error, last_word: None });
     }
 
     /// Nobody is at the address: the first message may have to go to another one.

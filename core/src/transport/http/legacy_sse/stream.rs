@@ -14,7 +14,7 @@ use crate::net::{Content, Endpoint, final_endpoint};
 use crate::secret::shown;
 use crate::transport::http::answer::{Answer, Refusal};
 use crate::transport::http::events::{Events, Payload, Position, timeout};
-use crate::transport::http::{Context, Manner};
+use crate::transport::http::{Context, SendOptions};
 
 /// A stream whose address is known.
 #[derive(Debug)]
@@ -68,8 +68,8 @@ pub(in super::super) async fn open(
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
     let call = context.lasting(Method::GET, headers, Bytes::new());
     // A login on the way takes its own time.
-    let manner = Manner { login, ..Manner::within(Some(limit), "Stream") };
-    let opened = match context.send(call, manner).await {
+    let send_options = SendOptions { login, ..SendOptions::within(Some(limit), "Stream") };
+    let opened = match context.send(call, send_options).await {
         Ok(response) => match tokio::time::timeout(limit, read(context, response, first)).await {
             Ok(opened) => opened,
             Err(_) => Err(timeout("No address for messages came on the stream: timeout", limit)),

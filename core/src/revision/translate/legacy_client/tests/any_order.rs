@@ -21,14 +21,14 @@ impl World {
             match step {
                 Step::ToServer(m) if m.id().is_some() => self.at_server.push(value(&m)),
                 Step::ToServer(_) | Step::SessionLost => {}
-                Step::ToClient(m) => self.client_hears(&value(&m)),
+                Step::ToClient(m) => self.on_message_to_client(&value(&m)),
                 // Whoever hands it in decides about another try.
                 Step::Failed { message, .. } => self.end(&value(&message)["id"]),
             }
         }
     }
 
-    fn client_hears(&mut self, message: &Value) {
+    fn on_message_to_client(&mut self, message: &Value) {
         match message["method"].as_str() {
             // The core drops what nobody waits for: answers under our ids that came too late.
             None if message["id"].as_u64() > Some(self.asked) => {}

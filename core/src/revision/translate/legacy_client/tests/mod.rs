@@ -55,11 +55,11 @@ impl Rig {
     }
 
     fn client(&mut self, message: Message) {
-        self.translation.client_says(message, self.now, &mut self.out);
+        self.translation.on_client_message(message, self.now, &mut self.out);
     }
 
     fn server(&mut self, message: Message) {
-        self.translation.server_says(message, self.now, &mut self.out);
+        self.translation.on_server_message(message, self.now, &mut self.out);
     }
 
     fn ask(&mut self, id: u32, method: &str, params: Value) -> Value {

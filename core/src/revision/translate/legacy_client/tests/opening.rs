@@ -1,4 +1,4 @@
-//! The handshake: who is asked what, and what waits meanwhile.
+//! The handshake: who is asked what. What waits meanwhile waits in the engine.
 
 use super::*;
 use crate::revision::Revision;
@@ -9,12 +9,10 @@ fn a_server_that_answers_initialize_is_left_alone() {
     rig.client(initialize());
     assert_eq!(rig.out.pop_front(), Some(Step::ToServer(initialize())), "byte for byte");
     let list = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
-    rig.client(list.clone());
-    assert!(rig.out.is_empty(), "nothing overtakes the handshake");
     let answer = message(r#"{"jsonrpc":"2.0","id":"i","result":{"protocolVersion":"2025-06-18"}}"#);
     rig.server(answer.clone());
     assert_eq!(rig.out.pop_front(), Some(Step::ToClient(answer)));
-    assert_eq!(rig.out.pop_front(), Some(Step::ToServer(list.clone())));
+    assert!(rig.out.is_empty());
     assert!(rig.translation.is_through() && !rig.translation.takes(&list));
     assert_eq!(rig.translation.take_finding(), None, "there is nothing to remember");
 }
@@ -71,8 +69,6 @@ fn initialize_is_answered_from_what_the_server_says_of_itself() {
     assert_eq!(meta[format!("{META}protocolVersion")], Revision::LATEST_MODERN);
     assert_eq!(meta[format!("{META}clientCapabilities")], json!({"elicitation":{}}), "no tasks");
     assert_eq!(meta[format!("{META}clientInfo")]["name"], "c");
-    rig.client(message(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#));
-    assert!(rig.out.is_empty(), "it waits for the verdict");
     rig.server(result(&question, offer()));
     let answer = rig.heard_by_client();
     assert_eq!(answer["id"], "i");
@@ -86,6 +82,7 @@ fn initialize_is_answered_from_what_the_server_says_of_itself() {
             "serverInfo":{"name":"s","version":"9"},"instructions":"Read me",
         })
     );
+    rig.client(message(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#));
     let listen = rig.heard_by_server();
     assert_eq!(listen["method"], "subscriptions/listen");
     assert_eq!(listen["params"]["notifications"], json!({"toolsListChanged":true}));
@@ -144,36 +141,6 @@ fn a_stale_verdict_heals_by_itself() {
 }
 
 #[test]
-fn what_waits_behind_an_initialize_waits_for_its_next_try_as_well() {
-    let list = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
-    let busy = Error { status: Some(503), ..Error::new(Kind::Status, "busy") };
-    for known in [None, Some(Era::Modern)] {
-        let mut rig = Rig::new(known);
-        rig.client(initialize());
-        let sent = rig.heard_by_server();
-        rig.client(list.clone());
-        rig.translation.failed(message(sent), busy.clone(), rig.now, &mut rig.out);
-        let expected = Step::Failed { message: initialize(), error: busy.clone() };
-        assert_eq!(rig.out.pop_front(), Some(expected));
-        assert!(rig.out.is_empty(), "it may be sent again");
-        rig.client(initialize());
-        let again = rig.heard_by_server();
-        let answer = if known.is_some() { offer() } else { json!({}) };
-        rig.server(result(&again, answer));
-        rig.heard_by_client();
-        assert_eq!(rig.heard_by_server()["method"], "tools/list");
-    }
-    let mut rig = Rig::new(None);
-    rig.client(initialize());
-    rig.client(list.clone());
-    rig.translation.failed(initialize(), busy, rig.now, &mut rig.out);
-    rig.out.clear();
-    let end = message(r#"{"jsonrpc":"2.0","id":"i","error":{"code":-32001,"message":"x"}}"#);
-    rig.translation.client_hears(&end, &mut rig.out);
-    assert_eq!(rig.out.pop_front(), Some(Step::ToServer(list)), "there is no other try");
-}
-
-#[test]
 fn a_ping_during_the_question_is_answered_here_and_one_before_it_reaches_the_client() {
     let ping = |id: u64| message(json!({"jsonrpc":"2.0","id":id,"method":"ping"}));
     let mut rig = Rig::new(None);
@@ -203,7 +170,6 @@ fn a_question_that_does_not_get_through_comes_back_as_initialize() {
 
 #[test]
 fn an_initialize_that_is_taken_back_holds_up_nothing() {
-    let list = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
     let cancel =
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"i"}}"#;
     for (known, asked) in
@@ -212,25 +178,14 @@ fn an_initialize_that_is_taken_back_holds_up_nothing() {
         let mut rig = Rig::new(known);
         rig.client(initialize());
         rig.heard_by_server();
-        rig.client(list.clone());
         rig.client(message(cancel));
         assert_eq!(rig.heard_by_server()["params"]["requestId"], asked);
-        assert_eq!(rig.out.pop_front(), Some(Step::ToServer(list.clone())));
-        assert!(rig.translation.is_through());
+        assert!(rig.out.is_empty() && rig.translation.is_through());
     }
 }
 
 #[test]
 fn a_second_initialize_loses_nothing() {
-    let list = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
-    let mut rig = Rig::new(None);
-    rig.client(initialize());
-    rig.client(list.clone());
-    rig.client(initialize());
-    rig.out.clear();
-    rig.server(message(r#"{"jsonrpc":"2.0","id":"i","result":{}}"#));
-    rig.heard_by_client();
-    assert_eq!(rig.out.pop_front(), Some(Step::ToServer(list)));
     let mut rig = Rig::translating();
     let sent = rig.ask(1, "tools/call", json!({"name":"x"}));
     rig.client(initialize());

@@ -296,9 +296,9 @@ proptest! {
             let Ok(message) = Message::parse(Bytes::from(text)) else { continue };
             let mut out = Steps::new();
             if from_client {
-                rig.it.client_says(message, rig.now, &mut out);
+                rig.it.on_client_message(message, rig.now, &mut out);
             } else {
-                rig.it.server_says(message, rig.now, &mut out);
+                rig.it.on_server_message(message, rig.now, &mut out);
             }
             for step in out {
                 let (Step::ToClient(m) | Step::ToServer(m)) = step else { panic!("failed") };

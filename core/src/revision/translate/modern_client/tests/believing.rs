@@ -166,10 +166,10 @@ fn a_modern_server_that_turns_legacy_is_found_out_with_the_next_request() {
     rig.server(result(&list, json!({"resultType": "complete"})));
     assert!(rig.it.is_through());
     let mut refusal = error(&json!({"id": 2}), -32000, Value::Null);
-    rig.it.client_hears(&parse(&refusal.to_string()));
+    rig.it.on_message_to_client(&parse(&refusal.to_string()));
     assert!(rig.it.is_through(), "a tool may write this");
     refusal["error"]["message"] = "Bad Request: Server not initialized".into();
-    rig.it.client_hears(&parse(&refusal.to_string()));
+    rig.it.on_message_to_client(&parse(&refusal.to_string()));
     assert!(!rig.it.is_through());
     let call = request(json!(3), "tools/call", json!({"name": "a"}));
     assert_eq!(rig.client(call.clone()).server(), call);

@@ -96,25 +96,25 @@ impl Rig {
 
     fn client_text(&mut self, text: &str) -> Said {
         let mut out = Steps::new();
-        self.it.client_says(parse(text), self.now, &mut out);
+        self.it.on_client_message(parse(text), self.now, &mut out);
         Said::of(out)
     }
 
     fn server(&mut self, message: Value) -> Said {
         let mut out = Steps::new();
-        self.it.server_says(from_server(&message), self.now, &mut out);
+        self.it.on_server_message(from_server(&message), self.now, &mut out);
         Said::of(out)
     }
 
     fn server_text(&mut self, text: &str) -> Said {
         let mut out = Steps::new();
-        self.it.server_says(parse(text), self.now, &mut out);
+        self.it.on_server_message(parse(text), self.now, &mut out);
         Said::of(out)
     }
 
     fn leave(&mut self) -> Said {
         let mut out = Steps::new();
-        self.it.client_leaves(self.now, &mut out);
+        self.it.on_client_closed(self.now, &mut out);
         Said::of(out)
     }
 

@@ -13,7 +13,7 @@ const LARGE: usize = 512 * 1024;
 
 /// Bytes that grow at their end.
 #[derive(Debug)]
-pub struct Pile {
+pub struct BodyBuffer {
     store: Store,
     /// How many there will be, if that is known.
     expected: Option<usize>,
@@ -24,10 +24,10 @@ pub struct Pile {
 #[derive(Debug)]
 enum Store {
     Small(BytesMut),
-    Large(large::Room),
+    Large(large::HugePageBuffer),
 }
 
-impl Pile {
+impl BodyBuffer {
     /// For as many bytes as come, `most` at most.
     #[must_use]
     pub fn up_to(most: usize) -> Self {
@@ -52,7 +52,7 @@ impl Pile {
         }
         let Store::Small(small) = &mut self.store else { return };
         if self.expected.unwrap_or(len).max(len) >= LARGE
-            && let Some(mut room) = large::Room::of(self.most.max(len))
+            && let Some(mut room) = large::HugePageBuffer::of(self.most.max(len))
             && room.push(small)
             && room.push(piece)
         {
@@ -78,7 +78,7 @@ impl Pile {
     }
 }
 
-impl Deref for Pile {
+impl Deref for BodyBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -97,12 +97,12 @@ mod large {
 
     /// A part of the address space, which takes memory as far as it is filled.
     #[derive(Debug)]
-    pub(super) struct Room {
+    pub(super) struct HugePageBuffer {
         place: MmapMut,
         filled: usize,
     }
 
-    impl Room {
+    impl HugePageBuffer {
         /// Room for `bytes`, unless the system has none.
         pub(super) fn of(bytes: usize) -> Option<Self> {
             let place = MmapMut::map_anon(bytes).ok()?;
@@ -121,7 +121,7 @@ mod large {
         }
     }
 
-    impl Deref for Room {
+    impl Deref for HugePageBuffer {
         type Target = [u8];
 
         fn deref(&self) -> &[u8] {
@@ -129,7 +129,7 @@ mod large {
         }
     }
 
-    impl AsRef<[u8]> for Room {
+    impl AsRef<[u8]> for HugePageBuffer {
         fn as_ref(&self) -> &[u8] {
             self
         }
@@ -143,9 +143,9 @@ mod large {
     use std::ops::Deref;
 
     #[derive(Debug)]
-    pub(super) struct Room(Infallible);
+    pub(super) struct HugePageBuffer(Infallible);
 
-    impl Room {
+    impl HugePageBuffer {
         pub(super) fn of(_: usize) -> Option<Self> {
             None
         }
@@ -155,7 +155,7 @@ mod large {
         }
     }
 
-    impl Deref for Room {
+    impl Deref for HugePageBuffer {
         type Target = [u8];
 
         fn deref(&self) -> &[u8] {
@@ -163,7 +163,7 @@ mod large {
         }
     }
 
-    impl AsRef<[u8]> for Room {
+    impl AsRef<[u8]> for HugePageBuffer {
         fn as_ref(&self) -> &[u8] {
             match self.0 {}
         }
@@ -174,7 +174,7 @@ mod large {
 mod tests {
     use super::*;
 
-    fn piled(mut pile: Pile, pieces: usize) -> (Bytes, Vec<u8>) {
+    fn piled(mut pile: BodyBuffer, pieces: usize) -> (Bytes, Vec<u8>) {
         let mut expected = Vec::new();
         for index in 0..pieces {
             let piece = vec![u8::try_from(index % 251).unwrap(); 300_000];
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn pieces_stay_in_order_whatever_they_amount_to() {
         for pieces in [0, 1, 13, 14, 15, 40] {
-            for pile in [Pile::up_to(100_000_000), Pile::of(pieces * 300_000)] {
+            for pile in [BodyBuffer::up_to(100_000_000), BodyBuffer::of(pieces * 300_000)] {
                 let (taken, expected) = piled(pile, pieces);
                 assert!(taken == expected, "{pieces} pieces");
             }
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn more_than_was_promised_is_kept_all_the_same() {
         for promised in [0, 1, 5_000_000] {
-            for pile in [Pile::of(promised), Pile::up_to(promised)] {
+            for pile in [BodyBuffer::of(promised), BodyBuffer::up_to(promised)] {
                 let (taken, expected) = piled(pile, 30);
                 assert!(taken == expected, "{promised} promised");
             }
@@ -209,13 +209,13 @@ mod tests {
 
     #[test]
     fn where_the_system_has_no_room_usual_memory_does() {
-        let (taken, expected) = piled(Pile::up_to(usize::MAX), 30);
+        let (taken, expected) = piled(BodyBuffer::up_to(usize::MAX), 30);
         assert!(taken == expected);
     }
 
     #[test]
     fn what_was_forgotten_does_not_come_back() {
-        let mut pile = Pile::up_to(10_000_000);
+        let mut pile = BodyBuffer::up_to(10_000_000);
         for _ in 0..20 {
             pile.push(&[1; 300_000]);
         }

@@ -8,12 +8,12 @@ use crate::message::{Head, Id, Message};
 /// Messages in their order. Whoever hands them in looks whether there is room and waits if there
 /// is none: so nobody's request is refused for having come early.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct HeldMessages {
     messages: VecDeque<Message>,
     bytes: usize,
 }
 
-impl Held {
+impl HeldMessages {
     /// Puts a message at the end.
     pub(super) fn push(&mut self, message: Message) {
         self.bytes += message.bytes().len();
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn it_is_known_when_so_many_wait_that_no_more_should_come() {
-        let mut held = Held::default();
+        let mut held = HeldMessages::default();
         for id in 0..limits::HELD {
             assert!(!held.is_full());
             held.push(request(id));

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 /// Lets all others have their turn that are ready for one.
-pub(super) async fn turn() {
+pub(super) async fn yield_once() {
     let mut has_waited = false;
     poll_fn(|context| {
         if std::mem::replace(&mut has_waited, true) {
@@ -19,7 +19,7 @@ pub(super) async fn turn() {
 }
 
 /// What a future has to say now; it is dropped if that is nothing.
-pub(super) async fn ready<F: Future>(future: F) -> Option<F::Output> {
+pub(super) async fn poll_once<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
@@ -41,9 +41,9 @@ mod tests {
         let other = Arc::clone(&has_run);
         tokio::spawn(async move { other.store(true, Ordering::Relaxed) });
         assert!(!has_run.load(Ordering::Relaxed));
-        turn().await;
+        yield_once().await;
         assert!(has_run.load(Ordering::Relaxed));
-        assert_eq!(ready(async { 5 }).await, Some(5));
-        assert_eq!(ready(std::future::pending::<()>()).await, None);
+        assert_eq!(poll_once(async { 5 }).await, Some(5));
+        assert_eq!(poll_once(std::future::pending::<()>()).await, None);
     }
 }

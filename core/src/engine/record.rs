@@ -1,35 +1,29 @@
-//! What passed by and will be needed again: to open a session anew, and to know what is safe.
+//! What reopening a session and retrying requests needs to know: the handshake, subscriptions, the log
+//! level, and which tools are safe.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use tracing::warn;
 
 use crate::limits;
 use crate::message::{Head, Json, Message, Method, peek};
 
-/// The most that is kept of a notification, to know the next one by.
-const BEGINNING: usize = 512;
-
-/// What the client said and the server answered, as far as it must be remembered.
+/// What is remembered of past requests and responses.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     initialize: Option<Message>,
     initialized: Option<Message>,
     offer: Option<Offer>,
-    /// The last `resources/subscribe` for each URI that is subscribed to, of as many as are restored.
+    /// The last `resources/subscribe` for each subscribed URI, up to the limit.
     subscriptions: BTreeMap<String, Message>,
-    /// There was a warning that not all subscriptions are restored.
+    /// The limit on subscriptions was logged.
     has_warned: bool,
     level: Option<Message>,
-    /// Tokens of requests whose progress the client has seen, the newest last.
-    progressed: VecDeque<String>,
-    /// What told of the newest, up to its token and the sign behind that.
-    last_progress: Vec<u8>,
-    /// Tools that say of themselves that calling them twice does no harm.
+    /// Tools with a hint that makes them safe to repeat.
     safe_tools: HashSet<String>,
 }
 
-/// What a server said of itself in the answer to `initialize`.
+/// Version and capabilities of the server, as in its response to `initialize`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) version: String,
@@ -38,19 +32,19 @@ pub(super) struct Offer {
 }
 
 impl Record {
-    /// The client's own words for opening a session.
+    /// The client's `initialize`.
     pub(super) fn initialize(&self) -> Option<&Message> {
         self.initialize.as_ref()
     }
 
-    /// What follows a repeated `initialize`: the confirmation, if the client gave one, and whatever
-    /// the lost session had been told.
+    /// What follows a repeated `initialize`: the client's confirmation, if any, and the requests that
+    /// restore the session.
     pub(super) fn to_restore(&self) -> (Option<&Message>, impl Iterator<Item = &Message>) {
         (self.initialized.as_ref(), self.level.iter().chain(self.subscriptions.values()))
     }
 
-    /// Notes what the client says.
-    pub(super) fn client_says(&mut self, message: &Message) {
+    /// Records a message of the client's.
+    pub(super) fn on_client_message(&mut self, message: &Message) {
         match (message.head(), message.method()) {
             (Head::Request { .. }, Some(Method::Initialize)) => {
                 *self = Self { initialize: Some(message.clone()), ..Self::default() };
@@ -73,7 +67,7 @@ impl Record {
         }
     }
 
-    /// Notes the answer to a request with `method`.
+    /// Records the response to a request with `method`.
     pub(super) fn server_answers(&mut self, method: &Method, answer: &Message) {
         match method {
             Method::Initialize => self.offer = offer(answer).or(self.offer.take()),
@@ -82,46 +76,15 @@ impl Record {
         }
     }
 
-    /// Notes what the server says unasked.
-    pub(super) fn server_notifies(&mut self, message: &Message) {
-        if message.method() != Some(&Method::Progress) {
-            return;
-        }
-        // There may be thousands about one request, which begin alike.
-        let bytes = message.bytes();
-        if !self.last_progress.is_empty() && bytes.starts_with(&self.last_progress) {
-            return;
-        }
-        let Some(token) = peek::progress_token(message) else { return };
-        // It is a part of the message.
-        let end = token.as_bytes().as_ptr_range().end as usize - bytes.as_ptr() as usize;
-        let beginning = bytes.get(..=end).filter(|beginning| beginning.len() <= BEGINNING);
-        self.last_progress = beginning.unwrap_or_default().to_vec();
-        if self.progressed.back().is_none_or(|last| last != token) {
-            self.progressed.retain(|known| known != token);
-            self.progressed.push_back(token.to_owned());
-        }
-        if self.progressed.len() > limits::PARALLEL_POSTS {
-            self.progressed.pop_front();
-        }
-    }
-
-    /// A new session has begun: what the server offers now, and what it offered before.
+    /// A new session is open: what the server offered before, and what it offers now.
     pub(super) fn reopened(&mut self, answer: &Message) -> (Offer, Offer) {
         let now = offer(answer).unwrap_or_default();
         let before = self.offer.replace(now.clone()).unwrap_or_else(|| now.clone());
         (before, now)
     }
 
-    /// Whether carrying out `message` twice does no harm.
+    /// Whether `message` is safe to repeat.
     pub(super) fn is_safe(&self, message: &Message) -> bool {
-        // Progress only ever increases; a second run would begin anew.
-        if !self.progressed.is_empty()
-            && peek::requested_progress(message)
-                .is_some_and(|token| self.progressed.contains(&token))
-        {
-            return false;
-        }
         match message.method() {
             Some(Method::ToolsCall) => {
                 peek::subject(message).is_some_and(|name| self.safe_tools.contains(&name))
@@ -158,7 +121,7 @@ impl Record {
 }
 
 impl Offer {
-    /// The notifications that tell a client to ask again for whatever either offer has.
+    /// The `list_changed` notifications for whatever either offer has.
     pub(super) fn lists_changed(&self, other: &Self) -> impl Iterator<Item = &'static str> {
         [
             ("tools", "notifications/tools/list_changed"),
@@ -206,7 +169,7 @@ mod tests {
     #[test]
     fn subscriptions_and_the_log_level_are_remembered_as_they_stand() {
         let mut record = Record::default();
-        record.client_says(&request("initialize", "{}"));
+        record.on_client_message(&request("initialize", "{}"));
         for (method, params) in [
             ("resources/subscribe", r#"{"uri":"a"}"#),
             ("resources/subscribe", r#"{"uri":"b"}"#),
@@ -214,12 +177,12 @@ mod tests {
             ("resources/unsubscribe", r#"{"uri":"a"}"#),
             ("logging/setLevel", r#"{"level":"debug"}"#),
         ] {
-            record.client_says(&request(method, params));
+            record.on_client_message(&request(method, params));
         }
         let restored = restored(&record);
         assert_eq!(restored.len(), 2);
         assert!(restored[0].contains("debug") && restored[1].contains("\"b\""), "{restored:?}");
-        record.client_says(&request("initialize", "{}"));
+        record.on_client_message(&request("initialize", "{}"));
         assert!(self::restored(&record).is_empty(), "a new session starts from nothing");
     }
 
@@ -228,7 +191,7 @@ mod tests {
         let mut record = Record::default();
         let limit = limits::RESTORED_SUBSCRIPTIONS;
         let tell = |record: &mut Record, method: &str, number: usize| {
-            record.client_says(&request(method, &format!(r#"{{"uri":"r{number}"}}"#)));
+            record.on_client_message(&request(method, &format!(r#"{{"uri":"r{number}"}}"#)));
         };
         for number in 0..limit + 2 {
             tell(&mut record, "resources/subscribe", number);
@@ -260,24 +223,6 @@ mod tests {
     }
 
     #[test]
-    fn every_token_is_noted_whose_progress_was_told() {
-        let mut record = Record::default();
-        let long = "x".repeat(2 * BEGINNING);
-        let told = |token: &str| format!(r#"{{"progressToken":{token},"progress":1}}"#);
-        let told = [&told("1"), &told("1"), &told("12"), &told("1"), r#"{"progressToken":"1"}"#]
-            .map(str::to_owned);
-        let odd = r#"{"progress\u0054oken":3}"#.to_owned();
-        let behind = format!(r#"{{"message":"{long}","progressToken":7}}"#);
-        for params in told.iter().chain([&odd, &odd, &behind, &behind]) {
-            record.server_notifies(&message(&format!(
-                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#
-            )));
-        }
-        assert_eq!(record.progressed, ["12", "1", "\"1\"", "3", "7"]);
-        assert!(record.last_progress.is_empty(), "too much to be kept");
-    }
-
-    #[test]
     fn tools_are_safe_by_their_own_word() {
         let mut record = Record::default();
         let call = |name: &str| request("tools/call", &format!(r#"{{"name":"{name}"}}"#));
@@ -303,18 +248,6 @@ mod tests {
         record.server_answers(&Method::ToolsList, &message(odd));
         assert!(record.is_safe(&call("r")), "whatever else is in the list");
         assert!(!record.is_safe(&call("i")), "which of the two hints counts nobody knows");
-    }
-
-    #[test]
-    fn a_call_whose_progress_was_seen_is_not_run_again() {
-        let mut record = Record::default();
-        let read = request("resources/read", r#"{"_meta":{"progressToken":"t"}}"#);
-        assert!(record.is_safe(&read));
-        record.server_notifies(&message(
-            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1}}"#,
-        ));
-        assert!(!record.is_safe(&read));
-        assert!(record.is_safe(&request("resources/read", "{}")));
     }
 
     #[test]

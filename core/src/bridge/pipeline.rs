@@ -1,0 +1,457 @@
+//! The engine and the stages around it: era translation, hidden tools, the stand-in for a server that
+//! waits for a login.
+//!
+//! The engine speaks the legacy era as soon as either side does, so that sessions, recovery and retries
+//! are the same for all. A modern client is translated between its link and the engine, a modern server
+//! between the engine and its link.
+
+use std::collections::VecDeque;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+use super::Policy;
+use super::hidden_tools::{HiddenTools, Passage};
+use super::stand_in::StandIn;
+use crate::engine::{Engine, Limits, Output};
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::message::fnv_map::FnvMap;
+use crate::message::{Head, Message, Method, peek, reply};
+use crate::net::Lane;
+use crate::net::backoff::entropy;
+use crate::revision::translate::legacy_client::LegacyClient;
+use crate::revision::translate::modern_client::ModernClient;
+use crate::revision::translate::{Memory, Protocol, Step, Steps};
+use crate::revision::{Envelope, Era};
+use crate::transport::Incoming;
+use crate::transport::http::{Command, Event, Send, Ticket};
+
+/// Which eras are offered and tried, and what is known of the server.
+#[derive(Clone, Debug, Default)]
+pub struct Eras {
+    /// What is offered to the client and tried with the server.
+    pub protocol: Protocol,
+    /// Where the server's era is remembered from one run to the next.
+    pub memory: Option<Memory>,
+}
+
+/// The two translators, each inactive unless it is needed.
+pub(super) struct Translators {
+    modern_client: ModernClient,
+    legacy_client: LegacyClient,
+    steps: Steps,
+    memory: Option<Memory>,
+    writing: Option<JoinHandle<()>>,
+}
+
+impl Translators {
+    fn new(eras: Eras) -> Self {
+        let known = eras.memory.as_ref().and_then(Memory::recall);
+        Self {
+            modern_client: ModernClient::new(eras.protocol, known),
+            legacy_client: LegacyClient::new(eras.protocol, known, entropy()),
+            steps: Steps::new(),
+            memory: eras.memory,
+            writing: None,
+        }
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        let both = [self.modern_client.wake_at(), self.legacy_client.wake_at()];
+        both.into_iter().flatten().min()
+    }
+
+    /// Whether to translate a message for the server: only for a legacy client, since a modern one is
+    /// translated before the engine.
+    fn takes_for_server(&self, message: &Message) -> bool {
+        self.modern_client.client_era() != Some(Era::Modern) && self.legacy_client.takes(message)
+    }
+
+    /// Whether a server that was legacy may have become modern, under a legacy client.
+    fn is_alarmed(&mut self, message: &Message, now: Instant) -> bool {
+        self.modern_client.client_era() != Some(Era::Modern)
+            && self.legacy_client.is_alarmed(message, now)
+    }
+
+    fn remember(&mut self) {
+        let found = self.modern_client.take_finding().or_else(|| self.legacy_client.take_finding());
+        if let Some(era) = found
+            && let Some(memory) = self.memory.clone()
+        {
+            let before = self.writing.take();
+            self.writing = Some(tokio::spawn(async move {
+                // In order: the last finding is the one that stays.
+                if let Some(before) = before {
+                    let _ = before.await;
+                }
+                // Disks may be slow.
+                let _ = tokio::task::spawn_blocking(move || memory.keep(era)).await;
+            }));
+        }
+    }
+
+    /// Waits a moment for the era memory to be written.
+    pub(super) async fn finish(self) {
+        if let Some(writing) = self.writing {
+            let _ = timeout(limits::FLUSH, writing).await;
+        }
+    }
+}
+
+/// The engine and its stages.
+pub(super) struct Pipeline {
+    pub(super) engine: Engine,
+    pub(super) translators: Translators,
+    stand_in: StandIn,
+    hidden_tools: HiddenTools,
+    /// The link reports the outcome of each ticket.
+    is_http: bool,
+    /// Messages of the engine's that the translator has taken over.
+    taken: FnvMap<Ticket, Box<Send>>,
+    /// The one of them that is being translated.
+    translating: Option<Ticket>,
+    /// The translator's own messages in flight over HTTP.
+    own: FnvMap<Ticket, Message>,
+    own_count: u64,
+    /// Why the server's link ends, if it gave a reason.
+    ended: Option<Error>,
+    /// For the client, in its own era.
+    pub(super) for_client: VecDeque<Message>,
+    /// For the server's link.
+    pub(super) for_server: VecDeque<Command>,
+}
+
+impl Pipeline {
+    /// `limits` are those of an HTTP link; `None` for a pair of streams.
+    pub(super) fn new(policy: &Policy, eras: Eras, limits: Option<Limits>) -> Self {
+        Self {
+            engine: Engine::new(policy.for_engine(), limits, Instant::now()),
+            translators: Translators::new(eras),
+            stand_in: StandIn::new(policy.login_wait),
+            hidden_tools: policy.hidden_tools.clone(),
+            is_http: limits.is_some(),
+            taken: FnvMap::default(),
+            translating: None,
+            own: FnvMap::default(),
+            own_count: 0,
+            ended: None,
+            for_client: VecDeque::new(),
+            for_server: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        let stand_in = self.stand_in.wake_at(&self.engine);
+        let all = [self.engine.deadline(), self.translators.wake_at(), stand_in];
+        all.into_iter().flatten().min()
+    }
+
+    /// Whether there is output for either side.
+    pub(super) fn has_output(&self) -> bool {
+        self.engine.has_work() || !self.for_client.is_empty() || !self.for_server.is_empty()
+    }
+
+    /// Whether to read more from the client.
+    pub(super) fn has_room(&self) -> bool {
+        self.engine.has_room() && !self.translators.modern_client.is_full()
+    }
+
+    /// The size of the next message for a server's stream.
+    pub(super) fn backlog(&self) -> Option<usize> {
+        match self.for_server.front()? {
+            Command::Send(send) => Some(send.message.bytes().len()),
+            Command::Cancel { .. } => None,
+        }
+    }
+
+    /// The next message for a server's stream. Over a stream, written means accepted.
+    pub(super) fn next_for_stream(&mut self, now: Instant) -> Option<Message> {
+        let Some(Command::Send(send)) = self.for_server.pop_front() else { return None };
+        if !matches!(send.message.head(), Head::Request { .. }) {
+            self.on_event(Event::Accepted(send.ticket), now);
+        }
+        Some(send.message)
+    }
+
+    /// Why the server's link has ended, if it gave a reason.
+    pub(super) fn take_close_reason(&mut self) -> Option<Error> {
+        self.ended.take()
+    }
+
+    /// Ends every request in flight with this error.
+    pub(super) fn end_all(&mut self, error: &Error, now: Instant) {
+        self.engine.end_all(error, now);
+        self.run(now);
+    }
+
+    pub(super) fn on_client_message(&mut self, incoming: Incoming, now: Instant) {
+        let message = match incoming {
+            Incoming::Message(message) => message,
+            Incoming::Refused { id, error } => {
+                return self.send_to_client(reply::error(id.as_ref(), &error), now);
+            }
+            // Requests of the server's that could not be delivered to the client.
+            Incoming::Failed { message, error } => {
+                return self.engine.client_failed(&message, &error, now);
+            }
+            Incoming::Ended(_) => return,
+        };
+        let message = match self.hidden_tools.on_client_message(message) {
+            Passage::Passes(message) => message,
+            Passage::Refused(error) => return self.for_client.push_back(error),
+            Passage::Dropped => return,
+        };
+        let translators = &mut self.translators;
+        if translators.modern_client.is_through() {
+            return self.pass_to_engine(message, now);
+        }
+        translators.modern_client.on_client_message(message, now, &mut translators.steps);
+        self.run_client_steps(now);
+    }
+
+    /// A message of the client's, in the era of the engine.
+    fn pass_to_engine(&mut self, message: Message, now: Instant) {
+        match self.stand_in.on_client_message(&mut self.engine, &message, now) {
+            None => self.engine.on_client_message(message, now),
+            Some(None) => {}
+            Some(Some(answer)) => self.send_to_client(answer, now),
+        }
+    }
+
+    pub(super) fn on_client_closed(&mut self, now: Instant) {
+        // First: it may have something to send.
+        self.translators.modern_client.on_client_closed(now, &mut self.translators.steps);
+        self.run_client_steps(now);
+        self.engine.on_client_closed(now);
+    }
+
+    /// Whether the client has closed its input and has all the responses it may expect.
+    pub(super) fn is_finished(&self) -> bool {
+        self.engine.is_finished() && !self.translators.modern_client.is_holding()
+    }
+
+    /// Handles what a server's stream brings.
+    pub(super) fn on_server_message(&mut self, incoming: Incoming, now: Instant) {
+        match incoming {
+            Incoming::Message(message) => {
+                self.on_event(Event::Message { message, answers: None }, now);
+            }
+            Incoming::Refused { id, error } => self.engine.on_malformed(id.as_ref(), &error, now),
+            Incoming::Ended(error) => self.ended = Some(*error),
+            Incoming::Failed { .. } => {}
+        }
+    }
+
+    /// Handles an event of the server's link.
+    pub(super) fn on_event(&mut self, event: Event, now: Instant) {
+        match event {
+            Event::Message { message, answers } => self.on_message(message, answers, now),
+            Event::Failed { ticket, error } => self.on_failed(ticket, *error, now),
+            Event::SessionRejected { ticket, error, .. } if self.own.contains_key(&ticket) => {
+                self.on_failed(ticket, *error, now);
+            }
+            Event::Accepted(ticket) if self.own.contains_key(&ticket) => {
+                self.own.remove(&ticket);
+            }
+            Event::LoginPending(_) => {
+                self.engine.on_event(event, now);
+                self.stand_in.on_login(&self.engine);
+            }
+            other => self.engine.on_event(other, now),
+        }
+    }
+
+    fn on_message(&mut self, message: Message, answers: Option<Ticket>, now: Instant) {
+        let is_own = answers.is_some_and(|ticket| self.own.remove(&ticket).is_some());
+        let translators = &mut self.translators;
+        if translators.legacy_client.is_through() && !is_own {
+            let is_alarmed = translators.is_alarmed(&message, now);
+            self.engine.on_event(Event::Message { message, answers }, now);
+            if is_alarmed {
+                self.engine.lose_session(&other_era(), now);
+            }
+            return;
+        }
+        translators.legacy_client.on_server_message(message, now, &mut translators.steps);
+        self.run_server_steps(now);
+    }
+
+    fn on_failed(&mut self, ticket: Ticket, error: Error, now: Instant) {
+        let own = self.own.remove(&ticket);
+        let is_through = self.translators.legacy_client.is_through();
+        let known = own.or_else(|| self.engine.request(ticket).filter(|_| !is_through).cloned());
+        let Some(message) = known else {
+            return self.engine.on_event(Event::Failed { ticket, error: error.into() }, now);
+        };
+        let translators = &mut self.translators;
+        translators.legacy_client.failed(message, error, now, &mut translators.steps);
+        self.run_server_steps(now);
+    }
+
+    /// The translator of a modern client has to know that the session was lost.
+    fn on_session_lost(&mut self, now: Instant) {
+        let translators = &mut self.translators;
+        if !translators.modern_client.is_through() {
+            translators.modern_client.session_lost(now, &mut translators.steps);
+            self.run_client_steps(now);
+        }
+    }
+
+    pub(super) fn tick(&mut self, now: Instant) {
+        self.engine.on_time(now);
+        if let Some(answer) = self.stand_in.on_time(&mut self.engine, now) {
+            self.send_to_client(answer, now);
+        }
+        self.translators.legacy_client.tick(now, &mut self.translators.steps);
+        self.run_server_steps(now);
+        self.translators.modern_client.tick(now, &mut self.translators.steps);
+        self.run_client_steps(now);
+    }
+
+    /// Takes commands and outputs of the engine through the stages until there are none left.
+    pub(super) fn run(&mut self, now: Instant) {
+        while self.engine.has_work() {
+            while let Some(output) = self.engine.next_output() {
+                match output {
+                    Output::Message(message) => self.send_to_client(message, now),
+                    Output::SessionLost => self.on_session_lost(now),
+                    Output::Failed { request, error } => {
+                        let stood_in = self.stand_in.on_failed(&self.engine, &request, &error);
+                        let answer = stood_in.unwrap_or_else(|| reply::error(request.id(), &error));
+                        self.send_to_client(answer, now);
+                    }
+                }
+            }
+            while let Some(command) = self.engine.next_command() {
+                self.pass_to_server(command, now);
+            }
+        }
+    }
+
+    fn send_to_client(&mut self, message: Message, now: Instant) {
+        let translators = &mut self.translators;
+        if translators.modern_client.is_through() {
+            if translators.modern_client.client_era() == Some(Era::Modern) {
+                translators.modern_client.on_message_to_client(&message);
+            }
+            return self.for_client.push_back(self.hidden_tools.on_message_to_client(message));
+        }
+        translators.modern_client.on_server_message(message, now, &mut translators.steps);
+        self.run_client_steps(now);
+    }
+
+    fn pass_to_server(&mut self, command: Command, now: Instant) {
+        match command {
+            Command::Send(send) if self.translators.takes_for_server(&send.message) => {
+                let (ticket, message) = (send.ticket, send.message.clone());
+                let is_request = matches!(message.head(), Head::Request { .. });
+                self.taken.insert(ticket, send);
+                self.translating = Some(ticket);
+                let translators = &mut self.translators;
+                translators.legacy_client.on_client_message(message, now, &mut translators.steps);
+                self.run_server_steps(now);
+                self.translating = None;
+                // Whatever the translator made of it: what needs no response counts as accepted.
+                if !is_request && self.taken.remove(&ticket).is_some() {
+                    self.engine.on_event(Event::Accepted(ticket), now);
+                }
+            }
+            Command::Cancel { ticket, .. } if self.taken.contains_key(&ticket) => {
+                let id = self.taken.remove(&ticket).and_then(|send| send.message.id().cloned());
+                let Some(id) = id else { return };
+                let notice = reply::cancelled(&id, "cancelled");
+                let translators = &mut self.translators;
+                translators.legacy_client.on_client_message(notice, now, &mut translators.steps);
+                self.run_server_steps(now);
+            }
+            // Over a stream, a request is cancelled by a notification.
+            Command::Cancel { .. } if !self.is_http => {}
+            command => self.for_server.push_back(command),
+        }
+    }
+
+    /// Executes the steps of the client's translator.
+    fn run_client_steps(&mut self, now: Instant) {
+        while let Some(step) = self.translators.steps.pop_front() {
+            match step {
+                Step::ToServer(message) => self.pass_to_engine(message, now),
+                Step::ToClient(message) => {
+                    self.for_client.push_back(self.hidden_tools.on_message_to_client(message));
+                }
+                // Nothing fails on this side of the engine.
+                Step::Failed { .. } | Step::SessionLost => {}
+            }
+        }
+        self.translators.remember();
+    }
+
+    /// Executes the steps of the server's translator.
+    fn run_server_steps(&mut self, now: Instant) {
+        while let Some(step) = self.translators.steps.pop_front() {
+            match step {
+                Step::ToServer(message) => self.send_translated(message),
+                Step::ToClient(message) => {
+                    let id = message.id().filter(|_| message.method().is_none());
+                    let answers = id.and_then(|id| self.engine.ticket_of(id));
+                    answers.and_then(|ticket| self.taken.remove(&ticket));
+                    self.engine.on_event(Event::Message { message, answers }, now);
+                }
+                Step::Failed { message, error } => {
+                    let ticket = message.id().and_then(|id| self.engine.ticket_of(id));
+                    if let Some(ticket) = ticket {
+                        self.taken.remove(&ticket);
+                        let error = error.into();
+                        self.engine.on_event(Event::Failed { ticket, error }, now);
+                    }
+                }
+                Step::SessionLost => self.engine.lose_session(&other_era(), now),
+            }
+        }
+        self.translators.remember();
+    }
+
+    /// Sends a message of the translator's: one of the engine's unchanged, or one of its own.
+    fn send_translated(&mut self, message: Message) {
+        if let Some(ticket) = self.taken_as(&message) {
+            let send = self.taken.remove(&ticket);
+            return self.for_server.extend(send.map(Command::Send));
+        }
+        if let (Some(id), true) = (peek::cancelled_request(&message), self.is_http) {
+            // A modern request is cancelled by closing its stream.
+            let is_it = |own: &Message| own.id() == Some(&id);
+            let ticket = self.own.iter().find(|(_, own)| is_it(own)).map(|(ticket, _)| *ticket);
+            let Some(ticket) = ticket else { return };
+            self.own.remove(&ticket);
+            let grace = std::time::Duration::ZERO;
+            return self.for_server.push_back(Command::Cancel { ticket, grace });
+        }
+        self.own_count += 1;
+        let ticket = Ticket::of_stage(self.own_count);
+        let envelope = Envelope::of(&message);
+        let lane = match message.method() {
+            Some(Method::Listen) => Lane::Lasting,
+            _ => Lane::Calls,
+        };
+        if self.is_http {
+            self.own.insert(ticket, message.clone());
+        }
+        let send = Send { envelope, lane, ..Send::new(ticket, message) };
+        self.for_server.push_back(Command::Send(Box::new(send)));
+    }
+
+    /// The ticket of a message that the translator has taken over and passes on as it is: it translates
+    /// that one now, or it was a request.
+    fn taken_as(&self, message: &Message) -> Option<Ticket> {
+        let by_id = message.id().and_then(|id| self.engine.ticket_of(id));
+        let candidates = [self.translating, by_id].into_iter().flatten();
+        let is_it =
+            |ticket: &Ticket| self.taken.get(ticket).is_some_and(|send| send.message == *message);
+        candidates.into_iter().find(is_it)
+    }
+}
+
+/// The server was replaced by one of the other era, which knows nothing of the session.
+fn other_era() -> Error {
+    Error::new(Kind::SessionLost, "The server was replaced by another").not_delivered()
+}

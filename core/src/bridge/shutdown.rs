@@ -1,0 +1,155 @@
+//! The shutdown of a bridge: drains both sides, ends what is in flight, closes the links; every wait
+//! has a limit.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::server::{Inbox, ServerEvent};
+use super::{Bridge, Policy, reserve};
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::transport::channel::Weighed;
+use crate::transport::{Written, until};
+
+/// Waits until the client has read everything, as long as it reads at all.
+pub(super) async fn all_read(done: &mut JoinHandle<()>, written: &Written) {
+    loop {
+        let before = written.count();
+        let waited = timeout(limits::LAST_READ, &mut *done).await;
+        if waited.is_ok() || written.count() == before {
+            return;
+        }
+    }
+}
+
+impl Bridge {
+    /// The server's link has ended: requests in flight get no response.
+    pub(super) async fn on_server_closed(&mut self, told: &OnceLock<Error>) {
+        // It may have sent more before, and the reason; the link has limits of its own.
+        while let Ok(Some(incoming)) = timeout(limits::SERVER_DRAIN, self.server.inbox.recv()).await
+        {
+            self.on_server_event(incoming, Instant::now());
+            self.run_commands(Instant::now());
+            if !self.flush_to_client().await {
+                return;
+            }
+        }
+        let why = self.pipeline.take_close_reason();
+        if let Some(why) = &why {
+            let _ = told.set(why.clone());
+        }
+        let error = why.unwrap_or_else(|| Error::new(Kind::Closed, "Transport closed"));
+        self.pipeline.end_all(&error, Instant::now());
+        // Requests that the client is about to send end with the same error, so that it learns why.
+        let patience = if self.has_received { Duration::ZERO } else { limits::FIRST_QUESTION };
+        let until = Instant::now() + patience;
+        while Instant::now() < until + limits::FLUSH
+            && let Ok(Some(incoming)) = timeout_at(until, self.from_client.recv()).await
+        {
+            self.pipeline.on_client_message(incoming, Instant::now());
+            self.pipeline.end_all(&error.clone().not_delivered(), Instant::now());
+        }
+        self.flush_to_client().await;
+    }
+
+    /// Waits until the client has read everything, as long as it reads at all; `false` if it does not.
+    async fn flush_to_client(&mut self) -> bool {
+        while !self.pipeline.for_client.is_empty() {
+            let before = self.written.count();
+            match timeout(limits::LAST_READ, self.flush_one_to_client()).await {
+                Ok(true) => {}
+                Err(_) if self.written.count() != before => {}
+                Ok(false) | Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// The first message for the client stays in its queue until there is room for it.
+    async fn flush_one_to_client(&mut self) -> bool {
+        let size = self.pipeline.for_client.front().map_or(0, Weighed::size);
+        let permit = loop {
+            let event = tokio::select! {
+                biased;
+                permit = self.to_client.reserve(size) => break permit,
+                event = self.server.inbox.recv_if(false) => event,
+            };
+            if let Some(ServerEvent::Event(event)) = event {
+                self.pipeline.on_event(event, Instant::now());
+            }
+        };
+        let Ok(permit) = permit else { return false };
+        if let Some(message) = self.pipeline.for_client.pop_front() {
+            permit.send(message);
+        }
+        true
+    }
+
+    /// The client has closed its input and has its responses: sends remaining notifications, and passes on
+    /// what the server still sends. `false`: the client does not read.
+    pub(super) async fn drain(&mut self, policy: Policy) -> bool {
+        // One bound for all of it, counted from the end of the client's input (C27).
+        let quick = policy.timeouts.quick.unwrap_or(limits::DRAIN_WITHOUT_TIMEOUT);
+        let left = self.left_at.unwrap_or_else(Instant::now);
+        // What waits for a person does not come in time.
+        let rest = if self.pipeline.engine.waits_for_person() { Duration::ZERO } else { quick };
+        let deadline = (left + rest).max(Instant::now()) + limits::CLOSE;
+        let finishing = self.finish_sending();
+        match timeout_at(deadline, finishing).await {
+            Ok(is_heard) => is_heard,
+            // The server's time is up; a client that reads, however slowly, gets the rest.
+            Err(_) => self.flush_to_client().await,
+        }
+    }
+
+    /// Sends remaining notifications and responses. `false`: the client does not read.
+    async fn finish_sending(&mut self) -> bool {
+        // Events that are there already may lead to a notification.
+        while let Some(event) = self.server.inbox.recv_now().await {
+            self.on_server_event(event, Instant::now());
+        }
+        self.pipeline.engine.close();
+        loop {
+            self.run_commands(Instant::now());
+            while !self.pipeline.for_client.is_empty() {
+                if !self.flush_one_to_client().await {
+                    return false;
+                }
+            }
+            self.write_all().await;
+            match &self.server.inbox {
+                // The session is deleted later, where no signal can interrupt that.
+                Inbox::Http(_) if self.pipeline.engine.is_idle() => return true,
+                Inbox::Http(_) => {}
+                // The server's stream ends when all was written.
+                Inbox::Stream(_) | Inbox::Closed => self.server.outbox = None,
+            }
+            let wake = self.pipeline.wake_at();
+            let event = tokio::select! {
+                biased;
+                event = self.server.inbox.recv() => event,
+                () = until(wake) => {
+                    self.tick(Instant::now());
+                    continue;
+                }
+            };
+            match event {
+                Some(event) => self.on_server_event(event, Instant::now()),
+                None => return true,
+            }
+        }
+    }
+
+    /// Waits until a server's stream has taken all output, or is closed.
+    async fn write_all(&mut self) {
+        while let Some(permit) = reserve(self.server.outbox.as_ref(), self.pipeline.backlog()).await
+        {
+            if let Some(message) = self.pipeline.next_for_stream(Instant::now()) {
+                permit.send(message);
+            }
+        }
+    }
+}

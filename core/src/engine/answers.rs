@@ -1,0 +1,201 @@
+//! Events of the server's link: responses, requests and notifications of the server's, acceptance.
+
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::entry::{Entry, Origin, Place};
+use super::{Engine, Login, Wire, addressed};
+use crate::error::{Error, Kind};
+use crate::limits;
+use crate::message::{Head, Id, Message, Method, edit, peek, reply};
+use crate::transport::LoginStage;
+use crate::transport::http::{Event, Ticket};
+
+impl Engine {
+    pub(crate) fn on_event(&mut self, event: Event, now: Instant) {
+        match event {
+            Event::Message { message, answers } => self.on_message(message, answers, now),
+            Event::Oversized { id, is_request, error } => {
+                self.on_oversized(&id, is_request, *error, now);
+            }
+            Event::Accepted(ticket) => self.on_accepted(ticket, now),
+            Event::Failed { ticket, error } => self.on_failed(ticket, *error, now),
+            Event::SessionRejected { ticket, session, error, last_word } => {
+                self.on_session_rejected(ticket, session, *error, last_word, now);
+            }
+            Event::SessionLost { session, error } => {
+                if session == self.session.opened_by() {
+                    self.lose_session(&error, now);
+                }
+            }
+            Event::StreamOpened => self.stream_opened(now),
+            Event::StreamEnded(error) => self.stream_ended(&error, now),
+            Event::Reached => self.on_server_reachable(now),
+            Event::LoginPending(stage) => self.on_login(stage, now),
+        }
+        self.dispatch(now);
+    }
+
+    /// A login has begun, has progressed, or is over.
+    fn on_login(&mut self, stage: Option<LoginStage>, now: Instant) {
+        self.login = stage.map(|stage| Login { stage, since: now });
+        if self.drain_deadline.is_some() {
+            // The time left depends on whether a person is waited for.
+            self.drain_deadline = Some(now + self.drain_limit());
+        }
+    }
+
+    fn on_message(&mut self, message: Message, answers: Option<Ticket>, now: Instant) {
+        self.on_server_reachable(now);
+        self.absence.answered();
+        match message.head() {
+            Head::Request { id, .. } => {
+                let id = id.clone();
+                self.on_server_request(&id, message, now);
+            }
+            Head::Notification { method } => {
+                if *method == Method::Progress
+                    && let Some(ticket) = self.table.progressed(&message)
+                {
+                    self.table.restart_clock(ticket, self.clock(now));
+                }
+                let cancelled = peek::cancelled_request(&message);
+                let known_as =
+                    cancelled.and_then(|id| self.server_requests.cancelled_by_server(&id));
+                self.send_to_client(match known_as {
+                    Some(own) => reply::cancelled(&own, "the server takes it back"),
+                    None => message,
+                });
+            }
+            Head::Response { id, .. } => {
+                let by_id = || id.as_ref().and_then(|id| self.table.answered(id));
+                let Some(ticket) = answers.or_else(by_id) else {
+                    return debug!(what = ?message, "dropped a response to no open request");
+                };
+                self.on_answer(ticket, message, answers.is_none(), now);
+            }
+        }
+    }
+
+    fn on_server_request(&mut self, id: &Id, request: Message, now: Instant) {
+        if self.server_requests.bytes() >= limits::SERVER_REQUESTS_BYTES {
+            return self.refuse(id, &too_many(), now);
+        }
+        if self.drain_deadline.is_some() {
+            return self.refuse(id, &gone(), now);
+        }
+        if self.server_requests.ask(id) {
+            return self.send_to_client(request);
+        }
+        let own = self.own_id();
+        self.server_requests.rename(own.clone(), id.clone());
+        self.send_to_client(edit::with_id(&request, &own));
+    }
+
+    /// Answers a request of the server's with an error. A server that does not read these either gets
+    /// no more of them.
+    fn refuse(&mut self, id: &Id, error: &Error, now: Instant) {
+        if self.is_within_budget() {
+            self.notify(reply::error(Some(id), error), now);
+        }
+    }
+
+    /// `came_elsewhere`: not on the request's own exchange, which may never end.
+    fn on_answer(&mut self, ticket: Ticket, answer: Message, came_elsewhere: bool, now: Instant) {
+        let Some(entry) = self.remove_entry(ticket, now) else {
+            return debug!(what = ?answer, "dropped a response to no open request");
+        };
+        if let Some(sent) = entry.sent() {
+            if came_elsewhere {
+                sent.progress.abandon();
+            }
+            // Some servers never accept the POST of what they have answered.
+            if matches!(self.wire, Wire::HttpSse { .. }) && !sent.is_acknowledged {
+                self.drop_exchange(ticket, limits::LINGER);
+            }
+        }
+        self.finish(ticket, &entry, answer, now);
+    }
+
+    /// A request has its response.
+    pub(super) fn finish(&mut self, ticket: Ticket, entry: &Entry, answer: Message, now: Instant) {
+        if let Origin::Bridge(purpose) = entry.origin {
+            return self.own_answered(purpose, ticket, &answer, now);
+        }
+        let (Some(id), Some(method)) = (entry.request_id(), entry.message.method()) else { return };
+        let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
+        if method.properties().is_restored && !is_error {
+            self.record.on_client_message(&entry.message);
+        }
+        self.record.server_answers(method, &answer);
+        if *method == Method::Initialize {
+            match is_error {
+                true => self.initialize_ended(ticket, entry, now),
+                false => {
+                    self.is_promised = false;
+                    self.session.opened(ticket, now);
+                }
+            }
+        }
+        self.send_to_client(addressed(answer, id));
+    }
+
+    fn on_oversized(&mut self, id: &Id, is_request: bool, error: Error, now: Instant) {
+        if is_request {
+            return self.refuse(id, &error, now);
+        }
+        let Some(ticket) = self.table.answered(id) else { return };
+        let Some(entry) = self.remove_entry(ticket, now) else { return };
+        self.drop_exchange(ticket, limits::LINGER);
+        self.handle_failure(ticket, entry, error, now);
+    }
+
+    fn on_accepted(&mut self, ticket: Ticket, now: Instant) {
+        let Some(entry) = self.table.get_mut(ticket) else { return };
+        let is_request = entry.request_id().is_some();
+        let Some(sent) = entry.sent_mut() else { return };
+        sent.is_acknowledged = true;
+        if !is_request || sent.is_left {
+            let failure = sent.failure.take();
+            let Some(entry) = self.remove_entry(ticket, now) else { return };
+            if let Some(failure) = failure {
+                // Accepted after all, in a session whose stream is gone.
+                self.handle_failure(ticket, entry, failure, now);
+            }
+            return;
+        }
+        // The response comes on the stream: the next message may be sent.
+        if !self.limits.serial && sent.place == Place::Ordinary {
+            sent.place = Place::Free;
+            self.ordinary_out -= 1;
+        }
+        self.table.restart_clock(ticket, self.clock(now));
+    }
+
+    /// The server sent malformed JSON-RPC with an id: a response to a request in flight, or a request
+    /// of its own.
+    pub(crate) fn on_malformed(&mut self, id: Option<&Id>, error: &Error, now: Instant) {
+        debug!("the server sent no message: {error}");
+        let Some(id) = id else { return };
+        let answered = self.table.find(id).filter(|_| error.kind == Kind::InvalidRequest);
+        if let Some(ticket) = answered
+            && let Some(entry) = self.remove_entry(ticket, now)
+        {
+            let error = Error::new(Kind::BadResponse, "The answer is not JSON-RPC 2.0")
+                .because(&error.message);
+            self.handle_failure(ticket, entry, error, now);
+            self.dispatch(now);
+        } else {
+            self.refuse(id, error, now);
+        }
+    }
+}
+
+pub(super) fn gone() -> Error {
+    Error::new(Kind::Closed, "The client has closed its input and answers no more")
+}
+
+fn too_many() -> Error {
+    let message = "Too many requests of the server's wait for answers of the client's";
+    Error::new(Kind::Overloaded, message).not_delivered()
+}

@@ -1,0 +1,212 @@
+//! Failed messages: each is retried where the delivery table allows it, or ends with an error.
+
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::delivery::{Retry, decide};
+use super::entry::{Entry, Origin, Purpose, State};
+use super::{Engine, Wire, log_undelivered};
+use crate::error::{Delivery, Error, Kind};
+use crate::limits;
+use crate::message::{Method, reply};
+use crate::net::backoff::doubled;
+use crate::traffic::{self, Recovery};
+use crate::transport::http::Ticket;
+
+impl Engine {
+    /// A message was not delivered or, if it is a request, gets no response.
+    pub(super) fn on_failed(&mut self, ticket: Ticket, error: Error, now: Instant) {
+        if self.may_be_answered(ticket, &error) {
+            // Perhaps only the acceptance is missing.
+            if let Some(sent) = self.table.get_mut(ticket).and_then(Entry::sent_mut) {
+                sent.failure = Some(error);
+            }
+            return self.table.set_timer(ticket, Some(self.clock(now) + limits::LINGER));
+        }
+        let Some(entry) = self.remove_entry(ticket, now) else { return };
+        if error.kind == Kind::Timeout && error.delivery == Delivery::Unknown {
+            self.notify_of_timeout(&entry, &error, now);
+        }
+        self.handle_failure(ticket, entry, error, now);
+    }
+
+    /// Whether the response may arrive on the stream although the POST has failed.
+    fn may_be_answered(&self, ticket: Ticket, error: &Error) -> bool {
+        let entry = self.table.get(ticket).filter(|entry| entry.request_id().is_some());
+        matches!(self.wire, Wire::HttpSse { .. })
+            && error.kind == Kind::Closed
+            && error.delivery == Delivery::Unknown
+            && entry.and_then(Entry::sent).is_some_and(|sent| !sent.is_left)
+    }
+
+    /// Cancels a request at the server that has timed out here (C19).
+    pub(super) fn notify_of_timeout(&mut self, entry: &Entry, error: &Error, now: Instant) {
+        let is_legacy = entry.envelope.is_none();
+        if let Some(id) = entry.request_id().filter(|_| is_legacy)
+            && !entry.is_request(&Method::Initialize)
+        {
+            self.notify(reply::cancelled(id, &error.message), now);
+        }
+    }
+
+    /// Retries a failed message, or ends it.
+    pub(super) fn handle_failure(
+        &mut self,
+        ticket: Ticket,
+        entry: Box<Entry>,
+        error: Error,
+        now: Instant,
+    ) {
+        if let Origin::Bridge(purpose) = entry.origin {
+            return self.own_failed(purpose, ticket, &entry, error, now);
+        }
+        if proves_reachable(&entry, &error) {
+            self.on_server_reachable(now);
+        }
+        let error = match (entry.sent().and_then(|sent| sent.wire_id.as_ref()), entry.request_id())
+        {
+            (Some(wire_id), own) => reply::about(error, wire_id, own),
+            (None, _) => error,
+        };
+        let is_initialize = entry.is_request(&Method::Initialize);
+        let was_to_replace = is_initialize && self.session.not_opened(ticket);
+        self.retry_or_end(ticket, entry, error, now);
+        if was_to_replace && self.table.opening().is_none() {
+            // The session is still lost, and the client does not retry: the bridge reopens it.
+            self.begin_reopening(now);
+        }
+    }
+
+    fn retry_or_end(&mut self, ticket: Ticket, mut entry: Box<Entry>, error: Error, now: Instant) {
+        let method = entry.message.method();
+        let is_request = entry.request_id().is_some();
+        let is_safe = is_request && !entry.progressed && self.record.is_safe(&entry.message);
+        let verdict = decide(method, &error, is_safe, entry.was_repeated || !is_request);
+        if let Some(id) = entry.request_id() {
+            let method = method.map_or("", Method::name);
+            debug!(%id, kind = %error.kind, "{method} failed, {}: {error}", verdict.describe());
+        }
+        if matches!(verdict, Retry::Now | Retry::WhenReachable) {
+            entry.may_have_arrived |= error.delivery == Delivery::Unknown;
+        }
+        match verdict {
+            Retry::Now => {
+                entry.was_repeated = true;
+                traffic::recovery(Recovery::SentAgain, Some(&error));
+                entry.state = State::Queued;
+                self.requeue(entry, now);
+            }
+            Retry::WhenReachable => self.wait_for_server(ticket, entry, error, now),
+            Retry::After(pause) => {
+                // The server's own delay, at least a backoff, within the request's timeout.
+                let pause =
+                    pause.max(doubled(limits::AWAY_BASE, entry.pauses, limits::BACKOFF_CAP));
+                entry.pauses += 1;
+                let at = now + pause;
+                let clock = entry.message.clock();
+                let until = match is_request {
+                    true => {
+                        entry.since + self.policy.timeouts.of(clock).unwrap_or(limits::WORK_TIMEOUT)
+                    }
+                    false => *entry.patience.get_or_insert(now + self.policy.away_wait),
+                };
+                if at > until {
+                    return self.end(entry, error);
+                }
+                if is_request {
+                    traffic::recovery(Recovery::AskedToWait, Some(&error));
+                }
+                entry.state = State::Delayed(at);
+                self.requeue(entry, now);
+            }
+            Retry::No => self.end(entry, error),
+        }
+    }
+
+    /// The server is unreachable: the message waits for it, up to its deadline.
+    fn wait_for_server(
+        &mut self,
+        ticket: Ticket,
+        mut entry: Box<Entry>,
+        error: Error,
+        now: Instant,
+    ) {
+        let from = if entry.is_request(&Method::Initialize) { entry.since } else { now };
+        let patience = self.policy.patience(entry.message.method(), error.kind);
+        let until = *entry.patience.get_or_insert(from + patience);
+        self.server.mark_unreachable(ticket, now, true);
+        if until <= now {
+            self.end(entry, error.clone());
+        } else {
+            // The handshake may wait longer than what follows it.
+            let opening = self.table.opening();
+            let opening =
+                opening.map(|_| self.policy.patience(Some(&Method::Initialize), error.kind));
+            let wait = until.saturating_duration_since(now).max(opening.unwrap_or_default());
+            self.absence.unreachable(&error, Some(wait));
+            entry.state = State::Queued;
+            self.requeue(entry, now);
+        }
+        self.wait_for_server_all(&error, now);
+    }
+
+    /// The server is unreachable: the whole queue waits for it.
+    pub(super) fn wait_for_server_all(&mut self, error: &Error, now: Instant) {
+        if self.server.is_up() {
+            self.server.mark_unreachable(Ticket::default(), now, true);
+        }
+        self.last_error = Some(error.clone());
+        self.start_all_waits(now);
+    }
+
+    /// A message's deadline passed before it was sent.
+    pub(super) fn end_waiting(&mut self, ticket: Ticket, now: Instant) {
+        let Some(entry) = self.remove_entry(ticket, now) else { return };
+        // The error may be another message's; this one was not sent.
+        let error = match &self.last_error {
+            Some(last_error) => last_error.clone().not_delivered(),
+            None if self.session.is_replaced() => super::session_lost(),
+            None => Error::new(Kind::Connect, "The server cannot be reached").not_delivered(),
+        };
+        self.end(entry, error);
+    }
+
+    pub(super) fn end(&mut self, entry: Box<Entry>, error: Error) {
+        match (entry.origin, entry.request_id()) {
+            (Origin::Client, Some(_)) => self.end_request(&entry, error),
+            (Origin::Client | Origin::Bridge(Purpose::Notice), _) => {
+                log_undelivered(&entry.message, &error);
+            }
+            (Origin::Bridge(_), _) => {}
+        }
+    }
+
+    pub(super) fn end_request(&mut self, entry: &Entry, error: Error) {
+        if entry.origin == Origin::Client && entry.request_id().is_some() {
+            let delivery = match entry.sends {
+                0 => Delivery::NotDelivered,
+                // Whatever happened to the last send: an earlier one may have been carried out.
+                _ if entry.may_have_arrived => Delivery::Unknown,
+                _ => error.delivery,
+            };
+            self.fail(entry.message.clone(), Error { delivery, ..error });
+        }
+    }
+}
+
+/// Whether a failure proves that the server is reachable.
+fn proves_reachable(entry: &Entry, error: &Error) -> bool {
+    let by_gateway =
+        entry.is_request(&Method::Initialize) && matches!(error.status, Some(502..=504));
+    match error.kind {
+        _ if error.is_unreachable() => false,
+        Kind::Connect | Kind::Dns | Kind::Tls | Kind::Shutdown => false,
+        // These may have failed before anything was sent.
+        Kind::Credentials | Kind::Login => error.status.is_some(),
+        Kind::Proxy | Kind::ProxyAuth => false,
+        Kind::Closed | Kind::Timeout => {
+            error.delivery == Delivery::Unknown && error.status.is_some()
+        }
+        _ => !by_gateway,
+    }
+}

@@ -1,0 +1,339 @@
+//! The table of messages, indexed by ticket, id, position in the queue, progress token and deadline;
+//! and the memory that they take.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::entry::{Entry, Order, Origin, Purpose, Sent, State};
+use crate::message::fnv_map::{self, FnvMap};
+use crate::message::{Id, InFlight, Message, Method, peek};
+use crate::transport::http::Ticket;
+
+/// The longest prefix of a progress notification that is cached.
+const BEGINNING: usize = 512;
+
+/// Prune ended requests from the unread ones beyond this.
+const UNREAD: usize = 64;
+
+/// Every message that has not ended.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    entries: FnvMap<Ticket, Box<Entry>>,
+    /// Requests by id.
+    by_id: InFlight<Ticket>,
+    /// Messages that wait to be sent, in order.
+    queue: BTreeMap<Order, Ticket>,
+    /// The client's `initialize` requests, in order.
+    openings: BTreeSet<(Order, Ticket)>,
+    tokens: Tokens,
+    /// Deadlines and delays of queued messages.
+    waits: BTreeSet<(Instant, Ticket)>,
+    /// Timeouts of messages in flight.
+    dues: BTreeSet<(Instant, Ticket)>,
+    bytes: usize,
+    pings_out: usize,
+    notices: usize,
+}
+
+impl Table {
+    /// Adds an unsent message; it is put into the queue unless it bypasses that.
+    pub(super) fn insert(&mut self, ticket: Ticket, entry: Box<Entry>) {
+        self.bytes += entry.weight();
+        self.notices += usize::from(entry.request_id().is_none());
+        if let Some(id) = entry.request_id() {
+            self.by_id.open(id, ticket);
+            self.tokens.note(ticket, &self.entries);
+        }
+        if entry.is_opening() {
+            self.openings.insert((entry.order, ticket));
+        }
+        if entry.is_in_queue() {
+            self.queue.insert(entry.order, ticket);
+        }
+        self.entries.insert(ticket, entry);
+    }
+
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Box<Entry>> {
+        let mut entry = fnv_map::take(&mut self.entries, &ticket)?;
+        if let Some(at) = entry.timer.take() {
+            let timers = if entry.sent().is_some() { &mut self.dues } else { &mut self.waits };
+            timers.remove(&(at, ticket));
+        }
+        self.bytes -= entry.weight();
+        self.notices -= usize::from(entry.request_id().is_none());
+        if let Some(id) = entry.request_id() {
+            self.by_id.close_exactly(id);
+        }
+        if entry.is_opening() {
+            self.openings.remove(&(entry.order, ticket));
+        }
+        self.tokens.remove(&entry, ticket);
+        match entry.state {
+            State::Sent(_) => self.pings_out -= usize::from(entry.is_request(&Method::Ping)),
+            State::Queued | State::Delayed(_) => drop(self.queue.remove(&entry.order)),
+            State::Ready => {}
+        }
+        Some(entry)
+    }
+
+    /// Takes a message out of the queue that waits for room among urgent messages.
+    pub(super) fn make_ready(&mut self, ticket: Ticket) {
+        self.set_timer(ticket, None);
+        if let Some(entry) = self.entries.get_mut(&ticket) {
+            if entry.is_in_queue() {
+                self.queue.remove(&entry.order);
+            }
+            entry.state = State::Ready;
+        }
+    }
+
+    /// Marks a message as sent.
+    pub(super) fn mark_sent(&mut self, ticket: Ticket, sent: Sent) -> Option<&mut Entry> {
+        let entry = self.entries.get_mut(&ticket)?;
+        if let Some(at) = entry.timer.take() {
+            self.waits.remove(&(at, ticket));
+        }
+        if entry.is_in_queue() {
+            self.queue.remove(&entry.order);
+        }
+        self.pings_out += usize::from(entry.is_request(&Method::Ping));
+        entry.state = State::Sent(sent);
+        entry.sends += 1;
+        Some(entry)
+    }
+
+    pub(super) fn get(&self, ticket: Ticket) -> Option<&Entry> {
+        self.entries.get(&ticket).map(|entry| &**entry)
+    }
+
+    pub(super) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Entry> {
+        self.entries.get_mut(&ticket).map(|entry| &mut **entry)
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values().map(|entry| &**entry)
+    }
+
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.entries.values_mut().map(|entry| &mut **entry)
+    }
+
+    /// Whether a request with exactly this id is in the table.
+    pub(super) fn has(&self, id: &Id) -> bool {
+        self.by_id.has(id)
+    }
+
+    /// The request with exactly this id.
+    pub(super) fn find(&self, id: &Id) -> Option<Ticket> {
+        self.by_id.get(id).copied()
+    }
+
+    /// The request that a response with this id answers, however the server wrote the id.
+    pub(super) fn answered(&self, id: &Id) -> Option<Ticket> {
+        self.by_id.find(id).copied()
+    }
+
+    /// The client's first `initialize` in the table.
+    pub(super) fn opening(&self) -> Option<Ticket> {
+        self.openings.first().map(|(_, ticket)| *ticket)
+    }
+
+    /// Turns the client's `initialize` into one of the bridge's own.
+    pub(super) fn promise(&mut self) -> Option<Ticket> {
+        let (_, ticket) = self.openings.pop_first()?;
+        self.entries.get_mut(&ticket)?.origin = Origin::Bridge(Purpose::Reopen);
+        Some(ticket)
+    }
+
+    /// Bytes of all messages, as they count towards the memory budget.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many pings are in flight.
+    pub(super) fn pings_out(&self) -> usize {
+        self.pings_out
+    }
+
+    /// Whether there are any notifications or responses.
+    pub(super) fn has_notices(&self) -> bool {
+        self.notices > 0
+    }
+
+    pub(super) fn is_queue_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// The queue, in order.
+    pub(super) fn queued(&self) -> impl Iterator<Item = (Ticket, &Entry)> {
+        self.queue.values().filter_map(|ticket| Some((*ticket, self.get(*ticket)?)))
+    }
+
+    /// The tickets of the messages that `is_meant` selects, in order.
+    pub(super) fn tickets(&self, is_meant: impl Fn(&Entry) -> bool) -> Vec<Ticket> {
+        let meant = self.entries.iter().filter(|(_, entry)| is_meant(entry));
+        let mut meant: Vec<_> = meant.map(|(ticket, entry)| (entry.order, *ticket)).collect();
+        meant.sort_unstable();
+        meant.into_iter().map(|(_, ticket)| ticket).collect()
+    }
+
+    /// The request that a progress notification is about. It is marked as not repeatable, since progress
+    /// must increase.
+    pub(super) fn progressed(&mut self, notification: &Message) -> Option<Ticket> {
+        let ticket = self.tokens.find(notification, &mut self.entries)?;
+        self.entries.get_mut(&ticket)?.progressed = true;
+        Some(ticket)
+    }
+
+    /// Sets or clears the timer of a message.
+    pub(super) fn set_timer(&mut self, ticket: Ticket, at: Option<Instant>) {
+        let Some(entry) = self.entries.get_mut(&ticket) else { return };
+        let timers = if entry.sent().is_some() { &mut self.dues } else { &mut self.waits };
+        if let Some(old) = std::mem::replace(&mut entry.timer, at) {
+            timers.remove(&(old, ticket));
+        }
+        timers.extend(at.map(|at| (at, ticket)));
+    }
+
+    /// Restarts the silence timeout of a message in flight.
+    pub(super) fn restart_clock(&mut self, ticket: Ticket, now: Instant) {
+        let limit = self.get(ticket).and_then(Entry::sent).and_then(|sent| sent.limit);
+        if let Some(due) = limit.and_then(|limit| now.checked_add(limit)) {
+            self.set_timer(ticket, Some(due));
+        }
+    }
+
+    /// The next deadline or delay of a queued message.
+    pub(super) fn next_wait(&self) -> Option<(Instant, Ticket)> {
+        self.waits.first().copied()
+    }
+
+    /// The next timeout of a message in flight.
+    pub(super) fn next_due(&self) -> Option<(Instant, Ticket)> {
+        self.dues.first().copied()
+    }
+
+    /// Postpones all timeouts of messages in flight.
+    pub(super) fn postpone_timeouts(&mut self, by: Duration) {
+        for (due, ticket) in std::mem::take(&mut self.dues) {
+            if let Some(entry) = self.entries.get_mut(&ticket) {
+                entry.timer = Some(due + by);
+                self.dues.insert((due + by, ticket));
+            }
+        }
+    }
+}
+
+/// Which request a progress token belongs to.
+#[derive(Debug, Default)]
+struct Tokens {
+    tickets: HashMap<String, Ticket>,
+    /// Requests whose tokens were not read yet; some of them have ended.
+    unread: Vec<Ticket>,
+    /// The last progress notification up to its token, and its request: thousands for one request begin
+    /// alike.
+    last: Option<(Vec<u8>, Ticket)>,
+}
+
+impl Tokens {
+    /// Adds a request. Its token is read with the first progress notification: most servers send none.
+    fn note(&mut self, ticket: Ticket, entries: &FnvMap<Ticket, Box<Entry>>) {
+        if self.unread.len() > 2 * entries.len() + UNREAD {
+            self.unread.retain(|ticket| entries.contains_key(ticket));
+        }
+        self.unread.push(ticket);
+    }
+
+    fn read(&mut self, entries: &mut FnvMap<Ticket, Box<Entry>>) {
+        for ticket in self.unread.drain(..) {
+            let Some(entry) = entries.get_mut(&ticket) else { continue };
+            entry.token = peek::requested_progress(&entry.message);
+            if let Some(token) = &entry.token {
+                self.tickets.insert(token.clone(), ticket);
+                self.last = None;
+            }
+        }
+    }
+
+    fn remove(&mut self, entry: &Entry, ticket: Ticket) {
+        if let Some(token) = &entry.token
+            && self.tickets.get(token) == Some(&ticket)
+        {
+            self.tickets.remove(token);
+            self.last = None;
+        }
+    }
+
+    fn find(
+        &mut self,
+        notification: &Message,
+        entries: &mut FnvMap<Ticket, Box<Entry>>,
+    ) -> Option<Ticket> {
+        self.read(entries);
+        if self.tickets.is_empty() {
+            return None;
+        }
+        let bytes = notification.bytes();
+        if let Some((beginning, ticket)) = &self.last
+            && bytes.starts_with(beginning)
+        {
+            return Some(*ticket);
+        }
+        let token = peek::progress_token(notification)?;
+        let ticket = *self.tickets.get(token)?;
+        // The token is a slice of the message; the byte behind it belongs to the prefix.
+        let end = token.as_bytes().as_ptr_range().end as usize - bytes.as_ptr() as usize;
+        let beginning = bytes.get(..=end).filter(|beginning| beginning.len() <= BEGINNING);
+        self.last = beginning.map(|beginning| (beginning.to_vec(), ticket));
+        Some(ticket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schedule::message;
+    use super::*;
+
+    #[test]
+    fn every_token_is_known_whose_progress_is_told() {
+        let (mut table, now) = (Table::default(), Instant::now());
+        let tokens = ["1", "12", "\"1\"", "3", "7"];
+        for (number, token) in (1..).zip(tokens) {
+            let request = message(&format!(
+                r#"{{"jsonrpc":"2.0","id":{number},"method":"a","params":{{"_meta":{{"progressToken":{token}}}}}}}"#
+            ));
+            let entry = Entry::new(Origin::Client, request, Order::Arrival(number), now);
+            table.insert(Ticket(number), entry);
+        }
+        let long = "x".repeat(2 * BEGINNING);
+        let told = |token: &str| format!(r#"{{"progressToken":{token},"progress":1}}"#);
+        let odd = r#"{"progress\u0054oken":3}"#.to_owned();
+        let behind = format!(r#"{{"message":"{long}","progressToken":7}}"#);
+        let cases = [
+            (told("1"), Some(1)),
+            (told("1"), Some(1)),
+            (told("12"), Some(2)),
+            (told("1"), Some(1)),
+            (r#"{"progressToken":"1"}"#.to_owned(), Some(3)),
+            (odd.clone(), Some(4)),
+            (odd, Some(4)),
+            (behind.clone(), Some(5)),
+            (behind, Some(5)),
+            (told("2"), None),
+        ];
+        for (params, expected) in cases {
+            let notification = message(&format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#
+            ));
+            assert_eq!(table.progressed(&notification), expected.map(Ticket), "{params}");
+        }
+        assert!(table.values().all(|entry| entry.progressed));
+        table.remove(Ticket(1));
+        let gone = message(
+            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#,
+        );
+        assert_eq!(table.progressed(&gone), None);
+    }
+}

@@ -1,0 +1,273 @@
+//! Timers: timeouts, retries, keep-alive pings, and the drain after the client has closed its input.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::answers::gone;
+use super::entry::{Entry, Order, Origin, Purpose, Sent, State};
+use super::{Engine, Wire};
+use crate::error::{Delivery, Error, Kind};
+use crate::limits;
+use crate::message::reply;
+use crate::transport::LoginStage;
+use crate::transport::http::{Ticket, timeout};
+
+impl Engine {
+    /// When [`Self::on_time`] is due.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let all = [
+            self.due().map(|(at, _)| at),
+            self.table.next_wait().map(|(at, _)| at),
+            self.next_retry(),
+            self.drain_deadline.filter(|_| !self.is_finished()),
+            self.ping_at(),
+            self.login_wait_ends_at(),
+            self.session.confirm_by(),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    pub(crate) fn on_time(&mut self, now: Instant) {
+        while let Some((_, ticket)) = self.table.next_wait().filter(|(at, _)| *at <= now) {
+            self.wait_over(ticket, now);
+        }
+        if self.session.confirm_by().is_some_and(|at| at <= now) {
+            self.session.not_confirmed();
+            self.release(now);
+        }
+        self.retry_server(now);
+        self.fail_login_waiters(now);
+        self.end_overdue(now);
+        if self.ping_at().is_some_and(|at| at <= now) {
+            self.ping(now);
+        }
+        if self.drain_deadline.is_some_and(|deadline| deadline <= now) {
+            let error =
+                if self.waits_for_person() { self.pending_error() } else { drain_timed_out() };
+            // Whether earlier sends were carried out is unknown.
+            self.end_all(&Error { delivery: Delivery::Unknown, ..error }, now);
+        }
+        self.dispatch(now);
+    }
+
+    /// The delay or the deadline of a queued message has passed.
+    fn wait_over(&mut self, ticket: Ticket, now: Instant) {
+        let Some(entry) = self.table.get_mut(ticket) else { return };
+        match entry.state {
+            State::Delayed(_) => {
+                entry.state = State::Queued;
+                let must_wait = self.table.get(ticket).is_some_and(|entry| self.must_wait(entry));
+                let until = must_wait.then_some(now + self.policy.away_wait);
+                self.table.set_timer(ticket, until);
+            }
+            State::Queued | State::Ready | State::Sent(_) => self.end_waiting(ticket, now),
+        }
+    }
+
+    /// The next timeout of a message in flight. Paused while the client does not read its output.
+    fn due(&self) -> Option<(Instant, Ticket)> {
+        let (at, ticket) = self.table.next_due().filter(|_| self.blocked_since.is_none())?;
+        Some((self.not_before.map_or(at, |not_before| at.max(not_before)), ticket))
+    }
+
+    fn end_overdue(&mut self, now: Instant) {
+        if self.due().is_some_and(|(at, _)| now.saturating_duration_since(at) >= limits::STOPPED) {
+            // The process was suspended: buffered input is read first.
+            self.not_before = Some(now + limits::STOPPED);
+        }
+        while let Some((_, ticket)) = self.due().filter(|(at, _)| *at <= now) {
+            self.expire(ticket, now);
+        }
+    }
+
+    /// A message in flight has timed out.
+    fn expire(&mut self, ticket: Ticket, now: Instant) {
+        let Some(mut entry) = self.remove_entry(ticket, now) else { return };
+        let is_stream = self.wire == Wire::Stream;
+        let has_begun = entry.sent().is_some_and(|sent| self.has_begun(sent));
+        let Some(sent) = entry.sent_mut() else { return };
+        let (is_left, limit) = (sent.is_left, sent.limit.unwrap_or_default());
+        let failure = sent.failure.take();
+        self.drop_exchange(ticket, Duration::ZERO);
+        let what = if entry.request_id().is_some() { "Request" } else { "Notify" };
+        let is_silent = failure.is_none();
+        let error = match failure {
+            Some(failure) => failure,
+            None if is_stream => timeout("Request timeout", limit)
+                .hint("Allow more time with --timeout, or look whether the server is stuck"),
+            None if has_begun => timeout(&format!("{what} timeout"), limit),
+            None => timeout(&format!("{what} timeout"), limit).not_delivered(),
+        };
+        // One whose POST has failed may be retried.
+        if is_silent && has_begun && !is_left {
+            self.notify_of_timeout(&entry, &error, now);
+        }
+        debug!("a message timed out: {error}");
+        self.handle_failure(ticket, entry, error, now);
+    }
+
+    /// Whether any of a message may have been written. If not, it is withdrawn and never will be.
+    pub(super) fn has_begun(&self, sent: &Sent) -> bool {
+        self.wire == Wire::Stream || !sent.progress.withdraw()
+    }
+
+    /// Notes whether the client reads its output. While it does not, timeouts are paused.
+    pub(crate) fn set_client_ready(&mut self, is_ready: bool, now: Instant) {
+        if !is_ready {
+            self.blocked_since.get_or_insert(now);
+        } else if let Some(since) = self.blocked_since.take() {
+            self.table.postpone_timeouts(now.saturating_duration_since(since));
+        }
+    }
+
+    /// The time for timeouts of messages in flight, which stands still while they are paused.
+    pub(super) fn clock(&self, now: Instant) -> Instant {
+        self.blocked_since.unwrap_or(now)
+    }
+
+    /// When to ping: only inside a session, and one at a time.
+    fn ping_at(&self) -> Option<Instant> {
+        let is_open = self.server.is_up() && self.session.opened_by().is_some();
+        let may_ping = is_open && self.keep_alive.is_none();
+        self.policy.keep_alive.filter(|_| may_ping).map(|pause| self.active + pause)
+    }
+
+    fn ping(&mut self, now: Instant) {
+        let id = self.own_id();
+        let order = Order::Arrival(self.numbers.next());
+        let origin = Origin::Bridge(Purpose::KeepAlive);
+        let entry = Entry::new(origin, reply::request(&id, "ping").own(), order, now);
+        self.active = now;
+        self.keep_alive = Some(self.enqueue(entry, now));
+    }
+
+    /// When requests that wait for a session have waited long enough for a person to log in.
+    fn login_wait_ends_at(&self) -> Option<Instant> {
+        let login = self.login.as_ref().filter(|_| self.session.is_reopening())?;
+        let is_waited_for = self.waits_for_person() && self.queued_requests().next().is_some();
+        is_waited_for.then(|| login.since + self.policy.login_wait)
+    }
+
+    fn queued_requests(&self) -> impl Iterator<Item = Ticket> {
+        let is_meant = |entry: &Entry| entry.request_id().is_some() && entry.envelope.is_none();
+        self.table.queued().filter(move |(_, entry)| is_meant(entry)).map(|(ticket, _)| ticket)
+    }
+
+    /// Fails requests that wait for a session that waits for a person.
+    fn fail_login_waiters(&mut self, now: Instant) {
+        if self.login_wait_ends_at().is_none_or(|at| at > now) {
+            return;
+        }
+        let error = self.pending_error();
+        for ticket in self.queued_requests().collect::<Vec<_>>() {
+            if let Some(entry) = self.remove_entry(ticket, now) {
+                self.end(entry, error.clone());
+            }
+        }
+    }
+
+    /// The error of a request that a pending login holds up.
+    pub(crate) fn pending_error(&self) -> Error {
+        match (&self.login, &self.last_error) {
+            (Some(login), _) => match &login.stage {
+                LoginStage::Page(page) => Error::login_pending(page),
+                LoginStage::UnderWay => {
+                    Error::new(Kind::Login, "A login is under way, but not done yet")
+                        .hint("Try again in a moment")
+                        .not_delivered()
+                }
+            },
+            (None, Some(last_error)) => last_error.clone().not_delivered(),
+            (None, None) => Error::new(Kind::Login, "The server is not there yet").not_delivered(),
+        }
+    }
+
+    /// The client has closed its input (C20, C27).
+    pub(crate) fn on_client_closed(&mut self, now: Instant) {
+        self.drain_deadline = Some(now + self.drain_limit());
+        for id in self.server_requests.close_all() {
+            self.submit(Origin::Client, reply::error(Some(&id), &gone()), now);
+        }
+    }
+
+    /// How long requests in flight may take once the client has closed its input.
+    pub(super) fn drain_limit(&self) -> Duration {
+        if self.waits_for_person() {
+            return limits::LOGIN_DRAIN;
+        }
+        let is_waiting = self.has_waiting();
+        let waits = if is_waiting { self.policy.away_wait } else { Duration::ZERO };
+        self.drain_limits().max().unwrap_or_default().max(waits)
+    }
+
+    /// Whether anything waits for a server or a session.
+    fn has_waiting(&self) -> bool {
+        self.table.queued().any(|(_, entry)| self.is_waiting(entry))
+    }
+
+    fn is_waiting(&self, entry: &Entry) -> bool {
+        self.must_wait(entry) || matches!(entry.state, State::Delayed(_))
+    }
+
+    /// How long each of the client's requests may still take.
+    fn drain_limits(&self) -> impl Iterator<Item = Duration> {
+        let requests = self.table.values().filter(|entry| is_clients_request(entry));
+        requests.map(|entry| self.policy.timeouts.drain(entry.message.clock()))
+    }
+
+    /// Whether the client has closed its input and has all the responses it may expect.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.drain_deadline.is_some()
+            && !self.has_waiting()
+            && !self.drain_limits().any(|limit| limit > Duration::ZERO)
+    }
+
+    /// Ends all requests of the client's, and whatever waits for a server. Requests in flight are
+    /// cancelled at the server (C19).
+    pub(crate) fn end_all(&mut self, error: &Error, now: Instant) {
+        for ticket in self.table.tickets(is_clients_request) {
+            let Some(entry) = self.remove_entry(ticket, now) else { continue };
+            self.session.not_opened(ticket);
+            let mut error = error.clone();
+            if let Some(sent) = entry.sent() {
+                self.drop_exchange(ticket, Duration::ZERO);
+                match self.has_begun(sent) {
+                    true => self.notify_of_timeout(&entry, &error, now),
+                    false => error = error.not_delivered(),
+                }
+            }
+            self.end(entry, error);
+        }
+        for ticket in self.table.tickets(|entry| entry.sent().is_none()) {
+            if self.table.get(ticket).is_some_and(|entry| self.is_waiting(entry)) {
+                self.table.remove(ticket);
+            }
+        }
+        self.dispatch(now);
+    }
+
+    /// Drops queued requests: nothing waits for their responses any more.
+    pub(crate) fn close(&mut self) {
+        self.is_closed = true;
+        let requests = |entry: &Entry| entry.request_id().is_some() && entry.sent().is_none();
+        for ticket in self.table.tickets(requests) {
+            self.table.remove(ticket);
+        }
+    }
+
+    /// Whether all notifications and responses were accepted.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.table.has_notices() && self.commands.is_empty()
+    }
+}
+
+fn is_clients_request(entry: &Entry) -> bool {
+    entry.origin == Origin::Client && entry.request_id().is_some()
+}
+
+/// The error of requests in flight when the time after the end of input is up.
+pub(crate) fn drain_timed_out() -> Error {
+    Error::new(Kind::Shutdown, "The client has closed its input, and time is up")
+}
