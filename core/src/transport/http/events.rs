@@ -134,8 +134,14 @@ impl Events {
             && self.gathered.len() < limits::BURST
             && bytes < limits::READ_CHUNK
         {
-            yield_once().await;
-            match poll_once(self.wait(position, None)).await {
+            let next = match self.decoded(position).transpose() {
+                Some(next) => Some(next.map(Some)),
+                None => {
+                    yield_once().await;
+                    poll_once(self.wait(position, None)).await
+                }
+            };
+            match next {
                 Some(Ok(Some(payload))) => {
                     bytes += payload.len();
                     self.gathered.push_back(payload);
