@@ -11,7 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::Notify;
 
-use super::http1::Lease;
+use super::host::Lease;
 
 /// What becomes of a request: whether it has begun to leave, since until then it cannot have reached
 /// the server, and whether anybody wants its answer.

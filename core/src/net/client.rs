@@ -4,24 +4,21 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response};
-use hyper_util::client::legacy::connect::{HttpInfo, capture_connection};
+use http::{HeaderMap, Method, Response};
 use tracing::debug;
 
-use super::body::{Inbound, Outbound, Progress, Withdrawal};
-use super::connect::ConnectFault;
-use super::fault::{Failure, Remedy};
-use super::pools::{Pings, Pools};
-use super::protocol::Protocol;
-use super::tls::LazyTls;
+use super::body::{Inbound, Progress, Withdrawal};
+use super::connect::Connector;
+use super::fault::Remedy;
+use super::pool::Pool;
 use super::{Endpoint, Options, fault, redirect};
 use crate::error::{Error, Kind};
 use crate::limits;
 
-/// Pools of connections. Cheap to clone; connects on first use only.
+/// A pool of connections. Cheap to clone; connects on first use only.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
-    pools: Arc<Pools>,
+    pool: Arc<Pool>,
 }
 
 /// One request.
@@ -75,24 +72,20 @@ impl HttpClient {
     /// A client that connects as `options` say, on first use.
     #[must_use]
     pub fn new(options: &Options) -> Self {
-        Self::with(options, LazyTls::new(options.tls.clone()), Pings::default())
-    }
-
-    pub(super) fn with(options: &Options, tls: LazyTls, pings: Pings) -> Self {
-        Self { pools: Arc::new(Pools::new(options, tls, pings)) }
+        Self { pool: Arc::new(Pool::new(Connector::new(options))) }
     }
 
     /// How many times the machine has slept so far. What was connected before a sleep is dead, or
     /// soon will be: idle connections are given up here, streams by those who read them.
     #[must_use]
     pub fn sleeps(&self) -> u64 {
-        self.pools.sleeps().count()
+        self.pool.sleeps.count()
     }
 
     /// As if the machine had slept for an hour.
     #[cfg(test)]
     pub(crate) fn pretend_sleep(&self) {
-        self.pools.sleeps().pretend();
+        self.pool.sleeps.pretend();
     }
 
     /// Sends `call`.
@@ -129,58 +122,24 @@ impl HttpClient {
     /// One request and its answer. What the server has certainly not looked at goes out again.
     async fn exchange(&self, call: &Call) -> Result<Response<Inbound>, Error> {
         let (url, uri) = (call.endpoint.url(), call.endpoint.uri());
-        let proxies = self.pools.proxies();
-        let forwarder = proxies.forwarder(uri);
+        let forwarder = self.pool.proxies().forwarder(uri);
         let mut tries = 0;
         loop {
-            let known = self.pools.known();
-            let protocol = known.of(uri);
-            let sending = match protocol {
-                Protocol::Http1 => self.pools.http1().send(call, forwarder).await,
-                // Boxed, so that HTTP/1.1 does not pay for its size.
-                Protocol::Http2 => Box::pin(self.over_http2(call)).await,
-            };
-            let error = match sending {
+            let error = match self.pool.send(call, forwarder).await {
                 Ok(response) => return fault::unless_proxy_refused(response, forwarder),
                 Err(error) => error,
             };
-            let remedy = fault::remedy(&error, protocol, &call.progress);
             tries += 1;
-            if remedy == Remedy::Unknown || tries > limits::UNTOUCHED_TRIES {
+            let remedy = fault::remedy(&error, &call.progress);
+            let Some(remedy) = remedy.filter(|_| tries <= limits::UNTOUCHED_TRIES) else {
                 return Err(fault::explain(&error, url, &call.progress));
-            }
+            };
             if remedy == Remedy::Http1 {
-                known.refuses_http2(uri);
+                self.pool.host(uri).refuses_http2();
             }
-            debug!("retry {tries} of {}, {}: {error}", limits::UNTOUCHED_TRIES, remedy.words());
+            debug!("retry {tries} of {}, {remedy:?}: {error}", limits::UNTOUCHED_TRIES);
             call.progress.reset();
         }
-    }
-
-    /// The pool lets only one request at a time connect; the others would wait for each of those
-    /// before them, but all have the same limit.
-    async fn over_http2(&self, call: &Call) -> Result<Response<Inbound>, Failure> {
-        let mut request = Request::new(Outbound::new(call.body.clone(), call.progress.clone()));
-        *request.method_mut() = call.method.clone();
-        *request.uri_mut() = call.endpoint.uri().clone();
-        *request.headers_mut() = HeaderMap::clone(&call.headers);
-        let proxy = self.pools.proxies().of(call.endpoint.uri());
-        let mut connection = capture_connection(&mut request);
-        let (pool, limit) = (self.pools.http2(call.lane), self.pools.connect_timeout());
-        let sending = pool.request(request);
-        tokio::pin!(sending);
-        let connected = async { drop(connection.wait_for_connection_metadata().await) };
-        let response = tokio::select! {
-            biased;
-            response = &mut sending => response?,
-            connected = tokio::time::timeout(limit, connected) => match connected {
-                Ok(()) => sending.await?,
-                Err(_) => return Err(ConnectFault::too_slow(limit, proxy).into()),
-            },
-        };
-        let info = response.extensions().get::<HttpInfo>().filter(|_| proxy.is_none());
-        call.progress.note_peer(info.map(|info| info.remote_addr().ip()));
-        Ok(response.map(|body| Inbound::new(body, None)))
     }
 }
 
@@ -203,11 +162,12 @@ mod tests {
         let mut roots = Roots::default();
         roots.add_pem(authority.root.as_bytes()).unwrap();
         let trust = Trust::Platform { roots, files: Vec::new() };
-        let tls = LazyTls::new(TlsOptions { trust, ..TlsOptions::default() });
-        let short = Duration::from_millis(200);
-        let pings = Pings { interval: short, timeout: short };
-        let options = Options { connect_timeout: Duration::from_secs(5), ..Options::default() };
-        HttpClient::with(&options, tls, pings)
+        let tls = TlsOptions { trust, ..TlsOptions::default() };
+        let connect_timeout = Duration::from_secs(5);
+        let mut connector = Connector::new(&Options { connect_timeout, tls, ..Options::default() });
+        connector.ping_interval = Duration::from_millis(200);
+        connector.ping_timeout = Duration::from_millis(200);
+        HttpClient { pool: Arc::new(Pool::new(connector)) }
     }
 
     fn call(port: u16) -> Call {

@@ -7,12 +7,10 @@ use std::sync::Arc;
 use h2::Reason;
 use http::header::PROXY_AUTHENTICATE;
 use http::{Response, StatusCode};
-use hyper_util::client::legacy;
 use url::Url;
 
 use super::Progress;
-use super::connect::ConnectFault;
-use super::protocol::Protocol;
+use super::connect::{ConnectFault, Unreachable};
 use super::proxy::Proxy;
 use super::proxy_fault::{ProxyFault, Refused, Trouble};
 use super::tls_fault;
@@ -27,25 +25,14 @@ pub(super) enum Failure {
     #[error("there is no connection")]
     Unconnected(#[from] ConnectFault),
     #[error("the connection broke")]
-    Broken(#[from] hyper::Error),
-    /// Either, as the pool of HTTP/2 tells it.
+    Http1(#[source] hyper::Error),
     #[error("there is no answer over HTTP/2")]
-    Http2(#[from] legacy::Error),
-}
-
-impl Failure {
-    fn is_unconnected(&self) -> bool {
-        match self {
-            Self::Unconnected(_) => true,
-            Self::Broken(_) => false,
-            Self::Http2(error) => error.is_connect(),
-        }
-    }
+    Http2(#[source] hyper::Error),
 }
 
 /// Explains why `url` gave no answer.
 pub(super) fn explain(error: &Failure, url: &Url, progress: &Progress) -> Error {
-    if let Some(fault) = find::<ConnectFault>(error) {
+    if let Failure::Unconnected(fault) = error {
         return unconnected(fault, url);
     }
     if let Some(refusal) = find(error).and_then(|e| tls_fault::late_refusal(e, &place(url))) {
@@ -59,8 +46,7 @@ pub(super) fn explain(error: &Failure, url: &Url, progress: &Progress) -> Error 
     }
     let explained = Error::new(Kind::Closed, format!("The connection to {} broke", place(url)))
         .because(innermost(error));
-    let untouched =
-        !progress.has_started() || is_canceled(error) || named_remedy(error) != Remedy::Unknown;
+    let untouched = !progress.has_started() || is_canceled(error) || named_remedy(error).is_some();
     if untouched { explained.not_delivered() } else { explained }
 }
 
@@ -81,58 +67,28 @@ fn exceeded_head(error: &Failure) -> Option<String> {
 /// What can be done at once about a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remedy {
-    /// Nothing that is certain to be right.
-    Unknown,
     /// The server has not looked at it, and takes it on another stream or connection.
     Again,
-    /// The connection was of the other protocol: now it is known which.
-    OtherProtocol,
     /// The server wants it over HTTP/1.1.
     Http1,
 }
 
-impl Remedy {
-    /// For logs.
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Self::Unknown => "as it was",
-            Self::Again => "on another connection",
-            Self::OtherProtocol => "in the version of HTTP that the server speaks",
-            Self::Http1 => "over HTTP/1.1",
-        }
-    }
+/// Finds the remedy for a request that failed; `None` if nothing is certain to be right.
+pub(super) fn remedy(error: &Failure, progress: &Progress) -> Option<Remedy> {
+    // It waited for a place on a connection that broke under others.
+    let waited = matches!(error, Failure::Http2(_)) && !progress.has_started();
+    named_remedy(error).or(waited.then_some(Remedy::Again))
 }
 
-/// Finds the remedy for a request that went out over `protocol`.
-pub(super) fn remedy(error: &Failure, protocol: Protocol, progress: &Progress) -> Remedy {
-    match named_remedy(error) {
-        // It waited for a place on a connection that broke under others.
-        Remedy::Unknown
-            if protocol == Protocol::Http2
-                && !progress.has_started()
-                && !error.is_unconnected() =>
-        {
-            Remedy::Again
-        }
-        remedy => remedy,
-    }
-}
-
-/// The remedy that the server, or the connector, has named.
-fn named_remedy(error: &Failure) -> Remedy {
-    if let Some(ConnectFault::OtherProtocol) = find(error) {
-        return Remedy::OtherProtocol;
-    }
-    let Some(error) = find::<h2::Error>(error).filter(|error| error.is_remote()) else {
-        return Remedy::Unknown;
-    };
+/// The remedy that the server has named.
+fn named_remedy(error: &Failure) -> Option<Remedy> {
+    let error = find::<h2::Error>(error).filter(|error| error.is_remote())?;
     match error.reason() {
-        Some(Reason::HTTP_1_1_REQUIRED) => Remedy::Http1,
-        Some(Reason::REFUSED_STREAM) => Remedy::Again,
+        Some(Reason::HTTP_1_1_REQUIRED) => Some(Remedy::Http1),
+        Some(Reason::REFUSED_STREAM) => Some(Remedy::Again),
         // h2 gives this to those streams only that the server has not looked at: they are behind
         // the last one that it names. The others live on, or break without it.
-        _ if error.is_go_away() => Remedy::Again,
-        _ => Remedy::Unknown,
+        _ => error.is_go_away().then_some(Remedy::Again),
     }
 }
 
@@ -162,23 +118,19 @@ pub(super) fn explain_body(error: &hyper::Error, url: &Url) -> Error {
 /// Explains why there is no connection to `url`.
 pub(super) fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
     let place = place(url);
+    let host = url.host_str().unwrap_or_default();
     let error = match fault {
         ConnectFault::Proxy(fault) => return fault.explain(&place),
-        ConnectFault::Dns(_) => {
-            let host = url.host_str().unwrap_or_default();
+        ConnectFault::Unreachable(Unreachable::Unresolved(_)) => {
             Error::new(Kind::Dns, format!("The host name {host} could not be resolved"))
                 .hint("Check the host in the URL, and that this machine is online")
         }
-        ConnectFault::Forbidden(_) => {
-            let host = url.host_str().unwrap_or_default();
+        ConnectFault::Unreachable(Unreachable::Forbidden(_)) => {
             Error::new(Kind::Dns, format!("The host name {host} leads into a private network"))
                 .hint("Whoever named this host has no business to send us there")
         }
-        ConnectFault::Tcp(cause) => {
-            let refused = find::<io::Error>(cause.as_ref())
-                .is_some_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
-            let what = if refused { "refused the connection" } else { "cannot be reached" };
-            Error::new(Kind::Connect, format!("{place} {what}"))
+        ConnectFault::Unreachable(Unreachable::Tcp(cause)) => {
+            Error::new(Kind::Connect, format!("{place} {}", connect_failure(cause)))
                 .hint(format!("Check that the server runs and that {} is its URL", shown(url)))
         }
         ConnectFault::Tls(fault) => tls_fault::explain(fault, &place),
@@ -187,11 +139,16 @@ pub(super) fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
             format!("No connection to {place} within {} ms", limit.as_millis()),
         )
         .hint("Check the network between here and the server, or allow more --connect-timeout"),
-        ConnectFault::OtherProtocol => {
-            Error::new(Kind::Connect, format!("{place} cannot be reached"))
-        }
     };
     error.because(fault).not_delivered()
+}
+
+/// What a host did that cannot be connected to.
+pub(super) fn connect_failure(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "refused the connection",
+        _ => "cannot be reached",
+    }
 }
 
 /// `host:port`, which is what one can check.

@@ -5,8 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::Uri;
-use http::uri::Scheme;
+use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use rustls::ProtocolVersion;
 use rustls::pki_types::CertificateDer;
@@ -14,22 +13,19 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{timeout, timeout_at};
 use tokio_rustls::client::TlsStream;
+use url::Url;
 
-use super::carrier::Carrier;
 use super::certificate::Certificate;
-use super::connect::{ConnectFault, Connector, handshake};
+use super::connect::{Carrier, ConnectFault, Connector, Unreachable, bare_host};
 use super::fault::unconnected;
 use super::protocol::Protocol;
-use super::proxy::{Proxy, port};
-use super::proxy_fault::{ProxyFault, Trouble};
-use super::tls::LazyTls;
-use super::tls_fault::TlsFault;
+use super::proxy::{Proxy, is_secure, port};
 use super::{Endpoint, Options, TlsOptions, Trust};
 use crate::error::Error;
 use crate::limits;
 
 /// How far the way to a server leads.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Look {
     /// What stands in between.
     pub proxy: Option<Arc<Proxy>>,
@@ -53,7 +49,7 @@ pub struct Step<T> {
 }
 
 /// A connection.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     /// The address at the other end; `None` if that is a proxy's.
     pub address: Option<SocketAddr>,
@@ -74,140 +70,94 @@ impl Look {
     /// Why there is no connection.
     #[must_use]
     pub fn fault(&self) -> Option<&Error> {
-        let names = self.names.as_ref().and_then(|step| step.outcome.as_ref().err());
-        let connection = self.connection.as_ref().and_then(|step| step.outcome.as_ref().err());
-        let tls = self.tls.as_ref().and_then(|step| step.outcome.as_ref().err());
-        names.or(connection).or(tls)
+        fn fault<T>(step: Option<&Step<T>>) -> Option<&Error> {
+            step?.outcome.as_ref().err()
+        }
+        let connection = fault(self.names.as_ref()).or(fault(self.connection.as_ref()));
+        connection.or(fault(self.tls.as_ref()))
     }
 }
 
 /// Goes the way to `endpoint`, within the time that a connection may take. Nothing is sent there
 /// but what TLS needs.
 pub async fn look(options: &Options, endpoint: &Endpoint) -> Look {
-    let connector = Connector::new(options, LazyTls::new(options.tls.clone()));
-    let proxy = options.proxies.of(endpoint.uri()).cloned();
-    let (names, connection, tls) = (None, None, None);
-    let look = Look { proxy, names, connection, tls, refused: Vec::new() };
     let until = Instant::now() + options.connect_timeout;
-    let mut way = Way { connector, endpoint, limit: options.connect_timeout, until, look };
-    if let Some(carrier) = way.connect().await
-        && endpoint.uri().scheme() == Some(&Scheme::HTTPS)
-        && !way.secure(carrier).await
-        && Instant::now() < until
-    {
+    let mut look = go(options, endpoint, until).await;
+    let is_refused = look.tls.as_ref().is_some_and(|step| step.outcome.is_err());
+    if is_refused && Instant::now() < until {
         let trust = Trust::Anybody { files: Vec::new() };
         let tls = TlsOptions { trust, ..TlsOptions::default() };
-        let unwary = Options { tls, ..options.clone() };
-        way.look.refused = shown_anyway(&unwary, endpoint, way.look.proxy.clone(), until).await;
+        let again = go(&Options { tls, ..options.clone() }, endpoint, until).await;
+        let secured = again.tls.and_then(|step| step.outcome.ok());
+        look.refused = secured.map_or_else(Vec::new, |secured| secured.chain);
     }
-    way.look
+    look
 }
 
-/// A walk that is under way.
-struct Way<'a> {
-    connector: Connector,
-    endpoint: &'a Endpoint,
-    limit: Duration,
+async fn go(options: &Options, endpoint: &Endpoint, until: Instant) -> Look {
+    let (url, uri) = (endpoint.url(), endpoint.uri());
+    let (connector, proxy) = (Connector::new(options), options.proxies.of(uri));
+    let too_slow = || ConnectFault::too_slow(options.connect_timeout, proxy);
+    let mut look = Look { proxy: proxy.cloned(), ..Look::default() };
+    let addresses = match bare_host(uri).parse::<IpAddr>() {
+        _ if proxy.is_some() => Vec::new(),
+        // An address needs no look.
+        Ok(ip) => vec![ip],
+        Err(_) => {
+            let late = Unreachable::Unresolved(Arc::new(io::ErrorKind::TimedOut.into()));
+            let resolving = async { Ok(connector.resolve(bare_host(uri)).await?) };
+            let names = look.names.insert(step(url, until, late.into(), resolving).await);
+            let Ok(found) = &names.outcome else { return look };
+            found.clone()
+        }
+    };
+    let begun = Instant::now();
+    let connecting = async {
+        let Some(proxy) = proxy else { return first_of(addresses, port(uri)).await };
+        let carrier = connector.via_proxy(proxy, uri).await?;
+        Ok((Reached::default(), carrier, begun.elapsed()))
+    };
+    let Step { took, outcome } = step(url, until, too_slow(), connecting).await;
+    let (reached, carrier, took) = match outcome {
+        Ok((reached, carrier, took)) => (Ok(reached), Some(carrier), took),
+        Err(error) => (Err(error), None, took),
+    };
+    look.connection = Some(Step { took, outcome: reached });
+    if let Some(carrier) = carrier.filter(|_| is_secure(uri)) {
+        let securing = async {
+            let stream = connector.handshake(&Protocol::ALL, uri, carrier).await;
+            stream.map(secured).map_err(|fault| ConnectFault::insecure(fault, proxy))
+        };
+        look.tls = Some(step(url, until, too_slow(), securing).await);
+    }
+    look
+}
+
+/// Takes one step of the way to `url`, which fails with `late` if it is not done `until` then.
+async fn step<T>(
+    url: &Url,
     until: Instant,
-    look: Look,
+    late: ConnectFault,
+    work: impl Future<Output = Result<T, ConnectFault>>,
+) -> Step<T> {
+    let begun = Instant::now();
+    let outcome = timeout_at(until.into(), work).await.unwrap_or(Err(late));
+    Step { took: begun.elapsed(), outcome: outcome.map_err(|fault| unconnected(&fault, url)) }
 }
 
-impl Way<'_> {
-    async fn connect(&mut self) -> Option<Carrier> {
-        if let Some(proxy) = self.look.proxy.clone() {
-            return self.by(&proxy).await;
-        }
-        let addresses = self.resolve().await?;
-        let begun = Instant::now();
-        let timed = timeout_at(self.until.into(), first_of(addresses)).await;
-        let outcome = timed.unwrap_or_else(|_| Err(ConnectFault::Timeout(self.limit)));
-        let (reached, found) = self.split(outcome);
-        let (stream, took) = found.unzip();
-        let took = took.unwrap_or_else(|| begun.elapsed());
-        self.look.connection = Some(Step { took, outcome: reached });
-        stream.map(|stream| Carrier::Direct(TokioIo::new(stream)))
-    }
-
-    fn split<T>(
-        &self,
-        outcome: Result<(Reached, T), ConnectFault>,
-    ) -> (Result<Reached, Error>, Option<T>) {
-        match outcome {
-            Ok((reached, stream)) => (Ok(reached), Some(stream)),
-            Err(fault) => (Err(unconnected(&fault, self.endpoint.url())), None),
-        }
-    }
-
-    async fn by(&mut self, proxy: &Arc<Proxy>) -> Option<Carrier> {
-        let begun = Instant::now();
-        let detour = self.connector.detour(proxy, self.endpoint.uri());
-        let timed = timeout_at(self.until.into(), detour).await;
-        let outcome =
-            timed.unwrap_or_else(|_| Err(ConnectFault::too_slow(self.limit, Some(proxy))));
-        let outcome = outcome.map(|carrier| (Reached { address: None, dead: Vec::new() }, carrier));
-        let (reached, carrier) = self.split(outcome);
-        self.look.connection = Some(Step { took: begun.elapsed(), outcome: reached });
-        carrier
-    }
-
-    /// An address needs no look.
-    async fn resolve(&mut self) -> Option<Vec<SocketAddr>> {
-        let uri = self.endpoint.uri();
-        let (host, port) = (bare_host(uri), port(uri));
-        if let Ok(ip) = host.parse::<IpAddr>() {
-            return Some(vec![SocketAddr::new(ip, port)]);
-        }
-        let begun = Instant::now();
-        let timed = timeout_at(self.until.into(), self.connector.resolve(host)).await;
-        let outcome = match timed {
-            Ok(found) => found.map(Iterator::collect::<Vec<_>>),
-            Err(_) => Err(ConnectFault::Dns(io::ErrorKind::TimedOut.into())),
-        };
-        let outcome = outcome.map_err(|fault| unconnected(&fault, self.endpoint.url()));
-        let found = outcome.as_ref().ok().cloned();
-        self.look.names = Some(Step { took: begun.elapsed(), outcome });
-        Some(found?.into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
-    }
-
-    /// `false`: there was a handshake, and it failed.
-    async fn secure(&mut self, carrier: Carrier) -> bool {
-        let begun = Instant::now();
-        let uri = self.endpoint.uri();
-        let shaking = handshake(&self.connector.tls, &Protocol::ALL, uri, carrier);
-        let proxy = self.look.proxy.as_ref();
-        let outcome = match timeout_at(self.until.into(), shaking).await {
-            Ok(Ok(stream)) => Ok(secured(&stream)),
-            Ok(Err(fault)) => Err(refusal(fault, proxy)),
-            Err(_) => Err(ConnectFault::too_slow(self.limit, proxy)),
-        };
-        let outcome = outcome.map_err(|fault| unconnected(&fault, self.endpoint.url()));
-        let is_secure = outcome.is_ok();
-        self.look.tls = Some(Step { took: begun.elapsed(), outcome });
-        is_secure
-    }
-}
-
-fn refusal(fault: TlsFault, proxy: Option<&Arc<Proxy>>) -> ConnectFault {
-    match proxy {
-        None => ConnectFault::Tls(fault),
-        Some(proxy) => ConnectFault::Proxy(ProxyFault::new(proxy, Trouble::ServerTls(fault))),
-    }
-}
-
-fn bare_host(uri: &Uri) -> &str {
-    uri.host().unwrap_or_default().trim_matches(['[', ']'])
-}
-
-type Found = (TcpStream, Duration);
-
-/// Connects to all of them: the first that answers counts, and the others get a moment more.
-async fn first_of(addresses: Vec<SocketAddr>) -> Result<(Reached, Found), ConnectFault> {
+/// Connects to all of them: the first that answers counts, with the time that it took, and the
+/// others get a moment more.
+async fn first_of(
+    addresses: Vec<IpAddr>,
+    port: u16,
+) -> Result<(Reached, Carrier, Duration), ConnectFault> {
     let begun = Instant::now();
     let mut tries = JoinSet::new();
-    for address in addresses.into_iter().take(limits::PROBED_ADDRESSES) {
+    for ip in addresses.into_iter().take(limits::PROBED_ADDRESSES) {
+        let address = SocketAddr::new(ip, port);
         tries.spawn(async move { (address, TcpStream::connect(address).await) });
     }
-    let mut found: Option<(SocketAddr, Found)> = None;
+    let mut found = None;
     let mut dead = Vec::new();
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     loop {
@@ -218,7 +168,7 @@ async fn first_of(addresses: Vec<SocketAddr>) -> Result<(Reached, Found), Connec
         match next {
             None => break,
             Some(Ok((address, Ok(stream)))) => {
-                found.get_or_insert((address, (stream, begun.elapsed())));
+                found.get_or_insert((address, stream, begun.elapsed()));
             }
             Some(Ok((address, Err(error)))) => {
                 dead.push((address, error.to_string()));
@@ -227,40 +177,21 @@ async fn first_of(addresses: Vec<SocketAddr>) -> Result<(Reached, Found), Connec
             Some(Err(_)) => {}
         }
     }
-    let Some((address, found)) = found else { return Err(ConnectFault::Tcp(last.into())) };
-    Ok((Reached { address: Some(address), dead }, found))
+    let (address, stream, took) = found.ok_or_else(|| Unreachable::Tcp(Arc::new(last)))?;
+    let carrier = MaybeHttpsStream::Http(TokioIo::new(stream));
+    Ok((Reached { address: Some(address), dead }, carrier, took))
 }
 
-fn secured<T>(stream: &TlsStream<T>) -> Secured {
+fn secured<T>(stream: TlsStream<T>) -> Secured {
     let connection = stream.get_ref().1;
     let version = match connection.protocol_version() {
         Some(ProtocolVersion::TLSv1_3) => "TLS 1.3".to_owned(),
         Some(ProtocolVersion::TLSv1_2) => "TLS 1.2".to_owned(),
         other => format!("{other:?}"),
     };
-    Secured { version, chain: chain(connection.peer_certificates()) }
-}
-
-fn chain(shown: Option<&[CertificateDer<'_>]>) -> Vec<Certificate> {
-    let shown = shown.unwrap_or_default().iter().take(limits::CHAIN);
-    shown.filter_map(|der| Certificate::read(der)).collect()
-}
-
-/// The certificates of a server that is not trusted: nothing is sent to it. It has what is left of
-/// the time.
-async fn shown_anyway(
-    options: &Options,
-    endpoint: &Endpoint,
-    proxy: Option<Arc<Proxy>>,
-    until: Instant,
-) -> Vec<Certificate> {
-    let look = Look { proxy, names: None, connection: None, tls: None, refused: Vec::new() };
-    let connector = Connector::new(options, LazyTls::new(options.tls.clone()));
-    let mut way = Way { connector, endpoint, limit: options.connect_timeout, until, look };
-    if let Some(carrier) = way.connect().await {
-        way.secure(carrier).await;
-    }
-    way.look.tls.and_then(|step| step.outcome.ok()).map_or_else(Vec::new, |tls| tls.chain)
+    let shown: &[CertificateDer<'_>] = connection.peer_certificates().unwrap_or_default();
+    let chain = shown.iter().take(limits::CHAIN).filter_map(|der| Certificate::read(der)).collect();
+    Secured { version, chain }
 }
 
 #[cfg(test)]

@@ -69,7 +69,8 @@ pub(super) fn port(uri: &Uri) -> u16 {
     uri.port_u16().unwrap_or(if is_secure(uri) { 443 } else { 80 })
 }
 
-fn is_secure(uri: &Uri) -> bool {
+/// Whether it is an https URI.
+pub(super) fn is_secure(uri: &Uri) -> bool {
     uri.scheme() == Some(&Scheme::HTTPS)
 }
 

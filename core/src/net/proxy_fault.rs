@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::connect::Unreachable;
+use super::fault::connect_failure;
 use super::proxy::Proxy;
 use super::tls_fault::{self, TlsFault};
 use crate::error::{Error, Kind};
-
-type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// A proxy, and what it did.
 #[derive(Debug, thiserror::Error)]
@@ -21,11 +21,9 @@ pub(super) struct ProxyFault {
 /// Why there is no way through a proxy.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Trouble {
-    /// The proxy's own name.
+    /// The proxy itself.
     #[error("{0}")]
-    Dns(io::Error),
-    #[error("{0}")]
-    Tcp(Cause),
+    Unreachable(#[from] Unreachable),
     /// TLS to the proxy itself.
     #[error("{0}")]
     Tls(TlsFault),
@@ -69,18 +67,14 @@ impl ProxyFault {
         let proxy = format!("The proxy {place}");
         let check = format!("Check the proxy that {origin} names");
         let error = match &self.trouble {
-            Trouble::Dns(_) => {
+            Trouble::Unreachable(Unreachable::Tcp(cause)) => {
+                Error::new(Kind::Proxy, format!("{proxy} {}", connect_failure(cause)))
+                    .hint(format!("{check}, and that it runs"))
+            }
+            Trouble::Unreachable(_) => {
                 let host = self.proxy.address.host().unwrap_or_default();
                 let message = format!("The host name {host} of the proxy could not be resolved");
                 Error::new(Kind::Proxy, message).hint(check)
-            }
-            Trouble::Tcp(cause) => {
-                let refused = cause
-                    .downcast_ref::<io::Error>()
-                    .is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-                let what = if refused { "refused the connection" } else { "cannot be reached" };
-                Error::new(Kind::Proxy, format!("{proxy} {what}"))
-                    .hint(format!("{check}, and that it runs"))
             }
             Trouble::Tls(fault) => {
                 let error = tls_fault::explain(fault, &format!("the proxy {place}"));

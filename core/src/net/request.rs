@@ -1,10 +1,10 @@
-//! A call as the request that HTTP/1.1 writes.
+//! A call as the request that goes on a connection.
 
 use std::fmt;
 use std::sync::Arc;
 
 use http::header::{CONTENT_LENGTH, HOST, PROXY_AUTHORIZATION};
-use http::{HeaderMap, HeaderValue, Request};
+use http::{HeaderMap, HeaderValue, Request, Uri};
 
 use super::body::Outbound;
 use super::proxy::Proxy;
@@ -39,20 +39,18 @@ impl HeaderCache {
         call: &Call,
         forwarder: Option<&Arc<Proxy>>,
     ) -> Request<Outbound> {
-        let mut request = Request::new(Outbound::new(call.body.clone(), call.progress.clone()));
-        *request.method_mut() = call.method.clone();
-        *request.uri_mut() = match forwarder {
-            None => call.endpoint.path().clone(),
-            Some(_) => call.endpoint.uri().clone(),
+        let uri = match forwarder {
+            None => call.endpoint.path(),
+            Some(_) => call.endpoint.uri(),
         };
         // What nobody shares is not seen again: headers with a cookie in them, or with a fresh token.
         let is_shared = Arc::strong_count(&call.headers) > 1;
-        *request.headers_mut() = if call.body.is_empty() || !is_shared {
+        let headers = if call.body.is_empty() || !is_shared {
             headers(call, forwarder)
         } else {
             self.with_length(call, forwarder)
         };
-        request
+        request(call, uri, headers)
     }
 
     fn with_length(&mut self, call: &Call, forwarder: Option<&Arc<Proxy>>) -> HeaderMap {
@@ -80,7 +78,20 @@ impl Kept {
     }
 }
 
-/// The headers of `call`, and those that HTTP itself needs.
+/// The request that carries `call` over HTTP/2.
+pub(super) fn over_http2(call: &Call) -> Request<Outbound> {
+    request(call, call.endpoint.uri(), HeaderMap::clone(&call.headers))
+}
+
+fn request(call: &Call, uri: &Uri, headers: HeaderMap) -> Request<Outbound> {
+    let mut request = Request::new(Outbound::new(call.body.clone(), call.progress.clone()));
+    *request.method_mut() = call.method.clone();
+    *request.uri_mut() = uri.clone();
+    *request.headers_mut() = headers;
+    request
+}
+
+/// The headers of `call`, and those that HTTP/1.1 itself needs.
 fn headers(call: &Call, forwarder: Option<&Arc<Proxy>>) -> HeaderMap {
     let mut headers = HeaderMap::clone(&call.headers);
     if !headers.contains_key(HOST) {

@@ -1,0 +1,476 @@
+//! The connections to one host: those that are idle, and those that requests share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use http::uri::PathAndQuery;
+use http::{Request, Uri};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, OnceCell};
+use tokio::time::Instant;
+
+use super::body::Outbound;
+use super::client::{Call, Lane};
+use super::connect::{ConnectFault, Connector};
+use super::connection::{Connection, Http1, Http2};
+use super::fault::Failure;
+use super::protocol::Protocol;
+use super::proxy::Proxy;
+use super::request::HeaderCache;
+use crate::limits;
+
+/// One host, and the connections to it.
+#[derive(Debug)]
+pub(super) struct Host {
+    connector: Arc<Connector>,
+    /// Scheme and authority.
+    origin: Uri,
+    state: Mutex<State>,
+    /// Somebody who waits for a new HTTP/1.1 connection can have an old one.
+    came_back: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What its last connection has shown.
+    protocol: Protocol,
+    /// It has said that it wants HTTP/1.1, whatever it negotiates.
+    refuses_http2: bool,
+    /// Those that are idle, each with how long it had been so at most when it was last looked at; the
+    /// last to come is the first to go, as it is the freshest.
+    http1: Vec<(Http1, Duration)>,
+    /// One for calls and one for what is urgent. A server takes only so many requests at once on a
+    /// connection, and long calls may hold them all; what must not wait behind them needs another.
+    http2: [Shared; 2],
+    /// Somebody looks after those that are idle for too long.
+    is_watched: bool,
+    /// When it was last looked at them.
+    looked: Option<Instant>,
+    /// What most requests have in common.
+    header_cache: HeaderCache,
+}
+
+/// An HTTP/2 connection that many requests have, opened by the first of them.
+#[derive(Debug, Default)]
+struct Shared {
+    connection: Arc<OnceCell<Http2>>,
+    /// How long nobody has asked for it, at most, when it was last looked at.
+    idle: Duration,
+}
+
+impl State {
+    /// Looks who is idle, and lets go of those that may have been so for too long; `false` if nobody
+    /// is left to look after.
+    fn look(&mut self, now: Instant) -> bool {
+        let passed = self.looked.replace(now).map_or(Duration::ZERO, |looked| now - looked);
+        self.http1.retain_mut(|(_, idle)| {
+            *idle += passed;
+            *idle < limits::POOL_IDLE
+        });
+        for shared in &mut self.http2 {
+            shared.idle += passed;
+            if shared.connection.initialized() && shared.idle >= limits::HTTP2_IDLE {
+                *shared = Shared::default();
+            }
+        }
+        self.is_watched = self.has_connections();
+        self.is_watched
+    }
+
+    fn has_connections(&self) -> bool {
+        !self.http1.is_empty() || self.http2.iter().any(|shared| shared.connection.initialized())
+    }
+
+    /// The HTTP/2 connection for `lane`, which may have to be opened yet.
+    fn shared(&mut self, lane: Lane) -> Arc<OnceCell<Http2>> {
+        let shared = &mut self.http2[usize::from(lane == Lane::Urgent)];
+        if shared.connection.get().is_some_and(|connection| !connection.is_open()) {
+            *shared = Shared::default();
+        }
+        shared.idle = Duration::ZERO;
+        Arc::clone(&shared.connection)
+    }
+}
+
+impl Host {
+    pub(super) fn new(uri: &Uri, connector: Arc<Connector>) -> Self {
+        let mut parts = uri.clone().into_parts();
+        parts.path_and_query = Some(PathAndQuery::from_static("/"));
+        let origin = Uri::from_parts(parts).unwrap_or_else(|_| uri.clone());
+        Self { connector, origin, state: Mutex::default(), came_back: Notify::new() }
+    }
+
+    /// The same host with all that was learnt of it, and without any connection.
+    pub(super) fn without_connections(&self) -> Self {
+        let State { protocol, refuses_http2, .. } = *self.lock();
+        let state = Mutex::new(State { protocol, refuses_http2, ..State::default() });
+        Self { state, ..Self::new(&self.origin, Arc::clone(&self.connector)) }
+    }
+
+    pub(super) fn is_of(&self, uri: &Uri) -> bool {
+        // As text: an authority would be compared without regard to case, letter by letter.
+        self.origin.scheme() == uri.scheme() && authority(&self.origin) == authority(uri)
+    }
+
+    /// Whether there is something to remember of it.
+    pub(super) fn is_known(&self) -> bool {
+        let state = self.lock();
+        state.has_connections() || state.refuses_http2 || state.protocol == Protocol::Http2
+    }
+
+    /// It has said that it wants HTTP/1.1, after all.
+    pub(super) fn refuses_http2(&self) {
+        let mut state = self.lock();
+        (state.protocol, state.refuses_http2) = (Protocol::Http1, true);
+    }
+
+    pub(super) fn request(&self, call: &Call, forwarder: Option<&Arc<Proxy>>) -> Request<Outbound> {
+        self.lock().header_cache.request(call, forwarder)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An idle connection, or a new one, or one that comes back before the new one is open.
+    pub(super) async fn connection(self: &Arc<Self>, lane: Lane) -> Result<Connection, Failure> {
+        if let Some(connection) = self.idle() {
+            return Ok(Connection::Http1(connection));
+        }
+        if self.lock().protocol == Protocol::Http2 {
+            return Box::pin(self.http2(lane)).await;
+        }
+        let mut opening = Box::pin(Arc::clone(self).open());
+        loop {
+            tokio::select! {
+                biased;
+                opened = &mut opening => return Ok(self.share(opened?, lane)),
+                () = self.came_back.notified() => {
+                    if let Some(connection) = self.idle() {
+                        let host = Arc::clone(self);
+                        // It would be a pity about the other; it has its own limit.
+                        tokio::spawn(async move {
+                            if let Ok(opened) = opening.await
+                                && let Connection::Http1(opened) = host.share(opened, Lane::Calls)
+                            {
+                                host.keep(opened);
+                            }
+                        });
+                        return Ok(Connection::Http1(connection));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The connection that requests share; a new one for a stream that lasts. A server may take a
+    /// single request at a time on each, and does not always tell how many it takes.
+    async fn http2(self: &Arc<Self>, lane: Lane) -> Result<Connection, Failure> {
+        if lane == Lane::Lasting {
+            return Arc::clone(self).open().await;
+        }
+        let shared = self.lock().shared(lane);
+        let opening = shared.get_or_try_init(async || {
+            match Arc::clone(self).open().await.map_err(Err)? {
+                Connection::Http2(opened) => Ok(opened),
+                // It has changed its mind.
+                opened @ Connection::Http1(_) => Err(Ok(opened)),
+            }
+        });
+        // One request at a time opens the connection; the others would wait for each of those before
+        // them, but all have the same limit.
+        let limit = self.connector.options.connect_timeout;
+        match tokio::time::timeout(limit, opening).await {
+            Ok(Ok(connection)) => {
+                self.watch(&mut self.lock());
+                Ok(Connection::Http2(connection.clone()))
+            }
+            Ok(Err(other)) => other,
+            Err(_) => {
+                let proxy = self.connector.options.proxies.of(&self.origin);
+                Err(ConnectFault::too_slow(limit, proxy).into())
+            }
+        }
+    }
+
+    async fn open(self: Arc<Self>) -> Result<Connection, Failure> {
+        let refuses_http2 = self.lock().refuses_http2;
+        let offer = if refuses_http2 { &[Protocol::Http1][..] } else { &Protocol::ALL };
+        let opened = Connection::open(&self.connector, &self.origin, offer).await?;
+        self.lock().protocol = opened.protocol();
+        Ok(opened)
+    }
+
+    /// Lets others have a new HTTP/2 connection, too. Of several that were opened at the same time,
+    /// the first one counts.
+    fn share(self: &Arc<Self>, opened: Connection, lane: Lane) -> Connection {
+        match opened {
+            Connection::Http2(opened) if lane != Lane::Lasting => {
+                let mut state = self.lock();
+                let shared = state.shared(lane);
+                let _ = shared.set(opened.clone());
+                self.watch(&mut state);
+                Connection::Http2(shared.get().unwrap_or(&opened).clone())
+            }
+            opened => opened,
+        }
+    }
+
+    /// An idle connection that is open.
+    fn idle(&self) -> Option<Http1> {
+        let now = Instant::now();
+        let mut state = self.lock();
+        // Whoever looks after them has no turn while the runtime stands still, and goes with it.
+        if state.looked.is_some_and(|looked| now - looked >= 2 * limits::POOL_LOOK) {
+            state.look(now);
+            state.is_watched = false;
+        }
+        let mut freshest_first = std::iter::from_fn(|| state.http1.pop());
+        let ready = freshest_first.find(|(connection, _)| connection.sender.is_ready());
+        ready.map(|(connection, _)| connection)
+    }
+
+    /// Its request is answered. It is idle if all of the answer has come; else whoever reads the rest
+    /// has it for so long.
+    pub(super) fn have_back(self: &Arc<Self>, mut connection: Http1) -> Option<Lease> {
+        connection.was_used = true;
+        if connection.sender.is_ready() {
+            self.keep(connection);
+            return None;
+        }
+        Some(Lease { host: Arc::downgrade(self), connection: Some(connection) })
+    }
+
+    fn keep(self: &Arc<Self>, connection: Http1) {
+        let mut state = self.lock();
+        state.http1.push((connection, Duration::ZERO));
+        self.watch(&mut state);
+        drop(state);
+        self.came_back.notify_one();
+    }
+
+    fn watch(self: &Arc<Self>, state: &mut State) {
+        if !std::mem::replace(&mut state.is_watched, true) {
+            state.looked = Some(Instant::now());
+            tokio::spawn(watch(Arc::downgrade(self)));
+        }
+    }
+}
+
+/// A connection on which an answer comes, for as long as it is read.
+#[derive(Debug)]
+pub(super) struct Lease {
+    host: Weak<Host>,
+    connection: Option<Http1>,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let (Some(host), Some(mut connection)) = (self.host.upgrade(), self.connection.take())
+        else {
+            return;
+        };
+        if connection.sender.is_ready() {
+            return host.keep(connection);
+        }
+        // It is about to be, if all was read; it closes if not. Where there is no runtime any more,
+        // there are no connections either.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                if connection.sender.ready().await.is_ok() {
+                    host.keep(connection);
+                }
+            });
+        }
+    }
+}
+
+fn authority(uri: &Uri) -> &str {
+    uri.authority().map_or("", |authority| authority.as_str())
+}
+
+/// Closes connections that have been idle for too long, as long as there are any.
+///
+/// It looks now and then, and adds up what has passed: nobody has to look at a clock when a
+/// connection comes back. Looks cannot be counted instead, as a program that was stopped for an hour
+/// looks once in it.
+async fn watch(host: Weak<Host>) {
+    loop {
+        tokio::time::sleep(limits::POOL_LOOK).await;
+        let Some(host) = host.upgrade() else { return };
+        if !host.lock().look(Instant::now()) {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::Method;
+    use http_body_util::BodyExt;
+    use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::task::JoinHandle;
+    use tokio_rustls::TlsAcceptor;
+
+    use super::super::authority::Authority;
+    use super::super::pool::Pool;
+    use super::super::{Endpoint, Options, Progress, Roots, TlsOptions, Trust};
+    use super::*;
+
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+
+    fn plain() -> Pool {
+        Pool::new(Connector::new(&Options::default()))
+    }
+
+    async fn listener(scheme: &str) -> (TcpListener, Call) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let url = format!("{scheme}://localhost:{port}/mcp?a=b").parse().unwrap();
+        let call = Call {
+            method: Method::POST,
+            endpoint: Arc::new(Endpoint::new(&url).unwrap()),
+            headers: Arc::default(),
+            body: Bytes::from_static(b"[]"),
+            lane: Lane::Calls,
+            progress: Progress::default(),
+        };
+        (listener, call)
+    }
+
+    /// Reads one request, which ends with its body.
+    async fn request(stream: &mut (impl AsyncRead + Unpin)) -> String {
+        let mut text = Vec::new();
+        while !text.ends_with(b"\r\n\r\n[]") {
+            assert_ne!(stream.read_buf(&mut text).await.unwrap(), 0, "it ended");
+        }
+        String::from_utf8(text).unwrap()
+    }
+
+    async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String {
+        let request = request(stream).await;
+        stream.write_all(ANSWER).await.unwrap();
+        request
+    }
+
+    async fn send(pool: &Pool, call: &Call) -> Bytes {
+        let response = pool.send(call, None).await.unwrap();
+        response.into_body().collect().await.unwrap().to_bytes()
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_used_again_and_the_request_has_what_a_server_needs() {
+        let (listener, call) = listener("http").await;
+        let port = listener.local_addr().unwrap().port();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            drop(listener);
+            (answer(&mut stream).await, answer(&mut stream).await)
+        });
+        let pool = plain();
+        assert_eq!(send(&pool, &call).await, "{}");
+        assert_eq!(send(&pool, &call).await, "{}");
+        assert!(call.progress.peer().unwrap().is_loopback());
+        let (first, second) = server.await.unwrap();
+        assert_eq!(first, second);
+        assert!(first.starts_with("POST /mcp?a=b HTTP/1.1\r\n"), "{first}");
+        assert!(first.contains(&format!("host: localhost:{port}\r\n")), "{first}");
+    }
+
+    #[tokio::test]
+    async fn one_that_has_ended_while_it_rested_costs_no_request() {
+        let (listener, call) = listener("http").await;
+        let server = tokio::spawn(async move {
+            let mut requests = Vec::new();
+            for _ in 0..20 {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                requests.push(answer(&mut stream).await);
+            }
+            requests.len()
+        });
+        let pool = plain();
+        for _ in 0..20 {
+            assert_eq!(send(&pool, &call).await, "{}");
+        }
+        assert_eq!(server.await.unwrap(), 20);
+    }
+
+    /// A server that answers once on each of two connections, and leaves both open.
+    async fn two_connections() -> (Call, JoinHandle<[TcpStream; 2]>) {
+        let (listener, call) = listener("http").await;
+        let server = tokio::spawn(async move {
+            let (mut first, _) = listener.accept().await.unwrap();
+            answer(&mut first).await;
+            let (mut second, _) = listener.accept().await.unwrap();
+            answer(&mut second).await;
+            [first, second]
+        });
+        (call, server)
+    }
+
+    /// The host of `call`, which is sent, as soon as its connection rests.
+    async fn rests_after(pool: &Pool, call: &Call) -> Arc<Host> {
+        send(pool, call).await;
+        let host = pool.host(call.endpoint.uri());
+        let resting = async {
+            while host.lock().http1.is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), resting).await.expect("it rests");
+        host
+    }
+
+    #[tokio::test]
+    async fn one_that_has_rested_for_too_long_is_not_used() {
+        let (call, server) = two_connections().await;
+        let pool = plain();
+        let host = rests_after(&pool, &call).await;
+        let now = Instant::now();
+        assert!(host.lock().look(now + limits::POOL_IDLE / 2), "it may rest for longer");
+        assert!(!host.lock().look(now + limits::POOL_IDLE * 2), "nobody is left");
+        send(&pool, &call).await;
+        server.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn nor_where_nobody_looked_after_it() {
+        let (call, server) = two_connections().await;
+        let pool = plain();
+        let host = rests_after(&pool, &call).await;
+        // As if the runtime had stood still, or had been another.
+        let long_ago = Instant::now().checked_sub(limits::POOL_IDLE).unwrap();
+        host.lock().looked = Some(long_ago);
+        rests_after(&pool, &call).await;
+        let _open = server.await.unwrap();
+        assert!(host.lock().is_watched);
+        assert!(host.lock().looked.unwrap() > long_ago);
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_new_one_takes_one_that_comes_back() {
+        let authority = Authority::new("localhost");
+        let acceptor = TlsAcceptor::from(Arc::new(authority.config(&["http/1.1"])));
+        let mut roots = Roots::default();
+        roots.add_pem(authority.root.as_bytes()).unwrap();
+        let trust = Trust::Platform { roots, files: Vec::new() };
+        let tls = TlsOptions { trust, ..TlsOptions::default() };
+        let pool = Pool::new(Connector::new(&Options { tls, ..Options::default() }));
+        let (listener, call) = listener("https").await;
+        let server = tokio::spawn(async move {
+            let (first, _) = listener.accept().await.unwrap();
+            let mut first = acceptor.accept(first).await.unwrap();
+            request(&mut first).await;
+            // The other is never opened: its handshake has no answer.
+            let (_second, _) = listener.accept().await.unwrap();
+            first.write_all(ANSWER).await.unwrap();
+            answer(&mut first).await;
+        });
+        let both = async { tokio::join!(send(&pool, &call), send(&pool, &call)) };
+        let both = tokio::time::timeout(Duration::from_secs(20), both).await;
+        assert_eq!(both.expect("in time"), (Bytes::from("{}"), Bytes::from("{}")));
+        server.await.unwrap();
+    }
+}

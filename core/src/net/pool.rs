@@ -1,0 +1,121 @@
+//! The connections of a client: by host, and given up when the machine has slept.
+//!
+//! The pool of hyper-util does the same for any number of hosts, protocols and waiting requests, and
+//! a call pays for that: a fifth of all its instructions. There is one host here as a rule.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::{Response, Uri};
+use tracing::debug;
+
+use super::Call;
+use super::body::Inbound;
+use super::connect::Connector;
+use super::connection::Connection;
+use super::fault::Failure;
+use super::host::Host;
+use super::proxy::{Proxies, Proxy};
+use super::request::over_http2;
+use super::sleeps::Sleeps;
+
+/// Connections to any number of hosts.
+#[derive(Debug)]
+pub(super) struct Pool {
+    connector: Arc<Connector>,
+    pub(super) sleeps: Sleeps,
+    hosts: Mutex<Hosts>,
+}
+
+#[derive(Debug, Default)]
+struct Hosts {
+    list: Vec<Arc<Host>>,
+    /// How many times the machine had slept before their connections were made.
+    after_sleeps: u64,
+}
+
+impl Pool {
+    pub(super) fn new(connector: Connector) -> Self {
+        let connector = Arc::new(connector);
+        Self { connector, sleeps: Sleeps::default(), hosts: Mutex::default() }
+    }
+
+    /// What stands between us and servers.
+    pub(super) fn proxies(&self) -> &Proxies {
+        &self.connector.options.proxies
+    }
+
+    /// Sends `call` and gives back the head of the answer; `forwarder` is the proxy that passes
+    /// requests on, if one does.
+    pub(super) async fn send(
+        &self,
+        call: &Call,
+        forwarder: Option<&Arc<Proxy>>,
+    ) -> Result<Response<Inbound>, Failure> {
+        let host = self.host(call.endpoint.uri());
+        loop {
+            let mut connection = match host.connection(call.lane).await? {
+                Connection::Http1(connection) => connection,
+                Connection::Http2(connection) => {
+                    let peer = connection.peer;
+                    // Boxed, so that HTTP/1.1 does not pay for its size.
+                    let response = Box::pin(connection.send(over_http2(call))).await?;
+                    call.progress.note_peer(peer);
+                    return Ok(response.map(|body| Inbound::new(body, None)));
+                }
+            };
+            let sending = connection.sender.try_send_request(host.request(call, forwarder));
+            match sending.await {
+                Ok(response) => {
+                    call.progress.note_peer(connection.peer);
+                    let lease = host.have_back(connection);
+                    return Ok(response.map(|body| Inbound::new(body, lease)));
+                }
+                // It was closed while it was idle, and none of the request was written.
+                Err(error) if error.message().is_some() && connection.was_used => {
+                    debug!("a connection has ended while it was idle");
+                }
+                Err(error) => return Err(Failure::Http1(error.into_error())),
+            }
+        }
+    }
+
+    /// The host of `uri`, without connections that are older than the machine's last sleep: what
+    /// slept along is dead, or soon will be, and a request that is written to it is lost in a way that
+    /// nobody can tell from having been carried out.
+    pub(super) fn host(&self, uri: &Uri) -> Arc<Host> {
+        let sleeps = self.sleeps.count();
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut hosts.after_sleeps, sleeps) != sleeps {
+            debug!("the machine has slept: all connections are given up");
+            for host in &mut hosts.list {
+                *host = Arc::new(host.without_connections());
+            }
+        }
+        if let Some(host) = hosts.list.iter().find(|host| host.is_of(uri)) {
+            return Arc::clone(host);
+        }
+        // Redirects may lead to ever new ones.
+        hosts.list.retain(|host| Arc::strong_count(host) > 1 || host.is_known());
+        let host = Arc::new(Host::new(uri, Arc::clone(&self.connector)));
+        hosts.list.push(Arc::clone(&host));
+        host
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Options;
+    use super::*;
+
+    #[tokio::test]
+    async fn hosts_that_nobody_needs_are_forgotten() {
+        let pool = Pool::new(Connector::new(&Options::default()));
+        for n in 0..100 {
+            pool.host(&format!("http://host-{n}/").parse().unwrap());
+        }
+        let kept = pool.host(&"http://host-7:80/x".parse().unwrap());
+        assert!(kept.is_of(&"http://host-7:80/".parse().unwrap()));
+        assert!(!kept.is_of(&"https://host-7:80/".parse().unwrap()));
+        assert!(pool.hosts.lock().unwrap().list.len() <= 2);
+    }
+}

@@ -1,0 +1,77 @@
+//! The way to a server by a proxy: to the proxy, into TLS if it wants that, and on from there.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use http::Uri;
+use hyper_rustls::MaybeHttpsStream;
+use hyper_util::rt::TokioIo;
+use tracing::debug;
+
+use super::addresses::Addresses;
+use super::connect::{Carrier, ConnectFault, Connector, bare_host};
+use super::protocol::Protocol;
+use super::proxy::{Proxy, Speaks, port};
+use super::proxy_fault::{ProxyFault, Trouble};
+use super::socks::{self, Target};
+use super::tunnel;
+
+impl Connector {
+    /// Opens a way to the server of `uri` through `proxy`.
+    pub(super) async fn via_proxy(
+        &self,
+        proxy: &Arc<Proxy>,
+        uri: &Uri,
+    ) -> Result<Carrier, ConnectFault> {
+        debug!(%proxy, origin = proxy.origin, "connecting through a proxy");
+        let fault = |trouble| ConnectFault::Proxy(ProxyFault::new(proxy, trouble));
+        if !proxy.is_socks() {
+            return self.via_http(proxy, uri).await.map_err(fault);
+        }
+        let (host, port) = (bare_host(uri), port(uri));
+        let address = |ip| Target::Address(SocketAddr::new(ip, port));
+        let targets = match host.parse::<IpAddr>() {
+            Ok(ip) => vec![address(ip)],
+            Err(_) if proxy.speaks == Speaks::Socks5h => vec![Target::Name(host, port)],
+            Err(_) => self.resolve(host).await?.into_iter().map(address).collect(),
+        };
+        let mut last = Trouble::Garbage("the host has no address");
+        // A host may have addresses that the proxy cannot reach; each takes a new connection.
+        for target in targets {
+            match self.via_socks(proxy, target).await {
+                Err(trouble @ Trouble::Refused(_)) => last = trouble,
+                established => return established.map_err(fault),
+            }
+        }
+        Err(fault(last))
+    }
+
+    async fn via_http(&self, proxy: &Proxy, uri: &Uri) -> Result<Carrier, Trouble> {
+        let stream = self.to_proxy(proxy).await?;
+        if proxy.forwards(uri) {
+            return Ok(stream);
+        }
+        let mut stream = TokioIo::new(stream);
+        let target = format!("{}:{}", uri.host().unwrap_or_default(), port(uri));
+        let authorization = proxy.login.as_ref().map(|login| &login.basic);
+        tunnel::establish(&mut stream, &target, authorization).await?;
+        Ok(stream.into_inner())
+    }
+
+    async fn via_socks(&self, proxy: &Proxy, target: Target<'_>) -> Result<Carrier, Trouble> {
+        let mut stream = TokioIo::new(self.to_proxy(proxy).await?);
+        socks::establish(&mut stream, target, proxy.login.as_ref()).await?;
+        Ok(stream.into_inner())
+    }
+
+    /// A connection to the proxy itself, which is the user's own and may be anywhere.
+    async fn to_proxy(&self, proxy: &Proxy) -> Result<Carrier, Trouble> {
+        let tcp = self.tcp(Addresses::default(), &proxy.address).await?;
+        if proxy.speaks != Speaks::Https {
+            return Ok(MaybeHttpsStream::Http(tcp));
+        }
+        // CONNECT is spoken in HTTP/1.1 only.
+        let stream = self.handshake(&[Protocol::Http1], &proxy.address, tcp).await;
+        Ok(MaybeHttpsStream::Https(TokioIo::new(stream.map_err(Trouble::Tls)?)))
+    }
+}
