@@ -177,33 +177,13 @@ impl Buf for Leaving {
 /// The body of an answer, with the connection that it comes on, which others can have behind it.
 #[derive(Debug)]
 pub struct Inbound {
-    body: Incoming,
+    pub(super) body: Incoming,
     _lease: Option<Lease>,
 }
 
 impl Inbound {
     pub(super) fn new(body: Incoming, lease: Option<Lease>) -> Self {
         Self { body, _lease: lease }
-    }
-}
-
-impl Body for Inbound {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) fn read() -> Option<RootCertStore> {
     let file = openssl_probe::probe().cert_file?;
     let text = super::pem::read_file(&file).ok()?;
     let mut store = RootCertStore::empty();
-    store.add_parsable_certificates(super::pem::bundled(&text));
+    store.add_parsable_certificates(super::pem::readable(&text));
     (!store.is_empty()).then_some(store)
 }
 
@@ -31,24 +31,16 @@ mod tests {
     use super::super::pem;
 
     #[test]
-    fn what_is_read_quickly_is_what_is_in_the_file() {
+    fn what_is_damaged_is_left_out() {
         let (one, other) = (Authority::new("one").root, Authority::new("other").root);
         let damaged = one.replacen('M', "!", 1);
         let windows = other.replace('\n', "\r\n");
         let text = format!("# one\n{one}\n# damaged\n{damaged}# other: \u{e4}\n{windows}# end");
         let expected = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
-        let read: Vec<_> = pem::bundled(text.as_bytes()).collect();
+        let read: Vec<_> = pem::readable(text.as_bytes()).collect();
         assert_eq!(read, [expected(&one), expected(&other)]);
         let cut = &one.as_bytes()[..one.len() / 2];
-        assert_eq!(pem::bundled(cut).count(), 0);
-        assert_eq!(pem::bundled(b"-----BEGIN CERTIFICATE-----").count(), 0);
-    }
-
-    #[test]
-    fn the_systems_own_file_is_read_to_its_last_certificate() {
-        let file = openssl_probe::probe().cert_file;
-        let text = file.map(|file| pem::read_file(&file).unwrap()).unwrap_or_default();
-        let slowly: Vec<_> = CertificateDer::pem_slice_iter(&text).map(Result::unwrap).collect();
-        assert_eq!(pem::bundled(&text).collect::<Vec<_>>(), slowly);
+        assert_eq!(pem::readable(cut).count(), 0);
+        assert_eq!(pem::readable(b"-----BEGIN CERTIFICATE-----").count(), 0);
     }
 }

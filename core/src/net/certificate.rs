@@ -7,9 +7,7 @@
 //! dozen lengths.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::time::{Duration, SystemTime};
-
-use rustls::pki_types::UnixTime;
+use std::time::SystemTime;
 
 use crate::limits;
 use crate::untrusted::Untrusted;
@@ -25,8 +23,10 @@ pub struct Certificate {
     pub names: Vec<String>,
     /// It names itself as its issuer.
     pub is_self_issued: bool,
-    pub(super) not_before: UnixTime,
-    pub(super) not_after: UnixTime,
+    /// From when on it is valid.
+    pub valid_from: SystemTime,
+    /// Until when.
+    pub valid_until: SystemTime,
 }
 
 const SEQUENCE: u8 = 0x30;
@@ -65,28 +65,10 @@ impl Certificate {
             subject: name(subject),
             names: hosts(fields).unwrap_or_default(),
             is_self_issued: issuer == subject,
-            not_before: time(validity.next()?)?,
-            not_after: time(validity.next()?)?,
+            valid_from: time(validity.next()?)?,
+            valid_until: time(validity.next()?)?,
         })
     }
-
-    /// From when on it is valid.
-    #[must_use]
-    pub fn valid_from(&self) -> SystemTime {
-        system_time(self.not_before)
-    }
-
-    /// Until when.
-    #[must_use]
-    pub fn valid_until(&self) -> SystemTime {
-        system_time(self.not_after)
-    }
-}
-
-fn system_time(time: UnixTime) -> SystemTime {
-    let since = Duration::from_secs(time.as_secs());
-    // No machine has a clock that cannot hold the year 9999, behind which no certificate can look.
-    SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// The hosts among the extensions, which are behind the subject.
@@ -180,48 +162,29 @@ fn words(tag: u8, text: &[u8]) -> String {
 }
 
 /// `YYMMDDhhmmssZ` or `YYYYMMDDhhmmssZ`, which is all that certificates may have.
-fn time((tag, text): (u8, &[u8])) -> Option<UnixTime> {
+fn time((tag, text): (u8, &[u8])) -> Option<SystemTime> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
     let digits = text.strip_suffix(b"Z").filter(|text| text.iter().all(u8::is_ascii_digit))?;
-    let number = |digits: &[u8]| digits.iter().fold(0, |n, digit| n * 10 + i64::from(digit - b'0'));
-    let (year, rest) = match tag {
-        UTC_TIME => {
-            let (year, rest) = digits.split_at_checked(2)?;
-            let year = number(year);
-            (if year < 50 { 2000 + year } else { 1900 + year }, rest)
-        }
-        GENERALIZED_TIME => {
-            let (year, rest) = digits.split_at_checked(4)?;
-            (number(year), rest)
-        }
+    let digits = str::from_utf8(digits).ok()?;
+    let century = match tag {
+        UTC_TIME if digits < "50" => "20",
+        UTC_TIME => "19",
+        GENERALIZED_TIME => "",
         _ => return None,
     };
-    let [month, day, hour, minute, second] = *rest.as_chunks::<2>().0 else { return None };
-    let [month, day, hour, minute, second] =
-        [month, day, hour, minute, second].map(|pair| number(&pair));
-    if rest.len() != 10
-        || !(1..=12).contains(&month)
-        || !(1..=days_in(year, month)).contains(&day)
-        || hour > 23
-        || minute > 59
-        || second > 59
-    {
-        return None;
-    }
-    let seconds = hour * 3600 + minute * 60 + second;
-    let since = days(year, month, day) * 86_400 + seconds;
-    Some(UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(since).unwrap_or_default())))
-}
-
-fn days_in(year: i64, month: i64) -> i64 {
-    let next = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
-    days(next.0, next.1, 1) - days(year, month, 1)
-}
-
-/// Days since 1970. Years begin in March here, so that the leap day is the last one.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    year * 365 + leaps + (month * 153 + 2) / 5 + day - 719_469
+    let text = format!("{century}{digits}");
+    // There were no certificates before 1970.
+    let (year, month, day) = (text.get(..4)?.max("1970"), text.get(4..6)?, text.get(6..8)?);
+    let (hour, minute, second) = (text.get(8..10)?, text.get(10..12)?, text.get(12..)?);
+    let month = MONTHS.get(month.parse::<usize>().ok()?.checked_sub(1)?)?;
+    // The dates of HTTP have a day of the week, and are refused with a wrong one. A day that does not
+    // exist has no right one.
+    WEEKDAYS.iter().find_map(|weekday| {
+        let date = format!("{weekday}, {day} {month} {year} {hour}:{minute}:{second} GMT");
+        httpdate::parse_http_date(&date).ok()
+    })
 }
 
 #[cfg(test)]
@@ -295,11 +258,17 @@ mod tests {
 
     #[test]
     fn times_are_read_in_both_forms() {
+        let seconds = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let read = Certificate::read(&certificate(&[])).unwrap();
         assert!(read.is_self_issued);
-        assert_eq!(read.not_before.as_secs(), 1_582_934_400);
-        assert_eq!(read.not_after.as_secs(), 2_587_593_600, "the long form, from 2050 on");
-        let seconds = |tag, text: &str| time((tag, text.as_bytes())).map(|time| time.as_secs());
+        assert_eq!(seconds(read.valid_from).as_secs(), 1_582_934_400);
+        assert_eq!(
+            seconds(read.valid_until).as_secs(),
+            2_587_593_600,
+            "the long form, from 2050 on"
+        );
+        let seconds =
+            |tag, text: &str| time((tag, text.as_bytes())).map(|time| seconds(time).as_secs());
         assert_eq!(seconds(UTC_TIME, "700101000001Z"), Some(1));
         assert_eq!(seconds(UTC_TIME, "991231235959Z"), Some(946_684_799));
         assert_eq!(seconds(GENERALIZED_TIME, "99991231235959Z"), Some(253_402_300_799));

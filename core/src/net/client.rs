@@ -153,7 +153,7 @@ mod tests {
     use tokio_rustls::TlsAcceptor;
 
     use super::super::authority::Authority;
-    use super::super::{Roots, TlsOptions, Trust};
+    use super::super::{Roots, TlsOptions};
     use super::*;
     use crate::error::Delivery;
 
@@ -161,8 +161,7 @@ mod tests {
     fn client(authority: &Authority) -> HttpClient {
         let mut roots = Roots::default();
         roots.add_pem(authority.root.as_bytes()).unwrap();
-        let trust = Trust::Platform { roots, files: Vec::new() };
-        let tls = TlsOptions { trust, ..TlsOptions::default() };
+        let tls = TlsOptions { roots, ..TlsOptions::default() };
         let connect_timeout = Duration::from_secs(5);
         let mut connector = Connector::new(&Options { connect_timeout, tls, ..Options::default() });
         connector.ping_interval = Duration::from_millis(200);

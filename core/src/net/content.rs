@@ -19,7 +19,7 @@ use crate::wire::header;
 /// A body that is read piece by piece.
 #[derive(Debug)]
 pub struct Content {
-    body: Inbound,
+    inbound: Inbound,
     /// A rare case: it is boxed, so that the others do not carry it.
     packed: Option<Box<Unpacking>>,
 }
@@ -32,7 +32,7 @@ impl Content {
     /// When it is packed in a way that is not known here.
     pub fn of(response: Response<Inbound>, url: &Url) -> Result<Response<Self>, Error> {
         let Some(encoding) = header::find(response.headers(), &CONTENT_ENCODING) else {
-            return Ok(response.map(|body| Self { body, packed: None }));
+            return Ok(response.map(|inbound| Self { inbound, packed: None }));
         };
         let packed = match encoding.to_str().unwrap_or_default().trim().to_ascii_lowercase() {
             name if name.is_empty() || name == "identity" => None,
@@ -45,7 +45,7 @@ impl Content {
                 return Err(error);
             }
         };
-        let mut response = response.map(|body| Self { body, packed });
+        let mut response = response.map(|inbound| Self { inbound, packed });
         // It is about the packed form.
         response.headers_mut().remove(CONTENT_LENGTH);
         Ok(response)
@@ -55,7 +55,7 @@ impl Content {
     #[must_use]
     pub fn expected(&self) -> u64 {
         match self.packed {
-            None => self.body.size_hint().exact().unwrap_or_default(),
+            None => self.inbound.body.size_hint().exact().unwrap_or_default(),
             Some(_) => 0,
         }
     }
@@ -63,7 +63,7 @@ impl Content {
     /// Whether it is known, without any wait, that nothing more comes.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
-        self.packed.is_none() && self.body.is_end_stream()
+        self.packed.is_none() && self.inbound.body.is_end_stream()
     }
 
     /// The next piece; `None` at its end. Nothing is lost if it is dropped and asked for again.
@@ -78,7 +78,7 @@ impl Content {
             {
                 return Ok(Some(piece));
             }
-            let data = match self.body.frame().await {
+            let data = match self.inbound.body.frame().await {
                 None => return self.rest(url),
                 Some(Err(error)) => return Err(fault::explain_body(&error, url)),
                 Some(Ok(frame)) => match frame.into_data() {
@@ -103,7 +103,7 @@ impl Content {
 
     /// Reads it to its end, so that its connection can be used again.
     pub async fn drain(mut self) {
-        while let Some(Ok(_)) = self.body.frame().await {}
+        while let Some(Ok(_)) = self.inbound.body.frame().await {}
     }
 }
 

@@ -38,16 +38,6 @@ impl fmt::Debug for Jar {
 }
 
 impl Jar {
-    /// Notes what an answer from `url` sets.
-    pub fn note(&mut self, url: &Url, headers: &HeaderMap) {
-        self.note_at(url, headers, SystemTime::now());
-    }
-
-    /// Adds to `headers` what belongs to a request to `url`; cookies of the user's come first.
-    pub fn apply(&self, url: &Url, headers: &mut HeaderMap) {
-        self.apply_at(url, headers, SystemTime::now());
-    }
-
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -59,7 +49,8 @@ impl Jar {
         self.cookies.iter().map(|cookie| cookie.value.as_str())
     }
 
-    fn note_at(&mut self, url: &Url, headers: &HeaderMap, now: SystemTime) {
+    /// Notes what an answer from `url` sets.
+    pub fn note(&mut self, url: &Url, headers: &HeaderMap, now: SystemTime) {
         for header in headers.get_all(SET_COOKIE).iter().filter(|h| h.len() <= LONGEST) {
             let Some(cookie) = header.to_str().ok().and_then(|text| parse(text, url, now)) else {
                 continue;
@@ -77,7 +68,8 @@ impl Jar {
         }
     }
 
-    fn apply_at(&self, url: &Url, headers: &mut HeaderMap, now: SystemTime) {
+    /// Adds to `headers` what belongs to a request to `url`; cookies of the user's come first.
+    pub fn apply(&self, url: &Url, headers: &mut HeaderMap, now: SystemTime) {
         if self.origin.as_ref() != Some(&url.origin()) {
             return;
         }
@@ -163,13 +155,13 @@ mod tests {
 
     fn sent(jar: &Jar, url: &str, now: SystemTime) -> Option<String> {
         let mut headers = HeaderMap::new();
-        jar.apply_at(&Url::parse(url).unwrap(), &mut headers, now);
+        jar.apply(&Url::parse(url).unwrap(), &mut headers, now);
         headers.get(COOKIE).map(|value| value.to_str().unwrap().to_owned())
     }
 
     fn set(jar: &mut Jar, url: &str, cookies: &[&'static str], now: SystemTime) {
         let pairs = cookies.iter().map(|text| (SET_COOKIE, HeaderValue::from_static(text)));
-        jar.note_at(&Url::parse(url).unwrap(), &pairs.collect(), now);
+        jar.note(&Url::parse(url).unwrap(), &pairs.collect(), now);
     }
 
     #[test]
@@ -227,11 +219,11 @@ mod tests {
         let url = Url::parse("http://h/").unwrap();
         for n in 0..100 {
             let value = HeaderValue::from_str(&format!("c{n}=1; Domain=h")).unwrap();
-            jar.note_at(&url, &HeaderMap::from_iter([(SET_COOKIE, value)]), now);
+            jar.note(&url, &HeaderMap::from_iter([(SET_COOKIE, value)]), now);
         }
         assert_eq!(jar.cookies.len(), MOST);
         let mut headers = HeaderMap::from_iter([(COOKIE, HeaderValue::from_static("mine=1"))]);
-        jar.apply_at(&url, &mut headers, now);
+        jar.apply(&url, &mut headers, now);
         let value = headers[COOKIE].to_str().unwrap();
         assert!(value.starts_with("mine=1; c50=1"), "{value}");
         assert!(headers[COOKIE].is_sensitive());

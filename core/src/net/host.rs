@@ -316,7 +316,7 @@ mod tests {
 
     use super::super::authority::Authority;
     use super::super::pool::Pool;
-    use super::super::{Endpoint, Options, Progress, Roots, TlsOptions, Trust};
+    use super::super::{Endpoint, Options, Progress, Roots, TlsOptions};
     use super::*;
 
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
@@ -357,7 +357,7 @@ mod tests {
 
     async fn send(pool: &Pool, call: &Call) -> Bytes {
         let response = pool.send(call, None).await.unwrap();
-        response.into_body().collect().await.unwrap().to_bytes()
+        response.into_body().body.collect().await.unwrap().to_bytes()
     }
 
     #[tokio::test]
@@ -455,8 +455,7 @@ mod tests {
         let acceptor = TlsAcceptor::from(Arc::new(authority.config(&["http/1.1"])));
         let mut roots = Roots::default();
         roots.add_pem(authority.root.as_bytes()).unwrap();
-        let trust = Trust::Platform { roots, files: Vec::new() };
-        let tls = TlsOptions { trust, ..TlsOptions::default() };
+        let tls = TlsOptions { roots, ..TlsOptions::default() };
         let pool = Pool::new(Connector::new(&Options { tls, ..Options::default() }));
         let (listener, call) = listener("https").await;
         let server = tokio::spawn(async move {

@@ -50,5 +50,5 @@ pub use options::Options;
 pub use pem::{PemFault, read_file};
 pub(crate) use portable::Portable;
 pub use probe::{Look, Reached, Secured, Step, look};
-pub use proxy::{Proxies, Proxy, Rules};
-pub use tls_options::{Identity, Roots, TlsOptions, Trust};
+pub use proxy::{Proxies, Proxy};
+pub use tls_options::{Identity, Roots, TlsOptions};

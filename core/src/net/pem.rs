@@ -68,21 +68,10 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, PemFault> {
     }
 }
 
-/// The certificates of a bundle that the system trusts. What cannot be read is left out. Faster than
-/// the usual way, which has keys in mind and takes care that nobody can watch.
+/// The certificates in `pem` that can be read.
 #[cfg(all(unix, not(target_vendor = "apple"), not(target_os = "android")))]
-pub(super) fn bundled(pem: &[u8]) -> impl Iterator<Item = CertificateDer<'static>> {
-    use base64::Engine;
-    const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
-    const END: &[u8] = b"-----END CERTIFICATE-----";
-    let mut begins = memmem::find_iter(pem, BEGIN);
-    std::iter::from_fn(move || begins.next()).filter_map(move |at| {
-        let behind = &pem[at + BEGIN.len()..];
-        let inside = &behind[..memmem::find(behind, END)?];
-        let coded: Vec<u8> = inside.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
-        let der = base64::engine::general_purpose::STANDARD.decode(coded).ok()?;
-        Some(CertificateDer::from(der))
-    })
+pub(super) fn readable(pem: &[u8]) -> impl Iterator<Item = CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(pem).flatten()
 }
 
 /// All certificates in `pem`, at least one.

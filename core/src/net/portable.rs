@@ -11,123 +11,86 @@ use serde::{Deserialize, Serialize};
 
 use super::addresses::Addresses;
 use super::exceptions::Exceptions;
-use super::{Identity, Options, Proxies, Proxy, Roots, Rules, TlsOptions, Trust};
+use super::tls_options::Roots;
+use super::{Identity, Options, Proxies, Proxy, TlsOptions};
 
 /// [`Options`] without what only this process has. It holds secrets, and is never shown.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct Portable {
     connect_timeout: Duration,
-    trust: PortableTrust,
-    identity: Option<PortableIdentity>,
-    system_bundle: bool,
-    proxies: Option<PortableRules>,
     ipv4: bool,
-}
-
-#[derive(Deserialize, Serialize)]
-enum PortableTrust {
-    /// Certificates in base64, and files.
-    Platform(Vec<String>, Vec<PathBuf>),
-    /// Files.
-    Anybody(Vec<PathBuf>),
-}
-
-#[derive(Deserialize, Serialize)]
-struct PortableIdentity {
-    certificates: String,
-    key: String,
-}
-
-#[derive(Deserialize, Serialize)]
-struct PortableRules {
+    insecure: bool,
+    /// In base64.
+    roots: Vec<String>,
+    root_files: Vec<PathBuf>,
+    /// The PEM texts of the certificates and the key.
+    identity: Option<(String, String)>,
+    system_bundle: bool,
     http: Option<PortableProxy>,
     https: Option<PortableProxy>,
     except: Exceptions,
     loopback: bool,
 }
 
-#[derive(Deserialize, Serialize)]
-struct PortableProxy {
-    url: String,
-    origin: String,
-}
+/// Its URL, and where that came from.
+type PortableProxy = (String, String);
 
 impl From<&Options> for Portable {
     fn from(options: &Options) -> Self {
         // Which addresses may be connected to is the business of whoever makes the connection.
         let Options { connect_timeout, tls, proxies, addresses: _, ipv4 } = options;
-        let TlsOptions { trust, identity, system_bundle } = tls;
+        let TlsOptions { insecure, roots, root_files, identity, system_bundle } = tls;
+        let Proxies { http, https, except, loopback } = proxies;
+        let portable =
+            |proxy: &Arc<Proxy>| (proxy.text.reveal().to_owned(), proxy.origin().to_owned());
         Self {
-            ipv4: *ipv4,
-            system_bundle: *system_bundle,
             connect_timeout: *connect_timeout,
-            trust: match trust {
-                Trust::Anybody { files } => PortableTrust::Anybody(files.clone()),
-                Trust::Platform { roots, files } => {
-                    let roots = roots.certificates().iter().map(|root| STANDARD.encode(root));
-                    PortableTrust::Platform(roots.collect(), files.clone())
-                }
-            },
+            ipv4: *ipv4,
+            insecure: *insecure,
+            roots: roots.0.iter().map(|root| STANDARD.encode(root)).collect(),
+            root_files: root_files.clone(),
             identity: identity.as_ref().map(|identity| {
-                let (certificates, key) = identity.pem();
-                let certificates = String::from_utf8_lossy(certificates).into_owned();
-                PortableIdentity { certificates, key: key.reveal().to_owned() }
+                let (certificates, key) = &*identity.pem;
+                (certificates.clone(), key.reveal().to_owned())
             }),
-            proxies: proxies.rules().map(|rules| PortableRules {
-                http: rules.http.as_deref().map(PortableProxy::from),
-                https: rules.https.as_deref().map(PortableProxy::from),
-                except: rules.except.clone(),
-                loopback: rules.loopback,
-            }),
+            system_bundle: *system_bundle,
+            http: http.as_ref().map(portable),
+            https: https.as_ref().map(portable),
+            except: except.clone(),
+            loopback: *loopback,
         }
-    }
-}
-
-impl From<&Proxy> for PortableProxy {
-    fn from(proxy: &Proxy) -> Self {
-        Self { url: proxy.text().reveal().to_owned(), origin: proxy.origin().to_owned() }
     }
 }
 
 impl Portable {
     /// The options again. `None` if they are not what a process of the same program wrote.
     pub(crate) fn into_options(self) -> Option<Options> {
-        let trust = match self.trust {
-            PortableTrust::Anybody(files) => Trust::Anybody { files },
-            PortableTrust::Platform(roots, files) => {
-                let decoded = roots.iter().map(|root| STANDARD.decode(root).ok());
-                let roots = decoded.map(|root| root.map(CertificateDer::from));
-                Trust::Platform { roots: Roots::from_checked(roots.collect::<Option<_>>()?), files }
-            }
-        };
-        let identity = match self.identity {
-            Some(PortableIdentity { certificates, key }) => {
-                Some(Identity::from_pem(certificates.as_bytes(), key.as_bytes()).ok()?)
-            }
-            None => None,
-        };
-        let proxies = match self.proxies {
-            Some(PortableRules { http, https, except, loopback }) => {
-                let (http, https) = (read(http)?, read(https)?);
-                Proxies::new(Rules { http, https, except, loopback })
-            }
-            None => Proxies::default(),
+        let roots = self.roots.iter().map(|root| STANDARD.decode(root).map(CertificateDer::from));
+        let identity = self
+            .identity
+            .map(|(certificates, key)| Identity::from_pem(certificates.as_bytes(), key.as_bytes()));
+        let proxy = |portable: Option<PortableProxy>| {
+            let parsed = portable.map(|(url, origin)| Proxy::parse(&url, &origin).map(Arc::new));
+            parsed.transpose().ok()
         };
         Some(Options {
             connect_timeout: self.connect_timeout,
-            tls: TlsOptions { trust, identity, system_bundle: self.system_bundle },
-            proxies,
+            tls: TlsOptions {
+                insecure: self.insecure,
+                roots: Roots(roots.collect::<Result<_, _>>().ok()?),
+                root_files: self.root_files,
+                identity: identity.transpose().ok()?,
+                system_bundle: self.system_bundle,
+            },
+            proxies: Proxies {
+                http: proxy(self.http)?,
+                https: proxy(self.https)?,
+                except: self.except,
+                loopback: self.loopback,
+            },
             addresses: Addresses::default(),
             ipv4: self.ipv4,
         })
-    }
-}
-
-/// `None` for one that cannot be read; `Some(None)` where there is none.
-fn read(proxy: Option<PortableProxy>) -> Option<Option<Arc<Proxy>>> {
-    match proxy {
-        Some(proxy) => Proxy::parse(&proxy.url, &proxy.origin).ok().map(|p| Some(Arc::new(p))),
-        None => Some(None),
     }
 }
 
@@ -148,17 +111,17 @@ mod tests {
         let identity = Identity::from_pem(certificate.as_bytes(), pem.as_bytes()).unwrap();
         let proxy = Proxy::parse("socks5h://me:hidden@proxy:1081", "--proxy").unwrap();
         let except = Exceptions::parse("10.0.0.0/8,example.com:8080").unwrap();
-        let rules = Rules { http: None, https: Some(Arc::new(proxy)), except, loopback: true };
-        let files = vec![PathBuf::from("/a.pem")];
         let options = Options {
             ipv4: true,
             connect_timeout: Duration::from_millis(1234),
             tls: TlsOptions {
-                trust: Trust::Platform { roots, files },
+                insecure: false,
+                roots,
+                root_files: vec![PathBuf::from("/a.pem")],
                 identity: Some(identity),
                 system_bundle: true,
             },
-            proxies: Proxies::new(rules),
+            proxies: Proxies { http: None, https: Some(Arc::new(proxy)), except, loopback: true },
             addresses: Addresses::default(),
         };
         let written = serde_json::to_string(&Portable::from(&options)).unwrap();

@@ -20,7 +20,7 @@ use super::connect::{Carrier, ConnectFault, Connector, Unreachable, bare_host};
 use super::fault::unconnected;
 use super::protocol::Protocol;
 use super::proxy::{Proxy, is_secure, port};
-use super::{Endpoint, Options, TlsOptions, Trust};
+use super::{Endpoint, Options, TlsOptions};
 use crate::error::Error;
 use crate::limits;
 
@@ -85,8 +85,7 @@ pub async fn look(options: &Options, endpoint: &Endpoint) -> Look {
     let mut look = go(options, endpoint, until).await;
     let is_refused = look.tls.as_ref().is_some_and(|step| step.outcome.is_err());
     if is_refused && Instant::now() < until {
-        let trust = Trust::Anybody { files: Vec::new() };
-        let tls = TlsOptions { trust, ..TlsOptions::default() };
+        let tls = TlsOptions { insecure: true, ..TlsOptions::default() };
         let again = go(&Options { tls, ..options.clone() }, endpoint, until).await;
         let secured = again.tls.and_then(|step| step.outcome.ok());
         look.refused = secured.map_or_else(Vec::new, |secured| secured.chain);
@@ -226,9 +225,8 @@ mod tests {
         let endpoint = secure_server(&authority).await;
         let mut roots = Roots::default();
         roots.add_pem(authority.root.as_bytes()).unwrap();
-        let trust = Trust::Platform { roots, files: Vec::new() };
         let options =
-            Options { tls: TlsOptions { trust, ..TlsOptions::default() }, ..Options::default() };
+            Options { tls: TlsOptions { roots, ..TlsOptions::default() }, ..Options::default() };
         let look = look(&options, &endpoint).await;
         assert!(look.fault().is_none(), "{look:?}");
         assert_eq!(look.names.unwrap().outcome.unwrap().len(), 2, "both families");
@@ -246,9 +244,8 @@ mod tests {
         let endpoint = secure_server(&authority).await;
         let mut roots = Roots::default();
         roots.add_pem(authority.root.as_bytes()).unwrap();
-        let trust = Trust::Platform { roots, files: Vec::new() };
         let options =
-            Options { tls: TlsOptions { trust, ..TlsOptions::default() }, ..Options::default() };
+            Options { tls: TlsOptions { roots, ..TlsOptions::default() }, ..Options::default() };
         let look = look(&options, &endpoint).await;
         let fault = look.fault().unwrap();
         assert_eq!(fault.kind, Kind::Tls, "{fault}");

@@ -16,11 +16,7 @@ use crate::secret::Secret;
 
 /// The proxies of a client, and what they are for. By default there are none.
 #[derive(Clone, Debug, Default)]
-pub struct Proxies(Option<Arc<Rules>>);
-
-/// Which proxy is for what.
-#[derive(Debug, Default)]
-pub struct Rules {
+pub struct Proxies {
     /// For http URLs.
     pub http: Option<Arc<Proxy>>,
     /// For https URLs.
@@ -32,35 +28,18 @@ pub struct Rules {
 }
 
 impl Proxies {
-    /// By these rules.
-    #[must_use]
-    pub fn new(rules: Rules) -> Self {
-        let some = rules.http.is_some() || rules.https.is_some();
-        Self(some.then(|| Arc::new(rules)))
-    }
-
-    pub(super) fn rules(&self) -> Option<&Rules> {
-        self.0.as_deref()
-    }
-
     /// The proxy for `uri`; `None` if it is asked directly.
     #[must_use]
     pub fn of(&self, uri: &Uri) -> Option<&Arc<Proxy>> {
-        self.0.as_ref()?.choose(uri)
+        let proxy = if is_secure(uri) { &self.https } else { &self.http };
+        let (proxy, host) = (proxy.as_ref()?, uri.host()?);
+        let is_excepted = is_loopback(host) && !self.loopback;
+        (!is_excepted && !self.except.contains(host, port(uri))).then_some(proxy)
     }
 
     /// The same, if that proxy passes requests on, in place of bytes.
     pub(super) fn forwarder(&self, uri: &Uri) -> Option<&Arc<Proxy>> {
         self.of(uri).filter(|proxy| proxy.forwards(uri))
-    }
-}
-
-impl Rules {
-    fn choose(&self, uri: &Uri) -> Option<&Arc<Proxy>> {
-        let proxy = if is_secure(uri) { &self.https } else { &self.http };
-        let (proxy, host) = (proxy.as_ref()?, uri.host()?);
-        let is_excepted = is_loopback(host) && !self.loopback;
-        (!is_excepted && !self.except.contains(host, port(uri))).then_some(proxy)
     }
 }
 
@@ -87,8 +66,8 @@ pub struct Proxy {
     shown: String,
     /// As it stands in the URL.
     password: Option<Secret>,
-    /// The text that it was read from.
-    text: Secret,
+    /// The text that it was read from, for another process.
+    pub(super) text: Secret,
 }
 
 /// How a proxy is spoken to.
@@ -168,11 +147,6 @@ impl Proxy {
             [text(&login.user), text(&login.password), basic]
         });
         sent.chain(self.password.clone())
-    }
-
-    /// The text that it was read from, for another process.
-    pub(super) fn text(&self) -> &Secret {
-        &self.text
     }
 
     /// The flag or variable that it came from.
@@ -291,12 +265,12 @@ mod tests {
     }
 
     fn rules(except: &str, loopback: bool) -> Proxies {
-        Proxies::new(Rules {
+        Proxies {
             http: Some(Arc::new(proxy("plain:1"))),
             https: Some(Arc::new(proxy("socks5h://secure:1"))),
             except: Exceptions::parse(except).unwrap(),
             loopback,
-        })
+        }
     }
 
     fn chosen(proxies: &Proxies, uri: &str) -> Option<String> {
@@ -314,7 +288,6 @@ mod tests {
         }
         assert!(of("https://other.example/").is_some());
         assert_eq!(chosen(&Proxies::default(), "http://a.example/"), None);
-        assert_eq!(chosen(&Proxies::new(Rules::default()), "http://a.example/"), None);
     }
 
     #[test]

@@ -23,22 +23,6 @@ use super::tls_options::{Identity, TlsOptions};
 use super::trust::{Refused, with_trust};
 use crate::limits;
 
-/// A switch that is thrown once.
-#[derive(Clone, Debug, Default)]
-struct Flag(Arc<AtomicBool>);
-
-impl Flag {
-    /// Throws it.
-    fn raise(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it was thrown.
-    fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// Reading the system's certificates takes milliseconds, so nobody does it before the first need.
 #[derive(Debug, Default)]
 pub(super) struct LazyTls {
@@ -46,7 +30,7 @@ pub(super) struct LazyTls {
     config: OnceLock<Arc<ClientConfig>>,
     refused: Refused,
     /// Some server has asked for a client certificate.
-    asked: Flag,
+    asked: Arc<AtomicBool>,
 }
 
 impl LazyTls {
@@ -90,7 +74,7 @@ impl LazyTls {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let tls = stream.get_ref().1;
-        if !self.asked.is_raised()
+        if !self.asked.load(Ordering::Relaxed)
             || tls.protocol_version() != Some(ProtocolVersion::TLSv1_3)
             || tls.handshake_kind() == Some(HandshakeKind::Resumed)
         {
@@ -114,7 +98,7 @@ impl LazyTls {
 
     /// How far the server and we have come with who we are.
     fn introduction(&self) -> Introduction {
-        match (self.asked.is_raised(), &self.options.identity) {
+        match (self.asked.load(Ordering::Relaxed), &self.options.identity) {
             (false, _) => Introduction::NotAsked,
             (true, None) => Introduction::Nothing,
             (true, Some(_)) => Introduction::Certificate,
@@ -139,7 +123,7 @@ impl LazyTls {
     fn build(&self) -> Result<ClientConfig, rustls::Error> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?;
-        let (identity, asked) = (self.options.identity.clone(), self.asked.clone());
+        let (identity, asked) = (self.options.identity.clone(), Arc::clone(&self.asked));
         let mut config = with_trust(builder, &self.options, &self.refused)?
             .with_client_cert_resolver(Arc::new(Introducer { identity, asked }));
         config.alpn_protocols = Protocol::ALL.iter().map(|p| p.alpn().to_vec()).collect();
@@ -151,13 +135,13 @@ impl LazyTls {
 #[derive(Debug)]
 struct Introducer {
     identity: Option<Identity>,
-    asked: Flag,
+    asked: Arc<AtomicBool>,
 }
 
 impl ResolvesClientCert for Introducer {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        self.asked.raise();
-        self.identity.as_ref().map(|identity| Arc::clone(identity.certified_key()))
+        self.asked.store(true, Ordering::Relaxed);
+        self.identity.as_ref().map(|identity| Arc::clone(&identity.certified))
     }
 
     fn has_certs(&self) -> bool {

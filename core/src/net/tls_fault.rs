@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime};
 use rustls::pki_types::{InvalidDnsNameError, UnixTime};
 use rustls::{AlertDescription as Alert, CertificateError, InvalidMessage, PeerIncompatible};
 
-use super::certificate::Certificate;
 use super::trust::Peer;
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -49,17 +48,13 @@ const CLIENT_CERTIFICATE: &str =
 
 /// Explains `fault` on the way to `place`.
 pub(super) fn explain(fault: &TlsFault, place: &str) -> Error {
-    let (reason, hint) = match fault {
-        TlsFault::NoStore(_) => (
-            "this machine has no store of certificate authorities, or an empty one".to_owned(),
+    let reason = match fault {
+        TlsFault::NoStore(_) => said(
+            "this machine has no store of certificate authorities, or an empty one",
             "Install the system's certificates (the package mostly is ca-certificates), name a PEM \
-             file by --ca-cert, or check SSL_CERT_FILE and SSL_CERT_DIR if they are set"
-                .to_owned(),
+             file by --ca-cert, or check SSL_CERT_FILE and SSL_CERT_DIR if they are set",
         ),
-        TlsFault::Name(_) => (
-            "no certificate can have this name".to_owned(),
-            "Check the host in the URL".to_owned(),
-        ),
+        TlsFault::Name(_) => said("no certificate can have this name", "Check the host in the URL"),
         TlsFault::Handshake { cause, peer, introduction } => match inner(cause) {
             Some(rustls::Error::InvalidCertificate(error)) => certificate(error, peer.as_ref()),
             Some(rustls::Error::AlertReceived(alert)) => alerted(*alert, *introduction),
@@ -67,21 +62,24 @@ pub(super) fn explain(fault: &TlsFault, place: &str) -> Error {
             None => broken(*introduction),
         },
     };
-    Error::new(Kind::Tls, format!("No secure connection to {place}: {reason}")).hint(hint)
+    insecure(place, reason)
 }
 
 /// The refusal of a client certificate, or of having none, that came when the request was written.
 /// It takes the place of the handshake's end: nothing that we wrote was looked at.
 pub(super) fn late_refusal(error: &io::Error, place: &str) -> Option<Error> {
     let Some(rustls::Error::AlertReceived(alert)) = inner(error) else { return None };
-    let introduction = match alert {
-        Alert::CertificateRequired => Introduction::Nothing,
-        alert if is_about_certificates(*alert) => Introduction::Certificate,
-        _ => return None,
-    };
-    let (reason, hint) = alerted(*alert, introduction);
-    let message = format!("No secure connection to {place}: {reason}");
-    Some(Error::new(Kind::Tls, message).hint(hint).because(error).not_delivered())
+    objection(*alert)?;
+    let reason = alerted(*alert, Introduction::Certificate);
+    Some(insecure(place, reason).because(error).not_delivered())
+}
+
+fn insecure(place: &str, (reason, hint): Reason) -> Error {
+    Error::new(Kind::Tls, format!("No secure connection to {place}: {reason}")).hint(hint)
+}
+
+fn said(reason: impl Into<String>, hint: impl Into<String>) -> Reason {
+    (reason.into(), hint.into())
 }
 
 fn inner(error: &io::Error) -> Option<&rustls::Error> {
@@ -95,51 +93,47 @@ fn certificate(error: &CertificateError, peer: Option<&Peer>) -> Reason {
     let issuer = read.and_then(|certificate| certificate.issuer.as_deref());
     let issued = issuer.map_or_else(String::new, |issuer| format!(", issued by \"{issuer}\","));
     let is_self_signed = read.is_some_and(|certificate| certificate.is_self_issued);
-    let checked = |reason: String, hint: &str| (reason, format!("{hint}; {LAST_RESORT}"));
+    let checked = |what: &str, hint: &str| {
+        said(format!("its certificate{issued} {what}"), format!("{hint}; {LAST_RESORT}"))
+    };
+    // Not all platforms say when it was; the certificate does.
+    let expired = |at: Option<SystemTime>| {
+        let on = at.map_or_else(String::new, |at| format!(" on {}", date(at)));
+        let hint = "Check the clock of this machine; if it is right, the server needs a new one";
+        checked(&format!("expired{on}"), hint)
+    };
+    let early = |at: Option<SystemTime>| {
+        let from = at.map_or_else(|| "yet".to_owned(), |at| format!("before {}", date(at)));
+        checked(&format!("is not valid {from}"), "Check the clock of this machine")
+    };
+    let misnamed = |names: &str| {
+        let hint = "Check the URL: its host must be one that the certificate names";
+        checked(&format!("is for {names}"), hint)
+    };
     match error {
-        Is::Expired | Is::ExpiredContext { .. } => {
-            let since = expiry(error, read).map_or_else(String::new, |at| format!(" on {at}"));
-            checked(
-                format!("its certificate{issued} expired{since}"),
-                "Check the clock of this machine; if it is right, the server needs a new one",
-            )
-        }
-        Is::NotValidYet | Is::NotValidYetContext { .. } => {
-            let from =
-                start(error, read).map_or_else(|| "yet".to_owned(), |at| format!("before {at}"));
-            checked(
-                format!("its certificate{issued} is not valid {from}"),
-                "Check the clock of this machine",
-            )
-        }
-        Is::NotValidForNameContext { presented, .. } => checked(
-            format!("its certificate{issued} is for {}", names(presented)),
-            "Check the URL: its host must be one that the certificate names",
-        ),
-        Is::NotValidForName => checked(
-            format!("its certificate{issued} is for other names"),
-            "Check the URL: its host must be one that the certificate names",
-        ),
-        Is::UnknownIssuer | Is::Other(_) if is_self_signed => checked(
+        Is::ExpiredContext { not_after, .. } => expired(Some(system_time(*not_after))),
+        Is::Expired => expired(read.map(|certificate| certificate.valid_until)),
+        Is::NotValidYetContext { not_before, .. } => early(Some(system_time(*not_before))),
+        Is::NotValidYet => early(read.map(|certificate| certificate.valid_from)),
+        Is::NotValidForNameContext { presented, .. } => misnamed(&names(presented)),
+        Is::NotValidForName => misnamed("other names"),
+        Is::UnknownIssuer | Is::Other(_) if is_self_signed => said(
             format!("its certificate is self-signed, by \"{}\"", issuer.unwrap_or("nobody")),
-            "If it is the right one, name a PEM file with it by --ca-cert",
+            format!("If it is the right one, name a PEM file with it by --ca-cert; {LAST_RESORT}"),
         ),
         Is::UnknownIssuer => unknown_issuer(issuer, peer.is_some_and(|peer| peer.is_alone)),
-        Is::Revoked => (
+        Is::Revoked => said(
             format!("its certificate{issued} was revoked"),
-            "Ask who runs the server for a new one, and do not use it until then".to_owned(),
+            "Ask who runs the server for a new one, and do not use it until then",
         ),
         Is::BadSignature => checked(
-            format!("its certificate{issued} was not signed by that issuer"),
+            "was not signed by that issuer",
             "Check that --ca-cert names the authority that is in use now",
         ),
         Is::InvalidPurpose | Is::InvalidPurposeContext { .. } => {
-            checked(format!("its certificate{issued} is not for servers"), "It needs another one")
+            checked("is not for servers", "It needs another one")
         }
-        error => checked(
-            format!("its certificate{issued} cannot be used ({error})"),
-            "It needs another one",
-        ),
+        error => checked(&format!("cannot be used ({error})"), "It needs another one"),
     }
 }
 
@@ -152,35 +146,24 @@ fn unknown_issuer(issuer: Option<&str>, is_alone: bool) -> Reason {
         ),
         false => ("", ""),
     };
-    let reason = format!("its certificate was issued by {issuer}, which is not trusted{alone}");
-    let hint = format!(
-        "If your company or the server has an authority of its own, name the PEM file with its \
-         certificate by --ca-cert{mend}; {LAST_RESORT}"
-    );
-    (reason, hint)
+    said(
+        format!("its certificate was issued by {issuer}, which is not trusted{alone}"),
+        format!(
+            "If your company or the server has an authority of its own, name the PEM file with its \
+             certificate by --ca-cert{mend}; {LAST_RESORT}"
+        ),
+    )
 }
 
-/// Not all platforms say when it was; the certificate does.
-fn expiry(error: &CertificateError, read: Option<&Certificate>) -> Option<String> {
-    match error {
-        CertificateError::ExpiredContext { not_after, .. } => Some(date(*not_after)),
-        _ => read.map(|certificate| date(certificate.not_after)),
-    }
-}
-
-fn start(error: &CertificateError, read: Option<&Certificate>) -> Option<String> {
-    match error {
-        CertificateError::NotValidYetContext { not_before, .. } => Some(date(*not_before)),
-        _ => read.map(|certificate| date(certificate.not_before)),
-    }
+fn system_time(time: UnixTime) -> SystemTime {
+    // The end of the year 9999, behind which no certificate can look.
+    let seconds = time.as_secs().min(253_402_300_799);
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
 /// `06 Nov 1994 08:49:37 GMT`
-fn date(time: UnixTime) -> String {
-    // The end of the year 9999, behind which no certificate can look.
-    let seconds = time.as_secs().min(253_402_300_799);
-    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
-    let text = time.map_or_else(String::new, httpdate::fmt_http_date);
+fn date(time: SystemTime) -> String {
+    let text = httpdate::fmt_http_date(time);
     text.split_once(", ").map_or_else(|| text.clone(), |(_, date)| date.to_owned())
 }
 
@@ -201,74 +184,62 @@ fn names(presented: &[String]) -> String {
 
 /// The server has said no.
 fn alerted(alert: Alert, introduction: Introduction) -> Reason {
-    let of_certificate = is_about_certificates(alert) || alert == Alert::HandshakeFailure;
-    let (reason, hint) = match (alert, introduction) {
+    let objection = objection(alert);
+    let of_certificate = objection.is_some() || alert == Alert::HandshakeFailure;
+    let words = objection.map_or_else(|| format!("{alert:?}"), str::to_owned);
+    match (alert, introduction) {
         (Alert::CertificateRequired, _) | (_, Introduction::Nothing) if of_certificate => {
-            ("it wants a client certificate".to_owned(), CLIENT_CERTIFICATE)
+            said("it wants a client certificate", CLIENT_CERTIFICATE)
         }
-        (_, Introduction::Certificate) if of_certificate => (
-            format!("it refuses our client certificate ({})", words(alert)),
+        (_, Introduction::Certificate) if of_certificate => said(
+            format!("it refuses our client certificate ({words})"),
             "Check with who runs the server that --client-cert is one that it takes",
         ),
         (Alert::ProtocolVersion | Alert::InsufficientSecurity, _) => no_common_version(),
-        (Alert::HandshakeFailure, _) => (
-            "it accepts none of the ways of encryption that are safe today".to_owned(),
+        (Alert::HandshakeFailure, _) => said(
+            "it accepts none of the ways of encryption that are safe today",
             "The server needs TLS 1.2 or 1.3 with ciphers of today",
         ),
         (Alert::NoApplicationProtocol, _) => {
-            ("it speaks neither HTTP/1.1 nor HTTP/2".to_owned(), "Check the port in the URL")
+            said("it speaks neither HTTP/1.1 nor HTTP/2", "Check the port in the URL")
         }
         (Alert::UnrecognisedName, _) => {
-            ("it does not know this host name".to_owned(), "Check the host in the URL")
+            said("it does not know this host name", "Check the host in the URL")
         }
-        _ => (
-            format!("it ended the TLS handshake ({})", words(alert)),
+        _ => said(
+            format!("it ended the TLS handshake ({words})"),
             "Check that the URL should begin with https, and its port",
         ),
-    };
-    (reason, hint.to_owned())
+    }
 }
 
-/// A server says these only in a handshake, in which it has asked for a certificate.
-fn is_about_certificates(alert: Alert) -> bool {
-    matches!(
-        alert,
-        Alert::CertificateRequired
-            | Alert::BadCertificate
-            | Alert::UnsupportedCertificate
-            | Alert::CertificateRevoked
-            | Alert::CertificateExpired
-            | Alert::CertificateUnknown
-            | Alert::UnknownCA
-            | Alert::AccessDenied
-    )
-}
-
-fn words(alert: Alert) -> String {
-    let words = match alert {
+/// What is wrong with a client certificate. A server says these only in a handshake in which it has
+/// asked for one.
+fn objection(alert: Alert) -> Option<&'static str> {
+    Some(match alert {
+        Alert::CertificateRequired => "there is none",
         Alert::UnknownCA => "it does not trust who issued it",
         Alert::CertificateExpired => "it has expired",
         Alert::CertificateRevoked => "it was revoked",
         Alert::BadCertificate | Alert::CertificateUnknown => "without saying why",
         Alert::UnsupportedCertificate => "it is of a sort that it does not take",
         Alert::AccessDenied => "it has no access",
-        other => return format!("{other:?}"),
-    };
-    words.to_owned()
+        _ => return None,
+    })
 }
 
-fn no_common_version() -> (String, &'static str) {
-    (
-        "it does not speak TLS 1.2 or 1.3".to_owned(),
+fn no_common_version() -> Reason {
+    said(
+        "it does not speak TLS 1.2 or 1.3",
         "The server, or what stands before it, speaks only versions that are no longer safe",
     )
 }
 
 /// What answers there does something else than TLS, or another TLS.
 fn protocol(error: &rustls::Error) -> Reason {
-    let (reason, hint) = match error {
-        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => (
-            "what answers there does not speak TLS".to_owned(),
+    match error {
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => said(
+            "what answers there does not speak TLS",
             "Check the port; if the server speaks plain HTTP, write http:// in the URL",
         ),
         rustls::Error::PeerIncompatible(
@@ -278,35 +249,34 @@ fn protocol(error: &rustls::Error) -> Reason {
         | rustls::Error::InvalidMessage(InvalidMessage::UnknownProtocolVersion) => {
             no_common_version()
         }
-        error => (
+        error => said(
             format!("the TLS handshake failed ({error})"),
             "Check that the URL should begin with https, and its port",
         ),
-    };
-    (reason, hint.to_owned())
+    }
 }
 
 /// The connection ended without a word.
 fn broken(introduction: Introduction) -> Reason {
-    let (reason, hint) = match introduction {
-        Introduction::NotAsked => (
+    match introduction {
+        Introduction::NotAsked => said(
             "it broke the connection in the TLS handshake",
             "Check that the URL should begin with https, and that nothing between here and the \
              server cuts such connections",
         ),
         Introduction::Nothing => {
-            ("it asked for a client certificate and broke the connection", CLIENT_CERTIFICATE)
+            said("it asked for a client certificate and broke the connection", CLIENT_CERTIFICATE)
         }
-        Introduction::Certificate => (
+        Introduction::Certificate => said(
             "it broke the connection after it had our client certificate",
             "Check with who runs the server that --client-cert is one that it takes",
         ),
-    };
-    (reason.to_owned(), hint.to_owned())
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::certificate::Certificate;
     use super::*;
 
     fn handshake(
@@ -322,14 +292,13 @@ mod tests {
     }
 
     fn peer() -> Option<Peer> {
-        let time = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let certificate = Some(Box::new(Certificate {
             issuer: Some("Root".to_owned()),
             subject: None,
             names: Vec::new(),
             is_self_issued: false,
-            not_before: time(0),
-            not_after: time(u64::MAX),
+            valid_from: SystemTime::UNIX_EPOCH,
+            valid_until: system_time(UnixTime::since_unix_epoch(Duration::from_secs(u64::MAX))),
         }));
         Some(Peer { certificate, is_alone: false })
     }

@@ -15,8 +15,14 @@ use crate::secret::Secret;
 /// How https connections are secured. By default the platform decides whom to trust.
 #[derive(Clone, Debug, Default)]
 pub struct TlsOptions {
-    /// Whose certificates are taken.
-    pub trust: Trust,
+    /// Every certificate is taken, whoever has issued it. Whoever sits between us and the server can
+    /// read and change everything.
+    pub insecure: bool,
+    /// Whom to trust in addition to the platform's store.
+    pub roots: Roots,
+    /// The same in files that are read with the store, on the first https connection; one that
+    /// cannot be used is a warning.
+    pub root_files: Vec<PathBuf>,
     /// What is shown to a server that asks who we are.
     pub identity: Option<Identity>,
     /// Where the platform's store is in files: read the one file that holds all of it first, which
@@ -26,48 +32,18 @@ pub struct TlsOptions {
     pub system_bundle: bool,
 }
 
-/// Whose certificates are taken.
-#[derive(Clone, Debug)]
-pub enum Trust {
-    /// Those that the platform's store vouches for, and these.
-    Platform {
-        /// In addition to the store.
-        roots: Roots,
-        /// The same in files that are read with the store, on the first https connection; one that
-        /// cannot be used is a warning.
-        files: Vec<PathBuf>,
-    },
-    /// Everybody's. Whoever sits between us and the server can read and change everything.
-    Anybody {
-        /// Files as above, for those to whom this does not apply.
-        files: Vec<PathBuf>,
-    },
-}
-
 impl TlsOptions {
     /// The same for an origin that the user has not named: neither what the user overlooks at one
     /// server nor who the user is to it counts at another.
     #[must_use]
     pub fn elsewhere(&self) -> Self {
-        let trust = match &self.trust {
-            Trust::Anybody { files } => {
-                Trust::Platform { roots: Roots::default(), files: files.clone() }
-            }
-            trust @ Trust::Platform { .. } => trust.clone(),
-        };
-        Self { trust, identity: None, system_bundle: self.system_bundle }
-    }
-}
-
-impl Default for Trust {
-    fn default() -> Self {
-        Self::Platform { roots: Roots::default(), files: Vec::new() }
+        Self { insecure: false, identity: None, ..self.clone() }
     }
 }
 
 /// Certificates of authorities, or of single servers, that are trusted.
 #[derive(Clone, Default)]
-pub struct Roots(Vec<CertificateDer<'static>>);
+pub struct Roots(pub(super) Vec<CertificateDer<'static>>);
 
 impl Roots {
     /// Adds all certificates of a PEM text. Of many, some may be of a sort that cannot be used:
@@ -97,15 +73,6 @@ impl Roots {
     pub fn add_file(&mut self, path: &Path) -> Result<(), PemFault> {
         self.add_pem(&pem::read_file(path)?)
     }
-
-    pub(super) fn certificates(&self) -> &[CertificateDer<'static>] {
-        &self.0
-    }
-
-    /// Those that another process has checked.
-    pub(super) fn from_checked(certificates: Vec<CertificateDer<'static>>) -> Self {
-        Self(certificates)
-    }
 }
 
 /// Their number: their bytes tell nobody anything.
@@ -118,9 +85,9 @@ impl fmt::Debug for Roots {
 /// A certificate and its key, by which a server knows us.
 #[derive(Clone)]
 pub struct Identity {
-    certified: Arc<CertifiedKey>,
-    /// The texts that it was read from: certificates and key.
-    pem: Arc<(Vec<u8>, Secret)>,
+    pub(super) certified: Arc<CertifiedKey>,
+    /// The texts that it was read from, for another process: certificates and key.
+    pub(super) pem: Arc<(String, Secret)>,
 }
 
 impl Identity {
@@ -135,21 +102,15 @@ impl Identity {
         let provider = ring::default_provider();
         let loaded = provider.key_provider.load_private_key(pem::key(key)?);
         let certified = CertifiedKey::new(chain, loaded.map_err(|_| PemFault::UnusableKey)?);
-        let texts = (certificates.to_vec(), Secret::new(String::from_utf8_lossy(key)));
+        let texts = (
+            String::from_utf8_lossy(certificates).into_owned(),
+            Secret::new(String::from_utf8_lossy(key)),
+        );
         match certified.keys_match() {
             Ok(()) => Ok(Self { certified: Arc::new(certified), pem: Arc::new(texts) }),
             Err(rustls::Error::InconsistentKeys(_)) => Err(PemFault::OtherKey),
             Err(_) => Err(PemFault::UnusableCertificate),
         }
-    }
-
-    pub(super) fn certified_key(&self) -> &Arc<CertifiedKey> {
-        &self.certified
-    }
-
-    /// The texts that it was read from, for another process: certificates and key.
-    pub(super) fn pem(&self) -> (&[u8], &Secret) {
-        (&self.pem.0, &self.pem.1)
     }
 }
 
@@ -209,17 +170,21 @@ mod tests {
         let key = KeyPair::generate().unwrap();
         let (chain, key) = (certificate(&key), key.serialize_pem());
         let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).ok();
-        let trust = Trust::Anybody { files: vec!["ca.pem".into()] };
-        let lax = TlsOptions { trust, identity: identity.clone(), system_bundle: true }.elsewhere();
+        let lax = TlsOptions {
+            insecure: true,
+            root_files: vec!["ca.pem".into()],
+            identity: identity.clone(),
+            system_bundle: true,
+            ..TlsOptions::default()
+        };
+        let lax = lax.elsewhere();
         assert!(lax.identity.is_none() && lax.system_bundle);
-        assert!(matches!(&lax.trust, Trust::Platform { files, .. } if files.len() == 1));
+        assert!(!lax.insecure && lax.root_files.len() == 1);
         let mut roots = Roots::default();
         roots.add_pem(chain.as_bytes()).unwrap();
-        let trust = Trust::Platform { roots, files: Vec::new() };
-        let private = TlsOptions { trust, identity, system_bundle: false }.elsewhere();
-        assert!(private.identity.is_none() && !private.system_bundle);
-        let Trust::Platform { roots, .. } = private.trust else { panic!("not checked") };
-        assert_eq!(roots.certificates().len(), 1, "authorities are trusted everywhere");
+        let private = TlsOptions { roots, identity, ..TlsOptions::default() }.elsewhere();
+        assert!(private.identity.is_none() && !private.system_bundle && !private.insecure);
+        assert_eq!(private.roots.0.len(), 1, "authorities are trusted everywhere");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! The witness is one only because errors do not say who issued the certificate that was refused.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WantsClientCert, WebPkiServerVerifier, verify_server_name};
@@ -21,7 +22,7 @@ use tracing::warn;
 
 use super::bundle;
 use super::certificate::Certificate;
-use super::tls_options::{Roots, TlsOptions, Trust};
+use super::tls_options::{Roots, TlsOptions};
 
 /// Gives the configuration its verifier. Certificates that are refused are noted in `refused`.
 pub(super) fn with_trust(
@@ -29,25 +30,23 @@ pub(super) fn with_trust(
     options: &TlsOptions,
     refused: &Refused,
 ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, Error> {
-    let provider = builder.crypto_provider();
-    let verifier: Arc<dyn ServerCertVerifier> = match &options.trust {
-        Trust::Platform { roots, files } => {
-            let mut own = roots.clone();
-            for path in files {
-                if let Err(fault) = own.add_file(path) {
-                    warn!("the certificates in {} are not used: {fault}", path.display());
-                }
+    let provider = Arc::clone(builder.crypto_provider());
+    let verifier: Arc<dyn ServerCertVerifier> = if options.insecure {
+        Arc::new(Anybody(provider.signature_verification_algorithms.supported_schemes()))
+    } else {
+        let mut own = options.roots.clone();
+        for path in &options.root_files {
+            if let Err(fault) = own.add_file(path) {
+                warn!("the certificates in {} are not used: {fault}", path.display());
             }
-            let all = Everything { provider: Arc::clone(provider), verifier: OnceLock::new() };
-            let bundle = quick(options, &own, provider);
-            if bundle.is_none() {
-                all.with(&own)?;
-            }
-            Arc::new(RecordingVerifier { bundle, all, own, refused: refused.clone() })
         }
-        Trust::Anybody { .. } => {
-            Arc::new(Anybody(provider.signature_verification_algorithms.supported_schemes()))
+        let bundle = quick(options, &own, &provider);
+        let (platform, refused) = (OnceLock::new(), refused.clone());
+        let verifier = RecordingVerifier { bundle, platform, provider, own, refused };
+        if verifier.bundle.is_none() {
+            verifier.platform()?;
         }
+        Arc::new(verifier)
     };
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier))
 }
@@ -59,26 +58,8 @@ fn quick(
     provider: &Arc<CryptoProvider>,
 ) -> Option<Arc<WebPkiServerVerifier>> {
     let mut roots = options.system_bundle.then(bundle::read)??;
-    roots.add_parsable_certificates(own.certificates().iter().cloned());
+    roots.add_parsable_certificates(own.0.iter().cloned());
     WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(provider)).build().ok()
-}
-
-/// All that the system trusts, once it is needed.
-#[derive(Debug)]
-struct Everything {
-    provider: Arc<CryptoProvider>,
-    verifier: OnceLock<Result<Verifier, Error>>,
-}
-
-impl Everything {
-    /// The system's own judgement; those of the user's choice count as well.
-    fn with(&self, own: &Roots) -> Result<&Verifier, Error> {
-        let read = || {
-            let own = own.certificates().to_vec();
-            Verifier::new_with_extra_roots(own, Arc::clone(&self.provider))
-        };
-        self.verifier.get_or_init(read).as_ref().map_err(Clone::clone)
-    }
 }
 
 /// The last server certificate that was refused. Handshakes run side by side on one configuration,
@@ -113,15 +94,23 @@ struct RecordingVerifier {
     /// A part of what the platform trusts, and never more than that: who is vouched for here is
     /// good, and about all others the platform decides.
     bundle: Option<Arc<WebPkiServerVerifier>>,
-    all: Everything,
-    /// Those of the user's own choice; the platform knows them, too.
+    /// All that the system trusts, once it is needed, and those of the user's choice.
+    platform: OnceLock<Result<Verifier, Error>>,
+    provider: Arc<CryptoProvider>,
+    /// Those of the user's own choice.
     own: Roots,
     refused: Refused,
 }
 
 impl RecordingVerifier {
     fn algorithms(&self) -> &WebPkiSupportedAlgorithms {
-        &self.all.provider.signature_verification_algorithms
+        &self.provider.signature_verification_algorithms
+    }
+
+    fn platform(&self) -> Result<&Verifier, Error> {
+        let read =
+            || Verifier::new_with_extra_roots(self.own.0.clone(), Arc::clone(&self.provider));
+        self.platform.get_or_init(read).as_ref().map_err(Clone::clone)
     }
 
     /// The certificate that `openssl req -x509` makes for a server claims to be an authority. As
@@ -134,9 +123,9 @@ impl RecordingVerifier {
         name: &ServerName<'_>,
         now: UnixTime,
     ) -> Option<Result<ServerCertVerified, Error>> {
-        let mut own = self.own.certificates().iter();
-        own.find(|own| own.as_ref() == certificate.as_ref())?;
-        let Certificate { not_before, not_after, .. } = Certificate::read(certificate)?;
+        self.own.0.iter().find(|own| own.as_ref() == certificate.as_ref())?;
+        let Certificate { valid_from, valid_until, .. } = Certificate::read(certificate)?;
+        let (not_before, not_after) = (unix_time(valid_from), unix_time(valid_until));
         let parsed = ParsedCertificate::try_from(certificate).ok()?;
         Some(if now < not_before {
             Err(CertificateError::NotValidYetContext { time: now, not_before }.into())
@@ -146,6 +135,10 @@ impl RecordingVerifier {
             verify_server_name(&parsed, name).map(|()| ServerCertVerified::assertion())
         })
     }
+}
+
+fn unix_time(time: SystemTime) -> UnixTime {
+    UnixTime::since_unix_epoch(time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
 }
 
 impl ServerCertVerifier for RecordingVerifier {
@@ -164,7 +157,7 @@ impl ServerCertVerifier for RecordingVerifier {
             return Ok(verified);
         }
         let verdict =
-            self.all.with(&self.own).and_then(|all| verify(all)).or_else(|error| match error {
+            self.platform().and_then(|platform| verify(platform)).or_else(|error| match error {
                 Error::InvalidCertificate(CertificateError::Revoked) => Err(error),
                 error => self.check_own(end_entity, server_name, now).unwrap_or(Err(error)),
             });
@@ -257,12 +250,13 @@ mod tests {
             roots.add_pem(authority.root.as_bytes()).unwrap();
             roots
         };
-        store.add_parsable_certificates(roots(bundled).certificates().iter().cloned());
+        store.add_parsable_certificates(roots(bundled).0);
         let bundle =
             WebPkiServerVerifier::builder_with_provider(store.into(), Arc::clone(&provider));
         RecordingVerifier {
             bundle: Some(bundle.build().unwrap()),
-            all: Everything { provider, verifier: OnceLock::new() },
+            platform: OnceLock::new(),
+            provider,
             own: roots(own),
             refused: Refused::default(),
         }
@@ -279,7 +273,7 @@ mod tests {
         let [own, bundled, stranger] = [(); 3].map(|()| Authority::new("localhost"));
         let witness = witness(&own, &bundled);
         assert!(judge(&witness, &bundled));
-        assert!(witness.all.verifier.get().is_none(), "the bundle was enough");
+        assert!(witness.platform.get().is_none(), "the bundle was enough");
         assert!(judge(&witness, &own), "the bundle is not the last word");
         assert!(!judge(&witness, &stranger));
         let name = ServerName::try_from("localhost").unwrap();
@@ -334,8 +328,9 @@ mod tests {
         let witness = witness(&own, &own);
         let bundle = witness.bundle.as_ref().unwrap();
         let name = ServerName::try_from("localhost").unwrap();
-        let Certificate { not_before, not_after, .. } =
+        let Certificate { valid_from, valid_until, .. } =
             Certificate::read(&own.certificate).unwrap();
+        let (not_before, not_after) = (unix_time(valid_from), unix_time(valid_until));
         let is_valid = |seconds: u64| {
             let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
             bundle.verify_server_cert(&own.certificate, &[], &name, &[], now).is_ok()

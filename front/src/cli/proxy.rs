@@ -8,7 +8,7 @@ use url::Url;
 
 use super::args::source;
 use super::report::Usage;
-use crate::net::{self, Exceptions, Proxies, Rules, is_loopback};
+use crate::net::{self, Exceptions, Proxies, is_loopback};
 use crate::secret::Scrubber;
 
 /// What stands between here and the server.
@@ -137,7 +137,7 @@ pub(super) fn of(
     for proxy in http.iter().chain(&https) {
         proxy.secrets().for_each(|secret| scrubber.add(&secret));
     }
-    Ok(Proxies::new(Rules { http, https, except, loopback }))
+    Ok(Proxies { http, https, except, loopback })
 }
 
 /// A proxy without user and password, or that it is none.

@@ -8,7 +8,7 @@ use clap::{ArgMatches, Args};
 
 use super::args::is_explicit;
 use super::report::Usage;
-use crate::net::{Identity, PemFault, Roots, TlsOptions, Trust, read_file};
+use crate::net::{Identity, PemFault, Roots, TlsOptions, read_file};
 
 /// Whom https trusts, and who we are to it.
 #[derive(Args, Debug, Default)]
@@ -54,25 +54,18 @@ pub(super) fn of(
 ) -> Result<TlsOptions, Usage> {
     let identity = identity(typed.client_cert.as_deref(), typed.client_key.as_deref())?;
     let system_bundle = STORE_ELSEWHERE.iter().all(|name| lookup(name).is_none());
-    if typed.insecure {
-        if !typed.ca_certs.is_empty() {
-            return Err(Usage::new(
-                "--insecure and --ca-cert exclude each other: the one checks no certificate, the \
-                 other says by what they are checked",
-            ));
-        }
-        return Ok(TlsOptions {
-            trust: Trust::Anybody { files: files_of_others(lookup) },
-            identity,
-            system_bundle,
-        });
+    if typed.insecure && !typed.ca_certs.is_empty() {
+        return Err(Usage::new(
+            "--insecure and --ca-cert exclude each other: the one checks no certificate, the \
+             other says by what they are checked",
+        ));
     }
     let mut roots = Roots::default();
     for path in &typed.ca_certs {
         roots.add_file(path).map_err(|fault| wrong("--ca-cert", path, &fault))?;
     }
-    let trust = Trust::Platform { roots, files: files_of_others(lookup) };
-    Ok(TlsOptions { trust, identity, system_bundle })
+    let (insecure, root_files) = (typed.insecure, files_of_others(lookup));
+    Ok(TlsOptions { insecure, roots, root_files, identity, system_bundle })
 }
 
 /// Says what `--insecure` means, also to those who asked for errors only.
@@ -147,10 +140,9 @@ mod tests {
     fn files_of_others_are_named_and_not_read() {
         let lookup = |name: &str| Some(format!("/no/such/{name}").into());
         let options = of(&Tls::default(), lookup).unwrap();
-        let Trust::Platform { files, .. } = options.trust else { panic!("not the platform") };
-        assert!(files.contains(&"/no/such/NODE_EXTRA_CA_CERTS".into()), "{files:?}");
+        assert!(options.root_files.contains(&"/no/such/NODE_EXTRA_CA_CERTS".into()), "{options:?}");
         let empty = of(&Tls::default(), |_| Some(OsString::new())).unwrap();
-        assert!(matches!(empty.trust, Trust::Platform { files, .. } if files.is_empty()));
+        assert!(empty.root_files.is_empty() && !empty.insecure);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::SET_COOKIE;
@@ -351,7 +351,7 @@ impl Context {
         let url = call.endpoint.url();
         let with_cookies = self.jar().filter(|jar| !jar.is_empty()).map(|jar| {
             let mut call = call.clone();
-            jar.apply(url, Arc::make_mut(&mut call.headers));
+            jar.apply(url, Arc::make_mut(&mut call.headers), SystemTime::now());
             call
         });
         let call = with_cookies.as_ref().unwrap_or(call);
@@ -380,7 +380,7 @@ impl Context {
         if header::find(response.headers(), &SET_COOKIE).is_some()
             && let Some(mut jar) = self.jar()
         {
-            jar.note(url, response.headers());
+            jar.note(url, response.headers(), SystemTime::now());
             // They go back with every request, and a server may show them to us in an error.
             jar.values().for_each(|value| self.settings.scrubber.add_passing(&Secret::new(value)));
         }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
@@ -260,7 +260,7 @@ impl Door {
             && let Some(jar) = &self.cookies
         {
             let jar = jar.lock().unwrap_or_else(PoisonError::into_inner);
-            jar.apply(endpoint.url(), &mut headers);
+            jar.apply(endpoint.url(), &mut headers, SystemTime::now());
         }
         let (method, body, headers) = (ask.method.clone(), ask.body.clone(), Arc::new(headers));
         Ok(Call {
@@ -276,7 +276,7 @@ impl Door {
     fn note_cookies(&self, url: &Url, headers: &HeaderMap) {
         let Some(jar) = &self.cookies else { return };
         let mut jar = jar.lock().unwrap_or_else(PoisonError::into_inner);
-        jar.note(url, headers);
+        jar.note(url, headers, SystemTime::now());
         jar.values().for_each(|value| self.scrubber.add_passing(&Secret::new(value)));
     }
 

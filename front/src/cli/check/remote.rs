@@ -16,7 +16,7 @@ use crate::bridge::{Eras, Policy};
 use crate::client::{Options, Server, Spec};
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
-use crate::net::{self, Endpoint, Trust};
+use crate::net::{self, Endpoint};
 use crate::revision::translate::SERVER_INFO;
 use crate::transport::http::Settings;
 
@@ -58,7 +58,7 @@ pub(super) async fn check(
     activity.now("connecting");
     let look = net::look(&settings.net, &endpoint).await;
     findings.extend(address::way(url, &look));
-    let is_checked = !matches!(settings.net.tls.trust, Trust::Anybody { .. });
+    let is_checked = !settings.net.tls.insecure;
     let is_https = url.scheme() == "https";
     findings.push(tls::tls(&look, is_https, is_checked, SystemTime::now()));
     if look.fault().is_some() {

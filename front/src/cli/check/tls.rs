@@ -31,7 +31,7 @@ pub(super) fn tls(look: &Look, is_https: bool, is_checked: bool, now: SystemTime
 fn secure(secured: &Secured, step: &Step<Secured>, is_checked: bool, now: SystemTime) -> Finding {
     let summary = format!("{} ({})", secured.version, ms(step.took));
     let lines = chain(&secured.chain, now);
-    let soonest = secured.chain.iter().map(Certificate::valid_until).min();
+    let soonest = secured.chain.iter().map(|certificate| certificate.valid_until).min();
     let left = soonest.map(|end| days(end, now));
     let finding = match left {
         _ if !is_checked => {
@@ -99,15 +99,15 @@ fn line(certificate: &Certificate, now: SystemTime) -> String {
         None => "issued by nobody".to_owned(),
     };
     let date = |time: SystemTime| httpdate::fmt_http_date(time)[5..16].to_owned();
-    let ending = ending(days(certificate.valid_until(), now));
-    format!("{owner}{hosts}, {issuer}, {ending} ({})", date(certificate.valid_until()))
+    let ending = ending(days(certificate.valid_until, now));
+    format!("{owner}{hosts}, {issuer}, {ending} ({})", date(certificate.valid_until))
 }
 
 /// What it means that the handshake failed, by what was shown in it.
 fn meaning(refused: &[Certificate], now: SystemTime) -> &'static str {
     match refused.first() {
         None => "There is no secure connection, so nothing was said to the server",
-        Some(own) if own.valid_until() < now => {
+        Some(own) if own.valid_until < now => {
             "The certificate is too old to be trusted; if the date is right, somebody has forgotten to renew it"
         }
         Some(own) if own.is_self_issued && refused.len() == 1 => {
