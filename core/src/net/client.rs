@@ -122,11 +122,10 @@ impl HttpClient {
     /// One request and its answer. What the server has certainly not looked at goes out again.
     async fn exchange(&self, call: &Call) -> Result<Response<Inbound>, Error> {
         let (url, uri) = (call.endpoint.url(), call.endpoint.uri());
-        let forwarder = self.pool.proxies().forwarder(uri);
         let mut tries = 0;
         loop {
-            let error = match self.pool.send(call, forwarder).await {
-                Ok(response) => return fault::unless_proxy_refused(response, forwarder),
+            let error = match self.pool.send(call).await {
+                Ok(response) => return Ok(response),
                 Err(error) => error,
             };
             tries += 1;

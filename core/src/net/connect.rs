@@ -14,7 +14,6 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
 use super::Options;
@@ -156,7 +155,7 @@ impl Connector {
         if !is_secure(uri) {
             return Ok(MaybeHttpsStream::Http(carrier));
         }
-        let secured = self.handshake(offer, uri, carrier).await;
+        let secured = self.tls.handshake(uri, offer, carrier).await;
         let secured = secured.map_err(|fault| ConnectFault::insecure(fault, proxy))?;
         Ok(MaybeHttpsStream::Https(TokioIo::new(secured)))
     }
@@ -175,19 +174,6 @@ impl Connector {
         tcp.set_keepalive_interval(Some(limits::TCP_KEEPALIVE / 3));
         tcp.set_keepalive_retries(Some(3));
         tcp.call(uri.clone()).await.map_err(Unreachable::of)
-    }
-
-    /// Speaks TLS with the host of `uri`.
-    pub(super) async fn handshake<T>(
-        &self,
-        offer: &[Protocol],
-        uri: &Uri,
-        stream: T,
-    ) -> Result<TlsStream<TokioIo<T>>, TlsFault>
-    where
-        T: hyper::rt::Read + hyper::rt::Write + Unpin,
-    {
-        self.tls.handshake(bare_host(uri), offer, TokioIo::new(stream)).await
     }
 
     /// The allowed addresses of `host`, for those who do not connect to them themselves.

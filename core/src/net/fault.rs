@@ -2,19 +2,13 @@
 
 use std::error::Error as StdError;
 use std::io;
-use std::sync::Arc;
 
 use h2::Reason;
-use http::header::PROXY_AUTHENTICATE;
-use http::{Response, StatusCode};
 use url::Url;
 
 use super::Progress;
 use super::connect::{ConnectFault, Unreachable};
-use super::proxy::Proxy;
-use super::proxy_fault::{ProxyFault, Refused, Trouble};
 use super::tls_fault;
-use super::tunnel::scheme;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::shown;
@@ -90,23 +84,6 @@ fn named_remedy(error: &Failure) -> Option<Remedy> {
         // the last one that it names. The others live on, or break without it.
         _ => error.is_go_away().then_some(Remedy::Again),
     }
-}
-
-/// The answer, unless it is one of the proxy's own that passes requests on for us.
-pub(super) fn unless_proxy_refused<B>(
-    response: Response<B>,
-    forwarder: Option<&Arc<Proxy>>,
-) -> Result<Response<B>, Error> {
-    let Some(proxy) =
-        forwarder.filter(|_| response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED)
-    else {
-        return Ok(response);
-    };
-    let challenges = response.headers().get_all(PROXY_AUTHENTICATE);
-    let offers = challenges.iter().filter_map(|value| scheme(value.to_str().ok()?)).collect();
-    let (status, text) = (Some(response.status().as_u16()), response.status().to_string());
-    let said = Refused { status, text, offers, body: None };
-    Err(ProxyFault::new(proxy, Trouble::Login(said)).explain(""))
 }
 
 /// Explains why the body of an answer from `url` broke off.

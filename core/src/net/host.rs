@@ -1,12 +1,12 @@
 //! The connections to one host: those that are idle, and those that requests share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 use http::uri::PathAndQuery;
 use http::{Request, Uri};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OnceCell};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::body::Outbound;
@@ -25,6 +25,8 @@ pub(super) struct Host {
     connector: Arc<Connector>,
     /// Scheme and authority.
     origin: Uri,
+    /// The proxy that passes requests on, if one does.
+    pub(super) forwarder: Option<Arc<Proxy>>,
     state: Mutex<State>,
     /// Somebody who waits for a new HTTP/1.1 connection can have an old one.
     came_back: Notify,
@@ -36,16 +38,14 @@ struct State {
     protocol: Protocol,
     /// It has said that it wants HTTP/1.1, whatever it negotiates.
     refuses_http2: bool,
-    /// Those that are idle, each with how long it had been so at most when it was last looked at; the
-    /// last to come is the first to go, as it is the freshest.
-    http1: Vec<(Http1, Duration)>,
+    /// Idle connections, each with the time since when; the last to come is the first to go, as it
+    /// is the freshest.
+    http1: Vec<(Http1, Instant)>,
     /// One for calls and one for what is urgent. A server takes only so many requests at once on a
     /// connection, and long calls may hold them all; what must not wait behind them needs another.
     http2: [Shared; 2],
-    /// Somebody looks after those that are idle for too long.
-    is_watched: bool,
-    /// When it was last looked at them.
-    looked: Option<Instant>,
+    /// Closes those that are idle for too long, as long as there are any.
+    watch: Option<AbortHandle>,
     /// What most requests have in common.
     header_cache: HeaderCache,
 }
@@ -54,27 +54,27 @@ struct State {
 #[derive(Debug, Default)]
 struct Shared {
     connection: Arc<OnceCell<Http2>>,
-    /// How long nobody has asked for it, at most, when it was last looked at.
-    idle: Duration,
+    /// When it was last asked for.
+    asked: Option<Instant>,
 }
 
 impl State {
-    /// Looks who is idle, and lets go of those that may have been so for too long; `false` if nobody
-    /// is left to look after.
-    fn look(&mut self, now: Instant) -> bool {
-        let passed = self.looked.replace(now).map_or(Duration::ZERO, |looked| now - looked);
-        self.http1.retain_mut(|(_, idle)| {
-            *idle += passed;
-            *idle < limits::POOL_IDLE
-        });
+    /// Lets go of connections that will have been idle for too long when it is looked again; `false`
+    /// if there are no others.
+    fn close_idle(&mut self) -> bool {
+        let now = Instant::now();
+        self.http1.retain(|(_, since)| now - *since < limits::POOL_IDLE - limits::POOL_LOOK);
         for shared in &mut self.http2 {
-            shared.idle += passed;
-            if shared.connection.initialized() && shared.idle >= limits::HTTP2_IDLE {
+            let is_idle = shared.asked.is_some_and(|asked| now - asked >= limits::HTTP2_IDLE);
+            if is_idle && shared.connection.initialized() {
                 *shared = Shared::default();
             }
         }
-        self.is_watched = self.has_connections();
-        self.is_watched
+        let has_connections = self.has_connections();
+        if !has_connections {
+            self.watch = None;
+        }
+        has_connections
     }
 
     fn has_connections(&self) -> bool {
@@ -87,7 +87,7 @@ impl State {
         if shared.connection.get().is_some_and(|connection| !connection.is_open()) {
             *shared = Shared::default();
         }
-        shared.idle = Duration::ZERO;
+        shared.asked = Some(Instant::now());
         Arc::clone(&shared.connection)
     }
 }
@@ -97,7 +97,10 @@ impl Host {
         let mut parts = uri.clone().into_parts();
         parts.path_and_query = Some(PathAndQuery::from_static("/"));
         let origin = Uri::from_parts(parts).unwrap_or_else(|_| uri.clone());
-        Self { connector, origin, state: Mutex::default(), came_back: Notify::new() }
+        let proxy = connector.options.proxies.of(&origin);
+        let forwarder = proxy.filter(|proxy| proxy.forwards(&origin)).cloned();
+        let (state, came_back) = (Mutex::default(), Notify::new());
+        Self { connector, origin, forwarder, state, came_back }
     }
 
     /// The same host with all that was learnt of it, and without any connection.
@@ -124,8 +127,8 @@ impl Host {
         (state.protocol, state.refuses_http2) = (Protocol::Http1, true);
     }
 
-    pub(super) fn request(&self, call: &Call, forwarder: Option<&Arc<Proxy>>) -> Request<Outbound> {
-        self.lock().header_cache.request(call, forwarder)
+    pub(super) fn request(&self, call: &Call) -> Request<Outbound> {
+        self.lock().header_cache.request(call, self.forwarder.as_deref())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -220,13 +223,10 @@ impl Host {
     fn idle(&self) -> Option<Http1> {
         let now = Instant::now();
         let mut state = self.lock();
-        // Whoever looks after them has no turn while the runtime stands still, and goes with it.
-        if state.looked.is_some_and(|looked| now - looked >= 2 * limits::POOL_LOOK) {
-            state.look(now);
-            state.is_watched = false;
-        }
         let mut freshest_first = std::iter::from_fn(|| state.http1.pop());
-        let ready = freshest_first.find(|(connection, _)| connection.sender.is_ready());
+        // Nobody has looked after them while the runtime stood still.
+        let fresh = |since| now - since < limits::POOL_IDLE;
+        let ready = freshest_first.find(|(idle, since)| fresh(*since) && idle.sender.is_ready());
         ready.map(|(connection, _)| connection)
     }
 
@@ -243,16 +243,16 @@ impl Host {
 
     fn keep(self: &Arc<Self>, connection: Http1) {
         let mut state = self.lock();
-        state.http1.push((connection, Duration::ZERO));
+        state.http1.push((connection, Instant::now()));
         self.watch(&mut state);
         drop(state);
         self.came_back.notify_one();
     }
 
     fn watch(self: &Arc<Self>, state: &mut State) {
-        if !std::mem::replace(&mut state.is_watched, true) {
-            state.looked = Some(Instant::now());
-            tokio::spawn(watch(Arc::downgrade(self)));
+        // It may have gone with its runtime.
+        if state.watch.as_ref().is_none_or(AbortHandle::is_finished) {
+            state.watch = Some(tokio::spawn(watch(Arc::downgrade(self))).abort_handle());
         }
     }
 }
@@ -290,15 +290,11 @@ fn authority(uri: &Uri) -> &str {
 }
 
 /// Closes connections that have been idle for too long, as long as there are any.
-///
-/// It looks now and then, and adds up what has passed: nobody has to look at a clock when a
-/// connection comes back. Looks cannot be counted instead, as a program that was stopped for an hour
-/// looks once in it.
 async fn watch(host: Weak<Host>) {
     loop {
         tokio::time::sleep(limits::POOL_LOOK).await;
         let Some(host) = host.upgrade() else { return };
-        if !host.lock().look(Instant::now()) {
+        if !host.lock().close_idle() {
             return;
         }
     }
@@ -306,6 +302,8 @@ async fn watch(host: Weak<Host>) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use bytes::Bytes;
     use http::Method;
     use http_body_util::BodyExt;
@@ -356,7 +354,7 @@ mod tests {
     }
 
     async fn send(pool: &Pool, call: &Call) -> Bytes {
-        let response = pool.send(call, None).await.unwrap();
+        let response = pool.send(call).await.unwrap();
         response.into_body().body.collect().await.unwrap().to_bytes()
     }
 
@@ -428,9 +426,11 @@ mod tests {
         let (call, server) = two_connections().await;
         let pool = plain();
         let host = rests_after(&pool, &call).await;
-        let now = Instant::now();
-        assert!(host.lock().look(now + limits::POOL_IDLE / 2), "it may rest for longer");
-        assert!(!host.lock().look(now + limits::POOL_IDLE * 2), "nobody is left");
+        assert!(host.lock().close_idle(), "it may rest for longer");
+        host.lock().http1[0].1 -= limits::POOL_IDLE / 2;
+        assert!(host.lock().close_idle(), "it may still");
+        host.lock().http1[0].1 -= limits::POOL_IDLE / 2;
+        assert!(!host.lock().close_idle(), "nobody is left");
         send(&pool, &call).await;
         server.await.unwrap();
     }
@@ -441,12 +441,11 @@ mod tests {
         let pool = plain();
         let host = rests_after(&pool, &call).await;
         // As if the runtime had stood still, or had been another.
-        let long_ago = Instant::now().checked_sub(limits::POOL_IDLE).unwrap();
-        host.lock().looked = Some(long_ago);
+        host.lock().http1[0].1 -= limits::POOL_IDLE;
+        host.lock().watch.take().unwrap().abort();
         rests_after(&pool, &call).await;
         let _open = server.await.unwrap();
-        assert!(host.lock().is_watched);
-        assert!(host.lock().looked.unwrap() > long_ago);
+        assert!(host.lock().watch.as_ref().is_some_and(|watch| !watch.is_finished()));
     }
 
     #[tokio::test]

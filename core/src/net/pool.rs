@@ -10,11 +10,11 @@ use tracing::debug;
 
 use super::Call;
 use super::body::Inbound;
-use super::connect::Connector;
+use super::connect::{ConnectFault, Connector};
 use super::connection::Connection;
 use super::fault::Failure;
 use super::host::Host;
-use super::proxy::{Proxies, Proxy};
+use super::proxy_fault::ProxyFault;
 use super::request::over_http2;
 use super::sleeps::Sleeps;
 
@@ -39,18 +39,8 @@ impl Pool {
         Self { connector, sleeps: Sleeps::default(), hosts: Mutex::default() }
     }
 
-    /// What stands between us and servers.
-    pub(super) fn proxies(&self) -> &Proxies {
-        &self.connector.options.proxies
-    }
-
-    /// Sends `call` and gives back the head of the answer; `forwarder` is the proxy that passes
-    /// requests on, if one does.
-    pub(super) async fn send(
-        &self,
-        call: &Call,
-        forwarder: Option<&Arc<Proxy>>,
-    ) -> Result<Response<Inbound>, Failure> {
+    /// Sends `call` and gives back the head of the answer.
+    pub(super) async fn send(&self, call: &Call) -> Result<Response<Inbound>, Failure> {
         let host = self.host(call.endpoint.uri());
         loop {
             let mut connection = match host.connection(call.lane).await? {
@@ -63,11 +53,14 @@ impl Pool {
                     return Ok(response.map(|body| Inbound::new(body, None)));
                 }
             };
-            let sending = connection.sender.try_send_request(host.request(call, forwarder));
+            let sending = connection.sender.try_send_request(host.request(call));
             match sending.await {
                 Ok(response) => {
                     call.progress.note_peer(connection.peer);
                     let lease = host.have_back(connection);
+                    if let Some(fault) = ProxyFault::of(&response, host.forwarder.as_ref()) {
+                        return Err(Failure::Unconnected(ConnectFault::Proxy(fault)));
+                    }
                     return Ok(response.map(|body| Inbound::new(body, lease)));
                 }
                 // It was closed while it was idle, and none of the request was written.

@@ -124,7 +124,7 @@ async fn go(options: &Options, endpoint: &Endpoint, until: Instant) -> Look {
     look.connection = Some(Step { took, outcome: reached });
     if let Some(carrier) = carrier.filter(|_| is_secure(uri)) {
         let securing = async {
-            let stream = connector.handshake(&Protocol::ALL, uri, carrier).await;
+            let stream = connector.tls.handshake(uri, &Protocol::ALL, carrier).await;
             stream.map(secured).map_err(|fault| ConnectFault::insecure(fault, proxy))
         };
         look.tls = Some(step(url, until, too_slow(), securing).await);

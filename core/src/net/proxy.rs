@@ -36,11 +36,6 @@ impl Proxies {
         let is_excepted = is_loopback(host) && !self.loopback;
         (!is_excepted && !self.except.contains(host, port(uri))).then_some(proxy)
     }
-
-    /// The same, if that proxy passes requests on, in place of bytes.
-    pub(super) fn forwarder(&self, uri: &Uri) -> Option<&Arc<Proxy>> {
-        self.of(uri).filter(|proxy| proxy.forwards(uri))
-    }
 }
 
 /// The port of an http or https URI.

@@ -4,10 +4,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::PROXY_AUTHENTICATE;
+use http::{Response, StatusCode};
+
 use super::connect::Unreachable;
 use super::fault::connect_failure;
 use super::proxy::Proxy;
 use super::tls_fault::{self, TlsFault};
+use super::tunnel::scheme;
 use crate::error::{Error, Kind};
 
 /// A proxy, and what it did.
@@ -59,6 +63,16 @@ pub(super) struct Refused {
 impl ProxyFault {
     pub(super) fn new(proxy: &Arc<Proxy>, trouble: Trouble) -> Self {
         Self { proxy: Arc::clone(proxy), trouble }
+    }
+
+    /// What is wrong with credentials, if that is what the proxy that passes requests on has answered.
+    pub(super) fn of<B>(response: &Response<B>, forwarder: Option<&Arc<Proxy>>) -> Option<Self> {
+        let wants_login = response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED;
+        let proxy = forwarder.filter(|_| wants_login)?;
+        let challenges = response.headers().get_all(PROXY_AUTHENTICATE);
+        let offers = challenges.iter().filter_map(|value| scheme(value.to_str().ok()?)).collect();
+        let (status, text) = (Some(response.status().as_u16()), response.status().to_string());
+        Some(Self::new(proxy, Trouble::Login(Refused { status, text, offers, body: None })))
     }
 
     /// The error for somebody who wanted to reach `target`, a `host:port`.

@@ -34,11 +34,7 @@ struct Kept {
 impl HeaderCache {
     /// The request that carries `call`; `forwarder` is the proxy that passes it on, if one does. It
     /// is the same for all calls to a host.
-    pub(super) fn request(
-        &mut self,
-        call: &Call,
-        forwarder: Option<&Arc<Proxy>>,
-    ) -> Request<Outbound> {
+    pub(super) fn request(&mut self, call: &Call, forwarder: Option<&Proxy>) -> Request<Outbound> {
         let uri = match forwarder {
             None => call.endpoint.path(),
             Some(_) => call.endpoint.uri(),
@@ -53,7 +49,7 @@ impl HeaderCache {
         request(call, uri, headers)
     }
 
-    fn with_length(&mut self, call: &Call, forwarder: Option<&Arc<Proxy>>) -> HeaderMap {
+    fn with_length(&mut self, call: &Call, forwarder: Option<&Proxy>) -> HeaderMap {
         let kept = match self.0.take() {
             Some(kept) if kept.is_of(call) => self.0.insert(kept),
             _ => self.0.insert(Kept::new(call, forwarder)),
@@ -67,7 +63,7 @@ impl HeaderCache {
 }
 
 impl Kept {
-    fn new(call: &Call, forwarder: Option<&Arc<Proxy>>) -> Self {
+    fn new(call: &Call, forwarder: Option<&Proxy>) -> Self {
         let mut headers = headers(call, forwarder);
         headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
         Self { of: (Arc::clone(&call.headers), Arc::clone(&call.endpoint)), headers }
@@ -92,7 +88,7 @@ fn request(call: &Call, uri: &Uri, headers: HeaderMap) -> Request<Outbound> {
 }
 
 /// The headers of `call`, and those that HTTP/1.1 itself needs.
-fn headers(call: &Call, forwarder: Option<&Arc<Proxy>>) -> HeaderMap {
+fn headers(call: &Call, forwarder: Option<&Proxy>) -> HeaderMap {
     let mut headers = HeaderMap::clone(&call.headers);
     if !headers.contains_key(HOST) {
         headers.insert(HOST, call.endpoint.host().clone());

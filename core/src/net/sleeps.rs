@@ -18,17 +18,6 @@ struct Looked {
     count: u64,
 }
 
-impl Looked {
-    /// Looks at the other clock as well; `passed` on the wall since that was last done.
-    fn look(&mut self, wall: SystemTime, passed: Duration) {
-        let running = Instant::now();
-        if slept(running - self.running, passed) {
-            self.count += 1;
-        }
-        (self.running, self.wall) = (running, wall);
-    }
-}
-
 impl Default for Sleeps {
     fn default() -> Self {
         let (running, wall) = (Instant::now(), SystemTime::now());
@@ -41,11 +30,16 @@ impl Sleeps {
     pub(super) fn count(&self) -> u64 {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let wall = SystemTime::now();
-        match wall.duration_since(last.wall) {
-            // One clock will do where so little has passed: every request comes by here.
-            Ok(passed) if !slept(Duration::ZERO, passed) => {}
-            passed => last.look(wall, passed.unwrap_or_default()),
+        let passed = wall.duration_since(last.wall);
+        // One clock will do where so little has passed: every request comes by here.
+        if passed.as_ref().is_ok_and(|passed| !slept(Duration::ZERO, *passed)) {
+            return last.count;
         }
+        let running = Instant::now();
+        if slept(running - last.running, passed.unwrap_or_default()) {
+            last.count += 1;
+        }
+        (last.running, last.wall) = (running, wall);
         last.count
     }
 

@@ -37,10 +37,12 @@ pub(super) async fn establish(
         ([VERSION, BY_PASSWORD], Some(login)) => {
             let [_, verdict] = say(stream, &password(login)).await?;
             if verdict != 0 {
-                return Err(wants_login("user and password are refused"));
+                return Err(Trouble::Login(said("user and password are refused")));
             }
         }
-        ([VERSION, _], _) => return Err(wants_login("no offered way of logging in will do")),
+        ([VERSION, _], _) => {
+            return Err(Trouble::Login(said("no offered way of logging in will do")));
+        }
         _ => return Err(Trouble::Garbage("its answer is not SOCKS5")),
     }
     let [version, verdict, _, kind] = say(stream, &request).await?;
@@ -118,10 +120,6 @@ fn password(login: &Login) -> Vec<u8> {
         bytes.extend_from_slice(text);
     }
     bytes
-}
-
-fn wants_login(why: &str) -> Trouble {
-    Trouble::Login(said(why))
 }
 
 fn said(text: &str) -> Refused {

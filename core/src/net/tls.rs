@@ -8,6 +8,8 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use http::Uri;
+use hyper_util::rt::TokioIo;
 use rustls::client::ResolvesClientCert;
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
@@ -17,6 +19,7 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::connect::bare_host;
 use super::protocol::Protocol;
 use super::tls_fault::{Introduction, TlsFault};
 use super::tls_options::{Identity, TlsOptions};
@@ -38,23 +41,24 @@ impl LazyTls {
         Self { options, ..Self::default() }
     }
 
-    /// Secures `stream` to `host` and offers `protocols`, the most wanted first.
-    pub(super) async fn handshake<S>(
+    /// Secures `stream` to the host of `uri` and offers `protocols`, the most wanted first.
+    pub(super) async fn handshake<T>(
         &self,
-        host: &str,
+        uri: &Uri,
         protocols: &[Protocol],
-        stream: S,
-    ) -> Result<TlsStream<S>, TlsFault>
+        stream: T,
+    ) -> Result<TlsStream<TokioIo<T>>, TlsFault>
     where
-        S: AsyncRead + AsyncWrite + Unpin,
+        T: hyper::rt::Read + hyper::rt::Write + Unpin,
     {
         let config = self.config(protocols).map_err(TlsFault::NoStore)?;
-        let name = ServerName::try_from(host.to_owned()).map_err(TlsFault::Name)?;
+        let name = ServerName::try_from(bare_host(uri).to_owned()).map_err(TlsFault::Name)?;
         let begun = Instant::now();
-        let secured = match TlsConnector::from(config).connect(name.clone(), stream).await {
-            Ok(stream) => self.await_verdict(stream, begun.elapsed()).await,
-            Err(error) => Err(error),
-        };
+        let secured =
+            match TlsConnector::from(config).connect(name.clone(), TokioIo::new(stream)).await {
+                Ok(stream) => self.await_verdict(stream, begun.elapsed()).await,
+                Err(error) => Err(error),
+            };
         secured.map_err(|cause| TlsFault::Handshake {
             cause,
             peer: self.refused.take(&name),

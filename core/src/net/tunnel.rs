@@ -20,16 +20,15 @@ pub(super) async fn establish(
     stream.flush().await.map_err(Trouble::Broken)?;
     let mut buffer = Vec::with_capacity(1024);
     let head = loop {
-        match Read::of(&buffer) {
-            Read::Partial if buffer.len() < limits::PROXY_HEAD => {}
-            Read::Partial => return Err(Trouble::Garbage("the head of its answer has no end")),
-            Read::Wrong => return Err(Trouble::Garbage("its answer is not HTTP")),
+        match Head::read(&buffer).map_err(Trouble::Garbage)? {
             // Something in between, with the answer behind it.
-            Read::Whole(head) if (100..200).contains(&head.status) => {
+            Some(head) if (100..200).contains(&head.status) => {
                 buffer.drain(..head.length);
                 continue;
             }
-            Read::Whole(head) => break head,
+            Some(head) => break head,
+            None if buffer.len() < limits::PROXY_HEAD => {}
+            None => return Err(Trouble::Garbage("the head of its answer has no end")),
         }
         if stream.read_buf(&mut buffer).await.map_err(Trouble::Broken)? == 0 {
             return Err(Trouble::Broken(io::ErrorKind::UnexpectedEof.into()));
@@ -71,14 +70,6 @@ async fn body(
     (!text.is_empty()).then_some(text)
 }
 
-/// What has come so far.
-#[derive(Debug, PartialEq, Eq)]
-enum Read {
-    Partial,
-    Wrong,
-    Whole(Head),
-}
-
 /// The head of an answer.
 #[derive(Debug, PartialEq, Eq)]
 struct Head {
@@ -93,34 +84,29 @@ struct Head {
     offers: Vec<String>,
 }
 
-impl Read {
-    fn of(bytes: &[u8]) -> Self {
+impl Head {
+    /// Reads what has come so far; `None` if the head does not end in it.
+    fn read(bytes: &[u8]) -> Result<Option<Self>, &'static str> {
         const START: &[u8] = b"HTTP/1.";
+        const WRONG: &str = "its answer is not HTTP";
         let seen = bytes.len().min(START.len());
         if bytes.get(..seen) != START.get(..seen) {
-            return Self::Wrong;
+            return Err(WRONG);
         }
         let end = |mark: &[u8]| memchr::memmem::find(bytes, mark).map(|at| at + mark.len());
         let ends = [end(b"\r\n\r\n"), end(b"\n\n")];
-        let Some(length) = ends.into_iter().flatten().min() else { return Self::Partial };
+        let Some(length) = ends.into_iter().flatten().min() else { return Ok(None) };
         let text = String::from_utf8_lossy(bytes.get(..length).unwrap_or_default());
-        Head::of(&text, length).map_or(Self::Wrong, Self::Whole)
+        Self::parse(&text, length).ok_or(WRONG).map(Some)
     }
-}
 
-impl Head {
-    fn of(text: &str, length: usize) -> Option<Self> {
+    fn parse(text: &str, length: usize) -> Option<Self> {
         let mut lines = text.lines();
         let (_version, status) = lines.next()?.split_once(' ')?;
-        let status = status.trim();
-        let digits = status.split(' ').next().filter(|digits| digits.len() == 3)?;
-        let mut head = Self {
-            status: digits.parse().ok()?,
-            text: status.to_owned(),
-            length,
-            body: None,
-            offers: Vec::new(),
-        };
+        let text = status.trim().to_owned();
+        let digits = text.split(' ').next().filter(|digits| digits.len() == 3)?;
+        let status = digits.parse().ok()?;
+        let mut head = Self { status, text, length, body: None, offers: Vec::new() };
         for (name, value) in lines.filter_map(|line| line.split_once(':')) {
             match name.trim().to_ascii_lowercase().as_str() {
                 "content-length" => head.body = value.trim().parse().ok(),
@@ -227,9 +213,9 @@ mod tests {
             ],
             cut in 0usize..80,
         ) {
-            let whole = Read::of(&bytes);
-            let part = Read::of(&bytes[..cut.min(bytes.len())]);
-            prop_assert!(part == Read::Partial || part == whole);
+            let whole = Head::read(&bytes);
+            let part = Head::read(&bytes[..cut.min(bytes.len())]);
+            prop_assert!(part == Ok(None) || part == whole);
         }
     }
 }

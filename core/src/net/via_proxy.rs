@@ -71,7 +71,7 @@ impl Connector {
             return Ok(MaybeHttpsStream::Http(tcp));
         }
         // CONNECT is spoken in HTTP/1.1 only.
-        let stream = self.handshake(&[Protocol::Http1], &proxy.address, tcp).await;
+        let stream = self.tls.handshake(&proxy.address, &[Protocol::Http1], tcp).await;
         Ok(MaybeHttpsStream::Https(TokioIo::new(stream.map_err(Trouble::Tls)?)))
     }
 }
