@@ -115,51 +115,47 @@ impl Drop for Withdrawal {
 #[error("the request was withdrawn")]
 pub(super) struct Withdrawn;
 
-/// One piece of bytes.
+/// The body of a request: one piece of bytes, which notes being looked at, since it is about to be
+/// written then. Being asked for by hyper says less: over HTTP/2 it may wait for a place on the
+/// connection after that.
 #[derive(Debug)]
-pub(super) struct Outbound(Leaving);
+pub(super) struct Outbound {
+    bytes: Bytes,
+    progress: Progress,
+}
 
 impl Outbound {
     pub(super) fn new(bytes: Bytes, progress: Progress) -> Self {
-        Self(Leaving { bytes, progress })
+        Self { bytes, progress }
     }
 }
 
 impl Body for Outbound {
-    type Data = Leaving;
+    type Data = Self;
     type Error = Withdrawn;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Leaving>, Withdrawn>>> {
-        let Leaving { bytes, progress } = &mut self.0;
-        if progress.is_withdrawn() {
+    ) -> Poll<Option<Result<Frame<Self>, Withdrawn>>> {
+        if self.progress.is_withdrawn() {
             return Poll::Ready(Some(Err(Withdrawn)));
         }
-        let (bytes, progress) = (std::mem::take(bytes), progress.clone());
-        let frame = (!bytes.is_empty()).then(|| Frame::data(Leaving { bytes, progress }));
-        Poll::Ready(frame.map(Ok))
+        let bytes = std::mem::take(&mut self.bytes);
+        let piece = (!bytes.is_empty()).then(|| Self::new(bytes, self.progress.clone()));
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.bytes.is_empty()
+        self.bytes.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.bytes.len() as u64)
+        SizeHint::with_exact(self.bytes.len() as u64)
     }
 }
 
-/// Bytes that note being looked at, which is when they are about to be written. Being asked for by
-/// hyper says less: over HTTP/2 they may wait for a place on the connection after that.
-#[derive(Debug)]
-pub(super) struct Leaving {
-    bytes: Bytes,
-    progress: Progress,
-}
-
-impl Buf for Leaving {
+impl Buf for Outbound {
     fn remaining(&self) -> usize {
         self.bytes.remaining()
     }
@@ -191,7 +187,7 @@ impl Inbound {
 mod tests {
     use super::*;
 
-    async fn frame(body: &mut Outbound) -> Option<Result<Leaving, Withdrawn>> {
+    async fn frame(body: &mut Outbound) -> Option<Result<Outbound, Withdrawn>> {
         use http_body_util::BodyExt;
         let frame = body.frame().await?;
         Some(frame.map(|frame| frame.into_data().expect("data")))

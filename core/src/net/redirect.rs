@@ -22,7 +22,8 @@ pub(super) fn target(
         301..=303 => *method == Method::GET,
         _ => return Ok(None),
     };
-    let refuse = |message: String, hint: &str| {
+    let refuse = |how: &str, hint: &str| {
+        let message = format!("HTTP {status}: {} redirects {how}", shown(url));
         let mut error = Error::new(Kind::Redirect, message).hint(hint);
         error.status = Some(status.as_u16());
         // 303 says that the request was carried out, and its result is elsewhere.
@@ -30,24 +31,16 @@ pub(super) fn target(
     };
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
     let Some(next) = location.and_then(|location| url.join(location).ok()) else {
-        let message = format!("HTTP {status}: {} redirects to nowhere", shown(url));
-        return refuse(message, "Ask who runs the server for its right URL");
+        return refuse("to nowhere", "Ask who runs the server for its right URL");
     };
+    let to = shown(&next);
     if next.origin() != url.origin() {
-        let message = format!(
-            "HTTP {status}: {} redirects to another origin, {}, which is not followed",
-            shown(url),
-            shown(&next)
-        );
-        return refuse(message, "If you trust that address, use it as the URL");
+        let how = format!("to another origin, {to}, which is not followed");
+        return refuse(&how, "If you trust that address, use it as the URL");
     }
     if !keeps_method {
-        let message = format!(
-            "HTTP {status}: {} redirects to {} with a status that drops the message",
-            shown(url),
-            shown(&next)
-        );
-        return refuse(message, "Use the address that it redirects to as the URL");
+        let how = format!("to {to} with a status that drops the message");
+        return refuse(&how, "Use the address that it redirects to as the URL");
     }
     Ok(Some(next))
 }
