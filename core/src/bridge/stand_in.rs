@@ -11,7 +11,7 @@ use super::login_tool::{self, Needed};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::limits;
-use crate::message::{Head, Message, Method, reply};
+use crate::message::{Head, Json, Message, Method, reply};
 use crate::revision::Revision;
 use crate::transport::LoginStage;
 
@@ -115,7 +115,7 @@ impl StandIn {
             _ if login_tool::is_called(request) => login_tool::result(needed),
             _ => return None,
         };
-        Some(reply::own_result(request.id()?, &login_tool::modern(answer)))
+        Some(reply::result(request.id()?, &login_tool::modern(answer)).own())
     }
 }
 
@@ -149,9 +149,9 @@ fn empty_answer(method: &Method) -> Option<Value> {
 
 /// An answer to `initialize` that promises nothing but news.
 fn welcome(initialize: &Message, page: Option<&str>) -> Value {
-    let asked: Value = serde_json::from_slice(initialize.bytes()).unwrap_or_default();
-    let wanted = asked["params"]["protocolVersion"].as_str().unwrap_or_default();
-    let version = if Revision::is_legacy(wanted) { wanted } else { Revision::LATEST_LEGACY };
+    let wanted = initialize.get(&["params", "protocolVersion"]).and_then(Json::text);
+    let version = wanted.filter(|wanted| Revision::is_legacy(wanted));
+    let version = version.as_deref().unwrap_or(Revision::LATEST_LEGACY);
     let lists = json!({"listChanged": true});
     let instructions = match page {
         Some(page) => {

@@ -242,7 +242,7 @@ impl Engine {
         if self.is_overloaded() {
             return self.fail(message, self.overloaded());
         }
-        if self.table.has(id) {
+        if self.table.find(id).is_some() {
             let text = format!("Invalid request: a request with ID {id} is still in flight");
             warn!("{text}");
             let error = Error::new(Kind::InvalidRequest, text).not_delivered();

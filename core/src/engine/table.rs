@@ -120,11 +120,6 @@ impl Table {
         self.entries.values_mut().map(|entry| &mut **entry)
     }
 
-    /// Whether a request with exactly this id is in the table.
-    pub(super) fn has(&self, id: &Id) -> bool {
-        self.by_id.has(id)
-    }
-
     /// The request with exactly this id.
     pub(super) fn find(&self, id: &Id) -> Option<Ticket> {
         self.by_id.get(id).copied()

@@ -78,38 +78,12 @@ impl<T> InFlight<T> {
         Some(found)
     }
 
-    /// Whether a request with this very id is in flight.
-    pub fn has(&self, id: &Id) -> bool {
-        self.requests.contains_key(&id.canonical())
-    }
-
-    /// All of them, each with its id as it was written.
-    pub fn entries(&self) -> impl Iterator<Item = &(Id, T)> {
-        self.requests.values()
-    }
-
-    /// The notes of all.
-    pub fn notes_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.requests.values_mut().map(|(_, note)| note)
-    }
-
-    /// The notes of all.
-    pub fn notes(&self) -> impl Iterator<Item = &T> {
-        self.requests.values().map(|(_, note)| note)
-    }
-
-    /// The notes of all, which are closed by that.
-    pub fn into_notes(self) -> impl Iterator<Item = T> {
-        self.requests.into_values().map(|(_, note)| note)
-    }
-
     /// Closes all of them, in an order that does not depend on chance.
-    pub fn close_all(&mut self) -> Vec<Id> {
+    pub fn close_all(&mut self) -> Vec<(Id, T)> {
         self.bytes = 0;
-        let all = std::mem::take(&mut self.requests).into_values();
-        let mut ids: Vec<Id> = all.map(|(id, _)| id).collect();
-        ids.sort_unstable();
-        ids
+        let mut all: Vec<_> = std::mem::take(&mut self.requests).into_values().collect();
+        all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        all
     }
 }
 
@@ -138,8 +112,8 @@ mod tests {
         assert!(in_flight.close(&id("0")).is_some());
         assert!(in_flight.close(&id("0")).is_none());
         assert!(in_flight.close(&id("7")).is_none());
-        assert_eq!(in_flight.close_all(), [id("\"0\"")]);
-        assert_eq!(in_flight.notes().count(), 0);
+        assert_eq!(in_flight.close_all(), [(id("\"0\""), ())]);
+        assert!(in_flight.is_empty());
     }
 
     #[test]

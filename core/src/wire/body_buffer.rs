@@ -6,6 +6,7 @@
 use std::ops::Deref;
 
 use bytes::{Bytes, BytesMut};
+use memmap2::MmapMut;
 
 /// What is smaller is gathered in usual memory: below this the large pages gain little, and the
 /// last of them stands for up to 2 MB that nobody needs.
@@ -24,7 +25,7 @@ pub struct BodyBuffer {
 #[derive(Debug)]
 enum Store {
     Small(BytesMut),
-    Large(large::HugePageBuffer),
+    Large(HugePages),
 }
 
 impl BodyBuffer {
@@ -48,11 +49,11 @@ impl BodyBuffer {
                 return;
             }
             // More than was promised.
-            self.store = Store::Small(BytesMut::from(&room[..]));
+            self.store = Store::Small(BytesMut::from(room.as_ref()));
         }
         let Store::Small(small) = &mut self.store else { return };
         if self.expected.unwrap_or(len).max(len) >= LARGE
-            && let Some(mut room) = large::HugePageBuffer::of(self.most.max(len))
+            && let Some(mut room) = HugePages::with_room(self.most.max(len))
             && room.push(small)
             && room.push(piece)
         {
@@ -84,89 +85,45 @@ impl Deref for BodyBuffer {
     fn deref(&self) -> &[u8] {
         match &self.store {
             Store::Small(small) => small,
-            Store::Large(room) => room,
+            Store::Large(room) => room.as_ref(),
         }
     }
 }
 
-#[cfg(target_os = "linux")]
-mod large {
-    use std::ops::Deref;
+/// A part of the address space, which takes memory as far as it is filled.
+#[derive(Debug)]
+struct HugePages {
+    place: MmapMut,
+    filled: usize,
+}
 
-    use memmap2::{Advice, MmapMut};
-
-    /// A part of the address space, which takes memory as far as it is filled.
-    #[derive(Debug)]
-    pub(super) struct HugePageBuffer {
-        place: MmapMut,
-        filled: usize,
+impl HugePages {
+    /// Room for `bytes`, unless the system has none.
+    fn with_room(bytes: usize) -> Option<Self> {
+        if !cfg!(target_os = "linux") {
+            // Other systems have no large pages for the asking.
+            return None;
+        }
+        let place = MmapMut::map_anon(bytes).ok()?;
+        // A wish: without large pages it is slower, and nothing else.
+        #[cfg(target_os = "linux")]
+        let _ = place.advise(memmap2::Advice::HugePage);
+        Some(Self { place, filled: 0 })
     }
 
-    impl HugePageBuffer {
-        /// Room for `bytes`, unless the system has none.
-        pub(super) fn of(bytes: usize) -> Option<Self> {
-            let place = MmapMut::map_anon(bytes).ok()?;
-            // A wish: without large pages it is slower, and nothing else.
-            let _ = place.advise(Advice::HugePage);
-            Some(Self { place, filled: 0 })
-        }
-
-        /// `false`: there is no room for it.
-        pub(super) fn push(&mut self, piece: &[u8]) -> bool {
-            let end = self.filled + piece.len();
-            let Some(room) = self.place.get_mut(self.filled..end) else { return false };
-            room.copy_from_slice(piece);
-            self.filled = end;
-            true
-        }
-    }
-
-    impl Deref for HugePageBuffer {
-        type Target = [u8];
-
-        fn deref(&self) -> &[u8] {
-            &self.place[..self.filled]
-        }
-    }
-
-    impl AsRef<[u8]> for HugePageBuffer {
-        fn as_ref(&self) -> &[u8] {
-            self
-        }
+    /// `false`: there is no room for it.
+    fn push(&mut self, piece: &[u8]) -> bool {
+        let end = self.filled + piece.len();
+        let Some(room) = self.place.get_mut(self.filled..end) else { return false };
+        room.copy_from_slice(piece);
+        self.filled = end;
+        true
     }
 }
 
-/// Other systems have no large pages for the asking.
-#[cfg(not(target_os = "linux"))]
-mod large {
-    use std::convert::Infallible;
-    use std::ops::Deref;
-
-    #[derive(Debug)]
-    pub(super) struct HugePageBuffer(Infallible);
-
-    impl HugePageBuffer {
-        pub(super) fn of(_: usize) -> Option<Self> {
-            None
-        }
-
-        pub(super) fn push(&mut self, _: &[u8]) -> bool {
-            match self.0 {}
-        }
-    }
-
-    impl Deref for HugePageBuffer {
-        type Target = [u8];
-
-        fn deref(&self) -> &[u8] {
-            match self.0 {}
-        }
-    }
-
-    impl AsRef<[u8]> for HugePageBuffer {
-        fn as_ref(&self) -> &[u8] {
-            match self.0 {}
-        }
+impl AsRef<[u8]> for HugePages {
+    fn as_ref(&self) -> &[u8] {
+        &self.place[..self.filled]
     }
 }
 
