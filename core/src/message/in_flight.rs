@@ -51,9 +51,7 @@ impl<T> InFlight<T> {
 
     /// The note of the request that `id` means, as [`Self::close`] finds it.
     pub fn find(&self, id: &Id) -> Option<&T> {
-        let resembling = || self.requests.keys().filter(|key| key.resembles(id)).min();
-        let found = self.requests.get(&id.canonical());
-        found.or_else(|| self.requests.get(resembling()?)).map(|(_, note)| note)
+        self.requests.get(&self.key(id)?).map(|(_, note)| note)
     }
 
     /// The note of the request with this id.
@@ -65,11 +63,15 @@ impl<T> InFlight<T> {
     ///
     /// A peer that reads numbers as doubles sends back a rounded id; it is found all the same.
     pub fn close(&mut self, id: &Id) -> Option<(Id, T)> {
-        if let Some(found) = self.take(&id.canonical()) {
-            return Some(found);
+        self.take(&self.key(id)?)
+    }
+
+    fn key(&self, id: &Id) -> Option<Id> {
+        let exact = id.canonical();
+        if self.requests.contains_key(&exact) {
+            return Some(exact);
         }
-        let key = self.requests.keys().filter(|key| key.resembles(id)).min()?.clone();
-        self.take(&key)
+        self.requests.keys().filter(|key| key.resembles(id)).min().cloned()
     }
 
     fn take(&mut self, key: &Id) -> Option<(Id, T)> {
