@@ -59,9 +59,8 @@ impl<'a> Members<'a> {
     #[must_use]
     pub fn of(json: &'a str) -> Option<Self> {
         let mut members = Vec::with_capacity(USUAL);
-        let mut scanner = Scanner::new(json);
-        scanner.object(|name, raw| members.push((name.into(), Cow::Borrowed(raw).into())))?;
-        scanner.is_at_end().then_some(Self(members))
+        Scanner::object(json, |name, raw| members.push((name.into(), Cow::Borrowed(raw).into())))?;
+        Some(Self(members))
     }
 
     /// The members of a whole message.

@@ -29,15 +29,17 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0 }
     }
 
-    /// Passes the object that follows, and shows each member: its name, as it is written between
-    /// the quotes, and the text of its value. `None` if this is not an object.
-    pub(super) fn object(&mut self, mut member: impl FnMut(&'a str, &'a str)) -> Option<()> {
-        self.token(b'{')?;
-        self.rest_of_object(|scanner, name| {
+    /// Shows each member of the object that `text` is: its name, as it is written between the
+    /// quotes, and the text of its value. `None` if it is not an object.
+    pub(super) fn object(text: &'a str, mut member: impl FnMut(&'a str, &'a str)) -> Option<()> {
+        let mut scanner = Self::new(text);
+        scanner.token(b'{')?;
+        scanner.rest_of_object(|scanner, name| {
             let name = scanner.text.get(name)?;
             member(name, scanner.passed(|scanner| scanner.value(0))?);
             Some(())
-        })
+        })?;
+        scanner.is_at_end().then_some(())
     }
 
     /// Passes the object that follows, and takes the text of each value to which one of `paths` leads.
@@ -438,9 +440,8 @@ pub(super) mod tests {
 
     fn scanned(text: &str) -> Option<Vec<(String, String)>> {
         let mut all = Vec::new();
-        let mut scanner = Scanner::new(text);
-        scanner.object(|name, raw| all.push((name.to_owned(), raw.to_owned())))?;
-        scanner.is_at_end().then_some(all)
+        Scanner::object(text, |name, raw| all.push((name.to_owned(), raw.to_owned())))?;
+        Some(all)
     }
 
     #[test]
