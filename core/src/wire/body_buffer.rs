@@ -16,8 +16,8 @@ const LARGE: usize = 512 * 1024;
 #[derive(Debug)]
 pub struct BodyBuffer {
     store: Store,
-    /// How many there will be, if that is known.
-    expected: Option<usize>,
+    /// How many there will be; 0 if that is not known.
+    expected: usize,
     /// How many there will be at most.
     most: usize,
 }
@@ -32,13 +32,13 @@ impl BodyBuffer {
     /// For as many bytes as come, `most` at most.
     #[must_use]
     pub fn up_to(most: usize) -> Self {
-        Self { store: Store::Small(BytesMut::new()), expected: None, most }
+        Self { store: Store::Small(BytesMut::new()), expected: 0, most }
     }
 
     /// For `expected` bytes.
     #[must_use]
     pub fn of(expected: usize) -> Self {
-        Self { expected: Some(expected), ..Self::up_to(expected) }
+        Self { expected, ..Self::up_to(expected) }
     }
 
     /// Adds a piece.
@@ -52,7 +52,7 @@ impl BodyBuffer {
             self.store = Store::Small(BytesMut::from(room.as_ref()));
         }
         let Store::Small(small) = &mut self.store else { return };
-        if self.expected.unwrap_or(len).max(len) >= LARGE
+        if self.expected.max(len) >= LARGE
             && let Some(mut room) = HugePages::with_room(self.most.max(len))
             && room.push(small)
             && room.push(piece)
@@ -60,7 +60,7 @@ impl BodyBuffer {
             self.store = Store::Large(room);
             return;
         }
-        small.reserve(self.expected.unwrap_or_default().min(LARGE).max(len) - small.len());
+        small.reserve(self.expected.min(LARGE).max(len) - small.len());
         small.extend_from_slice(piece);
     }
 
@@ -71,11 +71,6 @@ impl BodyBuffer {
             Store::Small(small) => small.freeze(),
             Store::Large(room) => Bytes::from_owner(room),
         }
-    }
-
-    /// Forgets all of it.
-    pub fn clear(&mut self) {
-        self.store = Store::Small(BytesMut::new());
     }
 }
 
@@ -131,24 +126,24 @@ impl AsRef<[u8]> for HugePages {
 mod tests {
     use super::*;
 
-    fn piled(mut pile: BodyBuffer, pieces: usize) -> (Bytes, Vec<u8>) {
+    fn filled(mut buffer: BodyBuffer, pieces: usize) -> (Bytes, Vec<u8>) {
         let mut expected = Vec::new();
         for index in 0..pieces {
             let piece = vec![u8::try_from(index % 251).unwrap(); 300_000];
-            pile.push(&piece);
+            buffer.push(&piece);
             expected.extend_from_slice(&piece);
-            assert_eq!(pile.len(), expected.len());
+            assert_eq!(buffer.len(), expected.len());
         }
-        let taken = pile.take();
-        assert!(pile.is_empty());
+        let taken = buffer.take();
+        assert!(buffer.is_empty());
         (taken, expected)
     }
 
     #[test]
     fn pieces_stay_in_order_whatever_they_amount_to() {
         for pieces in [0, 1, 13, 14, 15, 40] {
-            for pile in [BodyBuffer::up_to(100_000_000), BodyBuffer::of(pieces * 300_000)] {
-                let (taken, expected) = piled(pile, pieces);
+            for buffer in [BodyBuffer::up_to(100_000_000), BodyBuffer::of(pieces * 300_000)] {
+                let (taken, expected) = filled(buffer, pieces);
                 assert!(taken == expected, "{pieces} pieces");
             }
         }
@@ -157,8 +152,8 @@ mod tests {
     #[test]
     fn more_than_was_promised_is_kept_all_the_same() {
         for promised in [0, 1, 5_000_000] {
-            for pile in [BodyBuffer::of(promised), BodyBuffer::up_to(promised)] {
-                let (taken, expected) = piled(pile, 30);
+            for buffer in [BodyBuffer::of(promised), BodyBuffer::up_to(promised)] {
+                let (taken, expected) = filled(buffer, 30);
                 assert!(taken == expected, "{promised} promised");
             }
         }
@@ -166,19 +161,19 @@ mod tests {
 
     #[test]
     fn where_the_system_has_no_room_usual_memory_does() {
-        let (taken, expected) = piled(BodyBuffer::up_to(usize::MAX), 30);
+        let (taken, expected) = filled(BodyBuffer::up_to(usize::MAX), 30);
         assert!(taken == expected);
     }
 
     #[test]
     fn what_was_forgotten_does_not_come_back() {
-        let mut pile = BodyBuffer::up_to(10_000_000);
+        let mut buffer = BodyBuffer::up_to(10_000_000);
         for _ in 0..20 {
-            pile.push(&[1; 300_000]);
+            buffer.push(&[1; 300_000]);
         }
-        pile.clear();
-        pile.push(b"new");
-        assert_eq!(&pile[..], b"new");
-        assert_eq!(pile.take(), "new");
+        drop(buffer.take());
+        buffer.push(b"new");
+        assert_eq!(&buffer[..], b"new");
+        assert_eq!(buffer.take(), "new");
     }
 }

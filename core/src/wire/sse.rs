@@ -138,9 +138,9 @@ impl Decoder {
         let name = if self.line_starts_with(b"data:") { b"data:".len() } else { 0 };
         let before = name.min(self.partial.len());
         self.chunk.advance(name - before);
-        if !self.partial.is_empty() {
-            look(&self.partial[before..]);
-            self.partial.clear();
+        let kept = self.partial.take();
+        if !kept.is_empty() {
+            look(&kept[before..]);
         }
     }
 
