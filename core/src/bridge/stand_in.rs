@@ -83,11 +83,8 @@ impl StandIn {
             method => empty_answer(method),
         };
         // Clients in the background poll lists: those open no second page, and pings open none.
-        let is_worth_it = match &in_place {
-            Some(_) if is_login => true,
-            Some(_) => *method != Method::Ping && !self.was_shown,
-            None => true,
-        };
+        let is_in_background = *method == Method::Ping || self.was_shown;
+        let is_worth_it = is_login || in_place.is_none() || !is_in_background;
         let answer = match in_place {
             Some(empty) => reply::result(id, &empty),
             None => reply::error(Some(id), &engine.pending_error()),
