@@ -120,8 +120,8 @@ impl Engine {
 
     /// A request has its response.
     pub(super) fn finish(&mut self, entry: &Entry, answer: Message) {
-        if let Origin::Bridge(purpose) = entry.origin {
-            return self.own_answered(purpose, entry.ticket, &answer);
+        if entry.origin != Origin::Client {
+            return self.own_answered(entry, &answer);
         }
         let (Some(id), Some(method)) = (entry.request_id(), entry.message.method()) else { return };
         let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use tracing::debug;
 
-use super::entry::{Entry, Order, Origin, Place, Purpose, Sent, State, silence_limit};
-use super::session::Opener;
+use super::entry::{Entry, Order, Origin, Place, Sent, State, silence_limit};
 use super::{Engine, Wire, log_undelivered};
 use crate::error::Kind;
 use crate::limits;
@@ -165,7 +164,7 @@ impl Engine {
         if self.wire == (Wire::HttpSse { is_open: false }) {
             return;
         }
-        let mut entry = self.entry(Origin::Bridge(Purpose::Notice), Order::Arrival, notice);
+        let mut entry = self.entry(Origin::Notice, Order::Arrival, notice);
         entry.needs_session_id = needs_session_id;
         let ticket = self.table.insert(entry);
         self.send_urgent(ticket);
@@ -192,8 +191,7 @@ impl Engine {
         let is_replaced = self.session.is_replaced();
         let is_initialize = entry.envelope.is_none() && entry.is_request(&Method::Initialize);
         if is_initialize {
-            let is_own = entry.origin == Origin::Bridge(Purpose::Reopen);
-            self.session.asked(ticket, if is_own { Opener::Bridge } else { Opener::Client });
+            self.session.asked(ticket, entry.origin);
         } else if entry.envelope.is_none() && entry.is_notification(&Method::Initialized) {
             self.session.confirming(ticket);
         }

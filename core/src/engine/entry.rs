@@ -45,16 +45,10 @@ pub(super) struct Entry {
     pub(super) timer: Option<Instant>,
 }
 
-/// Who sent a message, and waits for its outcome.
+/// Who sent a message and waits for its outcome: the client, or the bridge for one of its purposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Client,
-    Bridge(Purpose),
-}
-
-/// The purpose of a message of the bridge's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
     /// Replaces a lost session, or opens the one that the stand-in has promised.
     Reopen,
     /// Restores a subscription or the log level in a new session.

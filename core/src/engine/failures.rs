@@ -3,7 +3,7 @@
 use tracing::debug;
 
 use super::delivery::{Retry, decide};
-use super::entry::{Entry, Origin, Purpose, State};
+use super::entry::{Entry, Origin, State};
 use super::{Engine, Wire, log_undelivered};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
@@ -52,12 +52,12 @@ impl Engine {
     pub(super) fn handle_failure(&mut self, entry: Box<Entry>, error: Error) {
         let ticket = entry.ticket;
         match entry.origin {
-            Origin::Bridge(Purpose::Reopen) => return self.not_reopened(ticket, error),
-            Origin::Bridge(purpose) => {
-                debug!(?purpose, "a message of the bridge's own failed: {error}");
+            Origin::Client => {}
+            Origin::Reopen => return self.not_reopened(ticket, error),
+            Origin::Restore | Origin::KeepAlive | Origin::Notice => {
+                debug!(origin = ?entry.origin, "a message of the bridge's own failed: {error}");
                 return self.end(&entry, error);
             }
-            Origin::Client => {}
         }
         if proves_reachable(&entry, &error) {
             self.on_server_reachable();
@@ -175,10 +175,10 @@ impl Engine {
                 };
                 self.fail(entry.message.clone(), Error { delivery, ..error });
             }
-            (Origin::Client | Origin::Bridge(Purpose::Notice), _) => {
+            (Origin::Client | Origin::Notice, _) => {
                 log_undelivered(&entry.message, &error);
             }
-            (Origin::Bridge(_), _) => {}
+            (Origin::Reopen | Origin::Restore | Origin::KeepAlive, _) => {}
         }
     }
 }

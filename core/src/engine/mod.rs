@@ -29,7 +29,7 @@ mod tests;
 mod time;
 
 pub(crate) use entry::silence_limit;
-use entry::{Entry, Order, Origin, Purpose};
+use entry::{Entry, Order, Origin};
 pub(crate) use policy::{Limits, Policy};
 use record::Record;
 #[cfg(test)]
@@ -268,9 +268,8 @@ impl Engine {
 
     /// The client opens a session itself: cancels the handshake of the bridge's own.
     fn cancel_own_handshake(&mut self) {
-        let own = self.table.tickets(|entry| {
-            matches!(entry.origin, Origin::Bridge(Purpose::Reopen | Purpose::Restore))
-        });
+        let own =
+            self.table.tickets(|entry| matches!(entry.origin, Origin::Reopen | Origin::Restore));
         for ticket in own {
             if let Some(entry) = self.remove_entry(ticket)
                 && entry.sent().is_some()
@@ -368,7 +367,7 @@ impl Engine {
         self.now = now;
         let Some(ticket) = self.table.opening().map(|entry| entry.ticket) else { return };
         let Some(entry) = self.table.get_mut(ticket) else { return };
-        entry.origin = Origin::Bridge(Purpose::Reopen);
+        entry.origin = Origin::Reopen;
         self.is_promised = true;
         self.session.promise(ticket, now);
         self.start_all_waits();
@@ -378,7 +377,7 @@ impl Engine {
     /// or it is too early for one.
     pub(crate) fn open_promised(&mut self, now: Instant) -> bool {
         self.now = now;
-        let is_reopening = |entry: &Entry| entry.origin == Origin::Bridge(Purpose::Reopen);
+        let is_reopening = |entry: &Entry| entry.origin == Origin::Reopen;
         let is_asked = self.table.opening().is_some() || self.table.values().any(is_reopening);
         if is_asked || self.server.is_delayed(now) || !self.session.may_reopen(now) {
             return false;

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::delivery::{Retry, decide};
-use super::entry::{Entry, Order, Origin, Place, Purpose, State};
+use super::entry::{Entry, Order, Origin, Place, State};
 use super::{Engine, Output, Wire, session_lost};
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -105,33 +105,33 @@ impl Engine {
         let id = self.own_id();
         let Some(initialize) = self.record.initialize() else { return };
         let initialize = edit::with_id(initialize, &id).own();
-        let entry = self.entry(Origin::Bridge(Purpose::Reopen), Order::Restoring, initialize);
+        let entry = self.entry(Origin::Reopen, Order::Restoring, initialize);
         let ticket = self.table.insert(entry);
         self.server.start_trial(ticket);
         self.send(ticket, Place::Ordinary);
     }
 
     /// A request of the bridge's own has its response.
-    pub(super) fn own_answered(&mut self, purpose: Purpose, ticket: Ticket, answer: &Message) {
+    pub(super) fn own_answered(&mut self, entry: &Entry, answer: &Message) {
         let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
-        match purpose {
-            Purpose::Reopen if !is_error => {
-                self.session.opened(ticket, self.now);
+        match entry.origin {
+            Origin::Reopen if !is_error => {
+                self.session.opened(entry.ticket, self.now);
                 self.reopened(answer);
             }
-            Purpose::Reopen => {
+            Origin::Reopen => {
                 let (kind, text) = match self.is_promised {
                     true => (Kind::Login, "The server refused to open a session"),
                     false => {
                         (Kind::SessionLost, "The server has lost the session and refuses a new one")
                     }
                 };
-                self.not_reopened(ticket, Error::new(kind, text));
+                self.not_reopened(entry.ticket, Error::new(kind, text));
             }
-            Purpose::Restore if is_error => {
+            Origin::Restore if is_error => {
                 warn!("the new session did not take over a subscription or the log level");
             }
-            Purpose::Restore | Purpose::KeepAlive | Purpose::Notice => {}
+            Origin::Client | Origin::Restore | Origin::KeepAlive | Origin::Notice => {}
         }
     }
 
@@ -190,10 +190,10 @@ impl Engine {
         let rest: Vec<Message> = rest.cloned().collect();
         let confirmation =
             confirmation.unwrap_or_else(|| reply::notification("notifications/initialized"));
-        self.restore(Purpose::Notice, confirmation);
+        self.restore(Origin::Notice, confirmation);
         for message in rest {
             let id = self.own_id();
-            self.restore(Purpose::Restore, edit::with_id(&message, &id).own());
+            self.restore(Origin::Restore, edit::with_id(&message, &id).own());
         }
         self.dispatch();
         for method in offered.lists_changed(&before) {
@@ -201,8 +201,8 @@ impl Engine {
         }
     }
 
-    fn restore(&mut self, purpose: Purpose, message: Message) {
-        let entry = self.entry(Origin::Bridge(purpose), Order::Restoring, message);
+    fn restore(&mut self, origin: Origin, message: Message) {
+        let entry = self.entry(origin, Order::Restoring, message);
         self.table.insert(entry);
     }
 

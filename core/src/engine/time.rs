@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::answers::gone;
-use super::entry::{Entry, Order, Origin, Purpose, Sent, State};
+use super::entry::{Entry, Order, Origin, Sent, State};
 use super::{Engine, Wire};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
@@ -141,7 +141,7 @@ impl Engine {
     fn ping(&mut self) {
         let id = self.own_id();
         let ping = reply::request(&id, "ping").own();
-        let entry = self.entry(Origin::Bridge(Purpose::KeepAlive), Order::Arrival, ping);
+        let entry = self.entry(Origin::KeepAlive, Order::Arrival, ping);
         self.active = self.now;
         self.keep_alive = self.enqueue(entry);
     }
