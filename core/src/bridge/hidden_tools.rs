@@ -39,12 +39,9 @@ impl HiddenTools {
     /// The pattern that hides the tool of this name, as it was typed.
     #[must_use]
     pub fn pattern_hiding(&self, name: &str) -> Option<&str> {
-        self.hiding(name).map(|pattern| pattern.typed.as_str())
-    }
-
-    fn hiding(&self, name: &str) -> Option<&Pattern> {
         let name = name.to_lowercase();
-        self.0.iter().find(|pattern| pattern.matches(&name))
+        let pattern = self.0.iter().find(|pattern| pattern.matches(&name))?;
+        Some(&pattern.typed)
     }
 
     /// What a message of the client's leads to.
@@ -55,11 +52,10 @@ impl HiddenTools {
         let is_plain = message.json().is_some_and(|call| is_plain(call, "params"))
             && message.get(&["params"]).is_some_and(|params| is_plain(params, "name"));
         let name = peek::subject(&message);
-        let error = match name.as_deref().map(|name| (self.hiding(name), name)) {
+        let error = match name.as_deref().map(|name| (self.pattern_hiding(name), name)) {
             Some((None, _)) if is_plain => return Passage::Passes(message),
             Some((Some(pattern), name)) => {
-                let text =
-                    format!("The tool {name:?} is hidden by --ignore-tool {:?}", pattern.typed);
+                let text = format!("The tool {name:?} is hidden by --ignore-tool {pattern:?}");
                 Error::new(Kind::HiddenTool, text).hint("Leave --ignore-tool out to use it")
             }
             Some((None, _)) | None => {
@@ -110,7 +106,7 @@ impl HiddenTools {
         let tools: Vec<Json<'_>> = tools.elements().ok_or(Unreadable)?.collect();
         let is_shown = |tool: &Json<'_>| {
             let name = tool.get(&["name"]).and_then(Json::text);
-            name.is_some_and(|name| self.hiding(&name).is_none())
+            name.is_some_and(|name| self.pattern_hiding(&name).is_none())
         };
         let keeps: Vec<bool> = tools.iter().map(is_shown).collect();
         match keeps.contains(&false) {
@@ -167,7 +163,7 @@ mod tests {
     }
 
     fn hides(pattern: &str, name: &str) -> bool {
-        HiddenTools::new([pattern]).hiding(name).is_some()
+        HiddenTools::new([pattern]).pattern_hiding(name).is_some()
     }
 
     #[test]
@@ -262,7 +258,7 @@ mod tests {
             let received = hidden.on_message_to_client(message(&text));
             let value: serde_json::Value = serde_json::from_slice(received.bytes()).unwrap();
             let shown: Vec<&str> = value["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-            let expected: Vec<&str> = names.iter().map(String::as_str).filter(|name| hidden.hiding(name).is_none()).collect();
+            let expected: Vec<&str> = names.iter().map(String::as_str).filter(|name| hidden.pattern_hiding(name).is_none()).collect();
             prop_assert_eq!(shown, expected);
         }
     }

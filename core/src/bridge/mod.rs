@@ -148,50 +148,47 @@ pub async fn run_telling(
         written: client.written.clone(),
     };
     let mut shutdown = pin!(shutdown);
-    let mut ended = or_shutdown(shutdown.as_mut(), bridge.work()).await.unwrap_or(Ended::Told);
-    if ended == Ended::ServerClosed
-        && or_shutdown(shutdown.as_mut(), bridge.on_server_closed(why)).await.is_none()
-    {
-        ended = Ended::Told;
-    }
-    if ended == Ended::ClientClosed {
-        ended = match or_shutdown(shutdown.as_mut(), bridge.drain(policy)).await {
-            Some(true) => Ended::ClientClosed,
-            Some(false) => Ended::ClientDeaf,
-            None => Ended::Told,
-        };
-    }
+    let work = async {
+        let ended = bridge.work().await;
+        match ended {
+            Ended::ServerClosed => bridge.on_server_closed(why).await,
+            Ended::ClientClosed if !bridge.drain(&policy).await => return Ended::ClientDeaf,
+            _ => {}
+        }
+        ended
+    };
+    let ended = or_shutdown(shutdown.as_mut(), work).await.unwrap_or(Ended::Told);
     debug!("the bridge ends: {}", ended.words());
     // All ends are dropped now: both links close, each within its own limit.
     let Bridge { pipeline, from_client, to_client, server, .. } = bridge;
     drop((from_client, to_client));
     let remembering = pipeline.translators.finish();
-    let written = client.written;
     let client = async {
-        match ended {
-            Ended::ClientClosed | Ended::ServerClosed => {
-                let mut done = client.done;
-                if or_shutdown(shutdown, all_read(&mut done, &written)).await.is_none() {
-                    let _ = timeout(limits::FLUSH, done).await;
-                }
-            }
-            Ended::ClientDeaf | Ended::Told => drop(timeout(limits::FLUSH, client.done).await),
+        let mut done = client.done;
+        let may_read = matches!(ended, Ended::ClientClosed | Ended::ServerClosed);
+        if !may_read || or_shutdown(shutdown, all_read(&mut done, &client.written)).await.is_none()
+        {
+            let _ = timeout(limits::FLUSH, done).await;
         }
     };
-    let farewell = limits::CLOSE + limits::FLUSH + limits::RENEWAL_CLOSE;
+    let close_timeout = limits::CLOSE + limits::FLUSH + limits::RENEWAL_CLOSE;
     let limit = match ended {
         Ended::ClientClosed => limits::CLOSE,
         Ended::ClientDeaf | Ended::ServerClosed | Ended::Told => limits::SHUTDOWN_CLOSE,
     };
-    let server = timeout(farewell, close(server, limit));
+    let server = timeout(close_timeout, close(server, limit));
     let _ = tokio::join!(server, client, remembering);
     ended
 }
 
 /// Closes the server's link.
-async fn close(mut server: Server, limit: Duration) {
+async fn close(server: Server, limit: Duration) {
     drop(server.outbox);
-    server.inbox.close(limit).await;
+    match server.inbox {
+        Inbox::Stream(inbox) => drop(inbox),
+        // Deletes the session.
+        Inbox::Http(link) => link.close(limit).await,
+    }
     if let Some(done) = server.done {
         let _ = done.await;
     }

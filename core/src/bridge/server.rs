@@ -2,7 +2,6 @@
 
 use std::future::{pending, poll_fn};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
@@ -66,7 +65,6 @@ pub(super) enum ServerEvent {
 pub(super) enum Inbox {
     Stream(Receiver<Incoming>),
     Http(Box<http::Link>),
-    Closed,
 }
 
 impl Inbox {
@@ -74,7 +72,7 @@ impl Inbox {
     pub(super) fn limits(&self) -> Option<Limits> {
         match self {
             Self::Http(link) => Some(link.limits()),
-            Self::Stream(_) | Self::Closed => None,
+            Self::Stream(_) => None,
         }
     }
 
@@ -83,9 +81,8 @@ impl Inbox {
         match self {
             Self::Stream(inbox) if is_taken => inbox.recv().await.map(ServerEvent::Incoming),
             Self::Http(link) if is_taken => Some(ServerEvent::Event(link.event().await)),
-            Self::Closed if is_taken => None,
             Self::Http(link) => Some(ServerEvent::Event(link.drive().await)),
-            Self::Stream(_) | Self::Closed => pending().await,
+            Self::Stream(_) => pending().await,
         }
     }
 
@@ -99,7 +96,6 @@ impl Inbox {
             Self::Http(link) => {
                 link.poll_event(context).map(|event| Some(ServerEvent::Event(event)))
             }
-            Self::Closed => Poll::Ready(None),
         }
     }
 
@@ -107,7 +103,6 @@ impl Inbox {
         match self {
             Self::Stream(inbox) => inbox.try_recv().map(ServerEvent::Incoming),
             Self::Http(link) => link.try_event().map(ServerEvent::Event),
-            Self::Closed => None,
         }
     }
 
@@ -118,12 +113,5 @@ impl Inbox {
             Poll::Pending => Poll::Ready(None),
         })
         .await
-    }
-
-    /// Deletes the session of an HTTP link, within `limit`; a stream is just dropped.
-    pub(super) async fn close(&mut self, limit: Duration) {
-        if let Self::Http(link) = std::mem::replace(self, Self::Closed) {
-            link.close(limit).await;
-        }
     }
 }

@@ -90,7 +90,7 @@ impl Bridge {
 
     /// The client has closed its input and has its responses: sends remaining notifications, and passes on
     /// what the server still sends. `false`: the client does not read.
-    pub(super) async fn drain(&mut self, policy: Policy) -> bool {
+    pub(super) async fn drain(&mut self, policy: &Policy) -> bool {
         // One bound for all of it, counted from the end of the client's input (C27).
         let quick = policy.timeouts.quick.unwrap_or(limits::DRAIN_WITHOUT_TIMEOUT);
         let left = self.left_at.unwrap_or_else(Instant::now);
@@ -125,7 +125,7 @@ impl Bridge {
                 Inbox::Http(_) if self.pipeline.engine.is_idle() => return true,
                 Inbox::Http(_) => {}
                 // The server's stream ends when all was written.
-                Inbox::Stream(_) | Inbox::Closed => self.server.outbox = None,
+                Inbox::Stream(_) => self.server.outbox = None,
             }
             let wake = self.pipeline.wake_at();
             let event = tokio::select! {

@@ -11,7 +11,7 @@ use super::login_tool::{self, Needed};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::limits;
-use crate::message::{Head, Message, Method, reply};
+use crate::message::{Head, Json, Message, Method, reply};
 use crate::revision::Revision;
 use crate::transport::LoginStage;
 
@@ -83,11 +83,8 @@ impl StandIn {
             method => empty_answer(method),
         };
         // Clients in the background poll lists: those open no second page, and pings open none.
-        let is_worth_it = match &in_place {
-            Some(_) if is_login => true,
-            Some(_) => *method != Method::Ping && !self.was_shown,
-            None => true,
-        };
+        let is_in_background = *method == Method::Ping || self.was_shown;
+        let is_worth_it = is_login || in_place.is_none() || !is_in_background;
         let answer = match in_place {
             Some(empty) => reply::result(id, &empty),
             None => reply::error(Some(id), &engine.pending_error()),
@@ -115,7 +112,7 @@ impl StandIn {
             _ if login_tool::is_called(request) => login_tool::result(needed),
             _ => return None,
         };
-        Some(reply::own_result(request.id()?, &login_tool::modern(answer)))
+        Some(reply::result(request.id()?, &login_tool::modern(answer)).own())
     }
 }
 
@@ -149,9 +146,9 @@ fn empty_answer(method: &Method) -> Option<Value> {
 
 /// An answer to `initialize` that promises nothing but news.
 fn welcome(initialize: &Message, page: Option<&str>) -> Value {
-    let asked: Value = serde_json::from_slice(initialize.bytes()).unwrap_or_default();
-    let wanted = asked["params"]["protocolVersion"].as_str().unwrap_or_default();
-    let version = if Revision::is_legacy(wanted) { wanted } else { Revision::LATEST_LEGACY };
+    let wanted = initialize.get(&["params", "protocolVersion"]).and_then(Json::text);
+    let version = wanted.filter(|wanted| Revision::is_legacy(wanted));
+    let version = version.as_deref().unwrap_or(Revision::LATEST_LEGACY);
     let lists = json!({"listChanged": true});
     let instructions = match page {
         Some(page) => {

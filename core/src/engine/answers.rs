@@ -13,51 +13,52 @@ use crate::transport::http::{Event, Ticket};
 
 impl Engine {
     pub(crate) fn on_event(&mut self, event: Event, now: Instant) {
+        self.now = now;
         match event {
-            Event::Message { message, answers } => self.on_message(message, answers, now),
+            Event::Message { message, answers } => self.on_message(message, answers),
             Event::Oversized { id, is_request, error } => {
-                self.on_oversized(&id, is_request, *error, now);
+                self.on_oversized(&id, is_request, *error);
             }
-            Event::Accepted(ticket) => self.on_accepted(ticket, now),
-            Event::Failed { ticket, error } => self.on_failed(ticket, *error, now),
+            Event::Accepted(ticket) => self.on_accepted(ticket),
+            Event::Failed { ticket, error } => self.on_failed(ticket, *error),
             Event::SessionRejected { ticket, session, error, last_word } => {
-                self.on_session_rejected(ticket, session, *error, last_word, now);
+                self.on_session_rejected(ticket, session, *error, last_word);
             }
             Event::SessionLost { session, error } => {
                 if session == self.session.opened_by() {
                     self.lose_session(&error, now);
                 }
             }
-            Event::StreamOpened => self.stream_opened(now),
-            Event::StreamEnded(error) => self.stream_ended(&error, now),
-            Event::Reached => self.on_server_reachable(now),
-            Event::LoginPending(stage) => self.on_login(stage, now),
+            Event::StreamOpened => self.stream_opened(),
+            Event::StreamEnded(error) => self.stream_ended(&error),
+            Event::Reached => self.on_server_reachable(),
+            Event::LoginPending(stage) => self.on_login(stage),
         }
-        self.dispatch(now);
+        self.dispatch();
     }
 
     /// A login has begun, has progressed, or is over.
-    fn on_login(&mut self, stage: Option<LoginStage>, now: Instant) {
-        self.login = stage.map(|stage| Login { stage, since: now });
+    fn on_login(&mut self, stage: Option<LoginStage>) {
+        self.login = stage.map(|stage| Login { stage, since: self.now });
         if self.drain_deadline.is_some() {
             // The time left depends on whether a person is waited for.
-            self.drain_deadline = Some(now + self.drain_limit());
+            self.drain_deadline = Some(self.now + self.drain_limit());
         }
     }
 
-    fn on_message(&mut self, message: Message, answers: Option<Ticket>, now: Instant) {
-        self.on_server_reachable(now);
+    fn on_message(&mut self, message: Message, answers: Option<Ticket>) {
+        self.on_server_reachable();
         self.absence.answered();
         match message.head() {
             Head::Request { id, .. } => {
                 let id = id.clone();
-                self.on_server_request(&id, message, now);
+                self.on_server_request(&id, message);
             }
             Head::Notification { method } => {
                 if *method == Method::Progress
                     && let Some(ticket) = self.table.progressed(&message)
                 {
-                    self.table.restart_clock(ticket, self.clock(now));
+                    self.table.restart_clock(ticket, self.clock());
                 }
                 let cancelled = peek::cancelled_request(&message);
                 let known_as =
@@ -72,17 +73,17 @@ impl Engine {
                 let Some(ticket) = answers.or_else(by_id) else {
                     return debug!(what = ?message, "dropped a response to no open request");
                 };
-                self.on_answer(ticket, message, answers.is_none(), now);
+                self.on_answer(ticket, message, answers.is_none());
             }
         }
     }
 
-    fn on_server_request(&mut self, id: &Id, request: Message, now: Instant) {
+    fn on_server_request(&mut self, id: &Id, request: Message) {
         if self.server_requests.bytes() >= limits::SERVER_REQUESTS_BYTES {
-            return self.refuse(id, &too_many(), now);
+            return self.refuse(id, &too_many());
         }
         if self.drain_deadline.is_some() {
-            return self.refuse(id, &gone(), now);
+            return self.refuse(id, &gone());
         }
         if self.server_requests.ask(id) {
             return self.send_to_client(request);
@@ -94,15 +95,15 @@ impl Engine {
 
     /// Answers a request of the server's with an error. A server that does not read these either gets
     /// no more of them.
-    fn refuse(&mut self, id: &Id, error: &Error, now: Instant) {
+    fn refuse(&mut self, id: &Id, error: &Error) {
         if self.is_within_budget() {
-            self.notify(reply::error(Some(id), error), now);
+            self.notify(reply::error(Some(id), error));
         }
     }
 
     /// `came_elsewhere`: not on the request's own exchange, which may never end.
-    fn on_answer(&mut self, ticket: Ticket, answer: Message, came_elsewhere: bool, now: Instant) {
-        let Some(entry) = self.remove_entry(ticket, now) else {
+    fn on_answer(&mut self, ticket: Ticket, answer: Message, came_elsewhere: bool) {
+        let Some(entry) = self.remove_entry(ticket) else {
             return debug!(what = ?answer, "dropped a response to no open request");
         };
         if let Some(sent) = entry.sent() {
@@ -114,13 +115,13 @@ impl Engine {
                 self.drop_exchange(ticket, limits::LINGER);
             }
         }
-        self.finish(ticket, &entry, answer, now);
+        self.finish(&entry, answer);
     }
 
     /// A request has its response.
-    pub(super) fn finish(&mut self, ticket: Ticket, entry: &Entry, answer: Message, now: Instant) {
-        if let Origin::Bridge(purpose) = entry.origin {
-            return self.own_answered(purpose, ticket, &answer, now);
+    pub(super) fn finish(&mut self, entry: &Entry, answer: Message) {
+        if entry.origin != Origin::Client {
+            return self.own_answered(entry, &answer);
         }
         let (Some(id), Some(method)) = (entry.request_id(), entry.message.method()) else { return };
         let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
@@ -130,37 +131,36 @@ impl Engine {
         self.record.server_answers(method, &answer);
         if *method == Method::Initialize {
             match is_error {
-                true => self.initialize_ended(ticket, entry, now),
+                true => self.initialize_ended(entry),
                 false => {
                     self.is_promised = false;
-                    self.session.opened(ticket, now);
+                    self.session.opened(entry.ticket, self.now);
                 }
             }
         }
         self.send_to_client(addressed(answer, id));
     }
 
-    fn on_oversized(&mut self, id: &Id, is_request: bool, error: Error, now: Instant) {
+    fn on_oversized(&mut self, id: &Id, is_request: bool, error: Error) {
         if is_request {
-            return self.refuse(id, &error, now);
+            return self.refuse(id, &error);
         }
         let Some(ticket) = self.table.answered(id) else { return };
-        let Some(entry) = self.remove_entry(ticket, now) else { return };
+        let Some(entry) = self.remove_entry(ticket) else { return };
         self.drop_exchange(ticket, limits::LINGER);
-        self.handle_failure(ticket, entry, error, now);
+        self.handle_failure(entry, error);
     }
 
-    fn on_accepted(&mut self, ticket: Ticket, now: Instant) {
+    fn on_accepted(&mut self, ticket: Ticket) {
         let Some(entry) = self.table.get_mut(ticket) else { return };
         let is_request = entry.request_id().is_some();
         let Some(sent) = entry.sent_mut() else { return };
         sent.is_acknowledged = true;
         if !is_request || sent.is_left {
             let failure = sent.failure.take();
-            let Some(entry) = self.remove_entry(ticket, now) else { return };
-            if let Some(failure) = failure {
+            if let (Some(entry), Some(failure)) = (self.remove_entry(ticket), failure) {
                 // Accepted after all, in a session whose stream is gone.
-                self.handle_failure(ticket, entry, failure, now);
+                self.handle_failure(entry, failure);
             }
             return;
         }
@@ -169,24 +169,25 @@ impl Engine {
             sent.place = Place::Free;
             self.ordinary_out -= 1;
         }
-        self.table.restart_clock(ticket, self.clock(now));
+        self.table.restart_clock(ticket, self.clock());
     }
 
     /// The server sent malformed JSON-RPC with an id: a response to a request in flight, or a request
     /// of its own.
     pub(crate) fn on_malformed(&mut self, id: Option<&Id>, error: &Error, now: Instant) {
+        self.now = now;
         debug!("the server sent no message: {error}");
         let Some(id) = id else { return };
         let answered = self.table.find(id).filter(|_| error.kind == Kind::InvalidRequest);
         if let Some(ticket) = answered
-            && let Some(entry) = self.remove_entry(ticket, now)
+            && let Some(entry) = self.remove_entry(ticket)
         {
             let error = Error::new(Kind::BadResponse, "The answer is not JSON-RPC 2.0")
                 .because(&error.message);
-            self.handle_failure(ticket, entry, error, now);
-            self.dispatch(now);
+            self.handle_failure(entry, error);
+            self.dispatch();
         } else {
-            self.refuse(id, error, now);
+            self.refuse(id, error);
         }
     }
 }

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
 use tracing::debug;
 
-use super::entry::{Entry, Origin, Place, Purpose, Sent, State, silence_limit};
-use super::session::Opener;
+use super::entry::{Entry, Order, Origin, Place, Sent, State, silence_limit};
 use super::{Engine, Wire, log_undelivered};
 use crate::error::Kind;
 use crate::limits;
@@ -17,33 +15,30 @@ use crate::transport::http::{Command, Send, Ticket};
 
 impl Engine {
     /// Adds a message: sends it now, or queues it.
-    pub(super) fn enqueue(&mut self, mut entry: Box<Entry>, now: Instant) -> Ticket {
-        let ticket = self.numbers.ticket();
+    pub(super) fn enqueue(&mut self, mut entry: Box<Entry>) -> Option<Ticket> {
         let Some(place) = self.place_of(&entry) else {
             debug!("an answer to a request of a lost session was dropped");
-            return ticket;
+            return None;
         };
         let is_probe = entry.is_request(&Method::Discover);
         let answers_handshake = entry.is_answer() && self.session.is_reopening();
-        if !self.server.is_up() && !is_probe && !answers_handshake {
-            self.table.insert(ticket, entry);
-            self.start_wait(ticket, now);
-            self.server.retry_sooner(now);
-            self.retry_server(now);
-        } else if place == Place::Urgent || is_probe || self.may_leave(&entry) {
+        let may_try = self.server.is_up() || is_probe || answers_handshake;
+        let leaves = may_try && (place == Place::Urgent || is_probe || self.may_leave(&entry));
+        if leaves {
             entry.state = State::Ready;
-            self.table.insert(ticket, entry);
-            match place {
-                Place::Urgent => self.send_urgent(ticket, now),
-                Place::Ordinary | Place::Free => self.send(ticket, place, now),
-            }
-        } else {
-            self.table.insert(ticket, entry);
-            self.start_wait(ticket, now);
-            self.dispatch(now);
-            self.retry_server(now);
         }
-        ticket
+        let ticket = self.table.insert(entry);
+        match place {
+            Place::Urgent if leaves => self.send_urgent(ticket),
+            _ if leaves => self.send(ticket, place),
+            _ => {
+                self.start_wait(ticket);
+                self.server.retry_sooner(self.now);
+                self.dispatch();
+                self.retry_server();
+            }
+        }
+        Some(ticket)
     }
 
     /// Whether it can be sent at once, which is the common case.
@@ -53,7 +48,7 @@ impl Engine {
     }
 
     /// Sets the deadline of a message that waits for a server or a session.
-    pub(super) fn start_wait(&mut self, ticket: Ticket, now: Instant) {
+    pub(super) fn start_wait(&mut self, ticket: Ticket) {
         let Some(entry) = self.table.get(ticket) else { return };
         if entry.timer.is_some() || !self.must_wait(entry) {
             return;
@@ -66,13 +61,14 @@ impl Engine {
                 self.policy.patience(entry.message.method(), cause)
             }
         };
-        self.table.set_timer(ticket, Some(entry.patience.unwrap_or(now + patience)));
+        self.table.set_timer(ticket, Some(entry.patience.unwrap_or(self.now + patience)));
     }
 
     /// The same for the whole queue.
-    pub(super) fn start_all_waits(&mut self, now: Instant) {
-        let waiting: Vec<Ticket> = self.table.queued().map(|(ticket, _)| ticket).collect();
-        waiting.into_iter().for_each(|ticket| self.start_wait(ticket, now));
+    pub(super) fn start_all_waits(&mut self) {
+        for ticket in self.table.tickets(Entry::is_in_queue) {
+            self.start_wait(ticket);
+        }
     }
 
     /// Whether it waits for a server or a session.
@@ -94,8 +90,10 @@ impl Engine {
             method::Lane::Handshake | method::Lane::Ordinary => false,
         };
         let awaits_session = entry.envelope.is_none() && self.session.is_replaced();
-        let is_one_of_many =
-            *method == Method::Ping && self.table.pings_out() >= limits::PINGS_AT_ONCE;
+        let is_ping_out =
+            |entry: &&Entry| entry.sent().is_some() && entry.is_request(&Method::Ping);
+        let is_one_of_many = *method == Method::Ping
+            && self.table.values().filter(is_ping_out).count() >= limits::PINGS_AT_ONCE;
         match is_urgent && is_open && !awaits_session && !is_one_of_many {
             true => Some(Place::Urgent),
             false => Some(Place::Ordinary),
@@ -103,26 +101,26 @@ impl Engine {
     }
 
     /// Sends everything in the queue that may be sent.
-    pub(super) fn dispatch(&mut self, now: Instant) {
+    pub(super) fn dispatch(&mut self) {
         // Called for every message and response; usually the queue is empty.
         while !self.table.is_queue_empty() && self.server.is_up() {
-            let Some((ticket, is_handshake)) = self.next_ready() else { return };
-            if self.ordinary_out >= self.limits.parallel && !is_handshake {
+            let Some(entry) = self.next_ready() else { return };
+            if self.ordinary_out >= self.limits.parallel && !entry.is_handshake() {
                 return;
             }
-            self.send(ticket, Place::Ordinary, now);
+            let ticket = entry.ticket;
+            self.send(ticket, Place::Ordinary);
         }
     }
 
-    /// The first message that the session admits, and whether it belongs to a handshake. Nothing
-    /// overtakes a delayed `initialize`.
-    pub(super) fn next_ready(&self) -> Option<(Ticket, bool)> {
+    /// The first message that the session admits. Nothing overtakes a delayed `initialize`.
+    pub(super) fn next_ready(&self) -> Option<&Entry> {
         let mut is_opening = false;
-        for (ticket, entry) in self.table.queued() {
-            let is_delayed = matches!(entry.state, State::Delayed(_));
+        for entry in self.table.queued() {
+            let is_delayed = matches!(entry.state, State::Delayed);
             let is_ready = self.session.admits(entry) && !(is_opening && entry.envelope.is_none());
             if is_ready && !is_delayed {
-                return Some((ticket, entry.is_handshake()));
+                return Some(entry);
             }
             is_opening |= is_delayed && entry.is_request(&Method::Initialize);
         }
@@ -130,54 +128,50 @@ impl Engine {
     }
 
     /// The server is reachable and the session open: the queue is only subject to order and limits.
-    pub(super) fn release(&mut self, now: Instant) {
+    pub(super) fn release(&mut self) {
         self.last_error = None;
-        self.active = now;
-        let waiting: Vec<Ticket> = self.table.queued().map(|(ticket, _)| ticket).collect();
-        for ticket in waiting {
-            let Some(entry) = self.table.get(ticket) else { continue };
-            if matches!(entry.state, State::Delayed(_)) || self.must_wait(entry) {
+        self.active = self.now;
+        for ticket in self.table.tickets(Entry::is_in_queue) {
+            let Some(entry) = self.table.get(ticket).filter(|entry| !self.is_waiting(entry)) else {
                 continue;
-            }
+            };
             let is_urgent = self.place_of(entry) == Some(Place::Urgent);
             self.table.set_timer(ticket, None);
             if is_urgent {
-                self.send_urgent(ticket, now);
+                self.send_urgent(ticket);
             }
         }
-        self.dispatch(now);
+        self.dispatch();
     }
 
     /// Sends a message ahead of the queue, within a limit on notifications and responses.
-    fn send_urgent(&mut self, ticket: Ticket, now: Instant) {
+    fn send_urgent(&mut self, ticket: Ticket) {
         let Some(entry) = self.table.get(ticket) else { return };
         let is_counted = entry.request_id().is_none() && self.wire != Wire::Stream;
         if is_counted && self.urgent_out >= limits::URGENT_IN_FLIGHT {
             self.table.make_ready(ticket);
             return self.urgent.push_back(ticket);
         }
-        self.send(ticket, Place::Urgent, now);
+        self.send(ticket, Place::Urgent);
     }
 
     /// Sends a notification of the bridge's own ahead of the queue, if there is a session for it.
-    pub(super) fn notify(&mut self, notice: Message, now: Instant) {
-        self.notify_in(notice, false, now);
+    pub(super) fn notify(&mut self, notice: Message) {
+        self.notify_in(notice, false);
     }
 
-    fn notify_in(&mut self, notice: Message, needs_session_id: bool, now: Instant) {
+    fn notify_in(&mut self, notice: Message, needs_session_id: bool) {
         if self.wire == (Wire::HttpSse { is_open: false }) {
             return;
         }
-        let order = super::Order::Arrival(self.numbers.next());
-        let mut entry = Entry::new(Origin::Bridge(Purpose::Notice), notice, order, now);
+        let mut entry = self.entry(Origin::Notice, Order::Arrival, notice);
         entry.needs_session_id = needs_session_id;
-        let ticket = self.numbers.ticket();
-        self.table.insert(ticket, entry);
-        self.send_urgent(ticket, now);
+        let ticket = self.table.insert(entry);
+        self.send_urgent(ticket);
     }
 
     /// Sends a message, regardless of the queue.
-    pub(super) fn send(&mut self, ticket: Ticket, place: Place, now: Instant) {
+    pub(super) fn send(&mut self, ticket: Ticket, place: Place) {
         let keeps_time = match self.wire {
             Wire::Stream => self.policy.watches,
             // The exchange does: it sees every byte.
@@ -186,7 +180,7 @@ impl Engine {
         };
         let timed = if keeps_time { self.table.get(ticket) } else { None };
         let limit = timed.and_then(|entry| silence_limit(&entry.message, &self.limits.timeouts));
-        let sent = Sent::new(place, limit);
+        let sent = Sent { place, limit, ..Sent::default() };
         let progress = sent.progress.clone();
         let Some(entry) = self.table.mark_sent(ticket, sent) else { return };
         match place {
@@ -197,8 +191,7 @@ impl Engine {
         let is_replaced = self.session.is_replaced();
         let is_initialize = entry.envelope.is_none() && entry.is_request(&Method::Initialize);
         if is_initialize {
-            let is_own = entry.origin == Origin::Bridge(Purpose::Reopen);
-            self.session.asked(ticket, if is_own { Opener::Bridge } else { Opener::Client });
+            self.session.asked(ticket, entry.origin);
         } else if entry.envelope.is_none() && entry.is_notification(&Method::Initialized) {
             self.session.confirming(ticket);
         }
@@ -232,27 +225,27 @@ impl Engine {
             progress,
         };
         if limit.is_some() && self.wire != (Wire::HttpSse { is_open: false }) {
-            self.table.restart_clock(ticket, self.clock(now));
+            self.table.restart_clock(ticket, self.clock());
         }
-        self.active = now;
+        self.active = self.now;
         self.commands.push_back(Command::Send(Box::new(send)));
     }
 
     /// The client cancels `id`: the request ends without a response.
-    pub(super) fn cancel(&mut self, id: &Id, notice: Message, now: Instant) {
+    pub(super) fn cancel(&mut self, id: &Id, notice: Message) {
         let is_clients = |ticket: &Ticket| {
             self.table.get(*ticket).is_some_and(|entry| entry.origin == Origin::Client)
         };
         let Some(ticket) = self.table.find(id).filter(is_clients) else {
-            return self.notify_of_unknown(notice, now);
+            return self.notify_of_unknown(notice);
         };
-        let Some(entry) = self.remove_entry(ticket, now) else { return };
+        let Some(entry) = self.remove_entry(ticket) else { return };
         let Some(sent) = entry.sent() else {
             return debug!(%id, "cancelled before it was sent");
         };
         if self.wire == Wire::Stream {
-            self.initialize_ended(ticket, &entry, now);
-            return self.notify(notice, now);
+            self.initialize_ended(&entry);
+            return self.notify(notice);
         }
         let is_unsent = sent.progress.withdraw();
         sent.progress.abandon();
@@ -260,23 +253,23 @@ impl Engine {
         if is_unsent || is_initialize || sent.is_left || closes_stream(&entry) {
             debug!(%id, is_unsent, "cancelled by dropping it");
             self.drop_exchange(ticket, Duration::ZERO);
-            return self.initialize_ended(ticket, &entry, now);
+            return self.initialize_ended(&entry);
         }
-        self.notify(notice, now);
+        self.notify(notice);
         // Its stream may bring further notifications; some servers never close it.
         self.drop_exchange(ticket, limits::CANCEL_GRACE);
     }
 
     /// A cancellation of a request that has ended, or was never made: the server may know it.
-    fn notify_of_unknown(&mut self, notice: Message, now: Instant) {
+    fn notify_of_unknown(&mut self, notice: Message) {
         if self.is_overloaded() {
             return log_undelivered(&notice, &self.overloaded());
         }
         match self.wire {
-            Wire::Stream => self.notify(notice, now),
-            Wire::StreamableHttp => self.notify_in(notice, true, now),
+            Wire::Stream => self.notify(notice),
+            Wire::StreamableHttp => self.notify_in(notice, true),
             Wire::HttpSse { .. } if self.session.is_replaced() => {}
-            Wire::HttpSse { .. } => self.notify(notice, now),
+            Wire::HttpSse { .. } => self.notify(notice),
         }
     }
 
@@ -286,30 +279,30 @@ impl Engine {
     }
 
     /// Takes a message out of the table and frees its place among those in flight.
-    pub(super) fn remove_entry(&mut self, ticket: Ticket, now: Instant) -> Option<Box<Entry>> {
+    pub(super) fn remove_entry(&mut self, ticket: Ticket) -> Option<Box<Entry>> {
         let entry = self.table.remove(ticket)?;
         if let Some(sent) = entry.sent() {
-            self.free_place(sent.place, entry.request_id().is_none(), now);
+            self.free_place(sent.place, entry.request_id().is_none());
         }
         if self.keep_alive == Some(ticket) {
             self.keep_alive = None;
         }
-        self.server.trial_ended(ticket, now);
+        self.server.trial_ended(ticket, self.now);
         if self.session.confirmed(ticket) {
-            self.release(now);
+            self.release();
         }
         Some(entry)
     }
 
     /// Urgent messages take a free place at once; the queue when the caller dispatches.
-    fn free_place(&mut self, place: Place, is_notice: bool, now: Instant) {
+    fn free_place(&mut self, place: Place, is_notice: bool) {
         match place {
             Place::Ordinary => self.ordinary_out -= 1,
             Place::Urgent if is_notice => {
                 self.urgent_out -= 1;
                 while let Some(next) = self.urgent.pop_front() {
                     if self.table.get(next).is_some() {
-                        return self.send(next, Place::Urgent, now);
+                        return self.send(next, Place::Urgent);
                     }
                 }
             }

@@ -14,6 +14,8 @@ use crate::transport::http::Ticket;
 /// A message from its arrival to its end.
 #[derive(Debug)]
 pub(super) struct Entry {
+    /// Given by the table; another one for each time that it is queued.
+    pub(super) ticket: Ticket,
     pub(super) origin: Origin,
     pub(super) message: Message,
     /// Set for requests of the modern era.
@@ -43,16 +45,10 @@ pub(super) struct Entry {
     pub(super) timer: Option<Instant>,
 }
 
-/// Who sent a message, and waits for its outcome.
+/// Who sent a message and waits for its outcome: the client, or the bridge for one of its purposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Client,
-    Bridge(Purpose),
-}
-
-/// The purpose of a message of the bridge's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
     /// Replaces a lost session, or opens the one that the stand-in has promised.
     Reopen,
     /// Restores a subscription or the log level in a new session.
@@ -60,18 +56,6 @@ pub(super) enum Purpose {
     KeepAlive,
     /// A notification, or an error response to a server's request.
     Notice,
-}
-
-impl Purpose {
-    /// For logs.
-    pub(super) fn describe(self) -> &'static str {
-        match self {
-            Self::Reopen => "to open a session again",
-            Self::Restore => "to restore what the old session knew",
-            Self::KeepAlive => "to keep the session alive",
-            Self::Notice => "to tell the server something",
-        }
-    }
 }
 
 /// The position of a message in the queue: what restores a session precedes what waits for it.
@@ -86,17 +70,18 @@ pub(super) enum Order {
 pub(super) enum State {
     /// Waits for the session, the server or the limit on messages in flight.
     Queued,
-    /// Waits until then, as the server asked with `Retry-After`.
-    Delayed(Instant),
+    /// Waits for its timer, as the server asked with `Retry-After`.
+    Delayed,
     /// Bypasses the queue: leaves now, or when there is room among urgent messages.
     Ready,
     Sent(Sent),
 }
 
 /// Which limit a message in flight counts towards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Place {
     /// The limit on parallel messages.
+    #[default]
     Ordinary,
     /// The limit on urgent messages, unless it is a request.
     Urgent,
@@ -105,7 +90,7 @@ pub(super) enum Place {
 }
 
 /// What is known of a message in flight.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sent {
     pub(super) place: Place,
     /// Whether any of it may have been written.
@@ -122,24 +107,11 @@ pub(super) struct Sent {
     pub(super) limit: Option<Duration>,
 }
 
-impl Sent {
-    pub(super) fn new(place: Place, limit: Option<Duration>) -> Self {
-        Self {
-            place,
-            progress: Progress::default(),
-            wire_id: None,
-            is_acknowledged: false,
-            is_left: false,
-            failure: None,
-            limit,
-        }
-    }
-}
-
 impl Entry {
     /// Boxed, because entries move between the table and functions all the time.
     pub(super) fn new(origin: Origin, message: Message, order: Order, now: Instant) -> Box<Self> {
         Box::new(Self {
+            ticket: Ticket::default(),
             origin,
             message,
             envelope: None,
@@ -193,7 +165,7 @@ impl Entry {
 
     /// Whether it is in the queue.
     pub(super) fn is_in_queue(&self) -> bool {
-        matches!(self.state, State::Queued | State::Delayed(_))
+        matches!(self.state, State::Queued | State::Delayed)
     }
 
     /// Its share of the memory budget.
@@ -210,14 +182,14 @@ impl Entry {
     pub(super) fn sent(&self) -> Option<&Sent> {
         match &self.state {
             State::Sent(sent) => Some(sent),
-            State::Queued | State::Delayed(_) | State::Ready => None,
+            State::Queued | State::Delayed | State::Ready => None,
         }
     }
 
     pub(super) fn sent_mut(&mut self) -> Option<&mut Sent> {
         match &mut self.state {
             State::Sent(sent) => Some(sent),
-            State::Queued | State::Delayed(_) | State::Ready => None,
+            State::Queued | State::Delayed | State::Ready => None,
         }
     }
 
@@ -236,20 +208,5 @@ pub(crate) fn silence_limit(message: &Message, timeouts: &Timeouts) -> Option<Du
     match (message.method(), timeouts.of(message.clock())) {
         (None | Some(Method::Cancelled), None) => Some(limits::QUICK_TIMEOUT),
         (_, limit) => limit,
-    }
-}
-
-/// Allocates tickets and positions.
-#[derive(Debug, Default)]
-pub(super) struct Numbers(u64);
-
-impl Numbers {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 += 1;
-        self.0
-    }
-
-    pub(super) fn ticket(&mut self) -> Ticket {
-        Ticket(self.next())
     }
 }

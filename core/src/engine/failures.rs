@@ -1,10 +1,9 @@
 //! Failed messages: each is retried where the delivery table allows it, or ends with an error.
 
-use tokio::time::Instant;
 use tracing::debug;
 
 use super::delivery::{Retry, decide};
-use super::entry::{Entry, Origin, Purpose, State};
+use super::entry::{Entry, Origin, State};
 use super::{Engine, Wire, log_undelivered};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
@@ -15,19 +14,19 @@ use crate::transport::http::Ticket;
 
 impl Engine {
     /// A message was not delivered or, if it is a request, gets no response.
-    pub(super) fn on_failed(&mut self, ticket: Ticket, error: Error, now: Instant) {
+    pub(super) fn on_failed(&mut self, ticket: Ticket, error: Error) {
         if self.may_be_answered(ticket, &error) {
             // Perhaps only the acceptance is missing.
             if let Some(sent) = self.table.get_mut(ticket).and_then(Entry::sent_mut) {
                 sent.failure = Some(error);
             }
-            return self.table.set_timer(ticket, Some(self.clock(now) + limits::LINGER));
+            return self.table.set_timer(ticket, Some(self.clock() + limits::LINGER));
         }
-        let Some(entry) = self.remove_entry(ticket, now) else { return };
+        let Some(entry) = self.remove_entry(ticket) else { return };
         if error.kind == Kind::Timeout && error.delivery == Delivery::Unknown {
-            self.notify_of_timeout(&entry, &error, now);
+            self.notify_of_timeout(&entry, &error);
         }
-        self.handle_failure(ticket, entry, error, now);
+        self.handle_failure(entry, error);
     }
 
     /// Whether the response may arrive on the stream although the POST has failed.
@@ -40,28 +39,28 @@ impl Engine {
     }
 
     /// Cancels a request at the server that has timed out here (C19).
-    pub(super) fn notify_of_timeout(&mut self, entry: &Entry, error: &Error, now: Instant) {
+    pub(super) fn notify_of_timeout(&mut self, entry: &Entry, error: &Error) {
         let is_legacy = entry.envelope.is_none();
         if let Some(id) = entry.request_id().filter(|_| is_legacy)
             && !entry.is_request(&Method::Initialize)
         {
-            self.notify(reply::cancelled(id, &error.message), now);
+            self.notify(reply::cancelled(id, &error.message));
         }
     }
 
     /// Retries a failed message, or ends it.
-    pub(super) fn handle_failure(
-        &mut self,
-        ticket: Ticket,
-        entry: Box<Entry>,
-        error: Error,
-        now: Instant,
-    ) {
-        if let Origin::Bridge(purpose) = entry.origin {
-            return self.own_failed(purpose, ticket, &entry, error, now);
+    pub(super) fn handle_failure(&mut self, entry: Box<Entry>, error: Error) {
+        let ticket = entry.ticket;
+        match entry.origin {
+            Origin::Client => {}
+            Origin::Reopen => return self.not_reopened(ticket, error),
+            Origin::Restore | Origin::KeepAlive | Origin::Notice => {
+                debug!(origin = ?entry.origin, "a message of the bridge's own failed: {error}");
+                return self.end(&entry, error);
+            }
         }
         if proves_reachable(&entry, &error) {
-            self.on_server_reachable(now);
+            self.on_server_reachable();
         }
         let error = match (entry.sent().and_then(|sent| sent.wire_id.as_ref()), entry.request_id())
         {
@@ -70,14 +69,14 @@ impl Engine {
         };
         let is_initialize = entry.is_request(&Method::Initialize);
         let was_to_replace = is_initialize && self.session.not_opened(ticket);
-        self.retry_or_end(ticket, entry, error, now);
+        self.retry_or_end(entry, error);
         if was_to_replace && self.table.opening().is_none() {
             // The session is still lost, and the client does not retry: the bridge reopens it.
-            self.begin_reopening(now);
+            self.begin_reopening();
         }
     }
 
-    fn retry_or_end(&mut self, ticket: Ticket, mut entry: Box<Entry>, error: Error, now: Instant) {
+    fn retry_or_end(&mut self, mut entry: Box<Entry>, error: Error) {
         let method = entry.message.method();
         let is_request = entry.request_id().is_some();
         let is_safe = is_request && !entry.progressed && self.record.is_safe(&entry.message);
@@ -93,103 +92,93 @@ impl Engine {
             Retry::Now => {
                 entry.was_repeated = true;
                 traffic::recovery(Recovery::SentAgain, Some(&error));
-                entry.state = State::Queued;
-                self.requeue(entry, now);
+                self.requeue(entry);
             }
-            Retry::WhenReachable => self.wait_for_server(ticket, entry, error, now),
+            Retry::WhenReachable => self.wait_for_server(entry, error),
             Retry::After(pause) => {
                 // The server's own delay, at least a backoff, within the request's timeout.
                 let pause =
                     pause.max(doubled(limits::AWAY_BASE, entry.pauses, limits::BACKOFF_CAP));
                 entry.pauses += 1;
-                let at = now + pause;
+                let at = self.now + pause;
                 let clock = entry.message.clock();
                 let until = match is_request {
                     true => {
                         entry.since + self.policy.timeouts.of(clock).unwrap_or(limits::WORK_TIMEOUT)
                     }
-                    false => *entry.patience.get_or_insert(now + self.policy.away_wait),
+                    false => *entry.patience.get_or_insert(self.now + self.policy.away_wait),
                 };
                 if at > until {
-                    return self.end(entry, error);
+                    return self.end(&entry, error);
                 }
                 if is_request {
                     traffic::recovery(Recovery::AskedToWait, Some(&error));
                 }
-                entry.state = State::Delayed(at);
-                self.requeue(entry, now);
+                entry.state = State::Delayed;
+                let ticket = self.table.insert(entry);
+                self.table.set_timer(ticket, Some(at));
             }
-            Retry::No => self.end(entry, error),
+            Retry::No => self.end(&entry, error),
         }
     }
 
     /// The server is unreachable: the message waits for it, up to its deadline.
-    fn wait_for_server(
-        &mut self,
-        ticket: Ticket,
-        mut entry: Box<Entry>,
-        error: Error,
-        now: Instant,
-    ) {
-        let from = if entry.is_request(&Method::Initialize) { entry.since } else { now };
+    fn wait_for_server(&mut self, mut entry: Box<Entry>, error: Error) {
+        let from = if entry.is_request(&Method::Initialize) { entry.since } else { self.now };
         let patience = self.policy.patience(entry.message.method(), error.kind);
         let until = *entry.patience.get_or_insert(from + patience);
-        self.server.mark_unreachable(ticket, now, true);
-        if until <= now {
-            self.end(entry, error.clone());
+        self.server.mark_unreachable(entry.ticket, self.now, true);
+        if until <= self.now {
+            self.end(&entry, error.clone());
         } else {
             // The handshake may wait longer than what follows it.
             let opening = self.table.opening();
             let opening =
-                opening.map(|_| self.policy.patience(Some(&Method::Initialize), error.kind));
-            let wait = until.saturating_duration_since(now).max(opening.unwrap_or_default());
+                opening.map(|entry| self.policy.patience(entry.message.method(), error.kind));
+            let wait = until.saturating_duration_since(self.now).max(opening.unwrap_or_default());
             self.absence.unreachable(&error, Some(wait));
-            entry.state = State::Queued;
-            self.requeue(entry, now);
+            self.requeue(entry);
         }
-        self.wait_for_server_all(&error, now);
+        self.wait_for_server_all(&error);
     }
 
     /// The server is unreachable: the whole queue waits for it.
-    pub(super) fn wait_for_server_all(&mut self, error: &Error, now: Instant) {
+    pub(super) fn wait_for_server_all(&mut self, error: &Error) {
         if self.server.is_up() {
-            self.server.mark_unreachable(Ticket::default(), now, true);
+            self.server.mark_unreachable(Ticket::default(), self.now, true);
         }
         self.last_error = Some(error.clone());
-        self.start_all_waits(now);
+        self.start_all_waits();
     }
 
     /// A message's deadline passed before it was sent.
-    pub(super) fn end_waiting(&mut self, ticket: Ticket, now: Instant) {
-        let Some(entry) = self.remove_entry(ticket, now) else { return };
+    pub(super) fn end_waiting(&mut self, ticket: Ticket) {
+        let Some(entry) = self.remove_entry(ticket) else { return };
         // The error may be another message's; this one was not sent.
         let error = match &self.last_error {
             Some(last_error) => last_error.clone().not_delivered(),
             None if self.session.is_replaced() => super::session_lost(),
             None => Error::new(Kind::Connect, "The server cannot be reached").not_delivered(),
         };
-        self.end(entry, error);
+        self.end(&entry, error);
     }
 
-    pub(super) fn end(&mut self, entry: Box<Entry>, error: Error) {
+    /// The message ends with this error.
+    pub(super) fn end(&mut self, entry: &Entry, error: Error) {
         match (entry.origin, entry.request_id()) {
-            (Origin::Client, Some(_)) => self.end_request(&entry, error),
-            (Origin::Client | Origin::Bridge(Purpose::Notice), _) => {
+            (Origin::Client, Some(_)) => {
+                let delivery = match entry.sends {
+                    0 => Delivery::NotDelivered,
+                    // Whatever happened to the last send: an earlier one may have been carried out.
+                    _ if entry.may_have_arrived => Delivery::Unknown,
+                    _ => error.delivery,
+                };
+                self.fail(entry.message.clone(), Error { delivery, ..error });
+            }
+            (Origin::Client | Origin::Notice, _) => {
                 log_undelivered(&entry.message, &error);
             }
-            (Origin::Bridge(_), _) => {}
-        }
-    }
-
-    pub(super) fn end_request(&mut self, entry: &Entry, error: Error) {
-        if entry.origin == Origin::Client && entry.request_id().is_some() {
-            let delivery = match entry.sends {
-                0 => Delivery::NotDelivered,
-                // Whatever happened to the last send: an earlier one may have been carried out.
-                _ if entry.may_have_arrived => Delivery::Unknown,
-                _ => error.delivery,
-            };
-            self.fail(entry.message.clone(), Error { delivery, ..error });
+            (Origin::Reopen | Origin::Restore | Origin::KeepAlive, _) => {}
         }
     }
 }

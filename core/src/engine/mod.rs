@@ -29,7 +29,7 @@ mod tests;
 mod time;
 
 pub(crate) use entry::silence_limit;
-use entry::{Entry, Numbers, Order, Origin, Purpose};
+use entry::{Entry, Order, Origin};
 pub(crate) use policy::{Limits, Policy};
 use record::Record;
 #[cfg(test)]
@@ -93,7 +93,8 @@ pub(crate) struct Engine {
     server_requests: ServerRequests,
     /// What a new session must be told again, and which requests are safe to repeat.
     record: Record,
-    numbers: Numbers,
+    /// The time of the call that is being handled.
+    now: Instant,
     /// Urgent messages beyond the limit on those in flight, in order.
     urgent: VecDeque<Ticket>,
     ordinary_out: usize,
@@ -137,7 +138,7 @@ impl Engine {
             policy,
             server_requests: ServerRequests::default(),
             record: Record::default(),
-            numbers: Numbers::default(),
+            now,
             urgent: VecDeque::new(),
             ordinary_out: 0,
             urgent_out: 0,
@@ -211,17 +212,18 @@ impl Engine {
 
     /// The client sent this message.
     pub(crate) fn on_client_message(&mut self, message: Message, now: Instant) {
+        self.now = now;
         match message.head() {
             Head::Request { id, method } => {
                 let (id, method) = (id.clone(), method.clone());
-                self.on_client_request(&id, &method, message, now);
+                self.on_client_request(&id, &method, message);
             }
-            Head::Notification { .. } => self.on_client_notification(message, now),
+            Head::Notification { .. } => self.on_client_notification(message),
             Head::Response { id, .. } => {
                 let asked = id.as_ref().and_then(|id| self.server_requests.answered(id));
                 match asked {
                     Some(asked) => {
-                        self.submit(Origin::Client, addressed(message, &asked), now);
+                        self.submit(addressed(message, &asked));
                     }
                     None => debug!(what = ?message, "dropped a response to no open request"),
                 }
@@ -231,18 +233,19 @@ impl Engine {
 
     /// A request of the server's could not be delivered to the client.
     pub(crate) fn client_failed(&mut self, request: &Message, error: &Error, now: Instant) {
+        self.now = now;
         if let (Head::Request { id, .. }, None) = (request.head(), self.drain_deadline)
             && let Some(id) = self.server_requests.answered(id)
         {
-            self.submit(Origin::Client, reply::error(Some(&id), error), now);
+            self.submit(reply::error(Some(&id), error));
         }
     }
 
-    fn on_client_request(&mut self, id: &Id, method: &Method, message: Message, now: Instant) {
+    fn on_client_request(&mut self, id: &Id, method: &Method, message: Message) {
         if self.is_overloaded() {
             return self.fail(message, self.overloaded());
         }
-        if self.table.has(id) {
+        if self.table.find(id).is_some() {
             let text = format!("Invalid request: a request with ID {id} is still in flight");
             warn!("{text}");
             let error = Error::new(Kind::InvalidRequest, text).not_delivered();
@@ -253,23 +256,22 @@ impl Engine {
             self.cancel_server_requests();
             self.record.on_client_message(&message);
             self.is_promised = false;
-            self.cancel_own_handshake(now);
+            self.cancel_own_handshake();
         }
         let is_http_sse = matches!(self.wire, Wire::HttpSse { .. });
         if *method == Method::Discover && (is_http_sse || awaits_session) {
             // C22: the server does not know the method, and a probe must be answered at once.
             return self.send_to_client(reply::method_not_found(id, "server/discover"));
         }
-        self.submit(Origin::Client, message, now);
+        self.submit(message);
     }
 
     /// The client opens a session itself: cancels the handshake of the bridge's own.
-    fn cancel_own_handshake(&mut self, now: Instant) {
-        let own = self.table.tickets(|entry| {
-            matches!(entry.origin, Origin::Bridge(Purpose::Reopen | Purpose::Restore))
-        });
+    fn cancel_own_handshake(&mut self) {
+        let own =
+            self.table.tickets(|entry| matches!(entry.origin, Origin::Reopen | Origin::Restore));
         for ticket in own {
-            if let Some(entry) = self.remove_entry(ticket, now)
+            if let Some(entry) = self.remove_entry(ticket)
                 && entry.sent().is_some()
             {
                 self.drop_exchange(ticket, Duration::ZERO);
@@ -278,32 +280,36 @@ impl Engine {
         }
     }
 
-    fn on_client_notification(&mut self, message: Message, now: Instant) {
+    fn on_client_notification(&mut self, message: Message) {
         if let Some(id) = peek::cancelled_request(&message) {
-            self.cancel(&id, message, now);
-            return self.dispatch(now);
+            self.cancel(&id, message);
+            return self.dispatch();
         }
         if self.is_overloaded() {
             return log_undelivered(&message, &self.overloaded());
         }
         self.record.on_client_message(&message);
-        self.submit(Origin::Client, message, now);
+        self.submit(message);
     }
 
     /// Accepts a message: sends it now, or queues it.
-    fn submit(&mut self, origin: Origin, message: Message, now: Instant) -> Ticket {
-        let order = Order::Arrival(self.numbers.next());
-        let mut entry = Entry::new(origin, message, order, now);
+    fn submit(&mut self, message: Message) {
+        let mut entry = self.entry(Origin::Client, Order::Arrival, message);
         if !matches!(self.wire, Wire::HttpSse { .. }) {
             entry.envelope = Envelope::of(&entry.message);
         }
-        self.enqueue(entry, now)
+        self.enqueue(entry);
+    }
+
+    /// A message that is not in the table yet.
+    fn entry(&mut self, origin: Origin, order: fn(u64) -> Order, message: Message) -> Box<Entry> {
+        Entry::new(origin, message, order(self.table.next_number()), self.now)
     }
 
     /// An id for a request of the bridge's own. Unguessable, so that it collides with no id of the
     /// client's or the server's (C13).
     fn own_id(&mut self) -> Id {
-        Id::string(&format!("mcp-span-{:016x}-{}", self.policy.seed, self.numbers.next()))
+        Id::string(&format!("mcp-span-{:016x}-{}", self.policy.seed, self.table.next_number()))
     }
 
     fn send_to_client(&mut self, message: Message) {
@@ -331,7 +337,7 @@ impl Engine {
 
     /// The client's `initialize` in flight, and when it arrived.
     pub(crate) fn opening(&self) -> Option<(&Message, Instant)> {
-        let entry = self.table.get(self.table.opening()?)?;
+        let entry = self.table.opening()?;
         Some((&entry.message, entry.since))
     }
 
@@ -358,21 +364,25 @@ impl Engine {
     /// The stand-in answers the client's `initialize`; the server's response, when it comes, counts as
     /// a session that was reopened.
     pub(crate) fn promise_session(&mut self, now: Instant) {
-        let Some(ticket) = self.table.promise() else { return };
+        self.now = now;
+        let Some(ticket) = self.table.opening().map(|entry| entry.ticket) else { return };
+        let Some(entry) = self.table.get_mut(ticket) else { return };
+        entry.origin = Origin::Reopen;
         self.is_promised = true;
         self.session.promise(ticket, now);
-        self.start_all_waits(now);
+        self.start_all_waits();
     }
 
     /// Opens the session that the stand-in has promised. `false` if a handshake is already under way,
     /// or it is too early for one.
     pub(crate) fn open_promised(&mut self, now: Instant) -> bool {
-        let is_reopening = |entry: &Entry| entry.origin == Origin::Bridge(Purpose::Reopen);
+        self.now = now;
+        let is_reopening = |entry: &Entry| entry.origin == Origin::Reopen;
         let is_asked = self.table.opening().is_some() || self.table.values().any(is_reopening);
         if is_asked || self.server.is_delayed(now) || !self.session.may_reopen(now) {
             return false;
         }
-        self.ask_for_session(now);
+        self.ask_for_session();
         true
     }
 }

@@ -725,7 +725,7 @@ impl<'a> Schedule<'a> {
         let states = engine.table.values().map(|entry| {
             let name = match &entry.state {
                 State::Queued => "Queued",
-                State::Delayed(_) => "Delayed",
+                State::Delayed => "Delayed",
                 State::Ready => "Ready",
                 State::Sent(_) => "Sent",
             };

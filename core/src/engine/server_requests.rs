@@ -25,7 +25,7 @@ impl ServerRequests {
     /// to be renamed.
     pub(super) fn ask(&mut self, id: &Id) -> bool {
         add(&mut self.open, id, 1);
-        !self.void.has(id)
+        self.void.get(id).is_none()
     }
 
     /// The client gets the request `id` as `own`.
@@ -40,7 +40,7 @@ impl ServerRequests {
             let (_, asked) = self.renamed.swap_remove(at);
             return close_one(&mut self.open, &asked);
         }
-        if self.void.has(id) {
+        if self.void.get(id).is_some() {
             close_one(&mut self.void, id);
             return None;
         }
@@ -62,14 +62,13 @@ impl ServerRequests {
             // This client does not answer cancelled requests.
             self.void = InFlight::default();
         }
-        let open = std::mem::take(&mut self.open);
         let mut known = Vec::new();
-        for (id, count) in open.entries() {
+        for (id, count) in self.open.close_all() {
             let is_it = |asked: &Id| asked.canonical() == id.canonical();
             let others = renamed.iter().filter(|(_, asked)| is_it(asked)).count();
             if let Some(count) = count.checked_sub(others).filter(|count| *count > 0) {
-                add(&mut self.void, id, count);
-                known.push(id.clone());
+                add(&mut self.void, &id, count);
+                known.push(id);
             }
         }
         known.extend(renamed.into_iter().map(|(own, _)| own));
@@ -79,7 +78,7 @@ impl ServerRequests {
     /// Closes all: returns the ids under which the server knows them.
     pub(super) fn close_all(&mut self) -> Vec<Id> {
         self.renamed.clear();
-        self.open.close_all()
+        self.open.close_all().into_iter().map(|(id, _)| id).collect()
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
-use super::entry::Entry;
+use super::entry::{Entry, Origin};
 use crate::limits;
 use crate::message::Method;
 use crate::transport::http::Ticket;
@@ -31,21 +31,14 @@ enum Phase {
     /// No handshake is under way: before the first `initialize`, or after the handshake.
     #[default]
     Idle,
-    /// `initialize` is in flight: nothing follows it.
-    Asked(Ticket, Opener),
+    /// `initialize` is in flight, the client's or the bridge's own: nothing follows it.
+    Asked(Ticket, Origin),
     /// `initialize` was answered: messages are sent in order, up to `notifications/initialized`.
     Answered,
     /// `notifications/initialized` is in flight: nothing follows until it is accepted.
     Confirming(Ticket),
     /// The session is lost: nothing is sent before another `initialize`.
     Lost,
-}
-
-/// Who sent `initialize`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Opener {
-    Client,
-    Bridge,
 }
 
 impl Session {
@@ -66,7 +59,7 @@ impl Session {
 
     /// Whether the bridge's own `initialize` is in flight.
     pub(super) fn is_reopening(&self) -> bool {
-        matches!(self.phase, Phase::Asked(_, Opener::Bridge))
+        matches!(self.phase, Phase::Asked(_, Origin::Reopen))
     }
 
     /// Whether there is no session because it was lost.
@@ -89,12 +82,12 @@ impl Session {
     }
 
     /// An `initialize` is sent under this ticket.
-    pub(super) fn asked(&mut self, ticket: Ticket, opener: Opener) {
+    pub(super) fn asked(&mut self, ticket: Ticket, origin: Origin) {
         // It replaces a session that is not lost: the client's own, which needs no waiting.
         if self.phase != Phase::Lost {
             self.replaces = None;
         }
-        self.phase = Phase::Asked(ticket, opener);
+        self.phase = Phase::Asked(ticket, origin);
         (self.refused_until, self.confirm_by) = (None, None);
     }
 
@@ -107,22 +100,19 @@ impl Session {
 
     /// The `initialize` was answered with a result.
     pub(super) fn opened(&mut self, ticket: Ticket, now: Instant) {
-        let Phase::Asked(asked, opener) = self.phase else { return };
-        if asked == ticket {
-            self.phase = Phase::Answered;
-            self.opened_by = Some(ticket);
-            match opener {
-                Opener::Client if self.is_replaced() => {
-                    self.confirm_by = Some(now + limits::CONFIRMATION);
-                }
-                Opener::Client => {}
-                Opener::Bridge => {
-                    self.reopenings.push_back(now);
-                    if self.reopenings.len() > limits::REOPENINGS {
-                        self.reopenings.pop_front();
-                    }
-                }
+        let Phase::Asked(asked, origin) = self.phase else { return };
+        if asked != ticket {
+            return;
+        }
+        self.phase = Phase::Answered;
+        self.opened_by = Some(ticket);
+        if origin == Origin::Reopen {
+            self.reopenings.push_back(now);
+            if self.reopenings.len() > limits::REOPENINGS {
+                self.reopenings.pop_front();
             }
+        } else if self.is_replaced() {
+            self.confirm_by = Some(now + limits::CONFIRMATION);
         }
     }
 
@@ -175,10 +165,8 @@ impl Session {
     /// The stand-in has answered the client's `initialize`: it is the bridge's own from now on.
     pub(super) fn promise(&mut self, ticket: Ticket, now: Instant) {
         self.lose(now);
-        if let Phase::Asked(asked, opener) = &mut self.phase
-            && *asked == ticket
-        {
-            *opener = Opener::Bridge;
+        if matches!(self.phase, Phase::Asked(asked, _) if asked == ticket) {
+            self.phase = Phase::Asked(ticket, Origin::Reopen);
         }
     }
 
@@ -213,8 +201,8 @@ impl Session {
     pub(super) fn name(&self) -> &'static str {
         match self.phase {
             Phase::Idle => "Idle",
-            Phase::Asked(_, Opener::Client) => "Asked by client",
-            Phase::Asked(_, Opener::Bridge) => "Asked by bridge",
+            Phase::Asked(_, Origin::Reopen) => "Asked by bridge",
+            Phase::Asked(..) => "Asked by client",
             Phase::Answered => "Answered",
             Phase::Confirming(_) => "Confirming",
             Phase::Lost => "Lost",

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::entry::{Entry, Order, Origin, Purpose, Sent, State};
+use super::entry::{Entry, Order, Sent, State};
 use crate::message::fnv_map::{self, FnvMap};
-use crate::message::{Id, InFlight, Message, Method, peek};
+use crate::message::{Id, InFlight, Message, peek};
 use crate::transport::http::Ticket;
 
 /// The longest prefix of a progress notification that is cached.
@@ -25,34 +25,37 @@ pub(super) struct Table {
     by_id: InFlight<Ticket>,
     /// Messages that wait to be sent, in order.
     queue: BTreeMap<Order, Ticket>,
-    /// The client's `initialize` requests, in order.
-    openings: BTreeSet<(Order, Ticket)>,
     tokens: Tokens,
     /// Deadlines and delays of queued messages.
     waits: BTreeSet<(Instant, Ticket)>,
     /// Timeouts of messages in flight.
     dues: BTreeSet<(Instant, Ticket)>,
     bytes: usize,
-    pings_out: usize,
-    notices: usize,
+    /// The last number that was given out, as a ticket, a position or an id.
+    last_number: u64,
 }
 
 impl Table {
-    /// Adds an unsent message; it is put into the queue unless it bypasses that.
-    pub(super) fn insert(&mut self, ticket: Ticket, entry: Box<Entry>) {
+    /// A number that was not given out before.
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// Adds an unsent message under a new ticket; it is put into the queue unless it bypasses that.
+    pub(super) fn insert(&mut self, mut entry: Box<Entry>) -> Ticket {
+        let ticket = Ticket(self.next_number());
+        entry.ticket = ticket;
         self.bytes += entry.weight();
-        self.notices += usize::from(entry.request_id().is_none());
         if let Some(id) = entry.request_id() {
             self.by_id.open(id, ticket);
             self.tokens.note(ticket, &self.entries);
-        }
-        if entry.is_opening() {
-            self.openings.insert((entry.order, ticket));
         }
         if entry.is_in_queue() {
             self.queue.insert(entry.order, ticket);
         }
         self.entries.insert(ticket, entry);
+        ticket
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Box<Entry>> {
@@ -62,18 +65,12 @@ impl Table {
             timers.remove(&(at, ticket));
         }
         self.bytes -= entry.weight();
-        self.notices -= usize::from(entry.request_id().is_none());
         if let Some(id) = entry.request_id() {
             self.by_id.close_exactly(id);
         }
-        if entry.is_opening() {
-            self.openings.remove(&(entry.order, ticket));
-        }
-        self.tokens.remove(&entry, ticket);
-        match entry.state {
-            State::Sent(_) => self.pings_out -= usize::from(entry.is_request(&Method::Ping)),
-            State::Queued | State::Delayed(_) => drop(self.queue.remove(&entry.order)),
-            State::Ready => {}
+        self.tokens.remove(&entry);
+        if entry.is_in_queue() {
+            self.queue.remove(&entry.order);
         }
         Some(entry)
     }
@@ -98,7 +95,6 @@ impl Table {
         if entry.is_in_queue() {
             self.queue.remove(&entry.order);
         }
-        self.pings_out += usize::from(entry.is_request(&Method::Ping));
         entry.state = State::Sent(sent);
         entry.sends += 1;
         Some(entry)
@@ -120,11 +116,6 @@ impl Table {
         self.entries.values_mut().map(|entry| &mut **entry)
     }
 
-    /// Whether a request with exactly this id is in the table.
-    pub(super) fn has(&self, id: &Id) -> bool {
-        self.by_id.has(id)
-    }
-
     /// The request with exactly this id.
     pub(super) fn find(&self, id: &Id) -> Option<Ticket> {
         self.by_id.get(id).copied()
@@ -136,15 +127,8 @@ impl Table {
     }
 
     /// The client's first `initialize` in the table.
-    pub(super) fn opening(&self) -> Option<Ticket> {
-        self.openings.first().map(|(_, ticket)| *ticket)
-    }
-
-    /// Turns the client's `initialize` into one of the bridge's own.
-    pub(super) fn promise(&mut self) -> Option<Ticket> {
-        let (_, ticket) = self.openings.pop_first()?;
-        self.entries.get_mut(&ticket)?.origin = Origin::Bridge(Purpose::Reopen);
-        Some(ticket)
+    pub(super) fn opening(&self) -> Option<&Entry> {
+        self.values().filter(|entry| entry.is_opening()).min_by_key(|entry| entry.order)
     }
 
     /// Bytes of all messages, as they count towards the memory budget.
@@ -152,31 +136,20 @@ impl Table {
         self.bytes
     }
 
-    /// How many pings are in flight.
-    pub(super) fn pings_out(&self) -> usize {
-        self.pings_out
-    }
-
-    /// Whether there are any notifications or responses.
-    pub(super) fn has_notices(&self) -> bool {
-        self.notices > 0
-    }
-
     pub(super) fn is_queue_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
     /// The queue, in order.
-    pub(super) fn queued(&self) -> impl Iterator<Item = (Ticket, &Entry)> {
-        self.queue.values().filter_map(|ticket| Some((*ticket, self.get(*ticket)?)))
+    pub(super) fn queued(&self) -> impl Iterator<Item = &Entry> {
+        self.queue.values().filter_map(|ticket| self.get(*ticket))
     }
 
     /// The tickets of the messages that `is_meant` selects, in order.
     pub(super) fn tickets(&self, is_meant: impl Fn(&Entry) -> bool) -> Vec<Ticket> {
-        let meant = self.entries.iter().filter(|(_, entry)| is_meant(entry));
-        let mut meant: Vec<_> = meant.map(|(ticket, entry)| (entry.order, *ticket)).collect();
-        meant.sort_unstable();
-        meant.into_iter().map(|(_, ticket)| ticket).collect()
+        let mut meant: Vec<_> = self.values().filter(|entry| is_meant(entry)).collect();
+        meant.sort_unstable_by_key(|entry| (entry.order, entry.ticket));
+        meant.into_iter().map(|entry| entry.ticket).collect()
     }
 
     /// The request that a progress notification is about. It is marked as not repeatable, since progress
@@ -257,9 +230,9 @@ impl Tokens {
         }
     }
 
-    fn remove(&mut self, entry: &Entry, ticket: Ticket) {
+    fn remove(&mut self, entry: &Entry) {
         if let Some(token) = &entry.token
-            && self.tickets.get(token) == Some(&ticket)
+            && self.tickets.get(token) == Some(&entry.ticket)
         {
             self.tickets.remove(token);
             self.last = None;
@@ -293,6 +266,7 @@ impl Tokens {
 
 #[cfg(test)]
 mod tests {
+    use super::super::entry::Origin;
     use super::super::schedule::message;
     use super::*;
 
@@ -305,7 +279,7 @@ mod tests {
                 r#"{{"jsonrpc":"2.0","id":{number},"method":"a","params":{{"_meta":{{"progressToken":{token}}}}}}}"#
             ));
             let entry = Entry::new(Origin::Client, request, Order::Arrival(number), now);
-            table.insert(Ticket(number), entry);
+            assert_eq!(table.insert(entry), Ticket(number));
         }
         let long = "x".repeat(2 * BEGINNING);
         let told = |token: &str| format!(r#"{{"progressToken":{token},"progress":1}}"#);

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::answers::gone;
-use super::entry::{Entry, Order, Origin, Purpose, Sent, State};
+use super::entry::{Entry, Order, Origin, Sent, State};
 use super::{Engine, Wire};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
@@ -30,18 +30,19 @@ impl Engine {
     }
 
     pub(crate) fn on_time(&mut self, now: Instant) {
+        self.now = now;
         while let Some((_, ticket)) = self.table.next_wait().filter(|(at, _)| *at <= now) {
-            self.wait_over(ticket, now);
+            self.wait_over(ticket);
         }
         if self.session.confirm_by().is_some_and(|at| at <= now) {
             self.session.not_confirmed();
-            self.release(now);
+            self.release();
         }
-        self.retry_server(now);
-        self.fail_login_waiters(now);
-        self.end_overdue(now);
+        self.retry_server();
+        self.fail_login_waiters();
+        self.end_overdue();
         if self.ping_at().is_some_and(|at| at <= now) {
-            self.ping(now);
+            self.ping();
         }
         if self.drain_deadline.is_some_and(|deadline| deadline <= now) {
             let error =
@@ -49,20 +50,20 @@ impl Engine {
             // Whether earlier sends were carried out is unknown.
             self.end_all(&Error { delivery: Delivery::Unknown, ..error }, now);
         }
-        self.dispatch(now);
+        self.dispatch();
     }
 
     /// The delay or the deadline of a queued message has passed.
-    fn wait_over(&mut self, ticket: Ticket, now: Instant) {
+    fn wait_over(&mut self, ticket: Ticket) {
         let Some(entry) = self.table.get_mut(ticket) else { return };
         match entry.state {
-            State::Delayed(_) => {
+            State::Delayed => {
                 entry.state = State::Queued;
                 let must_wait = self.table.get(ticket).is_some_and(|entry| self.must_wait(entry));
-                let until = must_wait.then_some(now + self.policy.away_wait);
+                let until = must_wait.then_some(self.now + self.policy.away_wait);
                 self.table.set_timer(ticket, until);
             }
-            State::Queued | State::Ready | State::Sent(_) => self.end_waiting(ticket, now),
+            State::Queued | State::Ready | State::Sent(_) => self.end_waiting(ticket),
         }
     }
 
@@ -72,19 +73,21 @@ impl Engine {
         Some((self.not_before.map_or(at, |not_before| at.max(not_before)), ticket))
     }
 
-    fn end_overdue(&mut self, now: Instant) {
-        if self.due().is_some_and(|(at, _)| now.saturating_duration_since(at) >= limits::STOPPED) {
+    fn end_overdue(&mut self) {
+        if let Some((at, _)) = self.due()
+            && self.now.saturating_duration_since(at) >= limits::STOPPED
+        {
             // The process was suspended: buffered input is read first.
-            self.not_before = Some(now + limits::STOPPED);
+            self.not_before = Some(self.now + limits::STOPPED);
         }
-        while let Some((_, ticket)) = self.due().filter(|(at, _)| *at <= now) {
-            self.expire(ticket, now);
+        while let Some((_, ticket)) = self.due().filter(|(at, _)| *at <= self.now) {
+            self.expire(ticket);
         }
     }
 
     /// A message in flight has timed out.
-    fn expire(&mut self, ticket: Ticket, now: Instant) {
-        let Some(mut entry) = self.remove_entry(ticket, now) else { return };
+    fn expire(&mut self, ticket: Ticket) {
+        let Some(mut entry) = self.remove_entry(ticket) else { return };
         let is_stream = self.wire == Wire::Stream;
         let has_begun = entry.sent().is_some_and(|sent| self.has_begun(sent));
         let Some(sent) = entry.sent_mut() else { return };
@@ -102,10 +105,10 @@ impl Engine {
         };
         // One whose POST has failed may be retried.
         if is_silent && has_begun && !is_left {
-            self.notify_of_timeout(&entry, &error, now);
+            self.notify_of_timeout(&entry, &error);
         }
         debug!("a message timed out: {error}");
-        self.handle_failure(ticket, entry, error, now);
+        self.handle_failure(entry, error);
     }
 
     /// Whether any of a message may have been written. If not, it is withdrawn and never will be.
@@ -115,6 +118,7 @@ impl Engine {
 
     /// Notes whether the client reads its output. While it does not, timeouts are paused.
     pub(crate) fn set_client_ready(&mut self, is_ready: bool, now: Instant) {
+        self.now = now;
         if !is_ready {
             self.blocked_since.get_or_insert(now);
         } else if let Some(since) = self.blocked_since.take() {
@@ -123,8 +127,8 @@ impl Engine {
     }
 
     /// The time for timeouts of messages in flight, which stands still while they are paused.
-    pub(super) fn clock(&self, now: Instant) -> Instant {
-        self.blocked_since.unwrap_or(now)
+    pub(super) fn clock(&self) -> Instant {
+        self.blocked_since.unwrap_or(self.now)
     }
 
     /// When to ping: only inside a session, and one at a time.
@@ -134,36 +138,30 @@ impl Engine {
         self.policy.keep_alive.filter(|_| may_ping).map(|pause| self.active + pause)
     }
 
-    fn ping(&mut self, now: Instant) {
+    fn ping(&mut self) {
         let id = self.own_id();
-        let order = Order::Arrival(self.numbers.next());
-        let origin = Origin::Bridge(Purpose::KeepAlive);
-        let entry = Entry::new(origin, reply::request(&id, "ping").own(), order, now);
-        self.active = now;
-        self.keep_alive = Some(self.enqueue(entry, now));
+        let ping = reply::request(&id, "ping").own();
+        let entry = self.entry(Origin::KeepAlive, Order::Arrival, ping);
+        self.active = self.now;
+        self.keep_alive = self.enqueue(entry);
     }
 
     /// When requests that wait for a session have waited long enough for a person to log in.
     fn login_wait_ends_at(&self) -> Option<Instant> {
         let login = self.login.as_ref().filter(|_| self.session.is_reopening())?;
-        let is_waited_for = self.waits_for_person() && self.queued_requests().next().is_some();
+        let is_waited_for = self.waits_for_person() && self.table.queued().any(needs_session);
         is_waited_for.then(|| login.since + self.policy.login_wait)
     }
 
-    fn queued_requests(&self) -> impl Iterator<Item = Ticket> {
-        let is_meant = |entry: &Entry| entry.request_id().is_some() && entry.envelope.is_none();
-        self.table.queued().filter(move |(_, entry)| is_meant(entry)).map(|(ticket, _)| ticket)
-    }
-
     /// Fails requests that wait for a session that waits for a person.
-    fn fail_login_waiters(&mut self, now: Instant) {
-        if self.login_wait_ends_at().is_none_or(|at| at > now) {
+    fn fail_login_waiters(&mut self) {
+        if self.login_wait_ends_at().is_none_or(|at| at > self.now) {
             return;
         }
         let error = self.pending_error();
-        for ticket in self.queued_requests().collect::<Vec<_>>() {
-            if let Some(entry) = self.remove_entry(ticket, now) {
-                self.end(entry, error.clone());
+        for ticket in self.table.tickets(|entry| entry.is_in_queue() && needs_session(entry)) {
+            if let Some(entry) = self.remove_entry(ticket) {
+                self.end(&entry, error.clone());
             }
         }
     }
@@ -186,9 +184,10 @@ impl Engine {
 
     /// The client has closed its input (C20, C27).
     pub(crate) fn on_client_closed(&mut self, now: Instant) {
+        self.now = now;
         self.drain_deadline = Some(now + self.drain_limit());
         for id in self.server_requests.close_all() {
-            self.submit(Origin::Client, reply::error(Some(&id), &gone()), now);
+            self.submit(reply::error(Some(&id), &gone()));
         }
     }
 
@@ -204,11 +203,11 @@ impl Engine {
 
     /// Whether anything waits for a server or a session.
     fn has_waiting(&self) -> bool {
-        self.table.queued().any(|(_, entry)| self.is_waiting(entry))
+        self.table.queued().any(|entry| self.is_waiting(entry))
     }
 
-    fn is_waiting(&self, entry: &Entry) -> bool {
-        self.must_wait(entry) || matches!(entry.state, State::Delayed(_))
+    pub(super) fn is_waiting(&self, entry: &Entry) -> bool {
+        self.must_wait(entry) || matches!(entry.state, State::Delayed)
     }
 
     /// How long each of the client's requests may still take.
@@ -227,25 +226,26 @@ impl Engine {
     /// Ends all requests of the client's, and whatever waits for a server. Requests in flight are
     /// cancelled at the server (C19).
     pub(crate) fn end_all(&mut self, error: &Error, now: Instant) {
+        self.now = now;
         for ticket in self.table.tickets(is_clients_request) {
-            let Some(entry) = self.remove_entry(ticket, now) else { continue };
+            let Some(entry) = self.remove_entry(ticket) else { continue };
             self.session.not_opened(ticket);
             let mut error = error.clone();
             if let Some(sent) = entry.sent() {
                 self.drop_exchange(ticket, Duration::ZERO);
                 match self.has_begun(sent) {
-                    true => self.notify_of_timeout(&entry, &error, now),
+                    true => self.notify_of_timeout(&entry, &error),
                     false => error = error.not_delivered(),
                 }
             }
-            self.end(entry, error);
+            self.end(&entry, error);
         }
         for ticket in self.table.tickets(|entry| entry.sent().is_none()) {
             if self.table.get(ticket).is_some_and(|entry| self.is_waiting(entry)) {
                 self.table.remove(ticket);
             }
         }
-        self.dispatch(now);
+        self.dispatch();
     }
 
     /// Drops queued requests: nothing waits for their responses any more.
@@ -259,8 +259,13 @@ impl Engine {
 
     /// Whether all notifications and responses were accepted.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.table.has_notices() && self.commands.is_empty()
+        self.table.values().all(|entry| entry.request_id().is_some()) && self.commands.is_empty()
     }
+}
+
+/// Whether it is a request that only leaves in a session.
+fn needs_session(entry: &Entry) -> bool {
+    entry.request_id().is_some() && entry.envelope.is_none()
 }
 
 fn is_clients_request(entry: &Entry) -> bool {

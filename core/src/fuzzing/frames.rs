@@ -65,11 +65,11 @@ fn cut_lines(limit: usize, pieces: &[&[u8]]) -> Vec<Cut> {
     let mut take = |line: Line| {
         let (text, is_excess) = match line {
             Line::Whole(line) => (line.to_vec(), false),
-            Line::Excess(piece) => {
+            Line::Excess { piece, is_last } => {
                 excess.get_or_insert_default().extend_from_slice(&piece);
-                return;
+                let Some(all) = excess.take_if(|_| is_last) else { return };
+                (all, true)
             }
-            Line::ExcessEnd => (excess.take().unwrap_or_default(), true),
         };
         // Blanks without end are too long a line, of nothing.
         if !text.trim_ascii().is_empty() {
@@ -99,15 +99,15 @@ pub fn events(data: &[u8]) {
     for pieces in [stream.chunks(1).collect(), in_two_sizes(*cut, stream)] {
         assert_eq!(decode(limit, &pieces), whole);
     }
-    for event in whole.0.iter().flatten() {
+    for event in whole.iter().flatten() {
         // A line feed stands for the name of the line that follows.
         let length = event.data.as_ref().map_or(0, Bytes::len);
         assert!(length <= limit + "data: ".len(), "{length} bytes, {limit} allowed");
     }
 }
 
-/// The events of a stream, and whether it ended inside of one.
-fn decode(limit: usize, pieces: &[&[u8]]) -> (Vec<Result<Event, TooLarge>>, bool) {
+/// The events of a stream.
+fn decode(limit: usize, pieces: &[&[u8]]) -> Vec<Result<Event, TooLarge>> {
     let (mut decoder, mut found) = (Decoder::new(limit), Vec::new());
     let mut is_skipping = false;
     for piece in pieces {
@@ -127,7 +127,7 @@ fn decode(limit: usize, pieces: &[&[u8]]) -> (Vec<Result<Event, TooLarge>>, bool
             }
         }
     }
-    (found, !is_skipping && decoder.is_inside_event())
+    found
 }
 
 /// Pieces of two sizes by turns, from 1 to 16 bytes.

@@ -66,9 +66,8 @@ impl<'a> Members<'a> {
     /// Those of the object `text`; `None` if it is none.
     fn of(text: &'a str) -> Option<Self> {
         let mut members = Self::default();
-        let mut scanner = Scanner::new(text);
-        scanner.object(|name, raw| members.note(name, raw))?;
-        scanner.is_at_end().then_some(members)
+        Scanner::object(text, |name, raw| members.note(name, raw))?;
+        Some(members)
     }
 
     /// Notes a member, if it is one of the head's; `name` is as it is written between its quotes.

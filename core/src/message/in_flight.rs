@@ -51,9 +51,7 @@ impl<T> InFlight<T> {
 
     /// The note of the request that `id` means, as [`Self::close`] finds it.
     pub fn find(&self, id: &Id) -> Option<&T> {
-        let resembling = || self.requests.keys().filter(|key| key.resembles(id)).min();
-        let found = self.requests.get(&id.canonical());
-        found.or_else(|| self.requests.get(resembling()?)).map(|(_, note)| note)
+        self.requests.get(&self.key(id)?).map(|(_, note)| note)
     }
 
     /// The note of the request with this id.
@@ -65,11 +63,15 @@ impl<T> InFlight<T> {
     ///
     /// A peer that reads numbers as doubles sends back a rounded id; it is found all the same.
     pub fn close(&mut self, id: &Id) -> Option<(Id, T)> {
-        if let Some(found) = self.take(&id.canonical()) {
-            return Some(found);
+        self.take(&self.key(id)?)
+    }
+
+    fn key(&self, id: &Id) -> Option<Id> {
+        let exact = id.canonical();
+        if self.requests.contains_key(&exact) {
+            return Some(exact);
         }
-        let key = self.requests.keys().filter(|key| key.resembles(id)).min()?.clone();
-        self.take(&key)
+        self.requests.keys().filter(|key| key.resembles(id)).min().cloned()
     }
 
     fn take(&mut self, key: &Id) -> Option<(Id, T)> {
@@ -78,38 +80,12 @@ impl<T> InFlight<T> {
         Some(found)
     }
 
-    /// Whether a request with this very id is in flight.
-    pub fn has(&self, id: &Id) -> bool {
-        self.requests.contains_key(&id.canonical())
-    }
-
-    /// All of them, each with its id as it was written.
-    pub fn entries(&self) -> impl Iterator<Item = &(Id, T)> {
-        self.requests.values()
-    }
-
-    /// The notes of all.
-    pub fn notes_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.requests.values_mut().map(|(_, note)| note)
-    }
-
-    /// The notes of all.
-    pub fn notes(&self) -> impl Iterator<Item = &T> {
-        self.requests.values().map(|(_, note)| note)
-    }
-
-    /// The notes of all, which are closed by that.
-    pub fn into_notes(self) -> impl Iterator<Item = T> {
-        self.requests.into_values().map(|(_, note)| note)
-    }
-
     /// Closes all of them, in an order that does not depend on chance.
-    pub fn close_all(&mut self) -> Vec<Id> {
+    pub fn close_all(&mut self) -> Vec<(Id, T)> {
         self.bytes = 0;
-        let all = std::mem::take(&mut self.requests).into_values();
-        let mut ids: Vec<Id> = all.map(|(id, _)| id).collect();
-        ids.sort_unstable();
-        ids
+        let mut all: Vec<_> = std::mem::take(&mut self.requests).into_values().collect();
+        all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        all
     }
 }
 
@@ -138,8 +114,8 @@ mod tests {
         assert!(in_flight.close(&id("0")).is_some());
         assert!(in_flight.close(&id("0")).is_none());
         assert!(in_flight.close(&id("7")).is_none());
-        assert_eq!(in_flight.close_all(), [id("\"0\"")]);
-        assert_eq!(in_flight.notes().count(), 0);
+        assert_eq!(in_flight.close_all(), [(id("\"0\""), ())]);
+        assert!(in_flight.is_empty());
     }
 
     #[test]

@@ -15,34 +15,9 @@ const USUAL: usize = 6;
 ///
 /// Values are the text that they were in the message. An object inside of it is taken apart only
 /// when something in it is to change, so that a large payload is copied once: when the whole is
-/// written.
+/// written. Names are kept as they are written between their quotes.
 #[derive(Clone, Debug, Default)]
-pub struct Members<'a>(Vec<(Name<'a>, Value<'a>)>);
-
-/// A member's name, as it is written between its quotes.
-#[derive(Clone, Debug)]
-struct Name<'a>(Cow<'a, str>);
-
-impl<'a> Name<'a> {
-    fn new(text: impl Into<Cow<'a, str>>) -> Self {
-        let text = text.into();
-        if is_plain(&text) {
-            return Self(text);
-        }
-        let json = serde_json::Value::from(text).to_string();
-        let raw = json.get(1..json.len() - 1).unwrap_or_default().to_owned();
-        Self(Cow::Owned(raw))
-    }
-
-    /// The text that it stands for; `None` if there is no such text.
-    fn text(&self) -> Option<Cow<'_, str>> {
-        decoded(&self.0)
-    }
-
-    fn is(&self, name: &str) -> bool {
-        is_name(&self.0, name)
-    }
-}
+pub struct Members<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
 
 #[derive(Clone, Debug)]
 struct Value<'a> {
@@ -83,7 +58,9 @@ impl<'a> Members<'a> {
     /// The members of the object that `json` is; `None` if it is none.
     #[must_use]
     pub fn of(json: &'a str) -> Option<Self> {
-        cut(json).map(Self)
+        let mut members = Vec::with_capacity(USUAL);
+        Scanner::object(json, |name, raw| members.push((name.into(), Cow::Borrowed(raw).into())))?;
+        Some(Self(members))
     }
 
     /// The members of a whole message.
@@ -98,17 +75,15 @@ impl<'a> Members<'a> {
         let mut members = Self::default();
         members.set("jsonrpc", "\"2.0\"");
         let (id, method) = match head {
-            Head::Request { id, method } => (Some(id), Some(method)),
+            Head::Request { id, method } => (Some(id.as_json()), Some(method)),
             Head::Notification { method } => (None, Some(method)),
-            Head::Response { id, .. } => (id.as_ref(), None),
+            Head::Response { id, .. } => (Some(id.as_ref().map_or("null", Id::as_json)), None),
         };
         if let Some(id) = id {
-            members.set("id", id.as_json().to_owned());
+            members.set("id", id.to_owned());
         }
         if let Some(method) = method {
-            let mut name = String::with_capacity(method.name().len() + 2);
-            push_string(&mut name, method.name());
-            members.set("method", name);
+            members.set("method", serde_json::Value::from(method.name()).to_string());
         }
         members
     }
@@ -117,7 +92,7 @@ impl<'a> Members<'a> {
     /// An object that was taken apart has none.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().rfind(|(known, _)| known.is(name)).and_then(|(_, value)| value.text())
+        self.0.iter().rfind(|(known, _)| is_name(known, name)).and_then(|(_, value)| value.text())
     }
 
     /// The decoded value of a member that is a string.
@@ -129,7 +104,7 @@ impl<'a> Members<'a> {
     /// Whether there is a member with this name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(known, _)| known.is(name))
+        self.0.iter().any(|(known, _)| is_name(known, name))
     }
 
     /// Whether there are no members.
@@ -140,19 +115,23 @@ impl<'a> Members<'a> {
 
     /// The names and texts of all members that were not taken apart.
     pub fn iter(&self) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
-        self.0.iter().filter_map(|(name, value)| Some((name.text()?, value.text()?)))
+        self.0.iter().filter_map(|(name, value)| Some((decoded(name)?, value.text()?)))
     }
 
     /// Gives a member another value, in its place; a new one comes last.
     pub fn set(&mut self, name: impl Into<Cow<'a, str>>, json: impl Into<Cow<'a, str>>) {
-        self.put(name.into(), json.into());
+        let (name, json) = (name.into(), json.into());
+        match self.0.iter_mut().rfind(|(known, _)| is_name(known, &name)) {
+            Some((_, old)) => *old = json.into(),
+            None => self.0.push((written(name), json.into())),
+        }
     }
 
     /// Adds a member at the end unless there is one with this name.
     pub fn add(&mut self, name: impl Into<Cow<'a, str>>, json: impl Into<Cow<'a, str>>) {
         let name = name.into();
         if !self.has(&name) {
-            self.0.push((Name::new(name), json.into().into()));
+            self.0.push((written(name), json.into().into()));
         }
     }
 
@@ -160,7 +139,7 @@ impl<'a> Members<'a> {
     pub fn remove(&mut self, name: &str) -> Option<Cow<'a, str>> {
         let mut removed = None;
         self.0.retain_mut(|(known, value)| {
-            let stays = !known.is(name);
+            let stays = !is_name(known, name);
             if !stays && value.parts.is_none() {
                 removed = Some(std::mem::take(&mut value.raw));
             }
@@ -171,8 +150,8 @@ impl<'a> Members<'a> {
 
     /// The object that a member is, to be changed; an empty one where there is none.
     pub fn object(&mut self, name: &'a str) -> &mut Self {
-        let at = self.0.iter().rposition(|(known, _)| known.is(name)).unwrap_or_else(|| {
-            self.0.push((Name::new(name), Cow::Borrowed("{}").into()));
+        let at = self.0.iter().rposition(|(known, _)| is_name(known, name)).unwrap_or_else(|| {
+            self.0.push((written(name.into()), Cow::Borrowed("{}").into()));
             self.0.len() - 1
         });
         self.0[at].1.members()
@@ -180,7 +159,7 @@ impl<'a> Members<'a> {
 
     /// Takes an object out if nothing is left in it.
     pub fn drop_if_empty(&mut self, name: &str) {
-        self.0.retain(|(known, value)| !known.is(name) || !value.is_empty_object());
+        self.0.retain(|(known, value)| !is_name(known, name) || !value.is_empty_object());
     }
 
     /// The JSON text.
@@ -201,32 +180,24 @@ impl<'a> Members<'a> {
     #[must_use]
     pub fn into_message_with_id(mut self, head: &Head, id: &Id) -> Message {
         if !matches!(head, Head::Notification { .. }) {
-            self.put("id".into(), id.as_json().to_owned().into());
+            self.set("id", id.as_json().to_owned());
         }
         self.into_message(head.with_id(id))
-    }
-
-    fn put(&mut self, name: Cow<'a, str>, json: Cow<'a, str>) {
-        match self.0.iter_mut().rfind(|(known, _)| known.is(&name)) {
-            Some((_, old)) => *old = json.into(),
-            None => self.0.push((Name::new(name), json.into())),
-        }
     }
 
     fn into_owned<'b>(self) -> Members<'b> {
         let owned = self.0.into_iter().map(|(name, value)| {
             let raw = Cow::Owned(value.raw.into_owned());
             let parts = value.parts.map(Members::into_owned);
-            let name = Name(Cow::Owned(name.0.into_owned()));
-            (name, Value { raw, parts })
+            (Cow::Owned(name.into_owned()), Value { raw, parts })
         });
         Members(owned.collect())
     }
 
     fn size(&self) -> usize {
-        let member = |(name, value): &(Name<'_>, Value<'_>)| {
+        let member = |(name, value): &(Cow<'_, str>, Value<'_>)| {
             let value = value.parts.as_ref().map_or(value.raw.len(), Members::size);
-            name.0.len() + value + 4
+            name.len() + value + 4
         };
         self.0.iter().map(member).sum::<usize>() + 2
     }
@@ -238,7 +209,7 @@ impl<'a> Members<'a> {
                 json.push(',');
             }
             json.push('"');
-            json.push_str(&name.0);
+            json.push_str(name);
             json.push_str("\":");
             match &value.parts {
                 Some(members) => members.write(json),
@@ -249,29 +220,13 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Writes a text as a JSON string.
-fn push_string(json: &mut String, text: &str) {
-    if is_plain(text) {
-        json.push('"');
-        json.push_str(text);
-        json.push('"');
-    } else {
-        json.push_str(&serde_json::Value::from(text).to_string());
+/// A name as it is written between its quotes.
+fn written(name: Cow<'_, str>) -> Cow<'_, str> {
+    if plain(name.as_bytes()) == name.len() {
+        return name;
     }
-}
-
-/// Whether a text is written as it is.
-fn is_plain(text: &str) -> bool {
-    plain(text.as_bytes()) == text.len()
-}
-
-/// Cuts an object into its members; `None` if it is none.
-fn cut(json: &str) -> Option<Vec<(Name<'_>, Value<'_>)>> {
-    let mut members = Vec::with_capacity(USUAL);
-    let mut scanner = Scanner::new(json);
-    scanner
-        .object(|name, raw| members.push((Name(Cow::Borrowed(name)), Cow::Borrowed(raw).into())))?;
-    scanner.is_at_end().then_some(members)
+    let json = serde_json::Value::from(name).to_string();
+    Cow::Owned(json[1..json.len() - 1].to_owned())
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use super::Id;
 use crate::limits;
 
+const ID: &[u8] = b"\"id\"";
+
 /// What could be made out of a message that was not kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
@@ -15,26 +17,15 @@ pub struct Outline {
 /// A scanner of the top level that is fed piece by piece and keeps only what it looks for.
 #[derive(Debug, Default)]
 pub struct Outliner {
-    state: State,
     depth: usize,
-    /// The text of the key or of the id that is being read.
+    is_in_string: bool,
+    /// The last byte was a backslash in a string.
+    is_escaped: bool,
+    /// The key or the id that is being read, with its quotes.
     text: Vec<u8>,
-    /// The key whose value follows.
+    /// The key whose value is being read; empty before a key.
     key: Vec<u8>,
     outline: Outline,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    /// Between tokens: what comes next is a key if a value has ended.
-    Key,
-    InKey,
-    InKeyEscape,
-    /// Behind a key.
-    Value,
-    InString,
-    InStringEscape,
 }
 
 impl Outliner {
@@ -53,38 +44,15 @@ impl Outliner {
     }
 
     fn step(&mut self, byte: u8) {
-        match (self.state, byte) {
-            (State::InKey, b'"') => {
-                self.key = std::mem::take(&mut self.text);
-                self.state = State::Value;
-            }
-            (State::InKey, b'\\') => self.state = State::InKeyEscape,
-            (State::InKey, _) => self.keep(byte),
-            (State::InKeyEscape, _) => self.state = State::InKey,
-            (State::InString, b'"') => {
-                self.keep(byte);
-                self.state = State::Value;
-            }
-            (State::InString, b'\\') => {
-                self.keep(byte);
-                self.state = State::InStringEscape;
-            }
-            (State::InStringEscape, _) => {
-                self.keep(byte);
-                self.state = State::InString;
-            }
-            (State::InString, _) => self.keep(byte),
-            (State::Key, b'"') if self.depth == 1 => self.state = State::InKey,
-            (State::Key | State::Value, _) => self.between(byte),
-        }
-    }
-
-    /// Outside of strings.
-    fn between(&mut self, byte: u8) {
         match byte {
+            _ if std::mem::take(&mut self.is_escaped) => self.keep(byte),
             b'"' => {
+                self.is_in_string = !self.is_in_string;
                 self.keep(byte);
-                self.state = State::InString;
+            }
+            _ if self.is_in_string => {
+                self.is_escaped = byte == b'\\';
+                self.keep(byte);
             }
             b'{' | b'[' => self.depth += 1,
             b'}' | b']' => {
@@ -93,11 +61,9 @@ impl Outliner {
                 }
                 self.depth = self.depth.saturating_sub(1);
             }
-            b',' if self.depth == 1 => {
-                self.value_ended();
-                self.state = State::Key;
-            }
-            b' ' | b'\t' | b'\r' | b'\n' | b':' => {}
+            b':' if self.depth == 1 => self.key = std::mem::take(&mut self.text),
+            b',' if self.depth == 1 => self.value_ended(),
+            b' ' | b'\t' | b'\r' | b'\n' => {}
             _ => self.keep(byte),
         }
     }
@@ -105,16 +71,16 @@ impl Outliner {
     fn value_ended(&mut self) {
         let text = std::mem::take(&mut self.text);
         match &std::mem::take(&mut self.key)[..] {
-            b"id" => self.outline.id = std::str::from_utf8(&text).ok().and_then(Id::from_json),
-            b"method" => self.outline.has_method = true,
+            ID => self.outline.id = std::str::from_utf8(&text).ok().and_then(Id::from_json),
+            b"\"method\"" => self.outline.has_method = true,
             _ => {}
         }
     }
 
     /// Keeps a byte of a key at the top level, or of the id's value.
     fn keep(&mut self, byte: u8) {
-        let wanted = self.state == State::InKey || self.key == b"id";
-        if self.depth == 1 && wanted && self.text.len() < limits::ID_LENGTH {
+        let is_wanted = self.key.is_empty() || self.key == ID;
+        if self.depth == 1 && is_wanted && self.text.len() < limits::ID_LENGTH {
             self.text.push(byte);
         }
     }

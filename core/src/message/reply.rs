@@ -1,9 +1,10 @@
 //! The messages that the bridge writes itself: errors, and word of a cancellation.
 
-use bytes::Bytes;
-use serde::Serialize;
+use std::time::Duration;
 
-use super::{Author, Head, Id, Message, edit};
+use serde_json::Value;
+
+use super::{Author, Head, Id, Members, Message, edit};
 use crate::error::Error;
 use crate::limits;
 
@@ -11,19 +12,6 @@ use crate::limits;
 #[must_use]
 pub fn error(id: Option<&Id>, error: &Error) -> Message {
     failure(id, error.code(), &short(&error.message), Some(error))
-}
-
-fn data(error: &Error) -> Data {
-    Data {
-        kind: error.kind.as_str(),
-        delivery: error.delivery.as_str(),
-        status: error.status,
-        body: error.body.as_deref().map(short),
-        reason: error.reason.as_deref().map(short),
-        hint: error.hint.as_deref().map(short),
-        retry_after_ms: error.retry_after.map(|pause| pause.as_millis()),
-        url: error.page.as_deref().map(str::to_owned),
-    }
 }
 
 /// The plain refusal of a method, as a server that does not know it would write it.
@@ -58,57 +46,47 @@ pub fn refusal(id: &Id, code: i32, message: &str) -> Message {
 
 /// A result of the bridge's own.
 #[must_use]
-pub fn result(id: &Id, result: &serde_json::Value) -> Message {
+pub fn result(id: &Id, result: &Value) -> Message {
     raw_result(Some(id), &result.to_string())
-}
-
-/// A result in the server's place, which says nothing about the server.
-#[must_use]
-pub fn own_result(id: &Id, result: &serde_json::Value) -> Message {
-    raw_result(Some(id), &result.to_string()).own()
 }
 
 /// A result of the bridge's own, made of parts of other messages.
 #[must_use]
 pub fn raw_result(id: Option<&Id>, result: &str) -> Message {
-    raw_answer(id, "result", result)
+    written(Head::Response { id: id.cloned(), is_error: false }, Some(("result", result)))
 }
 
 /// A request of the bridge's own, made of parts of other messages.
 #[must_use]
 pub fn raw_request(id: &Id, method: &str, params: &str) -> Message {
-    let name = serde_json::Value::from(method);
-    let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{name},"params":{params}}}"#);
     let head = Head::Request { id: id.clone(), method: method.into() };
-    Message::new(Bytes::from(text), head)
+    written(head, Some(("params", params)))
 }
 
 /// A notification with these parameters.
 #[must_use]
 pub fn raw_notification(method: &str, params: &str) -> Message {
-    let name = serde_json::Value::from(method);
-    let text = format!(r#"{{"jsonrpc":"2.0","method":{name},"params":{params}}}"#);
-    let head = Head::Notification { method: method.into() };
-    Message::new(Bytes::from(text), head)
+    written(Head::Notification { method: method.into() }, Some(("params", params)))
 }
 
 /// An error that somebody else wrote, as the answer to another request.
 #[must_use]
 pub fn raw_error(id: Option<&Id>, error: &str) -> Message {
-    raw_answer(id, "error", error)
+    written(Head::Response { id: id.cloned(), is_error: true }, Some(("error", error)))
 }
 
-fn raw_answer(id: Option<&Id>, member: &str, json: &str) -> Message {
-    let id_json = id.map_or("null", Id::as_json);
-    let text = format!(r#"{{"jsonrpc":"2.0","id":{id_json},"{member}":{json}}}"#);
-    let head = Head::Response { id: id.cloned(), is_error: member == "error" };
-    Message::new(Bytes::from(text), head)
+fn written(head: Head, payload: Option<(&str, &str)>) -> Message {
+    let mut members = Members::headed(&head);
+    if let Some((name, json)) = payload {
+        members.set(name, json);
+    }
+    members.into_message(head)
 }
 
 /// Tells the server that nobody waits for `id` any more.
 #[must_use]
 pub fn cancelled(id: &Id, reason: &str) -> Message {
-    let reason = serde_json::Value::from(reason);
+    let reason = Value::from(reason);
     let params = format!(r#"{{"requestId":{id},"reason":{reason}}}"#);
     raw_notification("notifications/cancelled", &params)
 }
@@ -116,9 +94,7 @@ pub fn cancelled(id: &Id, reason: &str) -> Message {
 /// A notification of the bridge's own.
 #[must_use]
 pub fn notification(method: &str) -> Message {
-    let name = serde_json::Value::from(method);
-    let text = format!(r#"{{"jsonrpc":"2.0","method":{name}}}"#);
-    Message::new(Bytes::from(text), Head::Notification { method: method.into() })
+    written(Head::Notification { method: method.into() }, None)
 }
 
 /// Tells a client that a resource may have changed.
@@ -131,44 +107,40 @@ pub fn resource_updated(uri: &str) -> Message {
 /// A request of the bridge's own.
 #[must_use]
 pub fn request(id: &Id, method: &str) -> Message {
-    let name = serde_json::Value::from(method);
-    let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{name}}}"#);
-    Message::new(Bytes::from(text), Head::Request { id: id.clone(), method: method.into() })
-}
-
-#[derive(Serialize)]
-struct Data {
-    kind: &'static str,
-    delivery: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none", rename = "retryAfterMs")]
-    retry_after_ms: Option<u128>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
+    written(Head::Request { id: id.clone(), method: method.into() }, None)
 }
 
 /// What stands for a server's own refusal has no `error`, and so no details of ours.
 fn failure(id: Option<&Id>, code: i32, message: &str, error: Option<&Error>) -> Message {
-    #[derive(Serialize)]
-    struct Failure<'a> {
-        code: i32,
-        message: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        data: Option<Data>,
+    let mut failure = Members::default();
+    failure.set("code", code.to_string());
+    failure.set("message", Value::from(message).to_string());
+    if let Some(error) = error {
+        let text = |text: &str| Some(Value::from(text));
+        let cut = |text: Option<&str>| text.map(short).map(Value::from);
+        let data = failure.object("data");
+        for (name, value) in [
+            ("kind", text(error.kind.as_str())),
+            ("delivery", text(error.delivery.as_str())),
+            ("status", error.status.map(Value::from)),
+            ("body", cut(error.body.as_deref())),
+            ("reason", cut(error.reason.as_deref())),
+            ("hint", cut(error.hint.as_deref())),
+            ("retryAfterMs", error.retry_after.map(milliseconds)),
+            ("url", error.page.as_deref().and_then(text)),
+        ] {
+            if let Some(value) = value {
+                data.set(name, value.to_string());
+            }
+        }
     }
-    let failure = Failure { code, message, data: error.map(data) };
-    // Strings and numbers under string keys: serialising them has no way to fail.
-    let written = raw_error(id, &serde_json::to_string(&failure).unwrap_or_default());
-    written.by(error.map_or(Author::Peer, |error| {
+    raw_error(id, &failure.to_json()).by(error.map_or(Author::Peer, |error| {
         Author::Failure(super::Failure { kind: error.kind, status: error.status })
     }))
+}
+
+fn milliseconds(time: Duration) -> Value {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).into()
 }
 
 fn short(text: &str) -> String {
@@ -201,7 +173,7 @@ mod tests {
         let mut failure = Error::new(Kind::Status, format!("HTTP 500: {}", "ü\n".repeat(900)));
         failure.body = Some("x".repeat(501).into());
         let message = error(None, &failure);
-        let value: serde_json::Value = serde_json::from_slice(message.bytes()).unwrap();
+        let value: Value = serde_json::from_slice(message.bytes()).unwrap();
         assert_eq!(value["error"]["message"].as_str().unwrap().chars().count(), 500);
         assert_eq!(value["error"]["data"]["body"].as_str().unwrap().len(), 500);
         assert_eq!(value["error"]["code"], -32001);
@@ -213,7 +185,7 @@ mod tests {
         for (length, is_named) in [(100, true), (900, false)] {
             let page = format!("https://as.example/authorize?scope={}", "x".repeat(length));
             let message = error(None, &Error::login_pending(&page));
-            let value: serde_json::Value = serde_json::from_slice(message.bytes()).unwrap();
+            let value: Value = serde_json::from_slice(message.bytes()).unwrap();
             let text = value["error"]["message"].as_str().unwrap();
             assert_eq!(text.contains(&page), is_named, "{text}");
             assert_eq!(text.contains("https://"), is_named, "never a part of it: {text}");

@@ -4,6 +4,7 @@
 //! same texts; serde_json says what is wrong with the others.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde_json::value::RawValue;
 
@@ -28,15 +29,17 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0 }
     }
 
-    /// Passes the object that follows, and shows each member: its name, as it is written between
-    /// the quotes, and the text of its value. `None` if this is not an object.
-    pub(super) fn object(&mut self, mut member: impl FnMut(&'a str, &'a str)) -> Option<()> {
-        self.each_member(|scanner, name| {
-            let from = scanner.at;
-            scanner.value(0)?;
-            member(name, scanner.text.get(from..scanner.at)?);
+    /// Shows each member of the object that `text` is: its name, as it is written between the
+    /// quotes, and the text of its value. `None` if it is not an object.
+    pub(super) fn object(text: &'a str, mut member: impl FnMut(&'a str, &'a str)) -> Option<()> {
+        let mut scanner = Self::new(text);
+        scanner.token(b'{')?;
+        scanner.rest_of_object(|scanner, name| {
+            let name = scanner.text.get(name)?;
+            member(name, scanner.passed(|scanner| scanner.value(0))?);
             Some(())
-        })
+        })?;
+        scanner.is_at_end().then_some(())
     }
 
     /// Passes the object that follows, and takes the text of each value to which one of `paths` leads.
@@ -50,7 +53,9 @@ impl<'a> Scanner<'a> {
         found: &mut [Option<&'a str>; N],
     ) -> Option<()> {
         let mut seen = [false; N];
-        self.each_member(|scanner, name| {
+        self.token(b'{')?;
+        self.rest_of_object(|scanner, name| {
+            let name = scanner.text.get(name)?;
             let (mut leads_on, mut enters) = ([false; N], false);
             for (at, path) in paths.iter().enumerate().filter(|(at, _)| leads_here[*at]) {
                 leads_on[at] = path.get(level).is_some_and(|wanted| is_name(name, wanted));
@@ -77,14 +82,14 @@ impl<'a> Scanner<'a> {
         // Between two of them; what is not well-formed otherwise does not come here.
         let _ = self.token(b',');
         self.skip_space();
-        self.passed(Self::outer_value)
+        self.passed(|scanner| scanner.value(0))
     }
 
     /// The name and the text of the member that follows in the rest of an object.
     pub(super) fn next_member(&mut self) -> Option<(&'a str, &'a str)> {
         let _ = self.token(b',');
         let name = self.name()?;
-        Some((name, self.passed(Self::outer_value)?))
+        Some((self.text.get(name)?, self.passed(|scanner| scanner.value(0))?))
     }
 
     /// Whether `text` is one value.
@@ -100,19 +105,18 @@ impl<'a> Scanner<'a> {
         self.at == self.text.len()
     }
 
-    /// Passes the object that follows; `member` passes the value of each name.
+    /// Passes what is left of an object behind its bracket; `value` passes the value of each name.
     #[inline(always)]
-    fn each_member(
+    fn rest_of_object(
         &mut self,
-        mut member: impl FnMut(&mut Self, &'a str) -> Option<()>,
+        mut value: impl FnMut(&mut Self, Range<usize>) -> Option<()>,
     ) -> Option<()> {
-        self.token(b'{')?;
         if self.token(b'}').is_some() {
             return Some(());
         }
         loop {
             let name = self.name()?;
-            member(self, name)?;
+            value(self, name)?;
             match self.next_token()? {
                 b',' => {}
                 b'}' => return Some(()),
@@ -129,37 +133,23 @@ impl<'a> Scanner<'a> {
         self.text.get(from..self.at)
     }
 
-    fn outer_value(&mut self) -> Option<()> {
-        self.value(0)
-    }
-
     /// Passes a name and its colon, and stops before the value.
     #[inline(always)]
-    fn name(&mut self) -> Option<&'a str> {
+    fn name(&mut self) -> Option<Range<usize>> {
         self.token(b'"')?;
         let from = self.at;
         self.string()?;
-        let name = self.text.get(from..self.at - 1)?;
+        let name = from..self.at - 1;
         self.token(b':')?;
         self.skip_space();
         Some(name)
-    }
-
-    /// The same for a name that nobody wants to know.
-    #[inline(always)]
-    fn pass_name(&mut self) -> Option<()> {
-        self.token(b'"')?;
-        self.string()?;
-        self.token(b':')?;
-        self.skip_space();
-        Some(())
     }
 
     fn value(&mut self, depth: usize) -> Option<()> {
         match self.next()? {
             b'"' => self.string(),
             b'{' | b'[' if depth > DEEPEST => self.deep_value(),
-            b'{' => self.rest_of_object(depth),
+            b'{' => self.rest_of_object(|scanner, _| scanner.value(depth + 1)),
             b'[' => self.rest_of_array(depth),
             b'-' => match self.next()? {
                 first @ b'0'..=b'9' => self.rest_of_number(first),
@@ -182,21 +172,6 @@ impl<'a> Scanner<'a> {
         values.next()?.ok()?;
         self.at += values.byte_offset();
         Some(())
-    }
-
-    fn rest_of_object(&mut self, depth: usize) -> Option<()> {
-        if self.token(b'}').is_some() {
-            return Some(());
-        }
-        loop {
-            self.pass_name()?;
-            self.value(depth + 1)?;
-            match self.next_token()? {
-                b',' => {}
-                b'}' => return Some(()),
-                _ => return None,
-            }
-        }
     }
 
     fn rest_of_array(&mut self, depth: usize) -> Option<()> {
@@ -465,9 +440,8 @@ pub(super) mod tests {
 
     fn scanned(text: &str) -> Option<Vec<(String, String)>> {
         let mut all = Vec::new();
-        let mut scanner = Scanner::new(text);
-        scanner.object(|name, raw| all.push((name.to_owned(), raw.to_owned())))?;
-        scanner.is_at_end().then_some(all)
+        Scanner::object(text, |name, raw| all.push((name.to_owned(), raw.to_owned())))?;
+        Some(all)
     }
 
     #[test]

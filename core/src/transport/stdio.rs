@@ -86,11 +86,11 @@ impl Reader {
                 traffic::message(self.kind, &bytes);
                 Items { elements: Some(Elements::of(bytes)), excess: None }
             }
-            Line::Excess(piece) => {
+            Line::Excess { piece, is_last } => {
                 self.outliner.feed(&piece);
-                Items { elements: None, excess: None }
+                let excess = if is_last { self.refuse_excess() } else { None };
+                Items { elements: None, excess }
             }
-            Line::ExcessEnd => Items { elements: None, excess: self.refuse_excess() },
         }
     }
 

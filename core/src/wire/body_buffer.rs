@@ -6,6 +6,7 @@
 use std::ops::Deref;
 
 use bytes::{Bytes, BytesMut};
+use memmap2::MmapMut;
 
 /// What is smaller is gathered in usual memory: below this the large pages gain little, and the
 /// last of them stands for up to 2 MB that nobody needs.
@@ -15,8 +16,8 @@ const LARGE: usize = 512 * 1024;
 #[derive(Debug)]
 pub struct BodyBuffer {
     store: Store,
-    /// How many there will be, if that is known.
-    expected: Option<usize>,
+    /// How many there will be; 0 if that is not known.
+    expected: usize,
     /// How many there will be at most.
     most: usize,
 }
@@ -24,20 +25,20 @@ pub struct BodyBuffer {
 #[derive(Debug)]
 enum Store {
     Small(BytesMut),
-    Large(large::HugePageBuffer),
+    Large(HugePages),
 }
 
 impl BodyBuffer {
     /// For as many bytes as come, `most` at most.
     #[must_use]
     pub fn up_to(most: usize) -> Self {
-        Self { store: Store::Small(BytesMut::new()), expected: None, most }
+        Self { store: Store::Small(BytesMut::new()), expected: 0, most }
     }
 
     /// For `expected` bytes.
     #[must_use]
     pub fn of(expected: usize) -> Self {
-        Self { expected: Some(expected), ..Self::up_to(expected) }
+        Self { expected, ..Self::up_to(expected) }
     }
 
     /// Adds a piece.
@@ -48,18 +49,18 @@ impl BodyBuffer {
                 return;
             }
             // More than was promised.
-            self.store = Store::Small(BytesMut::from(&room[..]));
+            self.store = Store::Small(BytesMut::from(room.as_ref()));
         }
         let Store::Small(small) = &mut self.store else { return };
-        if self.expected.unwrap_or(len).max(len) >= LARGE
-            && let Some(mut room) = large::HugePageBuffer::of(self.most.max(len))
+        if self.expected.max(len) >= LARGE
+            && let Some(mut room) = HugePages::with_room(self.most.max(len))
             && room.push(small)
             && room.push(piece)
         {
             self.store = Store::Large(room);
             return;
         }
-        small.reserve(self.expected.unwrap_or_default().min(LARGE).max(len) - small.len());
+        small.reserve(self.expected.min(LARGE).max(len) - small.len());
         small.extend_from_slice(piece);
     }
 
@@ -71,11 +72,6 @@ impl BodyBuffer {
             Store::Large(room) => Bytes::from_owner(room),
         }
     }
-
-    /// Forgets all of it.
-    pub fn clear(&mut self) {
-        self.store = Store::Small(BytesMut::new());
-    }
 }
 
 impl Deref for BodyBuffer {
@@ -84,89 +80,45 @@ impl Deref for BodyBuffer {
     fn deref(&self) -> &[u8] {
         match &self.store {
             Store::Small(small) => small,
-            Store::Large(room) => room,
+            Store::Large(room) => room.as_ref(),
         }
     }
 }
 
-#[cfg(target_os = "linux")]
-mod large {
-    use std::ops::Deref;
+/// A part of the address space, which takes memory as far as it is filled.
+#[derive(Debug)]
+struct HugePages {
+    place: MmapMut,
+    filled: usize,
+}
 
-    use memmap2::{Advice, MmapMut};
-
-    /// A part of the address space, which takes memory as far as it is filled.
-    #[derive(Debug)]
-    pub(super) struct HugePageBuffer {
-        place: MmapMut,
-        filled: usize,
+impl HugePages {
+    /// Room for `bytes`, unless the system has none.
+    fn with_room(bytes: usize) -> Option<Self> {
+        if !cfg!(target_os = "linux") {
+            // Other systems have no large pages for the asking.
+            return None;
+        }
+        let place = MmapMut::map_anon(bytes).ok()?;
+        // A wish: without large pages it is slower, and nothing else.
+        #[cfg(target_os = "linux")]
+        let _ = place.advise(memmap2::Advice::HugePage);
+        Some(Self { place, filled: 0 })
     }
 
-    impl HugePageBuffer {
-        /// Room for `bytes`, unless the system has none.
-        pub(super) fn of(bytes: usize) -> Option<Self> {
-            let place = MmapMut::map_anon(bytes).ok()?;
-            // A wish: without large pages it is slower, and nothing else.
-            let _ = place.advise(Advice::HugePage);
-            Some(Self { place, filled: 0 })
-        }
-
-        /// `false`: there is no room for it.
-        pub(super) fn push(&mut self, piece: &[u8]) -> bool {
-            let end = self.filled + piece.len();
-            let Some(room) = self.place.get_mut(self.filled..end) else { return false };
-            room.copy_from_slice(piece);
-            self.filled = end;
-            true
-        }
-    }
-
-    impl Deref for HugePageBuffer {
-        type Target = [u8];
-
-        fn deref(&self) -> &[u8] {
-            &self.place[..self.filled]
-        }
-    }
-
-    impl AsRef<[u8]> for HugePageBuffer {
-        fn as_ref(&self) -> &[u8] {
-            self
-        }
+    /// `false`: there is no room for it.
+    fn push(&mut self, piece: &[u8]) -> bool {
+        let end = self.filled + piece.len();
+        let Some(room) = self.place.get_mut(self.filled..end) else { return false };
+        room.copy_from_slice(piece);
+        self.filled = end;
+        true
     }
 }
 
-/// Other systems have no large pages for the asking.
-#[cfg(not(target_os = "linux"))]
-mod large {
-    use std::convert::Infallible;
-    use std::ops::Deref;
-
-    #[derive(Debug)]
-    pub(super) struct HugePageBuffer(Infallible);
-
-    impl HugePageBuffer {
-        pub(super) fn of(_: usize) -> Option<Self> {
-            None
-        }
-
-        pub(super) fn push(&mut self, _: &[u8]) -> bool {
-            match self.0 {}
-        }
-    }
-
-    impl Deref for HugePageBuffer {
-        type Target = [u8];
-
-        fn deref(&self) -> &[u8] {
-            match self.0 {}
-        }
-    }
-
-    impl AsRef<[u8]> for HugePageBuffer {
-        fn as_ref(&self) -> &[u8] {
-            match self.0 {}
-        }
+impl AsRef<[u8]> for HugePages {
+    fn as_ref(&self) -> &[u8] {
+        &self.place[..self.filled]
     }
 }
 
@@ -174,24 +126,24 @@ mod large {
 mod tests {
     use super::*;
 
-    fn piled(mut pile: BodyBuffer, pieces: usize) -> (Bytes, Vec<u8>) {
+    fn filled(mut buffer: BodyBuffer, pieces: usize) -> (Bytes, Vec<u8>) {
         let mut expected = Vec::new();
         for index in 0..pieces {
             let piece = vec![u8::try_from(index % 251).unwrap(); 300_000];
-            pile.push(&piece);
+            buffer.push(&piece);
             expected.extend_from_slice(&piece);
-            assert_eq!(pile.len(), expected.len());
+            assert_eq!(buffer.len(), expected.len());
         }
-        let taken = pile.take();
-        assert!(pile.is_empty());
+        let taken = buffer.take();
+        assert!(buffer.is_empty());
         (taken, expected)
     }
 
     #[test]
     fn pieces_stay_in_order_whatever_they_amount_to() {
         for pieces in [0, 1, 13, 14, 15, 40] {
-            for pile in [BodyBuffer::up_to(100_000_000), BodyBuffer::of(pieces * 300_000)] {
-                let (taken, expected) = piled(pile, pieces);
+            for buffer in [BodyBuffer::up_to(100_000_000), BodyBuffer::of(pieces * 300_000)] {
+                let (taken, expected) = filled(buffer, pieces);
                 assert!(taken == expected, "{pieces} pieces");
             }
         }
@@ -200,8 +152,8 @@ mod tests {
     #[test]
     fn more_than_was_promised_is_kept_all_the_same() {
         for promised in [0, 1, 5_000_000] {
-            for pile in [BodyBuffer::of(promised), BodyBuffer::up_to(promised)] {
-                let (taken, expected) = piled(pile, 30);
+            for buffer in [BodyBuffer::of(promised), BodyBuffer::up_to(promised)] {
+                let (taken, expected) = filled(buffer, 30);
                 assert!(taken == expected, "{promised} promised");
             }
         }
@@ -209,19 +161,19 @@ mod tests {
 
     #[test]
     fn where_the_system_has_no_room_usual_memory_does() {
-        let (taken, expected) = piled(BodyBuffer::up_to(usize::MAX), 30);
+        let (taken, expected) = filled(BodyBuffer::up_to(usize::MAX), 30);
         assert!(taken == expected);
     }
 
     #[test]
     fn what_was_forgotten_does_not_come_back() {
-        let mut pile = BodyBuffer::up_to(10_000_000);
+        let mut buffer = BodyBuffer::up_to(10_000_000);
         for _ in 0..20 {
-            pile.push(&[1; 300_000]);
+            buffer.push(&[1; 300_000]);
         }
-        pile.clear();
-        pile.push(b"new");
-        assert_eq!(&pile[..], b"new");
-        assert_eq!(pile.take(), "new");
+        drop(buffer.take());
+        buffer.push(b"new");
+        assert_eq!(&buffer[..], b"new");
+        assert_eq!(buffer.take(), "new");
     }
 }

@@ -8,9 +8,12 @@ pub enum Line {
     /// A line without its end and without white space around it; never empty.
     Whole(Bytes),
     /// A piece of a line that is over the limit, to be looked at and forgotten.
-    Excess(Bytes),
-    /// The line that was over the limit has ended.
-    ExcessEnd,
+    Excess {
+        /// The bytes, perhaps none.
+        piece: Bytes,
+        /// The line ends with it.
+        is_last: bool,
+    },
 }
 
 /// A growing buffer that gives out lines.
@@ -20,25 +23,17 @@ pub struct Lines {
     /// Bytes at the start of `buffer` that hold no line end: they are not searched again.
     searched: usize,
     limit: usize,
-    excess: Excess,
+    /// Pieces of a line that is over the limit have been given out.
+    is_inside: bool,
     /// Nothing has been given out yet: a byte order mark may come first.
     at_start: bool,
-}
-
-/// Where we are with a line that is over the limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Excess {
-    No,
-    Inside,
-    /// Its last piece was given out; its end is still to be told.
-    EndDue,
 }
 
 impl Lines {
     /// A buffer for lines of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { buffer: BytesMut::new(), searched: 0, limit, excess: Excess::No, at_start: true }
+        Self { buffer: BytesMut::new(), searched: 0, limit, is_inside: false, at_start: true }
     }
 
     /// Where the next bytes of the stream are to be appended.
@@ -49,10 +44,6 @@ impl Lines {
     /// The next line, or `None` until more bytes have come.
     pub fn next_line(&mut self) -> Option<Line> {
         loop {
-            if self.excess == Excess::EndDue {
-                self.excess = Excess::No;
-                return Some(Line::ExcessEnd);
-            }
             let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
                 self.searched = self.buffer.len();
                 return self.overflow();
@@ -67,7 +58,7 @@ impl Lines {
 
     /// What is left when the stream has ended: a last line may lack its line end.
     pub fn finish(&mut self) -> Option<Line> {
-        if self.excess == Excess::No && self.buffer.is_empty() {
+        if !self.is_inside && self.buffer.is_empty() {
             return None;
         }
         self.buffer.extend_from_slice(b"\n");
@@ -76,7 +67,7 @@ impl Lines {
 
     /// A line has ended: `raw` is all of it, or the rest of one that is over the limit.
     fn ended(&mut self, raw: &Bytes) -> Option<Line> {
-        let is_rest = self.excess == Excess::Inside;
+        let is_rest = std::mem::take(&mut self.is_inside);
         // What the rest begins with stands in the middle of the line.
         let mut line = if is_rest { raw.trim_ascii_end() } else { raw.trim_ascii() };
         if std::mem::take(&mut self.at_start) && !is_rest {
@@ -84,8 +75,7 @@ impl Lines {
         }
         let line = raw.slice_ref(line);
         if is_rest || line.len() > self.limit {
-            self.excess = Excess::EndDue;
-            return Some(Line::Excess(line));
+            return Some(Line::Excess { piece: line, is_last: true });
         }
         (!line.is_empty()).then_some(Line::Whole(line))
     }
@@ -93,14 +83,13 @@ impl Lines {
     fn overflow(&mut self) -> Option<Line> {
         // White space around a line does not count; a little of it is waited for.
         const BLANKS: usize = 64;
-        let full =
-            if self.excess == Excess::Inside { 0 } else { self.limit.saturating_add(BLANKS) };
+        let full = if self.is_inside { 0 } else { self.limit.saturating_add(BLANKS) };
         if self.buffer.len() <= full {
             return None;
         }
-        self.excess = Excess::Inside;
+        self.is_inside = true;
         self.searched = 0;
-        Some(Line::Excess(self.buffer.split().freeze()))
+        Some(Line::Excess { piece: self.buffer.split().freeze(), is_last: false })
     }
 }
 
@@ -117,10 +106,11 @@ mod tests {
         let mut excess: Option<Vec<u8>> = None;
         let mut take = |line: Line| match line {
             Line::Whole(line) => out.push(String::from_utf8_lossy(&line).into_owned()),
-            Line::Excess(piece) => excess.get_or_insert_default().extend_from_slice(&piece),
-            Line::ExcessEnd => {
-                let all = excess.take().expect("an end follows a piece");
-                out.push(format!("!{}", String::from_utf8_lossy(&all)));
+            Line::Excess { piece, is_last } => {
+                excess.get_or_insert_default().extend_from_slice(&piece);
+                if let Some(all) = excess.take_if(|_| is_last) {
+                    out.push(format!("!{}", String::from_utf8_lossy(&all)));
+                }
             }
         };
         for chunk in chunks {

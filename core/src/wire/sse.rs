@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 
 use super::body_buffer::BodyBuffer;
 use crate::limits;
@@ -36,24 +36,15 @@ pub struct Decoder {
     /// The beginning of a line whose end has not come.
     partial: BodyBuffer,
     event: Event,
-    data: Data,
     /// The last line ended in CR: a LF that follows belongs to it.
     after_cr: bool,
-    /// Bytes of a byte order mark that have been seen; `None` once the stream has begun.
-    mark: Option<usize>,
+    /// No line has ended yet: a byte order mark may come first.
+    at_start: bool,
     limit: usize,
     /// An event that is too large is passing by.
     is_skipping: bool,
     /// While that is so: whether the current line has any bytes.
     line_begun: bool,
-}
-
-#[derive(Debug)]
-enum Data {
-    None,
-    /// The usual case: one line, not copied if it lies in one chunk.
-    One(Bytes),
-    Many(BytesMut),
 }
 
 /// The field's name and blank are not part of the message, other fields neither.
@@ -69,9 +60,8 @@ impl Decoder {
             chunk: Bytes::new(),
             partial: BodyBuffer::up_to(limit.saturating_add(NAME)),
             event: Event::default(),
-            data: Data::None,
             after_cr: false,
-            mark: Some(0),
+            at_start: true,
             limit,
             is_skipping: false,
             line_begun: false,
@@ -82,7 +72,6 @@ impl Decoder {
     pub fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.chunk.is_empty(), "events of the last chunk are still to be taken");
         self.chunk = chunk;
-        self.skip_mark();
     }
 
     /// The next event of what was pushed, `Ok(None)` when more is needed.
@@ -92,8 +81,7 @@ impl Decoder {
     /// When the unfinished event is over the limit.
     pub fn next_event(&mut self) -> Result<Option<Event>, TooLarge> {
         while !self.chunk.is_empty() {
-            if std::mem::take(&mut self.after_cr) && self.chunk[0] == b'\n' {
-                let _ = self.chunk.split_to(1);
+            if self.passes_line_feed() {
                 continue;
             }
             let Some(end) = memchr::memchr2(b'\r', b'\n', &self.chunk) else {
@@ -124,8 +112,7 @@ impl Decoder {
             self.show_kept(&mut look);
         }
         while !self.chunk.is_empty() {
-            if std::mem::take(&mut self.after_cr) && self.chunk[0] == b'\n' {
-                let _ = self.chunk.split_to(1);
+            if self.passes_line_feed() {
                 continue;
             }
             let end = memchr::memchr2(b'\r', b'\n', &self.chunk).unwrap_or(self.chunk.len());
@@ -133,7 +120,7 @@ impl Decoder {
             self.line_begun |= end > 0;
             let Some(ending) = self.chunk.first() else { return false };
             self.after_cr = *ending == b'\r';
-            let _ = self.chunk.split_to(1);
+            self.chunk.advance(1);
             if !std::mem::take(&mut self.line_begun) {
                 self.is_skipping = false;
                 return true;
@@ -144,33 +131,37 @@ impl Decoder {
 
     /// What was kept of an event that turned out to be too large.
     fn show_kept(&mut self, look: &mut impl FnMut(&[u8])) {
-        self.event = Event::default();
-        if let Some(data) = std::mem::replace(&mut self.data, Data::None).finish() {
+        self.at_start = false;
+        if let Some(data) = std::mem::take(&mut self.event).data {
             look(&data);
         }
         let name = if self.line_starts_with(b"data:") { b"data:".len() } else { 0 };
         let before = name.min(self.partial.len());
-        let _ = self.chunk.split_to(name - before);
-        if !self.partial.is_empty() {
-            look(&self.partial[before..]);
-            self.partial.clear();
+        self.chunk.advance(name - before);
+        let kept = self.partial.take();
+        if !kept.is_empty() {
+            look(&kept[before..]);
         }
     }
 
-    /// Whether the stream, ending here, was cut inside an event.
-    #[must_use]
-    pub fn is_inside_event(&self) -> bool {
-        !self.partial.is_empty() || self.event != Event::default() || self.data.len() > 0
+    /// Passes a LF that belongs to the CR before it. `false`: there is none.
+    fn passes_line_feed(&mut self) -> bool {
+        let is_one = std::mem::take(&mut self.after_cr) && self.chunk.first() == Some(&b'\n');
+        self.chunk.advance(usize::from(is_one));
+        is_one
     }
 
     fn take_line(&mut self, end: usize) -> Bytes {
         let mut line = self.chunk.split_to(end + 1);
         line.truncate(end);
-        if self.partial.is_empty() {
-            return line;
+        if !self.partial.is_empty() {
+            self.partial.push(&line);
+            line = self.partial.take();
         }
-        self.partial.push(&line);
-        self.partial.take()
+        if std::mem::take(&mut self.at_start) && line.starts_with(BYTE_ORDER_MARK) {
+            line.advance(BYTE_ORDER_MARK.len());
+        }
+        line
     }
 
     fn field(&mut self, line: &Bytes) {
@@ -182,7 +173,7 @@ impl Decoder {
             None => (&line[..], Bytes::new()),
         };
         match name {
-            b"data" => self.data.push(value),
+            b"data" => self.add_data(value),
             b"event" => self.event.name = Some(value),
             // No id at all: the stream cannot be resumed, not even from an earlier one.
             b"id" if value.len() > limits::EVENT_ID => self.event.id = Some(Bytes::new()),
@@ -193,10 +184,22 @@ impl Decoder {
         }
     }
 
+    /// Joins the lines of the data. The only one, which is usual, is not copied if it lies in one chunk.
+    fn add_data(&mut self, line: Bytes) {
+        self.event.data = Some(match self.event.data.take() {
+            None => line,
+            Some(before) => {
+                let mut lines = BytesMut::from(before);
+                lines.extend_from_slice(b"\n");
+                lines.extend_from_slice(&line);
+                lines.freeze()
+            }
+        });
+    }
+
     /// A blank line: gives out what the block had, unless it had nothing of interest.
     fn dispatch(&mut self) -> Option<Event> {
-        let mut event = std::mem::take(&mut self.event);
-        event.data = std::mem::replace(&mut self.data, Data::None).finish();
+        let event = std::mem::take(&mut self.event);
         let counts = event.data.is_some() || event.id.is_some() || event.retry.is_some();
         counts.then_some(event)
     }
@@ -209,66 +212,11 @@ impl Decoder {
 
     fn check(&self, more: usize) -> Result<(), TooLarge> {
         let line = self.partial.len() + more;
-        let data = if self.line_starts_with(b"data") { self.data.len() } else { 0 };
-        if data + line > self.limit.saturating_add(NAME) {
+        let data = self.event.data.as_ref().filter(|_| self.line_starts_with(b"data"));
+        if data.map_or(0, Bytes::len) + line > self.limit.saturating_add(NAME) {
             return Err(TooLarge { id: self.event.id.clone() });
         }
         Ok(())
-    }
-
-    /// A byte order mark may stand at the very beginning, and may come in pieces.
-    fn skip_mark(&mut self) {
-        while let Some(seen) = self.mark {
-            let Some(first) = self.chunk.first() else {
-                return;
-            };
-            if *first == BYTE_ORDER_MARK[seen] {
-                let _ = self.chunk.split_to(1);
-                self.mark = Some(seen + 1).filter(|n| *n < BYTE_ORDER_MARK.len());
-            } else {
-                // Not a mark after all: what was taken for one is the line's beginning.
-                self.partial.push(&BYTE_ORDER_MARK[..seen]);
-                self.mark = None;
-            }
-        }
-    }
-}
-
-impl Data {
-    fn len(&self) -> usize {
-        match self {
-            Self::None => 0,
-            Self::One(line) => line.len(),
-            Self::Many(lines) => lines.len(),
-        }
-    }
-
-    fn push(&mut self, line: Bytes) {
-        *self = match std::mem::replace(self, Self::None) {
-            Self::None => Self::One(line),
-            Self::One(first) => {
-                let mut lines = BytesMut::with_capacity(first.len() + 1 + line.len());
-                lines.extend_from_slice(&first);
-                Self::Many(lines).with(&line)
-            }
-            many @ Self::Many(_) => many.with(&line),
-        };
-    }
-
-    fn with(mut self, line: &[u8]) -> Self {
-        if let Self::Many(lines) = &mut self {
-            lines.extend_from_slice(b"\n");
-            lines.extend_from_slice(line);
-        }
-        self
-    }
-
-    fn finish(self) -> Option<Bytes> {
-        match self {
-            Self::None => None,
-            Self::One(line) => Some(line),
-            Self::Many(lines) => Some(lines.freeze()),
-        }
     }
 }
 
@@ -383,7 +331,6 @@ mod tests {
         assert!(decoder.next_event().unwrap().is_some());
         assert!(decoder.next_event().unwrap().is_some());
         assert_eq!(decoder.next_event(), Ok(None));
-        assert!(decoder.is_inside_event());
         decoder.push(Bytes::from_static(b"456789"));
         assert_eq!(decoder.next_event(), Err(TooLarge { id: Some(Bytes::from_static(b"7")) }));
     }

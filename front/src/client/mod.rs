@@ -380,9 +380,9 @@ impl Shared {
             }
             is_first
         });
-        let waiting = std::mem::take(&mut *self.lock(&self.waiting));
+        let waiting = self.lock(&self.waiting).close_all();
         let was_waiting = !waiting.is_empty();
-        for waiting in waiting.into_notes() {
+        for (_, waiting) in waiting {
             let _ = waiting.answer.send(Err(Failure::of(self.transport, why.clone())));
         }
         self.listeners.end();

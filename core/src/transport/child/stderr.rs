@@ -74,13 +74,13 @@ impl Ear {
                 match line {
                     Line::Whole(bytes) => self.hear(String::from_utf8_lossy(&bytes).trim_end()),
                     // How a line that is too long begins; the rest is nobody's business.
-                    Line::Excess(piece) if !std::mem::replace(&mut is_inside, true) => {
-                        let piece = String::from_utf8_lossy(&piece);
-                        let begin = self.scrubber.excerpt(&piece, limits::ERROR_TEXT);
-                        self.hear(&format!("{begin}…"));
+                    Line::Excess { piece, is_last } => {
+                        if !std::mem::replace(&mut is_inside, !is_last) {
+                            let piece = String::from_utf8_lossy(&piece);
+                            let begin = self.scrubber.excerpt(&piece, limits::ERROR_TEXT);
+                            self.hear(&format!("{begin}…"));
+                        }
                     }
-                    Line::Excess(_) => {}
-                    Line::ExcessEnd => is_inside = false,
                 }
             }
             if ended {
