@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
 use crate::error::{Error, Kind};
@@ -9,7 +10,7 @@ use crate::net::is_localhost;
 use crate::secret::shown;
 
 /// How near a host is to us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) enum Reach {
     Public,
     Private,

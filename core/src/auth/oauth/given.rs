@@ -20,7 +20,9 @@ use crate::limits;
 use crate::secret::{Secret, shown};
 
 /// Addresses, tokens and parameters that need not be found.
-#[derive(Clone, Debug, Default)]
+///
+/// Another process is handed those that a person's login needs.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Given {
     /// The only authorization server that is used, by its name: nothing goes to any other.
     pub issuer: Option<String>,
@@ -29,10 +31,13 @@ pub struct Given {
     /// Where a person logs in.
     pub authorization_url: Option<Url>,
     /// Nobody is asked who gives out tokens.
+    #[serde(skip)]
     pub no_discovery: bool,
     /// Brings a token before anybody is asked.
+    #[serde(skip)]
     pub refresh_token: Option<Secret>,
     /// So does this, once.
+    #[serde(skip)]
     pub code: Option<OneShot>,
     /// What tokens are for, in place of what the server says.
     pub resource: Option<String>,
@@ -45,6 +50,7 @@ pub struct Given {
     /// How the client's secret is sent.
     pub style: Option<Style>,
     /// Nobody is asked to log in.
+    #[serde(skip)]
     pub no_person: bool,
     /// What is said of a client that is registered on the spot, over what we say.
     pub registration: Map<String, Value>,
