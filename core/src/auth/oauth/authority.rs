@@ -11,7 +11,8 @@ use super::Grant;
 use super::given::Given;
 use super::metadata::Issuer;
 use super::site;
-use crate::error::{Error, Kind};
+use super::words::{login_error, said};
+use crate::error::Error;
 
 /// Who gives out tokens for a server, as it was found or given.
 #[derive(Clone, Debug)]
@@ -124,13 +125,13 @@ fn torn(issuer: &str, entry: &Url, token: Option<&Url>) -> Error {
     let message = format!(
         "The authorization server {} has people log in at {} and gives out tokens at {}: nothing \
          shows that these belong together, and a login could end up with a stranger",
-        super::said(issuer),
+        said(issuer),
         host(Some(entry)),
         host(token)
     );
     let hint = "If this is right, give the addresses with --oauth-authorization-url and \
                 --oauth-token-url";
-    Error::new(Kind::Login, message).hint(hint).not_delivered()
+    login_error(message).hint(hint)
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 
 use std::sync::atomic::Ordering;
 
+use super::OAuth;
 use super::authority::Authority;
 use super::kept::Kept;
 use super::metadata::is_same_issuer;
-use super::{OAuth, said};
-use crate::error::{Error, Kind};
+use super::words::{login_error, said};
+use crate::error::Error;
 use crate::secret::shown;
 
 impl OAuth {
@@ -43,6 +44,6 @@ impl OAuth {
             said(before)
         );
         let hint = format!("If the server has moved, say so with --oauth-issuer {}", said(now));
-        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+        Err(login_error(message).hint(hint))
     }
 }

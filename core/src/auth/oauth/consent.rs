@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tracing::debug;
 use url::{Url, form_urlencoded};
@@ -10,16 +9,18 @@ use url::{Url, form_urlencoded};
 use super::authority::Authority;
 use super::callback::Callback;
 use super::callback_port::CallbackPort;
-use super::callback_server::{Arrival, CallbackServer, Expected};
-use super::flow::{Plan, Unsuccessful};
+use super::callback_server::CallbackServer;
+use super::flow::Plan;
 use super::grant::Refusal;
 use super::identity::{self, Identity, Purpose};
 use super::kept::Kept;
 use super::page_note::{Noted, PageNote};
+use super::pause::Failed;
 use super::site;
 use super::token::Token;
-use super::{CallbackPorts, OAuth, Over, Parties, Prompt, pkce, said};
-use crate::error::{Error, Kind};
+use super::words::{login_error, said};
+use super::{CallbackPorts, OAuth, Over, Parties, Prompt, Settings, pkce};
+use crate::error::Error;
 use crate::secret::shown;
 
 impl OAuth {
@@ -30,38 +31,31 @@ impl OAuth {
         plan: &Plan,
         kept: &Kept,
         browser: &mut Option<CallbackServer>,
-    ) -> Result<(Identity, Token), Unsuccessful> {
-        let Plan { authority, token_endpoint, .. } = plan;
-        let scope = plan.scope.as_deref();
+    ) -> Result<(Identity, Token), Failed> {
+        let authority = &plan.authority;
         authority.metadata.check_pkce()?;
         let (port, identity) = self.introduce(plan, kept).await?;
         let redirect = port.redirect_uri();
-        let server = port.serve(self.settings.open.clone())?;
-        let server = browser.insert(server);
-        // Read by one alone: a second would miss a line that the first takes away.
-        let mut lines = self.settings.paste.as_ref().map(|paste| (paste.lines)());
-        let way = (&mut *server, &mut lines, &*redirect);
-        let mut consent = self.consent(plan, &identity, way).await?;
+        let Settings { open, paste, .. } = &self.settings;
+        let server = port.serve(shown(&self.server), open.clone(), paste.clone())?;
+        let browser = browser.insert(server);
+        let mut consent = self.consent(plan, &identity, &redirect, browser).await?;
         if self.resource(authority).is_some() && consent.callback.rejects_resource() {
             debug!("the provider does not want to know what the token is for: asked without it");
             self.refuses_resource.store(true, Ordering::Relaxed);
-            let way = (&mut *server, &mut lines, &*redirect);
-            consent = self.consent(plan, &identity, way).await?;
+            consent = self.consent(plan, &identity, &redirect, browser).await?;
         }
-        let (code, verifier) = (self.code(consent.callback)?, consent.verifier);
-        let resource = self.resource(authority);
-        let request = self.request(token_endpoint, &identity, &authority.issuer, resource, scope);
         let form = vec![
             ("grant_type", "authorization_code".to_owned()),
-            ("code", code),
+            ("code", self.code(consent.callback)?),
             ("redirect_uri", redirect),
-            ("code_verifier", verifier),
+            ("code_verifier", consent.verifier),
         ];
-        match request.send(form).await {
+        match self.request_for(plan, &identity).send(form).await {
             Ok(token) => Ok((identity, token)),
             Err(Refusal::Client(error)) => {
                 self.forget_client_alone(&identity.id).await;
-                Err(Unsuccessful::refused(error))
+                Err(Failed::refused(error))
             }
             Err(refusal) => Err(refusal.into()),
         }
@@ -75,23 +69,31 @@ impl OAuth {
         prompt: &Prompt,
         again: Option<String>,
     ) -> Shown<'_> {
-        let (id, process) = (plan.id.clone(), std::process::id());
-        let parties = Parties::new(&self.server, &plan.authority.issuer, prompt.page());
         let note = PageNote {
-            id,
-            process,
+            id: plan.id.clone(),
+            process: std::process::id(),
             server: shown(&self.server),
             profile: self.settings.profile.clone(),
             apart_by: self.store.apart_by().to_vec(),
-            parties,
+            parties: Parties::new(&self.server, &plan.authority.issuer, prompt.page()),
             prompt: prompt.clone(),
             again,
         };
         // The note first: whoever sees the page may look for it.
         let noted = self.store.note_page(&note).await;
         (self.settings.show)(prompt, &note.parties);
-        self.state(|state| state.was_shown = true);
         Shown { note: noted, _over: self.pending_at(&note) }
+    }
+
+    /// Why the login ends when another process calls it off.
+    pub(super) async fn called_off(&self, page: &Shown<'_>) -> Error {
+        page.note.withdrawn().await;
+        login_error(format!("The login to {} was called off", shown(&self.server)))
+    }
+
+    /// The person has not come back.
+    pub(super) fn too_late(&self) -> Error {
+        login_error(format!("Nobody has logged in to {} in time", shown(&self.server)))
     }
 
     /// Asks a person, and waits for the answer that the browser brings back.
@@ -99,45 +101,21 @@ impl OAuth {
         &self,
         plan: &Plan,
         identity: &Identity,
-        (browser, lines, redirect): (
-            &mut CallbackServer,
-            &mut Option<mpsc::Receiver<String>>,
-            &str,
-        ),
+        redirect: &str,
+        browser: &mut CallbackServer,
     ) -> Result<Consent, Error> {
         let authority = &plan.authority;
         let (state, verifier) = (pkce::random()?, pkce::random()?);
         let proof = (&*state, &*pkce::challenge(&verifier));
         let page = self.page(authority, identity, redirect, plan.scope.as_deref(), proof)?;
-        let expected = browser.expect(&state, &page);
-        let shown_page = self.show(plan, &Prompt::Browser(page), Some(browser.again_url())).await;
-        if expected == Expected::New {
-            browser.open();
-        }
-        let coming_back = async {
-            match (&self.settings.paste, lines) {
-                (Some(paste), Some(lines)) => paste.wait(lines, browser, &state).await,
-                _ => Ok(browser.arrival().await),
+        let prompt = Prompt::Browser(page.clone());
+        let shown_page = self.show(plan, &prompt, Some(browser.again_url())).await;
+        browser.visit(&state, &page);
+        let callback = tokio::select! {
+            callback = timeout(self.settings.login_wait, browser.arrival()) => {
+                callback.map_err(|_| self.too_late())??
             }
-        };
-        let arrival = tokio::select! {
-            arrival = timeout(self.settings.login_wait, coming_back) => arrival,
-            () = shown_page.note.withdrawn() => {
-                let message = format!("The login to {} was called off", shown(&self.server));
-                return Err(Error::new(Kind::Login, message).not_delivered());
-            }
-        };
-        let Ok(arrival) = arrival else {
-            let message = format!("Nobody has logged in to {} in time", shown(&self.server));
-            return Err(Error::new(Kind::Login, message).not_delivered());
-        };
-        let Arrival::Callback(callback) = arrival? else {
-            let message = format!(
-                "The login to {} was ended: the link that was given to the browser was opened \
-                 twice, which another user of this machine may have done",
-                shown(&self.server)
-            );
-            return Err(Error::new(Kind::Login, message).hint("Log in again").not_delivered());
+            error = self.called_off(&shown_page) => return Err(error),
         };
         check_origin(authority, &callback).map_err(|error| self.about_issuer(error))?;
         Ok(Consent { callback, verifier })
@@ -146,32 +124,28 @@ impl OAuth {
     /// Addresses that were given by hand do not say whose they are.
     fn about_issuer(&self, error: Error) -> Error {
         let given = &self.settings.given;
-        match given.token_url.is_some() && given.issuer.is_none() {
-            true => {
-                error.hint("Name the issuer of the addresses that you give with --oauth-issuer")
-            }
-            false => error,
+        if given.token_url.is_none() || given.issuer.is_some() {
+            return error;
         }
+        error.hint("Name the issuer of the addresses that you give with --oauth-issuer")
     }
 
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
     /// many a provider compares redirect addresses to the letter.
     async fn introduce(&self, plan: &Plan, kept: &Kept) -> Result<(CallbackPort, Identity), Error> {
         let (authority, scope) = (&plan.authority, plan.scope.as_deref());
-        let (settings, metadata) = (&self.settings, &authority.metadata);
-        let wanted = settings.callback_port;
-        if let Some(identity) = identity::configured(settings, metadata) {
-            return Ok((self.listen(wanted).await?, identity));
-        }
-        let registered = kept.identity.as_ref();
+        let settings = &self.settings;
+        let wanted = settings.callback_port.as_ref();
         let fits = |identity: &&Identity| {
-            let has_port = |wanted: CallbackPorts| identity.port.is_none_or(|p| wanted.contains(p));
+            let has_port =
+                |wanted: &CallbackPorts| identity.port.is_none_or(|port| wanted.contains(&port));
             let has_place = identity.place.as_ref().is_none_or(|place| *place == settings.callback);
-            has_place && wanted.is_none_or(has_port) && identity.may_ask_for(scope)
+            let is_for_this = settings.client_id.is_none() && identity.only.is_none();
+            is_for_this && has_place && wanted.is_none_or(has_port) && identity.may_ask_for(scope)
         };
-        let registered = registered.filter(|identity| identity.only.is_none());
-        if let Some(identity) = registered.filter(fits) {
-            match self.listen(identity.port.map(CallbackPorts::only).or(wanted)).await {
+        if let Some(identity) = kept.identity.as_ref().filter(fits) {
+            let own = identity.port.map(|port| port..=port);
+            match self.listen(own.as_ref().or(wanted)).await {
                 Ok(port) => return Ok((port, identity.clone())),
                 Err(error) => debug!("the client has to be registered anew: {error}"),
             }
@@ -184,7 +158,7 @@ impl OAuth {
         Ok((port, identity))
     }
 
-    async fn listen(&self, ports: Option<CallbackPorts>) -> Result<CallbackPort, Error> {
+    async fn listen(&self, ports: Option<&CallbackPorts>) -> Result<CallbackPort, Error> {
         CallbackPort::bind(ports, &self.settings.callback).await
     }
 
@@ -237,15 +211,12 @@ impl OAuth {
         format!("The login to {} was refused: ", shown(&self.server))
     }
 
-    fn code(&self, callback: Callback) -> Result<String, Unsuccessful> {
+    fn code(&self, callback: Callback) -> Result<String, Failed> {
         if let Some(error) = callback.error {
             let said = said(&callback.description.unwrap_or(error));
-            let message = format!("{}{said}", self.refusal_start());
-            let error = Error::new(Kind::Login, message).not_delivered();
-            return Err(Unsuccessful::refused(error));
+            return Err(Failed::refused(login_error(format!("{}{said}", self.refusal_start()))));
         }
-        let none = || Error::new(Kind::Login, "The login brought no code back").not_delivered();
-        Ok(callback.code.ok_or_else(none)?)
+        Ok(callback.code.ok_or_else(|| login_error("The login brought no code back"))?)
     }
 }
 
@@ -304,9 +275,9 @@ fn check_origin(authority: &Authority, callback: &Callback) -> Result<(), Error>
         None => is_promised,
     };
     if is_wrong {
-        let message =
-            "The answer to the login does not come from the authorization server that was asked";
-        return Err(Error::new(Kind::Login, message).not_delivered());
+        return Err(login_error(
+            "The answer to the login does not come from the authorization server that was asked",
+        ));
     }
     Ok(())
 }

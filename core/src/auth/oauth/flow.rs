@@ -14,14 +14,14 @@ use super::grant::{Refusal, TokenRequest};
 use super::identity::{self, Identity};
 use super::kept::{Holder, Kept};
 use super::pages::About;
-use super::pause::Failed;
-use super::process::LoginError;
+use super::pause::{Failed, How};
 use super::scope::Scopes;
 use super::store_lock::Lock;
 use super::token::Token;
 use super::web::Form;
+use super::words::login_error;
 use super::{Grant, OAuth, Settings, pkce};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::limits;
 use crate::secret::shown;
 use crate::traffic;
@@ -36,33 +36,6 @@ pub(super) struct Plan {
     pub(super) scope: Option<String>,
     /// There is a token, but it is not good for enough.
     pub(super) is_step_up: bool,
-}
-
-/// Why there is no token.
-#[derive(Debug)]
-pub(super) struct Unsuccessful {
-    pub(super) error: Box<Error>,
-    /// The person or the provider said no.
-    pub(super) is_refusal: bool,
-}
-
-impl Unsuccessful {
-    pub(super) fn refused(error: Error) -> Self {
-        Self { error: error.into(), is_refusal: true }
-    }
-}
-
-impl From<Error> for Unsuccessful {
-    fn from(error: Error) -> Self {
-        Self { error: error.into(), is_refusal: false }
-    }
-}
-
-impl From<Refusal> for Unsuccessful {
-    fn from(refusal: Refusal) -> Self {
-        let is_refusal = !matches!(refusal, Refusal::Unanswered(_));
-        Self { error: refusal.into_error().into(), is_refusal }
-    }
 }
 
 impl OAuth {
@@ -90,13 +63,12 @@ impl OAuth {
             state.fruitless = Some((Instant::now(), Err(self.given_up())));
         });
         let outcome = self.try_login(challenge, lock).await;
-        let is_done = matches!(outcome, Ok(true));
         // One that was broken off may be begun again at once.
-        let is_final = !is_done && !matches!(&outcome, Err(failure) if failure.is_broken_off());
-        let outcome = outcome.map_err(LoginError::into_error);
-        let fruitless = is_final.then(|| (Instant::now(), outcome.clone()));
+        let needs_pause = !matches!(outcome, Ok(true) | Err(Failed { how: How::BrokenOff, .. }));
+        let outcome = outcome.map_err(|failed| *failed.error);
+        let fruitless = needs_pause.then(|| (Instant::now(), outcome.clone()));
         self.state(|state| state.fruitless = fruitless);
-        if is_done {
+        if let Ok(true) = outcome {
             traffic::logged_in(&self.server);
             self.store.forget_failure();
         }
@@ -104,46 +76,37 @@ impl OAuth {
     }
 
     /// For those who come after a login that nobody has seen the end of.
-    pub(super) fn given_up(&self) -> Error {
-        let message = format!("A login to {} was begun and given up", shown(&self.server));
-        Error::new(Kind::Login, message).hint("Try again in a minute").not_delivered()
+    fn given_up(&self) -> Error {
+        login_error(format!("A login to {} was begun and given up", shown(&self.server)))
+            .hint("Try again in a minute")
     }
 
-    async fn try_login(
-        &self,
-        challenge: Option<&Challenge>,
-        lock: Lock,
-    ) -> Result<bool, LoginError> {
-        self.state(|state| state.was_shown = false);
+    async fn try_login(&self, challenge: Option<&Challenge>, lock: Lock) -> Result<bool, Failed> {
         if self.store.probe().await? && self.reread(&self.kept().await).await {
             return Ok(true);
         }
         let Some(plan) = self.plan(challenge).await? else { return Ok(false) };
         traffic::login_begun(&self.server);
-        let failed = match self.without_person(&plan).await {
+        let outcome = match self.without_person(&plan).await {
             Ok(Some((identity, token))) => {
                 self.keep_login(&plan, identity, token).await;
-                return Ok(true);
+                Ok(())
             }
             Ok(None) => {
                 self.check_person()?;
-                match self.ask_person(&plan, lock).await? {
-                    Ok(()) => {
-                        self.note_login();
-                        return Ok(true);
-                    }
-                    Err(failed) => failed,
-                }
+                self.ask_person(&plan, lock).await
             }
-            Err(Unsuccessful { error, is_refusal }) => {
-                Failed { error: *error, is_refusal, was_shown: false }
-            }
+            Err(error) => Err(error.into()),
         };
-        if plan.authority.is_guess && !failed.was_shown {
-            debug!("the server knows of no logins, after all: {}", failed.error);
-            return Ok(false);
+        match outcome {
+            Ok(()) => self.note_login(),
+            Err(Failed { error, how: How::Unasked }) if plan.authority.is_guess => {
+                debug!("the server knows of no logins, after all: {error}");
+                return Ok(false);
+            }
+            Err(failed) => return Err(failed),
         }
-        Err(failed.error.into())
+        Ok(true)
     }
 
     /// Finds out all that a login needs but a person. `None`: the server knows of no logins.
@@ -163,14 +126,11 @@ impl OAuth {
     }
 
     /// A token for which nobody need be asked.
-    async fn without_person(&self, plan: &Plan) -> Result<Option<(Identity, Token)>, Unsuccessful> {
-        let (authority, endpoint) = (&plan.authority, &plan.token_endpoint);
-        let scope = plan.scope.as_deref();
-        if self.settings.grant == Grant::ClientCredentials {
-            return Ok(Some(self.as_client(authority, endpoint, scope).await?));
+    async fn without_person(&self, plan: &Plan) -> Result<Option<(Identity, Token)>, Error> {
+        match self.settings.grant {
+            Grant::ClientCredentials => self.as_client(plan).await.map(Some),
+            Grant::Code | Grant::DeviceCode => self.by_what_was_given(plan).await,
         }
-        let kept = self.kept_for(authority, self.kept().await)?;
-        Ok(self.by_what_was_given(authority, &kept, endpoint, scope).await?)
     }
 
     /// Asks a person, in this process, and keeps what comes of it. Only for whoever has the lock of
@@ -186,18 +146,14 @@ impl OAuth {
                 self.store.forget_failure();
                 (Ok(()), page)
             }
-            Err(Unsuccessful { error, is_refusal }) => {
-                let reason = match &error.reason {
-                    Some(reason) => format!("{}: {reason}", error.message),
-                    None => error.message.clone(),
-                };
+            Err(failed) => {
+                let Error { message, reason, .. } = &*failed.error;
                 // The page names the server anyway.
-                let reason = reason.strip_prefix(&self.refusal_start()).unwrap_or(&reason);
-                let page = if is_refusal { about.refused(reason) } else { about.failed(reason) };
-                let was_shown = self.state(|state| state.was_shown);
-                // Where nobody was asked, nobody is bothered by the next try.
-                let is_refusal = is_refusal && was_shown;
-                let failed = Failed { error: *error, is_refusal, was_shown };
+                let message = message.strip_prefix(&self.refusal_start()).unwrap_or(message);
+                let reason =
+                    reason.iter().fold(message.to_owned(), |said, why| format!("{said}: {why}"));
+                let is_refusal = failed.how == How::Refused;
+                let page = if is_refusal { about.refused(&reason) } else { about.failed(&reason) };
                 self.store.note_failure(&plan.id, &failed).await;
                 (Err(failed), page)
             }
@@ -213,12 +169,17 @@ impl OAuth {
         &self,
         plan: &Plan,
         browser: &mut Option<CallbackServer>,
-    ) -> Result<(Identity, Token), Unsuccessful> {
+    ) -> Result<(Identity, Token), Failed> {
         let kept = self.kept_for(&plan.authority, self.kept().await)?;
-        match self.settings.grant {
-            Grant::DeviceCode => self.by_device(plan, &kept).await,
-            _ => self.by_code(plan, &kept, browser).await,
+        if self.settings.grant == Grant::DeviceCode {
+            return self.by_device(plan, &kept).await;
         }
+        let outcome = self.by_code(plan, &kept, browser).await;
+        let was_asked = browser.as_ref().is_some_and(CallbackServer::was_visited);
+        outcome.map_err(|failed| match failed.how {
+            How::Unasked if was_asked => Failed::unfinished(*failed.error),
+            _ => failed,
+        })
     }
 
     pub(super) fn about(&self, authority: &Authority) -> About {
@@ -267,20 +228,14 @@ impl OAuth {
         .await;
     }
 
-    async fn as_client(
-        &self,
-        authority: &Authority,
-        endpoint: &Url,
-        scope: Option<&str>,
-    ) -> Result<(Identity, Token), Unsuccessful> {
-        let Some(identity) = identity::configured(&self.settings, &authority.metadata) else {
-            let message = "A login as a client needs the client's id";
-            let hint = "Give it with --oauth-client-id, and its secret or key";
-            return Err(Error::new(Kind::Login, message).hint(hint).not_delivered().into());
+    async fn as_client(&self, plan: &Plan) -> Result<(Identity, Token), Error> {
+        let Some(identity) = identity::configured(&self.settings, &plan.authority.metadata) else {
+            return Err(login_error("A login as a client needs the client's id")
+                .hint("Give it with --oauth-client-id, and its secret or key"));
         };
-        let request =
-            self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
-        let token = request.send(self.client_form(scope)).await?;
+        let form = self.client_form(plan.scope.as_deref());
+        let sent = self.request_for(plan, &identity).send(form).await;
+        let token = sent.map_err(Refusal::into_error)?;
         Ok((identity, token))
     }
 
@@ -302,6 +257,17 @@ impl OAuth {
         self.refuses_resource.load(Ordering::Relaxed)
     }
 
+    /// A question to the token endpoint, for the login of `plan`.
+    pub(super) fn request_for<'a>(
+        &'a self,
+        plan: &'a Plan,
+        identity: &'a Identity,
+    ) -> TokenRequest<'a> {
+        let Plan { authority, token_endpoint, scope, .. } = plan;
+        let resource = self.resource(authority);
+        self.request(token_endpoint, identity, &authority.issuer, resource, scope.as_deref())
+    }
+
     pub(super) fn request<'a>(
         &'a self,
         endpoint: &'a Url,
@@ -310,19 +276,6 @@ impl OAuth {
         resource: Option<&'a str>,
         scope: Option<&'a str>,
     ) -> TokenRequest<'a> {
-        let key = self.settings.private_key.as_ref();
-        let params = &self.settings.given.token_params;
-        let (web, refuses_resource) = (&self.web, &self.refuses_resource);
-        TokenRequest {
-            web,
-            endpoint,
-            identity,
-            key,
-            issuer,
-            resource,
-            refuses_resource,
-            scope,
-            params,
-        }
+        TokenRequest { oauth: self, endpoint, identity, issuer, resource, scope }
     }
 }

@@ -1,6 +1,6 @@
 //! Asks the token endpoint: for a code, a refresh token, or just as the client that we are.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
@@ -11,28 +11,23 @@ use tracing::debug;
 use url::Url;
 
 use super::identity::{Identity, Proof};
-use super::key::PrivateKey;
 use super::token::Token;
-use super::web::{Form, Web};
-use super::{pkce, refused};
-use crate::error::{Error, Kind};
+use super::web::Form;
+use super::words::{login_error, refused};
+use super::{OAuth, pkce};
+use crate::error::Error;
 use crate::secret::{Scrubber, Secret};
 
 /// What the token endpoint is asked with.
 pub(super) struct TokenRequest<'a> {
-    pub(super) web: &'a Web,
+    pub(super) oauth: &'a OAuth,
     pub(super) endpoint: &'a Url,
     pub(super) identity: &'a Identity,
-    pub(super) key: Option<&'a PrivateKey>,
     /// The audience of what we sign.
     pub(super) issuer: &'a str,
     /// The resource that the token is for (RFC 8707), if the server is to be told.
     pub(super) resource: Option<&'a str>,
-    /// Raised when it does not want to be.
-    pub(super) refuses_resource: &'a AtomicBool,
     pub(super) scope: Option<&'a str>,
-    /// What the user wants to be sent along.
-    pub(super) params: &'a [(String, String)],
 }
 
 /// How a client and its secret stand in a header.
@@ -77,7 +72,7 @@ impl TokenRequest<'_> {
 
     /// The same, with the answer as it is.
     pub(super) async fn ask(&self, form: &Form) -> Result<(StatusCode, Value), Error> {
-        let resource = self.resource.filter(|_| !self.refuses_resource.load(Ordering::Relaxed));
+        let resource = self.resource.filter(|_| !self.oauth.refuses_resource());
         let (mut status, mut answer) = self.attempt(form, resource, Spelling::Coded).await?;
         if self.has_other_spelling() && answer["error"] == "invalid_client" {
             debug!("the provider does not know the client: asked with its secret as it is");
@@ -91,7 +86,7 @@ impl TokenRequest<'_> {
             debug!("the provider does not know the parameter resource: asked without it");
             (status, answer) = self.attempt(form, None, Spelling::Coded).await?;
             if status.is_success() {
-                self.refuses_resource.store(true, Ordering::Relaxed);
+                self.oauth.refuses_resource.store(true, Ordering::Relaxed);
             }
         }
         Ok((status, answer))
@@ -133,7 +128,8 @@ impl TokenRequest<'_> {
             _ => form.push(("client_id", self.identity.id.clone())),
         }
         let sent = basic.clone();
-        let (status, answer) = self.web.form(self.endpoint, &form, self.params, basic).await?;
+        let (web, params) = (&self.oauth.web, self.params());
+        let (status, answer) = web.form(self.endpoint, &form, params, basic).await?;
         // A token may be the one that was sent, and stays what it is; all else may be shown.
         if status.is_success() && answer["access_token"].is_string() {
             return Ok((status, answer));
@@ -151,7 +147,7 @@ impl TokenRequest<'_> {
             let names = ["code", "code_verifier", "device_code", "refresh_token", "token"];
             names.contains(&name) || ["client_secret", "client_assertion"].contains(&name)
         };
-        self.params.iter().for_each(|(_, value)| scrubber.add(&Secret::new(value)));
+        self.params().iter().for_each(|(_, value)| scrubber.add(&Secret::new(value)));
         for (_, value) in form.iter().filter(|(name, _)| is_secret(name)) {
             scrubber.add(&Secret::new(value));
             scrubber.add(&Secret::new(coded(value)));
@@ -160,11 +156,15 @@ impl TokenRequest<'_> {
         serde_json::from_str(&clean).unwrap_or_default()
     }
 
+    /// What the user wants to be sent along.
+    fn params(&self) -> &[(String, String)] {
+        &self.oauth.settings.given.token_params
+    }
+
     fn signed(&self) -> Result<Form, Error> {
-        let Some(key) = self.key else {
-            let message = "The client is registered with a key, and there is none";
-            let hint = "Give it with --oauth-private-key";
-            return Err(Error::new(Kind::Login, message).hint(hint).not_delivered());
+        let Some(key) = &self.oauth.settings.private_key else {
+            return Err(login_error("The client is registered with a key, and there is none")
+                .hint("Give it with --oauth-private-key"));
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let assertion = key.sign(&self.identity.id, self.issuer, &pkce::random()?, now)?;
@@ -230,9 +230,8 @@ fn basic_header(id: &str, secret: &str, spelling: Spelling) -> Result<HeaderValu
         Spelling::Plain => format!("{id}:{secret}"),
     };
     let pair = STANDARD.encode(pair);
-    let mut value = HeaderValue::from_str(&format!("Basic {pair}")).map_err(|_| {
-        Error::new(Kind::Login, "The client id cannot be sent in a header").not_delivered()
-    })?;
+    let mut value = HeaderValue::from_str(&format!("Basic {pair}"))
+        .map_err(|_| login_error("The client id cannot be sent in a header"))?;
     value.set_sensitive(true);
     Ok(value)
 }

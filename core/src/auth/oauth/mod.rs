@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 use url::Url;
 
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::limits;
 use crate::net;
 use crate::secret::shown;
@@ -94,7 +94,7 @@ pub use survey::{Found, Provider, Survey, Tried};
 pub use token::Bearer;
 use token::{Age, Token};
 use web::Web;
-use words::{refused, said};
+use words::{login_error, refused, said};
 
 /// The tokens of one server.
 pub struct OAuth {
@@ -120,6 +120,7 @@ impl fmt::Debug for OAuth {
     }
 }
 
+#[derive(Default)]
 struct State {
     kept: Option<Kept>,
     /// Counts how often `kept` was replaced.
@@ -132,8 +133,6 @@ struct State {
     logins: Recent,
     /// What was given and is no good any more.
     spent: given::Spent,
-    /// A person was asked in the login that is under way.
-    was_shown: bool,
     /// The last login, if it came to nothing or nobody has waited for its end.
     fruitless: Option<(Instant, Result<bool, Error>)>,
     /// The last renewal, if it came to nothing.
@@ -150,28 +149,6 @@ struct State {
     looked: Option<(Instant, bool)>,
     /// When a login last brought a token, or was begun because renewals bring none that are taken.
     anew: Option<Instant>,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            kept: None,
-            version: 0,
-            is_stored: false,
-            step_ups: Recent::new(limits::STEP_UPS, limits::STEP_UP_WINDOW),
-            logins: Recent::new(limits::LOGINS_IN_A_ROW, limits::LOGIN_PAUSE),
-            spent: given::Spent::default(),
-            was_shown: false,
-            fruitless: None,
-            unrenewed: None,
-            held: None,
-            is_renewing_ahead: false,
-            is_renewal: false,
-            is_id_missed: false,
-            looked: None,
-            anew: None,
-        }
-    }
 }
 
 /// What can be done about a token that was refused.
@@ -296,7 +273,7 @@ impl OAuth {
             (false, true) => Cause::Scope,
             (false, false) => Cause::Refusal,
         };
-        let (lock, failed) = self.lock_for_login(Reopen::Yes).await?;
+        let (lock, failed) = self.lock_for_login(Some(Opener::Program)).await?;
         match self.renew_alone(&before, cause, limits::LOGIN_QUESTION).await? {
             Renewal::Done => return Ok(()),
             Renewal::Impossible => {}
@@ -314,40 +291,35 @@ impl OAuth {
         self.login(challenge, lock).await.map(|_| ())
     }
 
-    /// Waits until no other process logs in; meanwhile its page is ours to show. Also returns why
-    /// the login that was waited for came to nothing, if it did.
-    async fn lock_for_login(&self, reopen: Reopen) -> Result<(Lock, Option<Error>), Error> {
+    /// Waits until no other process logs in; meanwhile its page is ours to show, and `opener` asks for
+    /// it to be opened once more. Also returns why the login that was waited for came to nothing, if
+    /// it did.
+    async fn lock_for_login(&self, opener: Option<Opener>) -> Result<(Lock, Option<Error>), Error> {
         let until = Instant::now() + self.settings.login_wait;
         let mut seen = None;
         loop {
             if let Ok(lock) = self.store.lock_logins(limits::PAGE_CHECK).await {
                 let failed =
                     seen.and_then(|watched: Watched<'_>| self.store.failure_of(&watched.id));
-                return Ok((lock, failed.map(|failed| failed.error)));
+                return Ok((lock, failed.map(|failed| *failed.error)));
             }
             if Instant::now() >= until {
                 return Err(self.not_in_time("logged in to"));
             }
             if seen.is_none() {
-                seen = self.watch_page(reopen);
+                seen = self.watch_page(opener);
             }
         }
     }
 
     fn not_in_time(&self, done: &str) -> Error {
-        let message = format!("Another process has not {done} {} in time", shown(&self.server));
-        Error::new(Kind::Login, message).not_delivered()
+        login_error(format!("Another process has not {done} {} in time", shown(&self.server)))
     }
 
     /// Shows the page of another process, if it has one yet.
-    fn watch_page(&self, reopen: Reopen) -> Option<Watched<'_>> {
+    fn watch_page(&self, opener: Option<Opener>) -> Option<Watched<'_>> {
         let note = self.store.page()?;
-        let opener = match reopen {
-            Reopen::No => None,
-            // A person who has restarted a client may have closed the page.
-            Reopen::Yes => Some(Opener::Program),
-            Reopen::Always => Some(Opener::Person),
-        };
+        // A person who has restarted a client may have closed the page.
         if let (Some(opener), Some(again)) = (opener, note.again.clone()) {
             tokio::spawn(async move { callback_server::open_again(&again, opener).await });
         }
@@ -371,15 +343,17 @@ impl OAuth {
     }
 
     fn has_tried_enough(&self) -> bool {
-        self.state(|state| state.logins.is_enough(Instant::now()))
+        let (most, window) = (limits::LOGINS_IN_A_ROW, limits::LOGIN_PAUSE);
+        self.state(|state| state.logins.is_enough(most, window, Instant::now()))
     }
 
     /// Notes another one if there were not too many.
     fn has_stepped_up_enough(&self) -> bool {
+        let (most, window, now) = (limits::STEP_UPS, limits::STEP_UP_WINDOW, Instant::now());
         self.state(|state| {
-            let is_enough = state.step_ups.is_enough(Instant::now());
+            let is_enough = state.step_ups.is_enough(most, window, now);
             if !is_enough {
-                state.step_ups.note(Instant::now());
+                state.step_ups.note(now);
             }
             is_enough
         })
@@ -479,16 +453,6 @@ fn without_fragment(server: &Url) -> Url {
     let mut server = server.clone();
     server.set_fragment(None);
     server
-}
-
-/// Whether the process that logs in is asked to open its page once more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reopen {
-    /// However often that was done.
-    Always,
-    /// Unless that was done often enough.
-    Yes,
-    No,
 }
 
 /// The login of another process, which is waited for.
