@@ -66,7 +66,7 @@ impl CallbackPort {
             let shared = Arc::clone(&shared);
             let pasting = async move {
                 let state = || shared.login().round.as_ref().map(|round| round.state.clone());
-                paste.hand_on(&shared.arrivals, state).await;
+                paste.forward(&shared.arrivals, state).await;
             };
             tasks.push(tokio::spawn(pasting).abort_handle());
         }
@@ -171,7 +171,6 @@ struct Shared {
 struct Login {
     round: Option<Round>,
     links: Vec<Link>,
-    openings: Openings,
     result: Option<Page>,
 }
 
@@ -190,27 +189,17 @@ struct Round {
 struct Link {
     path: String,
     is_used: bool,
+    opened: Instant,
 }
 
-/// How often a browser was opened, and when last.
-#[derive(Debug, Default)]
-struct Openings {
-    count: usize,
-    last: Option<Instant>,
-}
-
-impl Openings {
-    /// Notes another opening, unless there were enough of them, or one a moment ago. A person who
-    /// asks for one gets it.
-    fn allow(&mut self, opener: Opener, now: Instant) -> bool {
-        let is_recent = |last| now.saturating_duration_since(last) < limits::LOGIN_REOPEN;
-        let is_enough = self.count >= limits::LOGIN_OPENINGS || self.last.is_some_and(is_recent);
-        if is_enough && opener == Opener::Program {
-            return false;
-        }
-        self.count += 1;
-        self.last = Some(now);
-        true
+impl Login {
+    /// Whether a browser may be opened: not after enough of them, nor within moments of the last. A
+    /// person who asks for one gets it.
+    fn may_open(&self, opener: Opener, now: Instant) -> bool {
+        let is_recent =
+            |link: &Link| now.saturating_duration_since(link.opened) < limits::LOGIN_REOPEN;
+        let is_enough = self.links.len() >= limits::LOGIN_OPENINGS;
+        opener == Opener::Person || !is_enough && !self.links.last().is_some_and(is_recent)
     }
 }
 
@@ -284,14 +273,12 @@ impl Shared {
         let Ok(random) = pkce::random() else { return };
         let path = format!("/start/{random}");
         let Ok(url) = Url::parse(&format!("http://127.0.0.1:{}{path}", self.port)) else { return };
-        {
-            let mut login = self.login();
-            if login.round.is_none() || !login.openings.allow(opener, Instant::now()) {
-                return;
-            }
-            login.links.push(Link { path, is_used: false });
+        let (mut login, opened) = (self.login(), Instant::now());
+        if login.round.is_some() && login.may_open(opener, opened) {
+            login.links.push(Link { path, is_used: false, opened });
+            drop(login);
+            open(&url);
         }
-        open(&url);
     }
 
     async fn receive(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {

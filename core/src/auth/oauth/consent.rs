@@ -1,7 +1,5 @@
 //! A person's consent, by way of a browser that comes back with a code.
 
-use std::sync::atomic::Ordering;
-
 use tokio::time::timeout;
 use tracing::debug;
 use url::{Url, form_urlencoded};
@@ -12,14 +10,13 @@ use super::callback_port::CallbackPort;
 use super::callback_server::CallbackServer;
 use super::flow::Plan;
 use super::grant::Refusal;
-use super::identity::{self, Identity, Purpose};
-use super::kept::Kept;
+use super::identity::{Identity, Purpose};
 use super::page_note::{Noted, PageNote};
 use super::pause::Failed;
 use super::site;
 use super::token::Token;
 use super::words::{login_error, said};
-use super::{CallbackPorts, OAuth, Over, Parties, Prompt, Settings, pkce};
+use super::{OAuth, Parties, PendingGuard, Prompt, Settings, pkce};
 use crate::error::Error;
 use crate::secret::shown;
 
@@ -29,12 +26,11 @@ impl OAuth {
     pub(super) async fn by_code(
         &self,
         plan: &Plan,
-        kept: &Kept,
         browser: &mut Option<CallbackServer>,
     ) -> Result<(Identity, Token), Failed> {
         let authority = &plan.authority;
         authority.metadata.check_pkce()?;
-        let (port, identity) = self.introduce(plan, kept).await?;
+        let (port, identity) = self.introduce(plan).await?;
         let redirect = port.redirect_uri();
         let Settings { open, paste, .. } = &self.settings;
         let server = port.serve(shown(&self.server), open.clone(), paste.clone())?;
@@ -42,7 +38,7 @@ impl OAuth {
         let mut consent = self.consent(plan, &identity, &redirect, browser).await?;
         if self.resource(authority).is_some() && consent.callback.rejects_resource() {
             debug!("the provider does not want to know what the token is for: asked without it");
-            self.refuses_resource.store(true, Ordering::Relaxed);
+            self.state(|state| state.refuses_resource = true);
             consent = self.consent(plan, &identity, &redirect, browser).await?;
         }
         let form = vec![
@@ -82,7 +78,7 @@ impl OAuth {
         // The note first: whoever sees the page may look for it.
         let noted = self.store.note_page(&note).await;
         (self.settings.show)(prompt, &note.parties);
-        Shown { note: noted, _over: self.pending_at(&note) }
+        Shown { note: noted, _pending: self.pending_at(&note) }
     }
 
     /// Why the login ends when another process calls it off.
@@ -132,34 +128,24 @@ impl OAuth {
 
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
     /// many a provider compares redirect addresses to the letter.
-    async fn introduce(&self, plan: &Plan, kept: &Kept) -> Result<(CallbackPort, Identity), Error> {
-        let (authority, scope) = (&plan.authority, plan.scope.as_deref());
-        let settings = &self.settings;
-        let wanted = settings.callback_port.as_ref();
-        let fits = |identity: &&Identity| {
-            let has_port =
-                |wanted: &CallbackPorts| identity.port.is_none_or(|port| wanted.contains(&port));
-            let has_place = identity.place.as_ref().is_none_or(|place| *place == settings.callback);
-            let is_for_this = settings.client_id.is_none() && identity.only.is_none();
-            is_for_this && has_place && wanted.is_none_or(has_port) && identity.may_ask_for(scope)
+    async fn introduce(&self, plan: &Plan) -> Result<(CallbackPort, Identity), Error> {
+        let Settings { callback_port: wanted, callback, .. } = &self.settings;
+        let fits = |identity: &Identity| {
+            let is_wanted = |port: u16| wanted.as_ref().is_none_or(|wanted| wanted.contains(&port));
+            let has_place = identity.place.as_ref().is_none_or(|place| place == callback);
+            has_place && identity.port.is_none_or(is_wanted)
         };
-        if let Some(identity) = kept.identity.as_ref().filter(fits) {
+        if let Some(identity) = self.registered(plan, None).await?.filter(fits) {
             let own = identity.port.map(|port| port..=port);
-            match self.listen(own.as_ref().or(wanted)).await {
-                Ok(port) => return Ok((port, identity.clone())),
+            match CallbackPort::bind(own.as_ref().or(wanted.as_ref()), callback).await {
+                Ok(port) => return Ok((port, identity)),
                 Err(error) => debug!("the client has to be registered anew: {error}"),
             }
         }
-        let port = self.listen(wanted).await?;
+        let port = CallbackPort::bind(wanted.as_ref(), callback).await?;
         let redirect = port.redirect_uri();
-        let purpose = Purpose::Redirect(&redirect);
-        let identity =
-            identity::choose(settings, authority, &self.web, &self.server, purpose, scope).await?;
+        let identity = self.choose_identity(plan, Purpose::Redirect(&redirect)).await?;
         Ok((port, identity))
-    }
-
-    async fn listen(&self, ports: Option<&CallbackPorts>) -> Result<CallbackPort, Error> {
-        CallbackPort::bind(ports, &self.settings.callback).await
     }
 
     /// The page for the person.
@@ -196,7 +182,7 @@ impl OAuth {
         // Who names a page of somebody else must not say what its tokens are good for.
         let is_borrowed =
             is_found && !authority.url().is_some_and(|url| site::is_same(&url, &page));
-        take_out(&mut page, |name| {
+        remove_params(&mut page, |name| {
             let is_one_of = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
             ours.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
                 || is_found && is_one_of(&NOT_THEIRS)
@@ -220,20 +206,9 @@ impl OAuth {
     }
 }
 
-/// What a provider has no business to say in the address of its page: it is ours to say, or would
-/// count in place of what we say (RFC 9101).
-const NOT_THEIRS: [&str; 10] = [
-    "response_type",
-    "client_id",
-    "redirect_uri",
-    "state",
-    "code_challenge",
-    "code_challenge_method",
-    "scope",
-    "resource",
-    "request",
-    "request_uri",
-];
+/// What a provider has no business to say in the address of its page, beside what we say there: it is
+/// ours to leave out, or would count in place of what we say (RFC 9101).
+const NOT_THEIRS: [&str; 4] = ["scope", "resource", "request", "request_uri"];
 
 /// The same for a page of another site than the issuer's: it says what a token is good for, or how
 /// the answer comes back.
@@ -241,7 +216,7 @@ const NOT_A_STRANGERS: [&str; 5] =
     ["audience", "authorization_details", "claims", "registration", "response_mode"];
 
 /// Takes such parameters out of an address, and leaves the others as they are written.
-fn take_out(page: &mut Url, is_such: impl Fn(&str) -> bool) {
+fn remove_params(page: &mut Url, is_such: impl Fn(&str) -> bool) {
     let Some(query) = page.query().map(str::to_owned) else { return };
     // Some take a semicolon for an ampersand.
     let is_kept = |pair: &&str| {
@@ -255,7 +230,7 @@ fn take_out(page: &mut Url, is_such: impl Fn(&str) -> bool) {
 /// A person is being asked.
 pub(super) struct Shown<'a> {
     pub(super) note: Noted,
-    _over: Over<'a>,
+    _pending: PendingGuard<'a>,
 }
 
 /// What a person has agreed to.
@@ -290,7 +265,11 @@ mod tests {
     fn what_is_ours_to_say_is_taken_out_of_an_address_however_it_is_written() {
         let of = |query: &str| {
             let mut page = Url::parse(&format!("https://as/a?{query}")).unwrap();
-            take_out(&mut page, |name| NOT_THEIRS.contains(&name));
+            let ours = ["response_type", "client_id", "redirect_uri", "state"];
+            let of_pkce = ["code_challenge", "code_challenge_method"];
+            remove_params(&mut page, |name| {
+                ours.contains(&name) || of_pkce.contains(&name) || NOT_THEIRS.contains(&name)
+            });
             page.query().unwrap_or_default().to_owned()
         };
         assert_eq!(of("p=b2c_1&x=a%20b+c&&flag"), "p=b2c_1&x=a%20b+c&flag");

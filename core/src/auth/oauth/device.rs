@@ -11,8 +11,7 @@ use url::Url;
 use super::authority::Authority;
 use super::flow::Plan;
 use super::grant::TokenRequest;
-use super::identity::{self, Identity, Only, Purpose};
-use super::kept::Kept;
+use super::identity::{Identity, Only, Purpose};
 use super::pause::{Failed, How};
 use super::token::Token;
 use super::web::Form;
@@ -27,7 +26,7 @@ pub(super) const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:device_cod
 
 /// What the provider gives out for one login.
 #[derive(Debug, PartialEq, Eq)]
-struct Ticket {
+struct DeviceCode {
     device_code: Secret,
     prompt: Prompt,
     lifetime: Duration,
@@ -47,25 +46,25 @@ enum Step {
 
 impl OAuth {
     /// Has a person enter a code somewhere.
-    pub(super) async fn by_device(
-        &self,
-        plan: &Plan,
-        kept: &Kept,
-    ) -> Result<(Identity, Token), Failed> {
+    pub(super) async fn by_device(&self, plan: &Plan) -> Result<(Identity, Token), Failed> {
         let Plan { authority, scope, .. } = plan;
         let place = self.device_place(authority)?;
-        let identity = self.introduce_device(authority, kept, scope.as_deref()).await?;
+        // A client that was registered with a redirect address may not do this.
+        let identity = match self.registered(plan, Some(Only::Devices)).await? {
+            Some(identity) => identity,
+            None => self.choose_identity(plan, Purpose::Devices).await?,
+        };
         let request = self.request_for(plan, &identity);
         let form = scope.iter().map(|scope| ("scope", scope.clone())).collect();
         let (status, answer) = TokenRequest { endpoint: &place, ..request }.ask(&form).await?;
-        let ticket = self.ticket(status, &answer, authority);
-        if ticket.is_err() && is_unknown_client(&answer) {
+        let issued = self.device_code(status, &answer, authority);
+        if issued.is_err() && is_unknown_client(&answer) {
             self.forget_client_alone(&identity.id).await;
         }
-        let ticket = ticket?;
-        let shown_page = self.show(plan, &ticket.prompt, None).await;
+        let issued = issued?;
+        let shown_page = self.show(plan, &issued.prompt, None).await;
         let token = tokio::select! {
-            token = self.poll(&request, &ticket) => token?,
+            token = self.poll(&request, &issued) => token?,
             error = self.called_off(&shown_page) => return Err(Failed::unfinished(error)),
         };
         Ok((identity, token))
@@ -84,32 +83,12 @@ impl OAuth {
         self.settings.given.checked(text, "logins on another device", &self.server)
     }
 
-    /// Who we are. A client that was registered with a redirect address may not do this.
-    async fn introduce_device(
-        &self,
-        authority: &Authority,
-        kept: &Kept,
-        scope: Option<&str>,
-    ) -> Result<Identity, Error> {
-        let settings = &self.settings;
-        let fits = |identity: &&Identity| {
-            settings.client_id.is_none()
-                && identity.only == Some(Only::Devices)
-                && identity.may_ask_for(scope)
-        };
-        if let Some(identity) = kept.identity.as_ref().filter(fits) {
-            return Ok(identity.clone());
-        }
-        let purpose = Purpose::Devices;
-        identity::choose(settings, authority, &self.web, &self.server, purpose, scope).await
-    }
-
-    fn ticket(
+    fn device_code(
         &self,
         status: StatusCode,
         answer: &Value,
         authority: &Authority,
-    ) -> Result<Ticket, Error> {
+    ) -> Result<DeviceCode, Error> {
         if !status.is_success() {
             return Err(refused("The request for a device code", status, answer));
         }
@@ -133,7 +112,7 @@ impl OAuth {
             Some(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or(default),
             None => default,
         };
-        Ok(Ticket {
+        Ok(DeviceCode {
             device_code: Secret::new(device_code),
             prompt: Prompt::Device { page: checked(page)?, filled_in, code: code.to_owned() },
             lifetime: seconds("expires_in", limits::LOGIN_WAIT),
@@ -177,13 +156,13 @@ impl OAuth {
         login_error(message).because(error)
     }
 
-    async fn poll(&self, request: &TokenRequest<'_>, ticket: &Ticket) -> Result<Token, Failed> {
+    async fn poll(&self, request: &TokenRequest<'_>, issued: &DeviceCode) -> Result<Token, Failed> {
         let form: Form = vec![
             ("grant_type", GRANT_TYPE.to_owned()),
-            ("device_code", ticket.device_code.reveal().to_owned()),
+            ("device_code", issued.device_code.reveal().to_owned()),
         ];
-        let end = Instant::now() + ticket.lifetime.min(self.settings.login_wait);
-        let mut interval = ticket.interval;
+        let end = Instant::now() + issued.lifetime.min(self.settings.login_wait);
+        let mut interval = issued.interval;
         let mut trouble = None;
         loop {
             let next = Instant::now() + interval;

@@ -22,7 +22,7 @@ pub(super) async fn find(
     known: Option<&str>,
     pinned: Option<&str>,
 ) -> Result<Option<Found>, Error> {
-    web.take_trail();
+    web.take_tried();
     let described = describe(web, server, challenge).await?;
     if let Some(issuer) = pinned {
         return at(web, server, issuer, described).await.map(Some);
@@ -102,7 +102,7 @@ fn says_nothing(issuer: &Url, why: Option<Error>) -> Error {
 async fn about(web: &Web, issuer: &Url) -> Result<Issuer, Option<Error>> {
     let mut why = None;
     for url in issuer_places(issuer) {
-        match web.look_at::<Issuer>(&url).await {
+        match web.fetch_metadata::<Issuer>(&url).await {
             Ok(metadata) => return Ok(metadata),
             Err(reason) => why = why.or(reason),
         }
@@ -128,7 +128,7 @@ async fn describe(
         }
     }
     for place in places {
-        let found = web.look_at::<Resource>(&place).await.ok();
+        let found = web.fetch_metadata::<Resource>(&place).await.ok();
         if let Some(found) = found.filter(|found| !found.authorization_servers.is_empty()) {
             return Ok(Some(found));
         }

@@ -1,7 +1,5 @@
 //! The login itself: who gives out tokens, who we are, a person's consent, and the token.
 
-use std::sync::atomic::Ordering;
-
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tracing::debug;
@@ -11,7 +9,7 @@ use super::authority::Authority;
 use super::callback_server::CallbackServer;
 use super::challenge::Challenge;
 use super::grant::{Refusal, TokenRequest};
-use super::identity::{self, Identity};
+use super::identity::{self, Identity, Only, Purpose};
 use super::kept::{Holder, Kept};
 use super::pages::About;
 use super::pause::{Failed, How};
@@ -46,8 +44,8 @@ impl OAuth {
         challenge: Option<&Challenge>,
         lock: Lock,
     ) -> Result<bool, Error> {
-        let fruitless = self.state(|state| state.fruitless.clone());
-        if let Some((at, outcome)) = fruitless
+        let last_failure = self.state(|state| state.last_failure.clone());
+        if let Some((at, outcome)) = last_failure
             && at.elapsed() < limits::LOGIN_PAUSE
         {
             return outcome;
@@ -60,14 +58,14 @@ impl OAuth {
             if self.asks_a_person() {
                 state.logins.note(Instant::now());
             }
-            state.fruitless = Some((Instant::now(), Err(self.given_up())));
+            state.last_failure = Some((Instant::now(), Err(self.given_up())));
         });
         let outcome = self.try_login(challenge, lock).await;
         // One that was broken off may be begun again at once.
         let needs_pause = !matches!(outcome, Ok(true) | Err(Failed { how: How::BrokenOff, .. }));
         let outcome = outcome.map_err(|failed| *failed.error);
-        let fruitless = needs_pause.then(|| (Instant::now(), outcome.clone()));
-        self.state(|state| state.fruitless = fruitless);
+        let last_failure = needs_pause.then(|| (Instant::now(), outcome.clone()));
+        self.state(|state| state.last_failure = last_failure);
         if let Ok(true) = outcome {
             traffic::logged_in(&self.server);
             self.store.forget_failure();
@@ -111,18 +109,20 @@ impl OAuth {
 
     /// Finds out all that a login needs but a person. `None`: the server knows of no logins.
     async fn plan(&self, challenge: Option<&Challenge>) -> Result<Option<Plan>, Error> {
-        let (kept, given) = (self.kept().await, &self.settings.given);
-        let known = kept.issuer.as_deref();
-        let Some(authority) = self.authority(challenge, known).await? else { return Ok(None) };
+        let known = self.kept().await.issuer;
+        let authority = self.authority(challenge, known.as_deref()).await?;
+        let Some(authority) = authority else { return Ok(None) };
         let challenge = challenge.cloned().unwrap_or_default();
-        let kept = self.kept_for(&authority, kept)?;
-        let before = kept.token.as_ref().and_then(|token| token.scope.as_deref());
-        let scopes = Scopes::choose(before, &challenge, &authority, &self.settings);
-        let token_endpoint =
-            self.endpoint(&authority.metadata.token_endpoint, &given.token_url, "tokens")?;
-        let (id, scope) = (pkce::random()?, scopes.text());
-        let is_step_up = challenge.wants_more_scope();
-        Ok(Some(Plan { id, authority, token_endpoint, scope, is_step_up }))
+        let before = self.kept_for(&authority).await?.token.and_then(|token| token.scope);
+        let scopes = Scopes::choose(before.as_deref(), &challenge, &authority, &self.settings);
+        let (found, given) = (&authority.metadata.token_endpoint, &self.settings.given.token_url);
+        Ok(Some(Plan {
+            id: pkce::random()?,
+            token_endpoint: self.endpoint(found, given, "tokens")?,
+            authority,
+            scope: scopes.text(),
+            is_step_up: challenge.wants_more_scope(),
+        }))
     }
 
     /// A token for which nobody need be asked.
@@ -170,11 +170,10 @@ impl OAuth {
         plan: &Plan,
         browser: &mut Option<CallbackServer>,
     ) -> Result<(Identity, Token), Failed> {
-        let kept = self.kept_for(&plan.authority, self.kept().await)?;
         if self.settings.grant == Grant::DeviceCode {
-            return self.by_device(plan, &kept).await;
+            return self.by_device(plan).await;
         }
-        let outcome = self.by_code(plan, &kept, browser).await;
+        let outcome = self.by_code(plan, browser).await;
         let was_asked = browser.as_ref().is_some_and(CallbackServer::was_visited);
         outcome.map_err(|failed| match failed.how {
             How::Unasked if was_asked => Failed::unfinished(*failed.error),
@@ -210,7 +209,7 @@ impl OAuth {
         self.note_login();
         let Plan { authority, token_endpoint, .. } = plan;
         // It was checked before anybody was asked.
-        let kept = self.kept_for(authority, self.kept().await).unwrap_or_default();
+        let kept = self.kept_for(authority).await.unwrap_or_default();
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
         let is_configured = identity::is_configured(&self.settings, &identity.id);
         self.keep_alone(Kept {
@@ -254,7 +253,30 @@ impl OAuth {
     }
 
     pub(super) fn refuses_resource(&self) -> bool {
-        self.refuses_resource.load(Ordering::Relaxed)
+        self.state(|state| state.refuses_resource)
+    }
+
+    /// A client that was registered on the spot for such logins.
+    pub(super) async fn registered(
+        &self,
+        plan: &Plan,
+        only: Option<Only>,
+    ) -> Result<Option<Identity>, Error> {
+        let registered = self.kept_for(&plan.authority).await?.identity;
+        Ok(registered.filter(|identity| {
+            let is_for_this = self.settings.client_id.is_none() && identity.only == only;
+            is_for_this && identity.may_ask_for(plan.scope.as_deref())
+        }))
+    }
+
+    /// Who we are to an authorization server that does not know us yet.
+    pub(super) async fn choose_identity(
+        &self,
+        plan: &Plan,
+        purpose: Purpose<'_>,
+    ) -> Result<Identity, Error> {
+        let (authority, scope) = (&plan.authority, plan.scope.as_deref());
+        identity::choose(&self.settings, authority, &self.web, &self.server, purpose, scope).await
     }
 
     /// A question to the token endpoint, for the login of `plan`.

@@ -152,8 +152,8 @@ impl OAuth {
         known: Option<&str>,
     ) -> Result<Option<Found>, Error> {
         let given = &self.settings.given;
-        let finding =
-            discovery::find(&self.web, &self.server, challenge, known, given.issuer.as_deref());
+        let pinned = given.issuer.as_deref();
+        let finding = discovery::find(&self.web, &self.server, challenge, known, pinned);
         let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
             let server = shown(&self.server);
             Err(login_error(format!("{server} does not say in time who gives out tokens")))
@@ -186,7 +186,7 @@ impl OAuth {
         plan: &Plan,
     ) -> Result<Option<(Identity, Token)>, Error> {
         let (given, spent) = (&self.settings.given, self.state(|state| state.spent));
-        let kept = self.kept_for(&plan.authority, self.kept().await)?;
+        let kept = self.kept_for(&plan.authority).await?;
         let refresh = given.refresh_token.as_ref().filter(|_| !spent.refresh_token);
         let code = given.code.as_ref().filter(|_| !spent.code);
         if refresh.is_none() && code.is_none() {
@@ -197,16 +197,15 @@ impl OAuth {
             let message = "A refresh token or a code is good for nothing without its client";
             return Err(login_error(message).hint("Give the client's id with --oauth-client-id"));
         };
-        let mut forms = Vec::new();
-        if let Some(refresh) = refresh {
-            let form = vec![
-                ("grant_type", "refresh_token".to_owned()),
-                ("refresh_token", refresh.reveal().to_owned()),
-            ];
-            forms.push(("refresh token", form));
-        }
-        forms.extend(code.map(|code| ("code", code.form())));
-        for (what, form) in forms {
+        let by_refresh = |token: &Secret| {
+            let token = token.reveal().to_owned();
+            vec![("grant_type", "refresh_token".to_owned()), ("refresh_token", token)]
+        };
+        let forms = [
+            refresh.map(|token| ("refresh token", by_refresh(token))),
+            code.map(|code| ("code", code.form())),
+        ];
+        for (what, form) in forms.into_iter().flatten() {
             // Who uses a code twice is taken for a thief; a refresh token may still be good later.
             self.state(|state| state.spent.code |= what == "code");
             match self.request_for(plan, &identity).send(form).await {

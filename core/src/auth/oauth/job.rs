@@ -1,7 +1,5 @@
 //! A login that is handed to another process: all that it needs, in one document for its stdin.
 
-use std::sync::atomic::Ordering;
-
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -59,8 +57,8 @@ impl Job {
             ..job.settings
         };
         let oauth = OAuth::new(&job.server, settings, job.net.into_options()?);
-        oauth.web.is_near(job.near);
-        oauth.refuses_resource.store(job.without_resource, Ordering::Relaxed);
+        oauth.web.set_near(job.near);
+        oauth.state(|state| state.refuses_resource = job.without_resource);
         Some((oauth, job.plan, job.stamp))
     }
 }

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -107,8 +106,6 @@ pub struct OAuth {
     renewing: Semaphore,
     /// The same for the question whether renewals are in vain.
     looking: Semaphore,
-    /// The authorization server does not want to be told what a token is for.
-    refuses_resource: AtomicBool,
     /// Where a person has to go, for a login that waits for one.
     pub(super) pending: watch::Sender<Option<String>>,
 }
@@ -134,7 +131,7 @@ struct State {
     /// What was given and is no good any more.
     spent: given::Spent,
     /// The last login, if it came to nothing or nobody has waited for its end.
-    fruitless: Option<(Instant, Result<bool, Error>)>,
+    last_failure: Option<(Instant, Result<bool, Error>)>,
     /// The last renewal, if it came to nothing.
     unrenewed: Option<(Instant, Result<bool, Error>)>,
     /// When another process was found to hold the lock of the tokens.
@@ -143,8 +140,10 @@ struct State {
     is_renewing_ahead: bool,
     /// What there is has come from a renewal of ours, not from a login.
     is_renewal: bool,
+    /// The authorization server does not want to be told what a token is for.
+    refuses_resource: bool,
     /// It was said that there is no ID token.
-    is_id_missed: bool,
+    warned_no_id_token: bool,
     /// When it was last looked whether a login would bring what renewals do not, and the verdict.
     looked: Option<(Instant, bool)>,
     /// When a login last brought a token, or was begun because renewals bring none that are taken.
@@ -171,8 +170,7 @@ impl OAuth {
         let web = Web::new(options, &server, &settings.given);
         let (state, pending) = (Mutex::default(), watch::Sender::default());
         let (renewing, looking) = (Semaphore::new(1), Semaphore::new(1));
-        let refuses_resource = AtomicBool::new(false);
-        Self { server, settings, web, store, state, renewing, looking, refuses_resource, pending }
+        Self { server, settings, web, store, state, renewing, looking, pending }
     }
 
     /// Whether a login with these settings is kept in a file. Neither a network nor a keychain is
@@ -185,7 +183,7 @@ impl OAuth {
 
     /// The server has answered from `peer`: what it names must not be nearer to us than that.
     pub fn met(&self, peer: IpAddr) {
-        self.web.is_near(address::of_address(peer));
+        self.web.set_near(address::of_address(peer));
     }
 
     /// Whether a login needs a person.
@@ -215,7 +213,7 @@ impl OAuth {
         let (bearer, kept) = (self.settings.bearer, self.kept().await);
         let Some(token) = &kept.token else { return HeaderMap::new() };
         if bearer == Bearer::IdToken && token.id.is_none() {
-            self.miss_id_token();
+            self.warn_no_id_token();
         }
         token.header(bearer).map(|value| (AUTHORIZATION, value)).into_iter().collect()
     }
@@ -225,8 +223,8 @@ impl OAuth {
     }
 
     /// Says once that the token is not there that is to be sent.
-    fn miss_id_token(&self) {
-        if !self.state(|state| std::mem::replace(&mut state.is_id_missed, true)) {
+    fn warn_no_id_token(&self) {
+        if !self.state(|state| std::mem::replace(&mut state.warned_no_id_token, true)) {
             warn!(
                 "the authorization server of {} gave no ID token, so the access token is sent: ask \
                  for the scope 'openid' with --oauth-scope",
@@ -247,16 +245,16 @@ impl OAuth {
         }
         let before = self.kept().await;
         let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
-        match self.renew(&before, cause).await? {
-            Renewal::Done => Ok(Remedy::Header(self.header().await)),
-            Renewal::Impossible | Renewal::Held => match challenge {
-                Some(challenge) if is_step_up && !self.can_grow(challenge).await => {
-                    debug!("the server wants more scope, and a login would bring none");
-                    Ok(Remedy::None)
-                }
-                _ => Ok(Remedy::Login),
-            },
+        if self.renew(&before, cause).await? == Renewal::Done {
+            return Ok(Remedy::Header(self.header().await));
         }
+        if let Some(challenge) = challenge.filter(|_| is_step_up)
+            && !self.can_grow(challenge).await
+        {
+            debug!("the server wants more scope, and a login would bring none");
+            return Ok(Remedy::None);
+        }
+        Ok(Remedy::Login)
     }
 
     /// Logs in after the server has refused what there was, unless another process has, or there
@@ -299,8 +297,7 @@ impl OAuth {
         let mut seen = None;
         loop {
             if let Ok(lock) = self.store.lock_logins(limits::PAGE_CHECK).await {
-                let failed =
-                    seen.and_then(|watched: Watched<'_>| self.store.failure_of(&watched.id));
+                let failed = seen.and_then(|(id, _): (String, _)| self.store.failure_of(&id));
                 return Ok((lock, failed.map(|failed| *failed.error)));
             }
             if Instant::now() >= until {
@@ -316,25 +313,26 @@ impl OAuth {
         login_error(format!("Another process has not {done} {} in time", shown(&self.server)))
     }
 
-    /// Shows the page of another process, if it has one yet.
-    fn watch_page(&self, opener: Option<Opener>) -> Option<Watched<'_>> {
+    /// Shows the page of another process, if it has one yet, until the result is dropped; with the
+    /// name of its login.
+    fn watch_page(&self, opener: Option<Opener>) -> Option<(String, PendingGuard<'_>)> {
         let note = self.store.page()?;
         // A person who has restarted a client may have closed the page.
         if let (Some(opener), Some(again)) = (opener, note.again.clone()) {
             tokio::spawn(async move { callback_server::open_again(&again, opener).await });
         }
         (self.settings.show)(&note.prompt, &note.parties);
-        let over = self.pending_at(&note);
-        Some(Watched { id: note.id, _over: over })
+        let pending = self.pending_at(&note);
+        Some((note.id, pending))
     }
 
     /// Tells whoever listens that a login waits for a person, until the result is dropped.
-    fn pending_at(&self, note: &PageNote) -> Over<'_> {
+    fn pending_at(&self, note: &PageNote) -> PendingGuard<'_> {
         // Behind "open".
         let comma = if matches!(note.prompt, Prompt::Device { .. }) { "," } else { "" };
         let text = format!("{}{comma} to {}", note.prompt, note.parties);
         self.pending.send_replace(Some(text));
-        Over(&self.pending)
+        PendingGuard(&self.pending)
     }
 
     async fn can_grow(&self, challenge: &Challenge) -> bool {
@@ -402,7 +400,7 @@ impl OAuth {
             return kept;
         }
         if let Some(near) = stored.near {
-            self.web.is_near(near);
+            self.web.set_near(near);
         }
         self.state(|state| state.is_stored = stored.token.is_some());
         self.hold(stored.clone());
@@ -436,8 +434,8 @@ impl OAuth {
     }
 
     fn hold(&self, kept: Kept) {
-        self.refuses_resource.fetch_or(kept.without_resource, Ordering::Relaxed);
         self.state(|state| {
+            state.refuses_resource |= kept.without_resource;
             state.kept = Some(kept);
             state.version += 1;
             state.is_renewal = false;
@@ -455,16 +453,10 @@ fn without_fragment(server: &Url) -> Url {
     server
 }
 
-/// The login of another process, which is waited for.
-struct Watched<'a> {
-    id: String,
-    _over: Over<'a>,
-}
-
 /// However a login ends, it is no longer waited for.
-struct Over<'a>(&'a watch::Sender<Option<String>>);
+struct PendingGuard<'a>(&'a watch::Sender<Option<String>>);
 
-impl Drop for Over<'_> {
+impl Drop for PendingGuard<'_> {
     fn drop(&mut self) {
         self.0.send_replace(None);
     }
@@ -527,7 +519,7 @@ mod tests {
         let again = timeout(Duration::from_secs(1), again).await.expect("at once");
         assert!(again.unwrap_err().message.contains("given up"));
         assert!(!oauth.has_tried_enough(), "one was begun");
-        oauth.state(|state| state.fruitless = None);
+        oauth.state(|state| state.last_failure = None);
         let begun = timeout(Duration::from_millis(50), oauth.login(None, lock().await)).await;
         assert!(begun.is_err());
         assert!(oauth.has_tried_enough(), "and another");

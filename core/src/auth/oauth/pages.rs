@@ -52,13 +52,6 @@ pub(super) struct About {
 }
 
 impl About {
-    fn facts(&self) -> Vec<(&'static str, String)> {
-        let mut facts = vec![("Server", self.server.clone()), ("Login by", self.issuer.clone())];
-        facts.extend(self.resource.iter().map(|resource| ("Resource", said(resource))));
-        facts.extend(self.profile.iter().map(|profile| ("Profile", said(profile))));
-        facts
-    }
-
     fn page(
         &self,
         mood: Mood,
@@ -66,7 +59,10 @@ impl About {
         more: impl IntoIterator<Item = (&'static str, String)>,
         advice: String,
     ) -> Page {
-        let facts = self.facts().into_iter().chain(more).collect();
+        let mut facts = vec![("Server", self.server.clone()), ("Login by", self.issuer.clone())];
+        facts.extend(self.resource.iter().map(|resource| ("Resource", said(resource))));
+        facts.extend(self.profile.iter().map(|profile| ("Profile", said(profile))));
+        facts.extend(more);
         Page { status: StatusCode::OK, mood, title, facts, advice: advice.into() }
     }
 

@@ -29,7 +29,7 @@ impl fmt::Debug for Paste {
 impl Paste {
     /// Hands on what is pasted of the login with this `state`, which is none before its page is shown;
     /// in the end, an error.
-    pub(super) async fn hand_on(
+    pub(super) async fn forward(
         &self,
         arrivals: &mpsc::Sender<Result<Callback, Error>>,
         state: impl Fn() -> Option<String>,

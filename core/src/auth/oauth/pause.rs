@@ -18,14 +18,9 @@ use crate::private_file;
 struct Note {
     /// Seconds since 1970.
     at: u64,
-    /// How long nobody is asked again, in seconds.
-    pause: u64,
     /// The name of the login.
-    #[serde(default)]
     id: String,
-    /// Whether a person was asked.
-    #[serde(default)]
-    was_shown: bool,
+    how: How,
     message: String,
     reason: Option<String>,
     hint: Option<String>,
@@ -46,7 +41,7 @@ pub(super) struct Failed {
 }
 
 /// How a login came to nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) enum How {
     /// Nobody was asked.
     Unasked,
@@ -87,13 +82,10 @@ impl Store {
     /// Notes how the login of this name came to nothing.
     pub(super) async fn note_failure(&self, id: &str, failed: &Failed) {
         let Some(file) = self.beside("pause") else { return };
-        let is_refused = failed.how == How::Refused;
-        let pause = if is_refused { limits::LOGIN_PAUSE } else { Duration::ZERO };
         let note = Note {
             at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
-            pause: pause.as_secs(),
             id: id.to_owned(),
-            was_shown: failed.how != How::Unasked,
+            how: failed.how,
             message: failed.error.message.clone(),
             reason: failed.error.reason.as_deref().map(str::to_owned),
             hint: failed.error.hint.clone(),
@@ -106,12 +98,7 @@ impl Store {
     /// Why the login of this name came to nothing, if it did.
     pub(super) fn failure_of(&self, id: &str) -> Option<Failed> {
         let note = self.failure_note().filter(|note| note.id == id && !id.is_empty())?;
-        let how = match note.was_shown {
-            _ if note.pause > 0 => How::Refused,
-            true => How::Unfinished,
-            false => How::Unasked,
-        };
-        Some(Failed { error: note.error().into(), how })
+        Some(Failed { how: note.how, error: note.error().into() })
     }
 
     /// Why the last login was refused, if that was a moment ago.
@@ -120,12 +107,12 @@ impl Store {
     }
 
     fn refusal_at(&self, now: SystemTime) -> Option<Error> {
-        let note = self.failure_note().filter(|note| note.pause > 0)?;
+        let note = self.failure_note().filter(|note| note.how == How::Refused)?;
         let at = UNIX_EPOCH.checked_add(Duration::from_secs(note.at))?;
         // One of the future is of a clock that was set back; nobody waits for that.
         let slack = Duration::from_secs(1);
         let age = (now + slack).duration_since(at).ok()?;
-        if age >= Duration::from_secs(note.pause).min(limits::LOGIN_PAUSE) + slack {
+        if age >= limits::LOGIN_PAUSE + slack {
             return None;
         }
         let error = note.error();

@@ -108,7 +108,7 @@ impl OAuth {
         if self.has_brought(plan, before).await {
             return Ok(());
         }
-        let id = watched.as_ref().map_or(&plan.id, |watched| &watched.id);
+        let id = watched.as_ref().map_or(&plan.id, |(id, _)| id);
         let refused = || self.store.refusal().map(Failed::refused);
         Err(self.store.failure_of(id).or_else(refused).unwrap_or_else(|| {
             let error = login_error(format!("The login to {} was broken off", shown(&self.server)))

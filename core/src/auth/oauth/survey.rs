@@ -67,7 +67,7 @@ impl OAuth {
         let challenge = Challenge::of(said);
         let known = self.kept().await.issuer;
         let found = self.authority(challenge.as_ref(), known.as_deref()).await;
-        let tried = self.web.take_trail();
+        let tried = self.web.take_tried();
         let provider = found.map(|found| found.map(|found| provider(found, &self.settings)));
         Survey { tried, provider }
     }

@@ -40,7 +40,7 @@ pub(super) struct Web {
     token_url: Option<Url>,
     issuer: Option<Origin>,
     /// Where metadata was looked for the last time.
-    trail: Mutex<Vec<Tried>>,
+    tried: Mutex<Vec<Tried>>,
 }
 
 /// A body as a form has it.
@@ -58,7 +58,7 @@ impl Web {
             near: Arc::new(AtomicU8::new(address::reach(server) as u8)),
             token_url: given.token_url.clone(),
             issuer: given.issuer_url().map(|url| url.origin()),
-            trail: Mutex::default(),
+            tried: Mutex::default(),
         }
     }
 
@@ -67,13 +67,8 @@ impl Web {
     }
 
     /// Where metadata was looked for since this was asked.
-    pub(super) fn take_trail(&self) -> Vec<Tried> {
-        std::mem::take(&mut *self.trail.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn note(&self, url: &Url, found: Found) {
-        let tried = Tried { url: shown(url), found };
-        self.trail.lock().unwrap_or_else(PoisonError::into_inner).push(tried);
+    pub(super) fn take_tried(&self) -> Vec<Tried> {
+        std::mem::take(&mut *self.tried.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// How near the MCP server is, as far as that is known.
@@ -82,7 +77,7 @@ impl Web {
     }
 
     /// Where the MCP server turned out to be: a name says nothing about it.
-    pub(super) fn is_near(&self, reach: Reach) {
+    pub(super) fn set_near(&self, reach: Reach) {
         self.near.store(reach as u8, Ordering::Relaxed);
     }
 
@@ -106,26 +101,24 @@ impl Web {
     }
 
     /// A document, if there is one at `url` that can be read; else the reason if there was no answer.
-    pub(super) async fn look_at<T: DeserializeOwned>(&self, url: &Url) -> Result<T, Option<Error>> {
+    pub(super) async fn fetch_metadata<T: DeserializeOwned>(
+        &self,
+        url: &Url,
+    ) -> Result<T, Option<Error>> {
         let asking = self.ask(Method::GET, url, HeaderMap::new(), Bytes::new());
         let answer = tokio::time::timeout(limits::METADATA_WAIT, asking).await;
-        let (status, body) = match answer.unwrap_or_else(|_| Err(late(url))) {
-            Ok(answer) => answer,
-            Err(error) => {
-                debug!("no metadata at {}: {error}", shown(url));
-                self.note(url, Found::Nobody(error.message.clone()));
-                return Err(Some(error));
-            }
+        let (found, read) = match answer.unwrap_or_else(|_| Err(late(url))) {
+            Err(error) => (Found::Nobody(error.message.clone()), Err(Some(error))),
+            Ok((status, _)) if !status.is_success() => (Found::Status(status.as_u16()), Err(None)),
+            Ok((_, body)) => match serde_json::from_slice(&body) {
+                Ok(document) => (Found::Document, Ok(document)),
+                Err(_) => (Found::Unreadable, Err(None)),
+            },
         };
-        if !status.is_success() {
-            self.note(url, Found::Status(status.as_u16()));
-            return Err(None);
-        }
-        let read = serde_json::from_slice(&body)
-            .inspect_err(|error| debug!("the metadata at {} is none: {error}", shown(url)))
-            .ok();
-        self.note(url, if read.is_some() { Found::Document } else { Found::Unreadable });
-        read.ok_or(None)
+        let tried = Tried { url: shown(url), found };
+        debug!("metadata at {}: {:?}", tried.url, tried.found);
+        self.tried.lock().unwrap_or_else(PoisonError::into_inner).push(tried);
+        read
     }
 
     /// Says something harmless to an MCP server, to hear what it wants first.
@@ -136,18 +129,18 @@ impl Web {
         let body = reply::request(&id, "ping").bytes().clone();
         let headers =
             HeaderMap::from_iter([(CONTENT_TYPE, header::JSON), (ACCEPT, header::ACCEPT_BOTH)]);
-        let said = self.hear(server, Method::POST, headers, body).await?;
+        let said = self.response_head(server, Method::POST, headers, body).await?;
         if said.0 == StatusCode::UNAUTHORIZED || !said.0.is_client_error() {
             return Ok(said);
         }
         let stream = HeaderValue::from_static("text/event-stream");
         let headers = HeaderMap::from_iter([(ACCEPT, stream)]);
-        let of_stream = self.hear(server, Method::GET, headers, Bytes::new()).await;
+        let of_stream = self.response_head(server, Method::GET, headers, Bytes::new()).await;
         Ok(of_stream.ok().filter(|(status, _)| *status == StatusCode::UNAUTHORIZED).unwrap_or(said))
     }
 
     /// The head of the server's answer.
-    async fn hear(
+    async fn response_head(
         &self,
         server: &Url,
         method: Method,
@@ -159,7 +152,7 @@ impl Web {
             tokio::time::timeout(limits::LOGIN_QUESTION, self.client_for(server).send(&call)).await;
         let response = response.map_err(|_| late(server))??;
         if let Some(ip) = call.progress.peer() {
-            self.is_near(address::of_address(ip));
+            self.set_near(address::of_address(ip));
         }
         Ok((response.status(), response.headers().clone()))
     }
@@ -286,11 +279,11 @@ mod tests {
         let error = web.form(&place, &Vec::new(), &[], None).await.unwrap_err();
         assert_eq!(error.kind, Kind::Login);
         assert!(error.message.contains("private network"), "{error}");
-        assert!(web.look_at::<Value>(&place).await.is_err());
+        assert!(web.fetch_metadata::<Value>(&place).await.is_err());
         let silence = std::time::Duration::from_millis(100);
         assert!(tokio::time::timeout(silence, listener.accept()).await.is_err(), "nobody came");
         // A server of this machine may send us there, also if only its address shows where it is.
-        web.is_near(address::of_address(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        web.set_near(address::of_address(IpAddr::V4(Ipv4Addr::LOCALHOST)));
         let asking =
             tokio::spawn(async move { web.form(&place, &Vec::new(), &[], None).await.is_ok() });
         assert!(listener.accept().await.is_ok());
@@ -319,7 +312,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let server = Url::parse(&format!("http://127.0.0.1:{port}/mcp")).unwrap();
         let web = Web::new(Options::default(), &server, &Given::default());
-        web.is_near(Reach::Public);
+        web.set_near(Reach::Public);
         let answering = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let _ = stream.read(&mut [0; 4096]).await;

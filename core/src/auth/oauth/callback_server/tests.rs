@@ -96,7 +96,7 @@ async fn another_process_can_have_the_page_opened_again_but_not_at_once() {
     let first = opened.recv().await.unwrap();
     open_again(&server.again_url(), Opener::Program).await;
     assert!(opened.try_recv().is_err(), "a page was opened a moment ago");
-    server.shared.login().openings.last = None;
+    server.shared.login().links.clear();
     open_again(&server.again_url(), Opener::Program).await;
     let second = opened.try_recv().expect("another link");
     assert_ne!(first, second);
@@ -107,13 +107,20 @@ async fn another_process_can_have_the_page_opened_again_but_not_at_once() {
 
 #[test]
 fn a_login_opens_a_browser_three_times_at_most_and_never_twice_within_ten_seconds() {
-    let (mut openings, start) = (Openings::default(), Instant::now());
-    let at = |seconds| start + Duration::from_secs(seconds);
-    assert!(openings.allow(Opener::Program, at(0)));
-    assert!(!openings.allow(Opener::Program, at(9)));
-    assert!(openings.allow(Opener::Program, at(10)) && openings.allow(Opener::Program, at(20)));
-    assert!(!openings.allow(Opener::Program, at(1000)));
-    assert!(openings.allow(Opener::Person, at(1000)) && openings.allow(Opener::Person, at(1001)));
+    let (mut login, start) = (Login::default(), Instant::now());
+    let mut opens = |opener, seconds| {
+        let opened = start + Duration::from_secs(seconds);
+        let is_open = login.may_open(opener, opened);
+        if is_open {
+            login.links.push(Link { path: String::new(), is_used: false, opened });
+        }
+        is_open
+    };
+    assert!(opens(Opener::Program, 0));
+    assert!(!opens(Opener::Program, 9));
+    assert!(opens(Opener::Program, 10) && opens(Opener::Program, 20));
+    assert!(!opens(Opener::Program, 1000));
+    assert!(opens(Opener::Person, 1000) && opens(Opener::Person, 1001));
 }
 
 #[tokio::test]
