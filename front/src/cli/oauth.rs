@@ -190,7 +190,7 @@ pub(super) fn of(
         offered_scopes: typed.oauth_offered_scopes,
         send_resource: !typed.oauth_no_resource
             && typed.given.oauth_resource.as_deref() != Some(""),
-        callback_port: typed.oauth_callback_port.filter(|ports| ports.first != 0),
+        callback_port: typed.oauth_callback_port.clone().filter(|ports| *ports.start() != 0),
         callback: oauth_given::callback(&typed.given)?,
         login_wait: typed.oauth_login_timeout,
         skew: typed.oauth_skew,

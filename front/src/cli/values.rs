@@ -40,14 +40,11 @@ pub(super) fn tool_patterns(text: &str) -> Result<String, String> {
 pub(super) fn callback_ports(text: &str) -> Result<CallbackPorts, String> {
     let port = |text: &str| text.trim().parse::<u16>();
     let ports = match text.split_once('-') {
-        None => port(text).map(CallbackPorts::only),
-        Some((first, last)) => port(first).and_then(|first| {
-            let last = port(last)?;
-            Ok(CallbackPorts { first, last })
-        }),
+        None => port(text).map(|port| port..=port),
+        Some((first, last)) => port(first).and_then(|first| Ok(first..=port(last)?)),
     };
     let is_such =
-        |ports: &CallbackPorts| ports.first <= ports.last && (ports.first > 0 || ports.last == 0);
+        |ports: &CallbackPorts| !ports.is_empty() && (*ports.start() > 0 || *ports.end() == 0);
     let wrong = || "it must be a port such as 9696, or several such as 9696-9703".to_owned();
     ports.ok().filter(is_such).ok_or_else(wrong)
 }
@@ -58,9 +55,9 @@ mod tests {
 
     #[test]
     fn ports_are_one_or_several() {
-        assert_eq!(callback_ports("9696"), Ok(CallbackPorts::only(9696)));
-        assert_eq!(callback_ports("9696-9703"), Ok(CallbackPorts { first: 9696, last: 9703 }));
-        assert_eq!(callback_ports("0"), Ok(CallbackPorts::only(0)), "any");
+        assert_eq!(callback_ports("9696"), Ok(9696..=9696));
+        assert_eq!(callback_ports("9696-9703"), Ok(9696..=9703));
+        assert_eq!(callback_ports("0"), Ok(0..=0), "any");
         for wrong in ["", "x", "70000", "9-8", "0-9", "-9", "1-2-3"] {
             assert!(callback_ports(wrong).is_err(), "{wrong}");
         }

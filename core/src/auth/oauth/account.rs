@@ -5,12 +5,13 @@ use std::time::SystemTime;
 
 use http::StatusCode;
 
+use super::callback_server::Opener;
 use super::challenge::Challenge;
 use super::kept::Kept;
 use super::listing::{address, issuer, listing};
 use super::store::Store;
 use super::token::Token;
-use super::{OAuth, Pending, Reopen, Settings, TokenStore, identity};
+use super::{OAuth, Pending, Settings, TokenStore, identity};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::private_file;
@@ -79,9 +80,8 @@ impl OAuth {
             Err(_) => {
                 waits();
                 // Whoever pastes has no browser here.
-                let is_pasted = self.settings.paste.is_some();
-                let reopen = if is_pasted { Reopen::No } else { Reopen::Always };
-                let (lock, _) = self.lock_for_login(reopen).await?;
+                let opener = self.settings.paste.is_none().then_some(Opener::Person);
+                let (lock, _) = self.lock_for_login(opener).await?;
                 if self.reread(&before).await {
                     return Ok(());
                 }

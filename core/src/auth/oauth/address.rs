@@ -2,14 +2,16 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-use crate::error::{Error, Kind};
+use super::words::login_error;
+use crate::error::Error;
 use crate::net::is_localhost;
 use crate::secret::shown;
 
 /// How near a host is to us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) enum Reach {
     Public,
     Private,
@@ -42,8 +44,7 @@ impl Reach {
 /// A server of the public network has no business to send us to a machine of ours.
 pub(super) fn checked(text: &str, what: &str, server: &Url) -> Result<Url, Error> {
     let refuse = |why: &str| {
-        let message = format!("{} gives an address for {what} that {why}", shown(server));
-        Err(Error::new(Kind::Login, message).not_delivered())
+        Err(login_error(format!("{} gives an address for {what} that {why}", shown(server))))
     };
     let Ok(url) = Url::parse(text) else { return refuse("is not a URL") };
     if !url.username().is_empty() || url.password().is_some() {
@@ -66,10 +67,7 @@ pub(super) fn of_user(issuer: &str) -> Result<Url, Error> {
         let is_safe = url.scheme() == "https" || reach(url) == Reach::Loopback;
         url.has_host() && is_safe && matches!(url.scheme(), "http" | "https")
     });
-    url.ok_or_else(|| {
-        let message = "The issuer of --oauth-issuer is no address with https";
-        Error::new(Kind::Login, message).not_delivered()
-    })
+    url.ok_or_else(|| login_error("The issuer of --oauth-issuer is no address with https"))
 }
 
 /// By what stands in the URL; a name may lead anywhere.

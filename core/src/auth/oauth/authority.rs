@@ -11,7 +11,8 @@ use super::Grant;
 use super::given::Given;
 use super::metadata::Issuer;
 use super::site;
-use crate::error::{Error, Kind};
+use super::words::{login_error, said};
+use crate::error::Error;
 
 /// Who gives out tokens for a server, as it was found or given.
 #[derive(Clone, Debug)]
@@ -71,7 +72,7 @@ impl Found {
             let is_of =
                 |other: &Option<Url>| other.as_ref().is_some_and(|o| site::is_same(o, entry));
             if !is_of(&own) && !is_of(&token) {
-                return Err(torn(&issuer, entry, token.as_ref()));
+                return Err(mismatched(&issuer, entry, token.as_ref()));
             }
         }
         // An address that cannot be used at all stays, and is an error for whoever needs it.
@@ -119,18 +120,18 @@ fn parsed(text: &Option<String>) -> Option<Url> {
     text.as_deref().and_then(|text| Url::parse(text).ok())
 }
 
-fn torn(issuer: &str, entry: &Url, token: Option<&Url>) -> Error {
+fn mismatched(issuer: &str, entry: &Url, token: Option<&Url>) -> Error {
     let host = |url: Option<&Url>| url.and_then(Url::host_str).unwrap_or("nowhere").to_owned();
     let message = format!(
         "The authorization server {} has people log in at {} and gives out tokens at {}: nothing \
          shows that these belong together, and a login could end up with a stranger",
-        super::said(issuer),
+        said(issuer),
         host(Some(entry)),
         host(token)
     );
     let hint = "If this is right, give the addresses with --oauth-authorization-url and \
                 --oauth-token-url";
-    Error::new(Kind::Login, message).hint(hint).not_delivered()
+    login_error(message).hint(hint)
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! What belongs to one authorization server stays with it: what was kept of a login, and the secret
 //! that the user has given for it.
 
-use std::sync::atomic::Ordering;
-
+use super::OAuth;
 use super::authority::Authority;
 use super::kept::Kept;
 use super::metadata::is_same_issuer;
-use super::{OAuth, said};
-use crate::error::{Error, Kind};
+use super::words::{login_error, said};
+use crate::error::Error;
 use crate::secret::shown;
 
 impl OAuth {
@@ -15,14 +14,15 @@ impl OAuth {
     ///
     /// A secret of the user's is bound to the first issuer that it was used with: a server cannot
     /// name another one later to get it.
-    pub(super) fn kept_for(&self, authority: &Authority, kept: Kept) -> Result<Kept, Error> {
-        let Some(before) = &kept.issuer else { return Ok(kept) };
-        if is_same_issuer(before, &authority.issuer) {
-            return Ok(kept);
+    pub(super) async fn kept_for(&self, authority: &Authority) -> Result<Kept, Error> {
+        let kept = self.kept().await;
+        let is_same = |before: &String| is_same_issuer(before, &authority.issuer);
+        if let Some(before) = kept.issuer.as_ref().filter(|before| !is_same(before)) {
+            self.check_bound(before, &authority.issuer)?;
+            self.state(|state| state.refuses_resource = false);
+            return Ok(Kept::default());
         }
-        self.check_bound(before, &authority.issuer)?;
-        self.refuses_resource.store(false, Ordering::Relaxed);
-        Ok(Kept::default())
+        Ok(kept)
     }
 
     fn check_bound(&self, before: &str, now: &str) -> Result<(), Error> {
@@ -43,6 +43,6 @@ impl OAuth {
             said(before)
         );
         let hint = format!("If the server has moved, say so with --oauth-issuer {}", said(now));
-        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+        Err(login_error(message).hint(hint))
     }
 }

@@ -1,13 +1,15 @@
 //! The redirect address of a login, and the port of this machine that it leads to.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tracing::debug;
 use url::Url;
 
-use crate::error::{Error, Kind};
+use super::words::login_error;
+use crate::error::Error;
 use crate::limits;
 
 /// The redirect address around its port.
@@ -33,25 +35,7 @@ impl CallbackPlace {
 }
 
 /// The ports that a redirect address may have: the first of them that is free.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub struct CallbackPorts {
-    /// The one that is tried first.
-    pub first: u16,
-    /// The one that is tried last.
-    pub last: u16,
-}
-
-impl CallbackPorts {
-    /// This one and no other.
-    #[must_use]
-    pub fn only(port: u16) -> Self {
-        Self { first: port, last: port }
-    }
-
-    pub(super) fn contains(self, port: u16) -> bool {
-        (self.first..=self.last).contains(&port)
-    }
-}
+pub type CallbackPorts = RangeInclusive<u16>;
 
 /// The port of the redirect address, held: the provider may be told of it.
 #[derive(Debug)]
@@ -64,11 +48,11 @@ pub(super) struct CallbackPort {
 impl CallbackPort {
     /// Binds any free port, or the first free one of those that were asked for.
     pub(super) async fn bind(
-        ports: Option<CallbackPorts>,
+        ports: Option<&CallbackPorts>,
         place: &CallbackPlace,
     ) -> Result<Self, Error> {
         let tried: Vec<u16> = match ports {
-            Some(ports) => (ports.first..=ports.last).collect(),
+            Some(ports) => ports.clone().collect(),
             None => vec![0; limits::CALLBACK_PORTS],
         };
         let mut failed = None;
@@ -78,17 +62,17 @@ impl CallbackPort {
                 Err(error) => failed = Some(error),
             }
         }
-        let message = match ports {
-            Some(CallbackPorts { first, last }) if first == last => {
+        let message = match ports.map(|ports| (ports.start(), ports.end())) {
+            Some((first, last)) if first == last => {
                 format!("Port {first} of this machine, for the login, cannot be had")
             }
-            Some(CallbackPorts { first, last }) => {
+            Some((first, last)) => {
                 format!("No port of this machine from {first} to {last}, for the login, can be had")
             }
             None => "No port of this machine can be had for the login".to_owned(),
         };
         let hint = "End the program that holds it, or leave --oauth-callback-port out";
-        let error = Error::new(Kind::Login, message).hint(hint).not_delivered();
+        let error = login_error(message).hint(hint);
         Err(failed.into_iter().fold(error, Error::because))
     }
 
@@ -131,10 +115,9 @@ mod tests {
     #[tokio::test]
     async fn a_port_that_is_taken_is_named() {
         let first = CallbackPort::bind(None, &CallbackPlace::default()).await.unwrap();
-        let error =
-            CallbackPort::bind(Some(CallbackPorts::only(first.port)), &CallbackPlace::default())
-                .await
-                .unwrap_err();
+        let error = CallbackPort::bind(Some(&(first.port..=first.port)), &CallbackPlace::default())
+            .await
+            .unwrap_err();
         assert!(error.message.contains(&first.port.to_string()), "{error}");
     }
 
@@ -143,9 +126,9 @@ mod tests {
         let place = CallbackPlace { host: "localhost".to_owned(), ..CallbackPlace::default() };
         let taken = CallbackPort::bind(None, &CallbackPlace::default()).await.unwrap();
         let Some(last) = taken.port.checked_add(7) else { return };
-        let ports = CallbackPorts { first: taken.port, last };
-        let bound = CallbackPort::bind(Some(ports), &place).await.unwrap();
-        assert!(bound.port > taken.port && ports.contains(bound.port));
+        let ports = taken.port..=last;
+        let bound = CallbackPort::bind(Some(&ports), &place).await.unwrap();
+        assert!(bound.port > taken.port && ports.contains(&bound.port));
     }
 
     #[tokio::test]
@@ -153,7 +136,7 @@ mod tests {
         let place = CallbackPlace { host: "localhost".to_owned(), ..CallbackPlace::default() };
         let Ok(other) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await else { return };
         let port = other.local_addr().unwrap().port();
-        let bound = CallbackPort::bind(Some(CallbackPorts::only(port)), &place).await;
+        let bound = CallbackPort::bind(Some(&(port..=port)), &place).await;
         assert!(bound.is_err(), "a browser would bring the code there");
     }
 }

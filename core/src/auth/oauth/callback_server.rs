@@ -3,11 +3,9 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http::header::HOST;
@@ -16,10 +14,10 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::AbortHandle;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 use url::Url;
@@ -27,16 +25,24 @@ use url::Url;
 use super::callback::Callback;
 use super::callback_port::CallbackPort;
 use super::pages::{self, Page};
-use super::pkce;
 use super::settings::Open;
+use super::words::login_error;
+use super::{Paste, pkce};
 use crate::error::Error;
 use crate::{limits, os};
 
 impl CallbackPort {
-    /// Begins to answer; `open` opens a browser.
-    pub(super) fn serve(self, open: Option<Open>) -> Result<CallbackServer, Error> {
+    /// Begins to answer, for a login to `server`; `open` opens a browser, and `paste` brings addresses
+    /// from one that is on another machine.
+    pub(super) fn serve(
+        self,
+        server: String,
+        open: Option<Open>,
+        paste: Option<Paste>,
+    ) -> Result<CallbackServer, Error> {
         let (sender, arrivals) = mpsc::channel(4);
         let shared = Arc::new(Shared {
+            server,
             port: self.port,
             path: self.place.path.clone(),
             open,
@@ -45,8 +51,7 @@ impl CallbackPort {
             arrivals: sender,
             login: Mutex::default(),
             connections: Mutex::default(),
-            active: watch::Sender::new(0),
-            visited: watch::Sender::new(false),
+            visited: Notify::new(),
         });
         let accept = |listener: TcpListener| {
             let (shared, listener) = (Arc::clone(&shared), Arc::new(listener));
@@ -56,23 +61,24 @@ impl CallbackPort {
             });
             tokio::spawn(accepting).abort_handle()
         };
-        let tasks = self.listeners.into_iter().map(accept).collect();
+        let mut tasks: Vec<_> = self.listeners.into_iter().map(accept).collect();
+        if let Some(paste) = paste {
+            let shared = Arc::clone(&shared);
+            let pasting = async move {
+                let state = || shared.login().round.as_ref().map(|round| round.state.clone());
+                paste.forward(&shared.arrivals, state).await;
+            };
+            tasks.push(tokio::spawn(pasting).abort_handle());
+        }
         Ok(CallbackServer { shared, arrivals, tasks })
     }
-}
-
-/// What happened at the server of a login.
-pub(super) enum Arrival {
-    /// The browser came back.
-    Callback(Callback),
-    /// The link that was given to the browser was opened twice.
-    UsedLink,
 }
 
 /// The server of a login; it ends when this is dropped.
 pub(super) struct CallbackServer {
     shared: Arc<Shared>,
-    arrivals: mpsc::Receiver<Arrival>,
+    /// From [`Shared::arrivals`].
+    arrivals: mpsc::Receiver<Result<Callback, Error>>,
     tasks: Vec<AbortHandle>,
 }
 
@@ -83,9 +89,9 @@ impl Drop for CallbackServer {
 }
 
 impl CallbackServer {
-    /// Expects a browser with `state` from now on, sent to `page`. One that has come back from an
-    /// earlier page and waits is sent there; otherwise [`Self::open`] opens one.
-    pub(super) fn expect(&self, state: &str, page: &Url) -> Expected {
+    /// Sends a browser to `page`, and expects it back with `state`: the one that has come back from an
+    /// earlier page and waits, else one that is opened.
+    pub(super) fn visit(&self, state: &str, page: &Url) {
         let round = Round {
             state: state.to_owned(),
             page: page.clone(),
@@ -93,18 +99,15 @@ impl CallbackServer {
             next: watch::Sender::default(),
         };
         let earlier = self.shared.login().round.replace(round);
-        match earlier {
-            Some(round) if round.is_taken => {
-                round.next.send_replace(Some(Next::Go(page.to_string())));
-                Expected::Redirected
-            }
-            _ => Expected::New,
+        match earlier.filter(|round| round.is_taken) {
+            Some(round) => drop(round.next.send_replace(Some(page.to_string()))),
+            None => self.shared.open(Opener::Program),
         }
     }
 
-    /// Opens a browser at the page that is expected to be visited.
-    pub(super) fn open(&self) {
-        self.shared.open(Opener::Program);
+    /// Whether a person was sent anywhere.
+    pub(super) fn was_visited(&self) -> bool {
+        self.shared.login().round.is_some()
     }
 
     /// Where another process asks for the page to be opened once more.
@@ -112,8 +115,8 @@ impl CallbackServer {
         format!("http://127.0.0.1:{}{}", self.shared.port, self.shared.again_path)
     }
 
-    /// The next thing that happens.
-    pub(super) async fn arrival(&mut self) -> Arrival {
+    /// What comes back next, from the browser or by hand; an error ends the login.
+    pub(super) async fn arrival(&mut self) -> Result<Callback, Error> {
         match self.arrivals.recv().await {
             Some(arrival) => arrival,
             // Impossible: `shared` holds the other end.
@@ -127,20 +130,20 @@ impl CallbackServer {
         let is_awaited = {
             let mut login = self.shared.login();
             login.result = Some(page);
-            let round = login.round.as_mut();
-            round.is_some_and(|round| {
-                let next = onward.map_or(Next::Result, |url| Next::Go(url.to_string()));
+            let next = onward.map_or_else(|| self.shared.result_path.clone(), Url::to_string);
+            login.round.as_ref().is_some_and(|round| {
                 round.next.send_replace(Some(next));
                 round.is_taken && onward.is_none()
             })
         };
-        let mut visited = self.shared.visited.subscribe();
-        let mut active = self.shared.active.subscribe();
         let seen = async {
             if is_awaited {
-                let _ = visited.wait_for(|visited| *visited).await;
+                self.shared.visited.notified().await;
             }
-            let _ = active.wait_for(|active| *active == 0).await;
+            let open = std::mem::take(&mut *self.shared.connections());
+            for connection in open.into_iter().filter(Connection::has_begun) {
+                let _ = connection.task.await;
+            }
         };
         if timeout(limits::LOGIN_PAGE_WAIT, seen).await.is_err() {
             debug!("nobody has fetched the last page of the login");
@@ -148,36 +151,26 @@ impl CallbackServer {
     }
 }
 
-/// What becomes of the browser when a page is expected to be visited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expected {
-    /// None has come yet.
-    New,
-    /// The one that came back is on its way to the new page.
-    Redirected,
-}
-
 struct Shared {
+    /// The server that the login is for, as it may be shown.
+    server: String,
     port: u16,
     path: String,
     open: Option<Open>,
     again_path: String,
     result_path: String,
     /// To [`CallbackServer::arrival`].
-    arrivals: mpsc::Sender<Arrival>,
+    arrivals: mpsc::Sender<Result<Callback, Error>>,
     login: Mutex<Login>,
     connections: Mutex<VecDeque<Connection>>,
-    /// How many requests are being answered.
-    active: watch::Sender<usize>,
-    /// Whether the last page was fetched.
-    visited: watch::Sender<bool>,
+    /// Told when the last page is fetched.
+    visited: Notify,
 }
 
 #[derive(Default)]
 struct Login {
     round: Option<Round>,
     links: Vec<Link>,
-    openings: Openings,
     result: Option<Page>,
 }
 
@@ -188,13 +181,7 @@ struct Round {
     /// The browser has come back.
     is_taken: bool,
     /// Where it goes then.
-    next: watch::Sender<Option<Next>>,
-}
-
-#[derive(Clone)]
-enum Next {
-    Go(String),
-    Result,
+    next: watch::Sender<Option<String>>,
 }
 
 /// An address for the browser's command line, which other users of this machine can read: it leads
@@ -202,27 +189,17 @@ enum Next {
 struct Link {
     path: String,
     is_used: bool,
+    opened: Instant,
 }
 
-/// How often a browser was opened, and when last.
-#[derive(Debug, Default)]
-struct Openings {
-    count: usize,
-    last: Option<Instant>,
-}
-
-impl Openings {
-    /// Notes another opening, unless there were enough of them, or one a moment ago. A person who
-    /// asks for one gets it.
-    fn allow(&mut self, opener: Opener, now: Instant) -> bool {
-        let is_recent = |last| now.saturating_duration_since(last) < limits::LOGIN_REOPEN;
-        let is_enough = self.count >= limits::LOGIN_OPENINGS || self.last.is_some_and(is_recent);
-        if is_enough && opener == Opener::Program {
-            return false;
-        }
-        self.count += 1;
-        self.last = Some(now);
-        true
+impl Login {
+    /// Whether a browser may be opened: not after enough of them, nor within moments of the last. A
+    /// person who asks for one gets it.
+    fn may_open(&self, opener: Opener, now: Instant) -> bool {
+        let is_recent =
+            |link: &Link| now.saturating_duration_since(link.opened) < limits::LOGIN_REOPEN;
+        let is_enough = self.links.len() >= limits::LOGIN_OPENINGS;
+        opener == Opener::Person || !is_enough && !self.links.last().is_some_and(is_recent)
     }
 }
 
@@ -240,16 +217,13 @@ const ASKED: &str = "asked";
 
 /// One connection, and whether its request has come.
 struct Connection {
-    task: AbortHandle,
+    task: JoinHandle<()>,
     has_begun: Arc<AtomicBool>,
 }
 
-/// Counts a request that is being answered, until it is dropped.
-struct Active(Arc<Shared>);
-
-impl Drop for Active {
-    fn drop(&mut self) {
-        self.0.active.send_modify(|count| *count = count.saturating_sub(1));
+impl Connection {
+    fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
     }
 }
 
@@ -270,24 +244,27 @@ where
 }
 
 impl Shared {
-    fn login(&self) -> std::sync::MutexGuard<'_, Login> {
+    fn login(&self) -> MutexGuard<'_, Login> {
         self.login.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn connections(&self) -> MutexGuard<'_, VecDeque<Connection>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn serve(self: &Arc<Self>, stream: TcpStream) {
         let has_begun = Arc::new(AtomicBool::new(false));
         let task = tokio::spawn(answer(Arc::clone(self), stream, Arc::clone(&has_begun)));
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connections = self.connections();
         connections.retain(|connection| !connection.task.is_finished());
         if connections.len() >= limits::LOGIN_VISITORS {
             // Any program of this machine can connect and say nothing: the browser must get in.
-            let is_idle = |c: &Connection| !c.has_begun.load(Ordering::Relaxed);
-            let oldest = connections.iter().position(is_idle).unwrap_or(0);
+            let oldest = connections.iter().position(|c| !c.has_begun()).unwrap_or(0);
             if let Some(connection) = connections.remove(oldest) {
                 connection.task.abort();
             }
         }
-        connections.push_back(Connection { task: task.abort_handle(), has_begun });
+        connections.push_back(Connection { task, has_begun });
     }
 
     /// Opens a browser, unless that was done often enough.
@@ -296,14 +273,12 @@ impl Shared {
         let Ok(random) = pkce::random() else { return };
         let path = format!("/start/{random}");
         let Ok(url) = Url::parse(&format!("http://127.0.0.1:{}{path}", self.port)) else { return };
-        {
-            let mut login = self.login();
-            if !login.openings.allow(opener, Instant::now()) {
-                return;
-            }
-            login.links.push(Link { path, is_used: false });
+        let (mut login, opened) = (self.login(), Instant::now());
+        if login.round.is_some() && login.may_open(opener, opened) {
+            login.links.push(Link { path, is_used: false, opened });
+            drop(login);
+            open(&url);
         }
-        open(&url);
     }
 
     async fn receive(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
@@ -341,28 +316,36 @@ impl Shared {
     /// Leads the first visitor of a link on to the provider; a second one ends the login.
     fn start(&self, path: &str) -> Response<Full<Bytes>> {
         let mut login = self.login();
-        let page = login.round.as_ref().map(|round| round.page.to_string());
-        let Some(link) = login.links.iter_mut().find(|link| link.path == path) else {
+        let Login { round, links, .. } = &mut *login;
+        let Some(link) = links.iter_mut().find(|link| link.path == path) else {
             return Page::wrong_address().response();
         };
-        match page {
-            Some(page) if !link.is_used => {
-                link.is_used = true;
-                pages::redirect(&page)
+        match round {
+            Some(round) if !std::mem::replace(&mut link.is_used, true) => {
+                pages::redirect(round.page.as_str())
             }
             _ => {
                 // Full: the login has other things to tell, and ends anyway.
-                let _ = self.arrivals.try_send(Arrival::UsedLink);
+                let _ = self.arrivals.try_send(Err(self.used_link()));
                 Page::used_link().response()
             }
         }
+    }
+
+    fn used_link(&self) -> Error {
+        login_error(format!(
+            "The login to {} was ended: the link that was given to the browser was opened twice, \
+             which another user of this machine may have done",
+            self.server
+        ))
+        .hint("Log in again")
     }
 
     fn result(&self) -> Response<Full<Bytes>> {
         let Some(page) = self.login().result.clone() else {
             return Page::wrong_address().response();
         };
-        self.visited.send_replace(true);
+        self.visited.notify_one();
         page.response()
     }
 
@@ -380,16 +363,12 @@ impl Shared {
             let next = round.next.subscribe();
             if !std::mem::replace(&mut round.is_taken, true) {
                 // Never full: each round has one, and the login waits for it.
-                let _ = self.arrivals.try_send(Arrival::Callback(callback));
+                let _ = self.arrivals.try_send(Ok(callback));
             }
             next
         };
-        let known = next.wait_for(Option::is_some).await.map(|next| next.clone());
-        match known {
-            Ok(Some(Next::Go(page))) => pages::redirect(&page),
-            Ok(_) => pages::redirect(&self.result_path),
-            Err(_) => Page::expired().response(),
-        }
+        let known = next.wait_for(Option::is_some).await.ok().and_then(|next| next.clone());
+        known.map_or_else(|| Page::expired().response(), |next| pages::redirect(&next))
     }
 }
 
@@ -401,15 +380,8 @@ async fn answer(shared: Arc<Shared>, stream: TcpStream, has_begun: Arc<AtomicBoo
         (Ok(peer), Ok(local)) => os::is_another_users(peer, local),
         _ => false,
     };
-    let (told, head) = oneshot::channel();
-    let told = Mutex::new(Some(told));
-    let active = Mutex::new(None);
     let service = service_fn(|request: Request<Incoming>| {
         has_begun.store(true, Ordering::Relaxed);
-        let told = told.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let _ = told.map(|told| told.send(()));
-        shared.active.send_modify(|count| *count += 1);
-        *active.lock().unwrap_or_else(PoisonError::into_inner) = Some(Active(Arc::clone(&shared)));
         let shared = Arc::clone(&shared);
         async move {
             Ok::<_, Infallible>(match is_stranger {
@@ -419,24 +391,13 @@ async fn answer(shared: Arc<Shared>, stream: TcpStream, has_begun: Arc<AtomicBoo
         }
     });
     let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits::LOGIN_HEAD)
         .keep_alive(false)
         .max_buf_size(limits::LOGIN_REQUEST)
         .serve_connection(TokioIo::new(stream), service);
-    let silence = async {
-        if timeout(limits::LOGIN_HEAD, head).await.is_ok() {
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        _ = serving => {}
-        () = silence => {}
-        () = sleep(longest_visit()) => {}
-    }
-}
-
-/// What a browser waits for at most: both questions to the provider, and then some.
-fn longest_visit() -> Duration {
-    limits::LOGIN_QUESTION * 3
+    // A browser waits for both questions to the provider at most, and then some.
+    let _ = timeout(limits::LOGIN_QUESTION * 3, serving).await;
 }
 
 fn is_prefetch(request: &Request<Incoming>) -> bool {
@@ -467,12 +428,6 @@ pub(super) async fn open_again(again: &str, opener: Opener) {
     };
     if !matches!(timeout(limits::LOGIN_HEAD, asking).await, Ok(Some(1..))) {
         debug!("the other process did not open its page again");
-    }
-}
-
-impl fmt::Debug for CallbackServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CallbackServer({})", self.shared.port)
     }
 }
 

@@ -21,17 +21,16 @@ impl Challenge {
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let texts = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|v| v.to_str().ok());
         let all: Vec<(String, Parameters)> = texts.flat_map(parse).collect();
-        let scheme = ["bearer", "dpop"]
-            .into_iter()
-            .find(|name| all.iter().any(|(scheme, _)| scheme.eq_ignore_ascii_case(name)))?;
-        let parameters = || {
-            let such = all.iter().filter(|(known, _)| known.eq_ignore_ascii_case(scheme));
-            such.flat_map(|(_, parameters)| parameters)
+        let of_scheme = |scheme: &'static str| {
+            all.iter().filter(move |(known, _)| known.eq_ignore_ascii_case(scheme))
         };
+        let scheme = ["bearer", "dpop"].into_iter().find(|&name| of_scheme(name).count() > 0)?;
         let value = |name: &str| {
-            let mut named = parameters()
-                .filter(|(known, value)| known.eq_ignore_ascii_case(name) && !value.is_empty());
-            named.next().map(|(_, value)| value.clone())
+            let mut parameters = of_scheme(scheme).flat_map(|(_, parameters)| parameters);
+            let is_it = |(known, value): &&(String, String)| {
+                known.eq_ignore_ascii_case(name) && !value.is_empty()
+            };
+            parameters.find(is_it).map(|(_, value)| value.clone())
         };
         Some(Self {
             resource_metadata: value("resource_metadata"),

@@ -1,8 +1,5 @@
 //! A person's consent, by way of a browser that comes back with a code.
 
-use std::sync::atomic::Ordering;
-
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tracing::debug;
 use url::{Url, form_urlencoded};
@@ -10,16 +7,17 @@ use url::{Url, form_urlencoded};
 use super::authority::Authority;
 use super::callback::Callback;
 use super::callback_port::CallbackPort;
-use super::callback_server::{Arrival, CallbackServer, Expected};
-use super::flow::{Plan, Unsuccessful};
+use super::callback_server::CallbackServer;
+use super::flow::Plan;
 use super::grant::Refusal;
-use super::identity::{self, Identity, Purpose};
-use super::kept::Kept;
+use super::identity::{Identity, Purpose};
 use super::page_note::{Noted, PageNote};
+use super::pause::Failed;
 use super::site;
 use super::token::Token;
-use super::{CallbackPorts, OAuth, Over, Parties, Prompt, pkce, said};
-use crate::error::{Error, Kind};
+use super::words::{login_error, said};
+use super::{OAuth, Parties, PendingGuard, Prompt, Settings, pkce};
+use crate::error::Error;
 use crate::secret::shown;
 
 impl OAuth {
@@ -28,40 +26,32 @@ impl OAuth {
     pub(super) async fn by_code(
         &self,
         plan: &Plan,
-        kept: &Kept,
         browser: &mut Option<CallbackServer>,
-    ) -> Result<(Identity, Token), Unsuccessful> {
-        let Plan { authority, token_endpoint, .. } = plan;
-        let scope = plan.scope.as_deref();
+    ) -> Result<(Identity, Token), Failed> {
+        let authority = &plan.authority;
         authority.metadata.check_pkce()?;
-        let (port, identity) = self.introduce(plan, kept).await?;
+        let (port, identity) = self.introduce(plan).await?;
         let redirect = port.redirect_uri();
-        let server = port.serve(self.settings.open.clone())?;
-        let server = browser.insert(server);
-        // Read by one alone: a second would miss a line that the first takes away.
-        let mut lines = self.settings.paste.as_ref().map(|paste| (paste.lines)());
-        let way = (&mut *server, &mut lines, &*redirect);
-        let mut consent = self.consent(plan, &identity, way).await?;
+        let Settings { open, paste, .. } = &self.settings;
+        let server = port.serve(shown(&self.server), open.clone(), paste.clone())?;
+        let browser = browser.insert(server);
+        let mut consent = self.consent(plan, &identity, &redirect, browser).await?;
         if self.resource(authority).is_some() && consent.callback.rejects_resource() {
             debug!("the provider does not want to know what the token is for: asked without it");
-            self.refuses_resource.store(true, Ordering::Relaxed);
-            let way = (&mut *server, &mut lines, &*redirect);
-            consent = self.consent(plan, &identity, way).await?;
+            self.state(|state| state.refuses_resource = true);
+            consent = self.consent(plan, &identity, &redirect, browser).await?;
         }
-        let (code, verifier) = (self.code(consent.callback)?, consent.verifier);
-        let resource = self.resource(authority);
-        let request = self.request(token_endpoint, &identity, &authority.issuer, resource, scope);
         let form = vec![
             ("grant_type", "authorization_code".to_owned()),
-            ("code", code),
+            ("code", self.code(consent.callback)?),
             ("redirect_uri", redirect),
-            ("code_verifier", verifier),
+            ("code_verifier", consent.verifier),
         ];
-        match request.send(form).await {
+        match self.request_for(plan, &identity).send(form).await {
             Ok(token) => Ok((identity, token)),
             Err(Refusal::Client(error)) => {
                 self.forget_client_alone(&identity.id).await;
-                Err(Unsuccessful::refused(error))
+                Err(Failed::refused(error))
             }
             Err(refusal) => Err(refusal.into()),
         }
@@ -75,23 +65,31 @@ impl OAuth {
         prompt: &Prompt,
         again: Option<String>,
     ) -> Shown<'_> {
-        let (id, process) = (plan.id.clone(), std::process::id());
-        let parties = Parties::new(&self.server, &plan.authority.issuer, prompt.page());
         let note = PageNote {
-            id,
-            process,
+            id: plan.id.clone(),
+            process: std::process::id(),
             server: shown(&self.server),
             profile: self.settings.profile.clone(),
             apart_by: self.store.apart_by().to_vec(),
-            parties,
+            parties: Parties::new(&self.server, &plan.authority.issuer, prompt.page()),
             prompt: prompt.clone(),
             again,
         };
         // The note first: whoever sees the page may look for it.
         let noted = self.store.note_page(&note).await;
         (self.settings.show)(prompt, &note.parties);
-        self.state(|state| state.was_shown = true);
-        Shown { note: noted, _over: self.pending_at(&note) }
+        Shown { note: noted, _pending: self.pending_at(&note) }
+    }
+
+    /// Why the login ends when another process calls it off.
+    pub(super) async fn called_off(&self, page: &Shown<'_>) -> Error {
+        page.note.withdrawn().await;
+        login_error(format!("The login to {} was called off", shown(&self.server)))
+    }
+
+    /// The person has not come back.
+    pub(super) fn too_late(&self) -> Error {
+        login_error(format!("Nobody has logged in to {} in time", shown(&self.server)))
     }
 
     /// Asks a person, and waits for the answer that the browser brings back.
@@ -99,45 +97,21 @@ impl OAuth {
         &self,
         plan: &Plan,
         identity: &Identity,
-        (browser, lines, redirect): (
-            &mut CallbackServer,
-            &mut Option<mpsc::Receiver<String>>,
-            &str,
-        ),
+        redirect: &str,
+        browser: &mut CallbackServer,
     ) -> Result<Consent, Error> {
         let authority = &plan.authority;
         let (state, verifier) = (pkce::random()?, pkce::random()?);
         let proof = (&*state, &*pkce::challenge(&verifier));
         let page = self.page(authority, identity, redirect, plan.scope.as_deref(), proof)?;
-        let expected = browser.expect(&state, &page);
-        let shown_page = self.show(plan, &Prompt::Browser(page), Some(browser.again_url())).await;
-        if expected == Expected::New {
-            browser.open();
-        }
-        let coming_back = async {
-            match (&self.settings.paste, lines) {
-                (Some(paste), Some(lines)) => paste.wait(lines, browser, &state).await,
-                _ => Ok(browser.arrival().await),
+        let prompt = Prompt::Browser(page.clone());
+        let shown_page = self.show(plan, &prompt, Some(browser.again_url())).await;
+        browser.visit(&state, &page);
+        let callback = tokio::select! {
+            callback = timeout(self.settings.login_wait, browser.arrival()) => {
+                callback.map_err(|_| self.too_late())??
             }
-        };
-        let arrival = tokio::select! {
-            arrival = timeout(self.settings.login_wait, coming_back) => arrival,
-            () = shown_page.note.withdrawn() => {
-                let message = format!("The login to {} was called off", shown(&self.server));
-                return Err(Error::new(Kind::Login, message).not_delivered());
-            }
-        };
-        let Ok(arrival) = arrival else {
-            let message = format!("Nobody has logged in to {} in time", shown(&self.server));
-            return Err(Error::new(Kind::Login, message).not_delivered());
-        };
-        let Arrival::Callback(callback) = arrival? else {
-            let message = format!(
-                "The login to {} was ended: the link that was given to the browser was opened \
-                 twice, which another user of this machine may have done",
-                shown(&self.server)
-            );
-            return Err(Error::new(Kind::Login, message).hint("Log in again").not_delivered());
+            error = self.called_off(&shown_page) => return Err(error),
         };
         check_origin(authority, &callback).map_err(|error| self.about_issuer(error))?;
         Ok(Consent { callback, verifier })
@@ -146,46 +120,32 @@ impl OAuth {
     /// Addresses that were given by hand do not say whose they are.
     fn about_issuer(&self, error: Error) -> Error {
         let given = &self.settings.given;
-        match given.token_url.is_some() && given.issuer.is_none() {
-            true => {
-                error.hint("Name the issuer of the addresses that you give with --oauth-issuer")
-            }
-            false => error,
+        if given.token_url.is_none() || given.issuer.is_some() {
+            return error;
         }
+        error.hint("Name the issuer of the addresses that you give with --oauth-issuer")
     }
 
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
     /// many a provider compares redirect addresses to the letter.
-    async fn introduce(&self, plan: &Plan, kept: &Kept) -> Result<(CallbackPort, Identity), Error> {
-        let (authority, scope) = (&plan.authority, plan.scope.as_deref());
-        let (settings, metadata) = (&self.settings, &authority.metadata);
-        let wanted = settings.callback_port;
-        if let Some(identity) = identity::configured(settings, metadata) {
-            return Ok((self.listen(wanted).await?, identity));
-        }
-        let registered = kept.identity.as_ref();
-        let fits = |identity: &&Identity| {
-            let has_port = |wanted: CallbackPorts| identity.port.is_none_or(|p| wanted.contains(p));
-            let has_place = identity.place.as_ref().is_none_or(|place| *place == settings.callback);
-            has_place && wanted.is_none_or(has_port) && identity.may_ask_for(scope)
+    async fn introduce(&self, plan: &Plan) -> Result<(CallbackPort, Identity), Error> {
+        let Settings { callback_port: wanted, callback, .. } = &self.settings;
+        let fits = |identity: &Identity| {
+            let is_wanted = |port: u16| wanted.as_ref().is_none_or(|wanted| wanted.contains(&port));
+            let has_place = identity.place.as_ref().is_none_or(|place| place == callback);
+            has_place && identity.port.is_none_or(is_wanted)
         };
-        let registered = registered.filter(|identity| identity.only.is_none());
-        if let Some(identity) = registered.filter(fits) {
-            match self.listen(identity.port.map(CallbackPorts::only).or(wanted)).await {
-                Ok(port) => return Ok((port, identity.clone())),
+        if let Some(identity) = self.registered(plan, None).await?.filter(fits) {
+            let own = identity.port.map(|port| port..=port);
+            match CallbackPort::bind(own.as_ref().or(wanted.as_ref()), callback).await {
+                Ok(port) => return Ok((port, identity)),
                 Err(error) => debug!("the client has to be registered anew: {error}"),
             }
         }
-        let port = self.listen(wanted).await?;
+        let port = CallbackPort::bind(wanted.as_ref(), callback).await?;
         let redirect = port.redirect_uri();
-        let purpose = Purpose::Redirect(&redirect);
-        let identity =
-            identity::choose(settings, authority, &self.web, &self.server, purpose, scope).await?;
+        let identity = self.choose_identity(plan, Purpose::Redirect(&redirect)).await?;
         Ok((port, identity))
-    }
-
-    async fn listen(&self, ports: Option<CallbackPorts>) -> Result<CallbackPort, Error> {
-        CallbackPort::bind(ports, &self.settings.callback).await
     }
 
     /// The page for the person.
@@ -222,7 +182,7 @@ impl OAuth {
         // Who names a page of somebody else must not say what its tokens are good for.
         let is_borrowed =
             is_found && !authority.url().is_some_and(|url| site::is_same(&url, &page));
-        take_out(&mut page, |name| {
+        remove_params(&mut page, |name| {
             let is_one_of = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
             ours.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
                 || is_found && is_one_of(&NOT_THEIRS)
@@ -237,32 +197,18 @@ impl OAuth {
         format!("The login to {} was refused: ", shown(&self.server))
     }
 
-    fn code(&self, callback: Callback) -> Result<String, Unsuccessful> {
+    fn code(&self, callback: Callback) -> Result<String, Failed> {
         if let Some(error) = callback.error {
             let said = said(&callback.description.unwrap_or(error));
-            let message = format!("{}{said}", self.refusal_start());
-            let error = Error::new(Kind::Login, message).not_delivered();
-            return Err(Unsuccessful::refused(error));
+            return Err(Failed::refused(login_error(format!("{}{said}", self.refusal_start()))));
         }
-        let none = || Error::new(Kind::Login, "The login brought no code back").not_delivered();
-        Ok(callback.code.ok_or_else(none)?)
+        Ok(callback.code.ok_or_else(|| login_error("The login brought no code back"))?)
     }
 }
 
-/// What a provider has no business to say in the address of its page: it is ours to say, or would
-/// count in place of what we say (RFC 9101).
-const NOT_THEIRS: [&str; 10] = [
-    "response_type",
-    "client_id",
-    "redirect_uri",
-    "state",
-    "code_challenge",
-    "code_challenge_method",
-    "scope",
-    "resource",
-    "request",
-    "request_uri",
-];
+/// What a provider has no business to say in the address of its page, beside what we say there: it is
+/// ours to leave out, or would count in place of what we say (RFC 9101).
+const NOT_THEIRS: [&str; 4] = ["scope", "resource", "request", "request_uri"];
 
 /// The same for a page of another site than the issuer's: it says what a token is good for, or how
 /// the answer comes back.
@@ -270,7 +216,7 @@ const NOT_A_STRANGERS: [&str; 5] =
     ["audience", "authorization_details", "claims", "registration", "response_mode"];
 
 /// Takes such parameters out of an address, and leaves the others as they are written.
-fn take_out(page: &mut Url, is_such: impl Fn(&str) -> bool) {
+fn remove_params(page: &mut Url, is_such: impl Fn(&str) -> bool) {
     let Some(query) = page.query().map(str::to_owned) else { return };
     // Some take a semicolon for an ampersand.
     let is_kept = |pair: &&str| {
@@ -284,7 +230,7 @@ fn take_out(page: &mut Url, is_such: impl Fn(&str) -> bool) {
 /// A person is being asked.
 pub(super) struct Shown<'a> {
     pub(super) note: Noted,
-    _over: Over<'a>,
+    _pending: PendingGuard<'a>,
 }
 
 /// What a person has agreed to.
@@ -304,9 +250,9 @@ fn check_origin(authority: &Authority, callback: &Callback) -> Result<(), Error>
         None => is_promised,
     };
     if is_wrong {
-        let message =
-            "The answer to the login does not come from the authorization server that was asked";
-        return Err(Error::new(Kind::Login, message).not_delivered());
+        return Err(login_error(
+            "The answer to the login does not come from the authorization server that was asked",
+        ));
     }
     Ok(())
 }
@@ -319,7 +265,11 @@ mod tests {
     fn what_is_ours_to_say_is_taken_out_of_an_address_however_it_is_written() {
         let of = |query: &str| {
             let mut page = Url::parse(&format!("https://as/a?{query}")).unwrap();
-            take_out(&mut page, |name| NOT_THEIRS.contains(&name));
+            let ours = ["response_type", "client_id", "redirect_uri", "state"];
+            let of_pkce = ["code_challenge", "code_challenge_method"];
+            remove_params(&mut page, |name| {
+                ours.contains(&name) || of_pkce.contains(&name) || NOT_THEIRS.contains(&name)
+            });
             page.query().unwrap_or_default().to_owned()
         };
         assert_eq!(of("p=b2c_1&x=a%20b+c&&flag"), "p=b2c_1&x=a%20b+c&flag");

@@ -9,14 +9,15 @@ use tracing::debug;
 use url::Url;
 
 use super::authority::Authority;
-use super::flow::{Plan, Unsuccessful};
+use super::flow::Plan;
 use super::grant::TokenRequest;
-use super::identity::{self, Identity, Only, Purpose};
-use super::kept::Kept;
+use super::identity::{Identity, Only, Purpose};
+use super::pause::{Failed, How};
 use super::token::Token;
 use super::web::Form;
-use super::{OAuth, Prompt, refused, site, words};
-use crate::error::{Error, Kind};
+use super::words::{login_error, refused, said};
+use super::{OAuth, Prompt, site};
+use crate::error::Error;
 use crate::limits;
 use crate::secret::{Secret, shown};
 
@@ -25,7 +26,7 @@ pub(super) const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:device_cod
 
 /// What the provider gives out for one login.
 #[derive(Debug, PartialEq, Eq)]
-struct Ticket {
+struct DeviceCode {
     device_code: Secret,
     prompt: Prompt,
     lifetime: Duration,
@@ -45,34 +46,26 @@ enum Step {
 
 impl OAuth {
     /// Has a person enter a code somewhere.
-    pub(super) async fn by_device(
-        &self,
-        plan: &Plan,
-        kept: &Kept,
-    ) -> Result<(Identity, Token), Unsuccessful> {
-        let (authority, endpoint) = (&plan.authority, &plan.token_endpoint);
-        let scope = plan.scope.as_deref();
+    pub(super) async fn by_device(&self, plan: &Plan) -> Result<(Identity, Token), Failed> {
+        let Plan { authority, scope, .. } = plan;
         let place = self.device_place(authority)?;
-        let identity = self.introduce_device(authority, kept, scope).await?;
-        let resource = self.resource(authority);
-        let request = self.request(&place, &identity, &authority.issuer, resource, scope);
-        let form = scope.map(|scope| ("scope", scope.to_owned())).into_iter().collect();
-        let (status, answer) = request.ask(&form).await?;
-        let ticket = match self.ticket(status, &answer, authority) {
-            Err(error) if is_unknown_client(&answer) => {
-                self.forget_client_alone(&identity.id).await;
-                return Err(Unsuccessful::refused(error));
-            }
-            ticket => ticket?,
+        // A client that was registered with a redirect address may not do this.
+        let identity = match self.registered(plan, Some(Only::Devices)).await? {
+            Some(identity) => identity,
+            None => self.choose_identity(plan, Purpose::Devices).await?,
         };
-        let shown_page = self.show(plan, &ticket.prompt, None).await;
-        let request = TokenRequest { endpoint, ..request };
+        let request = self.request_for(plan, &identity);
+        let form = scope.iter().map(|scope| ("scope", scope.clone())).collect();
+        let (status, answer) = TokenRequest { endpoint: &place, ..request }.ask(&form).await?;
+        let issued = self.device_code(status, &answer, authority);
+        if issued.is_err() && is_unknown_client(&answer) {
+            self.forget_client_alone(&identity.id).await;
+        }
+        let issued = issued?;
+        let shown_page = self.show(plan, &issued.prompt, None).await;
         let token = tokio::select! {
-            token = self.poll(&request, &ticket) => token?,
-            () = shown_page.note.withdrawn() => {
-                let message = format!("The login to {} was called off", shown(&self.server));
-                return Err(Error::new(Kind::Login, message).not_delivered().into());
-            }
+            token = self.poll(&request, &issued) => token?,
+            error = self.called_off(&shown_page) => return Err(Failed::unfinished(error)),
         };
         Ok((identity, token))
     }
@@ -85,47 +78,22 @@ impl OAuth {
             );
             let hint =
                 "Leave --oauth-grant out, or use 'mcp-span login --paste' where there is no screen";
-            return Err(Error::new(Kind::Login, message).hint(hint).not_delivered());
+            return Err(login_error(message).hint(hint));
         };
         self.settings.given.checked(text, "logins on another device", &self.server)
     }
 
-    /// Who we are. A client that was registered with a redirect address may not do this.
-    async fn introduce_device(
-        &self,
-        authority: &Authority,
-        kept: &Kept,
-        scope: Option<&str>,
-    ) -> Result<Identity, Error> {
-        let (settings, metadata) = (&self.settings, &authority.metadata);
-        if let Some(identity) = identity::configured(settings, metadata) {
-            return Ok(identity);
-        }
-        let registered = kept.identity.clone();
-        let registered = registered
-            .filter(|identity| identity.only == Some(Only::Devices) && identity.may_ask_for(scope));
-        match registered {
-            Some(identity) => Ok(identity),
-            None => {
-                let purpose = Purpose::Devices;
-                identity::choose(settings, authority, &self.web, &self.server, purpose, scope).await
-            }
-        }
-    }
-
-    fn ticket(
+    fn device_code(
         &self,
         status: StatusCode,
         answer: &Value,
         authority: &Authority,
-    ) -> Result<Ticket, Error> {
+    ) -> Result<DeviceCode, Error> {
         if !status.is_success() {
             return Err(refused("The request for a device code", status, answer));
         }
-        let wrong = |what: &str| {
-            let message = format!("The answer to the request for a device code {what}");
-            Error::new(Kind::Login, message).not_delivered()
-        };
+        let wrong =
+            |what: &str| login_error(format!("The answer to the request for a device code {what}"));
         let text = |name: &str| answer[name].as_str().filter(|text| !text.is_empty());
         let (Some(device_code), Some(code)) = (text("device_code"), text("user_code")) else {
             return Err(wrong("has no code in it"));
@@ -144,7 +112,7 @@ impl OAuth {
             Some(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or(default),
             None => default,
         };
-        Ok(Ticket {
+        Ok(DeviceCode {
             device_code: Secret::new(device_code),
             prompt: Prompt::Device { page: checked(page)?, filled_in, code: code.to_owned() },
             lifetime: seconds("expires_in", limits::LOGIN_WAIT),
@@ -163,14 +131,14 @@ impl OAuth {
         if is_own || given.issuer.is_some() {
             return Ok(page);
         }
-        let issuer = words::said(&authority.issuer);
+        let issuer = said(&authority.issuer);
         let message = format!(
             "The code is to be entered at {}, which nothing shows to be a page of {issuer}: what \
              you allow there could be for somebody else",
             page.host_str().unwrap_or_default()
         );
         let hint = format!("If that is its page, say so with --oauth-issuer {issuer}");
-        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+        Err(login_error(message).hint(hint))
     }
 
     /// Whoever wants to be asked less often than this will not be asked again in time.
@@ -185,28 +153,23 @@ impl OAuth {
             Some("expired_token") => "The code has expired before it was entered".to_owned(),
             _ => return error,
         };
-        Error::new(Kind::Login, message).because(error).not_delivered()
+        login_error(message).because(error)
     }
 
-    async fn poll(
-        &self,
-        request: &TokenRequest<'_>,
-        ticket: &Ticket,
-    ) -> Result<Token, Unsuccessful> {
+    async fn poll(&self, request: &TokenRequest<'_>, issued: &DeviceCode) -> Result<Token, Failed> {
         let form: Form = vec![
             ("grant_type", GRANT_TYPE.to_owned()),
-            ("device_code", ticket.device_code.reveal().to_owned()),
+            ("device_code", issued.device_code.reveal().to_owned()),
         ];
-        let end = Instant::now() + ticket.lifetime.min(self.settings.login_wait);
-        let mut interval = ticket.interval;
+        let end = Instant::now() + issued.lifetime.min(self.settings.login_wait);
+        let mut interval = issued.interval;
         let mut trouble = None;
         loop {
             let next = Instant::now() + interval;
             sleep_until(next.min(end)).await;
             if next >= end {
-                let message = format!("Nobody has logged in to {} in time", shown(&self.server));
-                let error = Error::new(Kind::Login, message).not_delivered();
-                return Err(trouble.into_iter().fold(error, Error::because).into());
+                let error = trouble.into_iter().fold(self.too_late(), Error::because);
+                return Err(Failed::unfinished(error));
             }
             // A server that is away for a while is asked again; the person cannot know.
             let (status, answer) = match request.ask(&form).await {
@@ -218,30 +181,30 @@ impl OAuth {
                 }
             };
             match step(status, &answer) {
-                Step::Wait => trouble = status.is_server_error().then(|| said(status, &answer)),
+                Step::Wait if status.is_server_error() => {
+                    trouble = Some(refused("The request for a token", status, &answer));
+                }
+                Step::Wait => trouble = None,
                 Step::Slower => {
                     interval = (interval + limits::DEVICE_SLOW_DOWN).min(self.slowest_poll());
                 }
                 Step::Settled => {
-                    let refusal = match request.read(status, &answer) {
+                    let failed = match request.read(status, &answer) {
                         Ok(token) => return Ok(token),
-                        Err(refusal) => Unsuccessful::from(refusal),
+                        Err(refusal) => Failed::from(refusal),
                     };
                     if is_unknown_client(&answer) {
                         self.forget_client_alone(&request.identity.id).await;
                     }
+                    let error = self.explained(&answer, *failed.error).into();
                     // The person did not come: that is no refusal.
-                    let is_refusal = refusal.is_refusal && answer["error"] != "expired_token";
-                    let error = self.explained(&answer, *refusal.error);
-                    return Err(Unsuccessful { error: error.into(), is_refusal });
+                    let has_expired = answer["error"] == "expired_token";
+                    let how = if has_expired { How::Unfinished } else { failed.how };
+                    return Err(Failed { error, how });
                 }
             }
         }
     }
-}
-
-fn said(status: StatusCode, answer: &Value) -> Error {
-    refused("The request for a token", status, answer)
 }
 
 fn is_unknown_client(answer: &Value) -> bool {

@@ -6,10 +6,10 @@ use url::Url;
 use super::address;
 use super::authority::Found;
 use super::challenge::Challenge;
-use super::metadata::{Issuer, Resource, is_same_issuer, issuer_places, resource_places};
-use super::said;
+use super::metadata::{Issuer, Resource, at_path, is_same_issuer, issuer_places, resource_places};
 use super::web::Web;
-use crate::error::{Error, Kind};
+use super::words::{login_error, said};
+use crate::error::Error;
 use crate::limits;
 use crate::secret::shown;
 
@@ -22,6 +22,7 @@ pub(super) async fn find(
     known: Option<&str>,
     pinned: Option<&str>,
 ) -> Result<Option<Found>, Error> {
+    web.take_tried();
     let described = describe(web, server, challenge).await?;
     if let Some(issuer) = pinned {
         return at(web, server, issuer, described).await.map(Some);
@@ -54,10 +55,8 @@ pub(super) async fn find(
             is_guess: false,
         }));
     }
-    Err(silent.unwrap_or_else(|| {
-        let message = format!("{} names no authorization server", shown(server));
-        Error::new(Kind::Login, message).not_delivered()
-    }))
+    let none = || login_error(format!("{} names no authorization server", shown(server)));
+    Err(silent.unwrap_or_else(none))
 }
 
 /// The issuer that the user has named, if the server names no other.
@@ -83,7 +82,7 @@ async fn at(
             names.join(", ")
         );
         let hint = "If the server has moved, name the new one with --oauth-issuer";
-        return Err(Error::new(Kind::Login, message).hint(hint).not_delivered());
+        return Err(login_error(message).hint(hint));
     }
     let metadata = about(web, &place).await.map_err(|why| says_nothing(&place, why))?;
     metadata.check(issuer)?;
@@ -93,18 +92,17 @@ async fn at(
 }
 
 fn says_nothing(issuer: &Url, why: Option<Error>) -> Error {
-    let message = format!("The authorization server {} says nothing of itself", shown(issuer));
     let hint = why.as_ref().and_then(|why| why.hint.clone());
-    let error = Error::new(Kind::Login, message).not_delivered();
-    let error = why.into_iter().fold(error, Error::because);
-    hint.into_iter().fold(error, Error::hint)
+    let server = shown(issuer);
+    let error = login_error(format!("The authorization server {server} says nothing of itself"));
+    Error { hint, ..why.into_iter().fold(error, Error::because) }
 }
 
 /// What an authorization server says of itself; else why it could not be asked, if that is so.
 async fn about(web: &Web, issuer: &Url) -> Result<Issuer, Option<Error>> {
     let mut why = None;
     for url in issuer_places(issuer) {
-        match web.look_at::<Issuer>(&url).await {
+        match web.fetch_metadata::<Issuer>(&url).await {
             Ok(metadata) => return Ok(metadata),
             Err(reason) => why = why.or(reason),
         }
@@ -130,7 +128,7 @@ async fn describe(
         }
     }
     for place in places {
-        let found = web.document::<Resource>(&place).await;
+        let found = web.fetch_metadata::<Resource>(&place).await.ok();
         if let Some(found) = found.filter(|found| !found.authorization_servers.is_empty()) {
             return Ok(Some(found));
         }
@@ -141,9 +139,7 @@ async fn describe(
 /// 2025-03-26: the server is its own authorization server. Where not even metadata says so, only a
 /// server that `asks` for a token is believed to be one.
 async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Result<Option<Found>, Error> {
-    let mut root = server.clone();
-    root.set_path("/");
-    root.set_query(None);
+    let root = at_path(server, "/");
     let issuer = root.origin().ascii_serialization();
     let found = |metadata, is_guess| {
         let issuer = issuer.clone();
@@ -153,44 +149,36 @@ async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Result<Option<Found>
         debug!("no metadata at all: the endpoints of the first revision with logins may be there");
         return Ok(asks.then(|| found(Issuer::by_default(&root), true)));
     };
-    match &metadata.issuer {
-        Some(named) if is_same_issuer(named, &issuer) => Ok(Some(found(metadata, false))),
-        named => match by_name(web, server, named.as_deref()).await {
-            Some(verified) => Ok(Some(verified)),
-            None => {
-                metadata.check_own(server)?;
-                // A name of another origin that nobody confirms says nothing about where a code
-                // came from.
-                let is_own = |name: &String| {
-                    Url::parse(name).is_ok_and(|name| name.origin() == server.origin())
-                };
-                let issuer = metadata.issuer.clone().filter(is_own);
-                Ok(Some(found(Issuer { issuer, ..metadata }, false)))
-            }
-        },
+    if let Some(named) = &metadata.issuer {
+        if is_same_issuer(named, &issuer) {
+            return Ok(Some(found(metadata, false)));
+        }
+        if let Some(verified) = by_name(web, server, named).await {
+            return Ok(Some(verified));
+        }
     }
+    metadata.check_own(server)?;
+    // A name of another origin that nobody confirms says nothing about where a code came from.
+    let is_own =
+        |name: &String| Url::parse(name).is_ok_and(|name| name.origin() == server.origin());
+    let issuer = metadata.issuer.clone().filter(is_own);
+    Ok(Some(found(Issuer { issuer, ..metadata }, false)))
 }
 
 /// What the issuer of this name says of itself, if it confirms the name.
-async fn by_name(web: &Web, server: &Url, issuer: Option<&str>) -> Option<Found> {
-    let issuer = issuer?.to_owned();
-    let place = address::checked(&issuer, "its authorization server", server).ok()?;
+async fn by_name(web: &Web, server: &Url, issuer: &str) -> Option<Found> {
+    let place = address::checked(issuer, "its authorization server", server).ok()?;
     let metadata = about(web, &place).await.ok()?;
-    metadata.check(&issuer).ok()?;
+    metadata.check(issuer).ok()?;
     // That revision has no resources, but a token of somebody else must not be good for more than
     // this server.
-    let resource = Some(canonical(server));
+    let (issuer, resource) = (issuer.to_owned(), Some(canonical(server)));
     Some(Found { metadata, issuer, resource, scopes: None, is_guess: false })
 }
 
 /// The name of the resource, as RFC 8707 wants it: without the query, in which some keep a secret.
 fn canonical(server: &Url) -> String {
-    let mut url = server.clone();
-    url.set_fragment(None);
-    url.set_query(None);
-    // Both fail only for URLs without a host, which have neither.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
+    let url = at_path(server, server.path());
     match url.path() {
         "/" => url.as_str().trim_end_matches('/').to_owned(),
         _ => url.to_string(),

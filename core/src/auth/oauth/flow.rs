@@ -1,7 +1,5 @@
 //! The login itself: who gives out tokens, who we are, a person's consent, and the token.
 
-use std::sync::atomic::Ordering;
-
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tracing::debug;
@@ -11,17 +9,17 @@ use super::authority::Authority;
 use super::callback_server::CallbackServer;
 use super::challenge::Challenge;
 use super::grant::{Refusal, TokenRequest};
-use super::identity::{self, Identity};
+use super::identity::{self, Identity, Only, Purpose};
 use super::kept::{Holder, Kept};
 use super::pages::About;
-use super::pause::Failed;
-use super::process::LoginError;
+use super::pause::{Failed, How};
 use super::scope::Scopes;
 use super::store_lock::Lock;
 use super::token::Token;
 use super::web::Form;
+use super::words::login_error;
 use super::{Grant, OAuth, Settings, pkce};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::limits;
 use crate::secret::shown;
 use crate::traffic;
@@ -38,33 +36,6 @@ pub(super) struct Plan {
     pub(super) is_step_up: bool,
 }
 
-/// Why there is no token.
-#[derive(Debug)]
-pub(super) struct Unsuccessful {
-    pub(super) error: Box<Error>,
-    /// The person or the provider said no.
-    pub(super) is_refusal: bool,
-}
-
-impl Unsuccessful {
-    pub(super) fn refused(error: Error) -> Self {
-        Self { error: error.into(), is_refusal: true }
-    }
-}
-
-impl From<Error> for Unsuccessful {
-    fn from(error: Error) -> Self {
-        Self { error: error.into(), is_refusal: false }
-    }
-}
-
-impl From<Refusal> for Unsuccessful {
-    fn from(refusal: Refusal) -> Self {
-        let is_refusal = !matches!(refusal, Refusal::Unanswered(_));
-        Self { error: refusal.into_error().into(), is_refusal }
-    }
-}
-
 impl OAuth {
     /// Gets a token from the beginning. After one that came to nothing there is a pause. `false`: the
     /// server knows of no logins.
@@ -73,8 +44,8 @@ impl OAuth {
         challenge: Option<&Challenge>,
         lock: Lock,
     ) -> Result<bool, Error> {
-        let fruitless = self.state(|state| state.fruitless.clone());
-        if let Some((at, outcome)) = fruitless
+        let last_failure = self.state(|state| state.last_failure.clone());
+        if let Some((at, outcome)) = last_failure
             && at.elapsed() < limits::LOGIN_PAUSE
         {
             return outcome;
@@ -87,16 +58,15 @@ impl OAuth {
             if self.asks_a_person() {
                 state.logins.note(Instant::now());
             }
-            state.fruitless = Some((Instant::now(), Err(self.given_up())));
+            state.last_failure = Some((Instant::now(), Err(self.given_up())));
         });
         let outcome = self.try_login(challenge, lock).await;
-        let is_done = matches!(outcome, Ok(true));
         // One that was broken off may be begun again at once.
-        let is_final = !is_done && !matches!(&outcome, Err(failure) if failure.is_broken_off());
-        let outcome = outcome.map_err(LoginError::into_error);
-        let fruitless = is_final.then(|| (Instant::now(), outcome.clone()));
-        self.state(|state| state.fruitless = fruitless);
-        if is_done {
+        let needs_pause = !matches!(outcome, Ok(true) | Err(Failed { how: How::BrokenOff, .. }));
+        let outcome = outcome.map_err(|failed| *failed.error);
+        let last_failure = needs_pause.then(|| (Instant::now(), outcome.clone()));
+        self.state(|state| state.last_failure = last_failure);
+        if let Ok(true) = outcome {
             traffic::logged_in(&self.server);
             self.store.forget_failure();
         }
@@ -104,73 +74,63 @@ impl OAuth {
     }
 
     /// For those who come after a login that nobody has seen the end of.
-    pub(super) fn given_up(&self) -> Error {
-        let message = format!("A login to {} was begun and given up", shown(&self.server));
-        Error::new(Kind::Login, message).hint("Try again in a minute").not_delivered()
+    fn given_up(&self) -> Error {
+        login_error(format!("A login to {} was begun and given up", shown(&self.server)))
+            .hint("Try again in a minute")
     }
 
-    async fn try_login(
-        &self,
-        challenge: Option<&Challenge>,
-        lock: Lock,
-    ) -> Result<bool, LoginError> {
-        self.state(|state| state.was_shown = false);
+    async fn try_login(&self, challenge: Option<&Challenge>, lock: Lock) -> Result<bool, Failed> {
         if self.store.probe().await? && self.reread(&self.kept().await).await {
             return Ok(true);
         }
         let Some(plan) = self.plan(challenge).await? else { return Ok(false) };
         traffic::login_begun(&self.server);
-        let failed = match self.without_person(&plan).await {
+        let outcome = match self.without_person(&plan).await {
             Ok(Some((identity, token))) => {
                 self.keep_login(&plan, identity, token).await;
-                return Ok(true);
+                Ok(())
             }
             Ok(None) => {
                 self.check_person()?;
-                match self.ask_person(&plan, lock).await? {
-                    Ok(()) => {
-                        self.note_login();
-                        return Ok(true);
-                    }
-                    Err(failed) => failed,
-                }
+                self.ask_person(&plan, lock).await
             }
-            Err(Unsuccessful { error, is_refusal }) => {
-                Failed { error: *error, is_refusal, was_shown: false }
-            }
+            Err(error) => Err(error.into()),
         };
-        if plan.authority.is_guess && !failed.was_shown {
-            debug!("the server knows of no logins, after all: {}", failed.error);
-            return Ok(false);
+        match outcome {
+            Ok(()) => self.note_login(),
+            Err(Failed { error, how: How::Unasked }) if plan.authority.is_guess => {
+                debug!("the server knows of no logins, after all: {error}");
+                return Ok(false);
+            }
+            Err(failed) => return Err(failed),
         }
-        Err(failed.error.into())
+        Ok(true)
     }
 
     /// Finds out all that a login needs but a person. `None`: the server knows of no logins.
     async fn plan(&self, challenge: Option<&Challenge>) -> Result<Option<Plan>, Error> {
-        let (kept, given) = (self.kept().await, &self.settings.given);
-        let known = kept.issuer.as_deref();
-        let Some(authority) = self.authority(challenge, known).await? else { return Ok(None) };
+        let known = self.kept().await.issuer;
+        let authority = self.authority(challenge, known.as_deref()).await?;
+        let Some(authority) = authority else { return Ok(None) };
         let challenge = challenge.cloned().unwrap_or_default();
-        let kept = self.kept_for(&authority, kept)?;
-        let before = kept.token.as_ref().and_then(|token| token.scope.as_deref());
-        let scopes = Scopes::choose(before, &challenge, &authority, &self.settings);
-        let token_endpoint =
-            self.endpoint(&authority.metadata.token_endpoint, &given.token_url, "tokens")?;
-        let (id, scope) = (pkce::random()?, scopes.text());
-        let is_step_up = challenge.wants_more_scope();
-        Ok(Some(Plan { id, authority, token_endpoint, scope, is_step_up }))
+        let before = self.kept_for(&authority).await?.token.and_then(|token| token.scope);
+        let scopes = Scopes::choose(before.as_deref(), &challenge, &authority, &self.settings);
+        let (found, given) = (&authority.metadata.token_endpoint, &self.settings.given.token_url);
+        Ok(Some(Plan {
+            id: pkce::random()?,
+            token_endpoint: self.endpoint(found, given, "tokens")?,
+            authority,
+            scope: scopes.text(),
+            is_step_up: challenge.wants_more_scope(),
+        }))
     }
 
     /// A token for which nobody need be asked.
-    async fn without_person(&self, plan: &Plan) -> Result<Option<(Identity, Token)>, Unsuccessful> {
-        let (authority, endpoint) = (&plan.authority, &plan.token_endpoint);
-        let scope = plan.scope.as_deref();
-        if self.settings.grant == Grant::ClientCredentials {
-            return Ok(Some(self.as_client(authority, endpoint, scope).await?));
+    async fn without_person(&self, plan: &Plan) -> Result<Option<(Identity, Token)>, Error> {
+        match self.settings.grant {
+            Grant::ClientCredentials => self.as_client(plan).await.map(Some),
+            Grant::Code | Grant::DeviceCode => self.by_what_was_given(plan).await,
         }
-        let kept = self.kept_for(authority, self.kept().await)?;
-        Ok(self.by_what_was_given(authority, &kept, endpoint, scope).await?)
     }
 
     /// Asks a person, in this process, and keeps what comes of it. Only for whoever has the lock of
@@ -186,18 +146,14 @@ impl OAuth {
                 self.store.forget_failure();
                 (Ok(()), page)
             }
-            Err(Unsuccessful { error, is_refusal }) => {
-                let reason = match &error.reason {
-                    Some(reason) => format!("{}: {reason}", error.message),
-                    None => error.message.clone(),
-                };
+            Err(failed) => {
+                let Error { message, reason, .. } = &*failed.error;
                 // The page names the server anyway.
-                let reason = reason.strip_prefix(&self.refusal_start()).unwrap_or(&reason);
-                let page = if is_refusal { about.refused(reason) } else { about.failed(reason) };
-                let was_shown = self.state(|state| state.was_shown);
-                // Where nobody was asked, nobody is bothered by the next try.
-                let is_refusal = is_refusal && was_shown;
-                let failed = Failed { error: *error, is_refusal, was_shown };
+                let message = message.strip_prefix(&self.refusal_start()).unwrap_or(message);
+                let reason =
+                    reason.iter().fold(message.to_owned(), |said, why| format!("{said}: {why}"));
+                let is_refusal = failed.how == How::Refused;
+                let page = if is_refusal { about.refused(&reason) } else { about.failed(&reason) };
                 self.store.note_failure(&plan.id, &failed).await;
                 (Err(failed), page)
             }
@@ -213,12 +169,16 @@ impl OAuth {
         &self,
         plan: &Plan,
         browser: &mut Option<CallbackServer>,
-    ) -> Result<(Identity, Token), Unsuccessful> {
-        let kept = self.kept_for(&plan.authority, self.kept().await)?;
-        match self.settings.grant {
-            Grant::DeviceCode => self.by_device(plan, &kept).await,
-            _ => self.by_code(plan, &kept, browser).await,
+    ) -> Result<(Identity, Token), Failed> {
+        if self.settings.grant == Grant::DeviceCode {
+            return self.by_device(plan).await;
         }
+        let outcome = self.by_code(plan, browser).await;
+        let was_asked = browser.as_ref().is_some_and(CallbackServer::was_visited);
+        outcome.map_err(|failed| match failed.how {
+            How::Unasked if was_asked => Failed::unfinished(*failed.error),
+            _ => failed,
+        })
     }
 
     pub(super) fn about(&self, authority: &Authority) -> About {
@@ -249,7 +209,7 @@ impl OAuth {
         self.note_login();
         let Plan { authority, token_endpoint, .. } = plan;
         // It was checked before anybody was asked.
-        let kept = self.kept_for(authority, self.kept().await).unwrap_or_default();
+        let kept = self.kept_for(authority).await.unwrap_or_default();
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
         let is_configured = identity::is_configured(&self.settings, &identity.id);
         self.keep_alone(Kept {
@@ -267,20 +227,14 @@ impl OAuth {
         .await;
     }
 
-    async fn as_client(
-        &self,
-        authority: &Authority,
-        endpoint: &Url,
-        scope: Option<&str>,
-    ) -> Result<(Identity, Token), Unsuccessful> {
-        let Some(identity) = identity::configured(&self.settings, &authority.metadata) else {
-            let message = "A login as a client needs the client's id";
-            let hint = "Give it with --oauth-client-id, and its secret or key";
-            return Err(Error::new(Kind::Login, message).hint(hint).not_delivered().into());
+    async fn as_client(&self, plan: &Plan) -> Result<(Identity, Token), Error> {
+        let Some(identity) = identity::configured(&self.settings, &plan.authority.metadata) else {
+            return Err(login_error("A login as a client needs the client's id")
+                .hint("Give it with --oauth-client-id, and its secret or key"));
         };
-        let request =
-            self.request(endpoint, &identity, &authority.issuer, self.resource(authority), scope);
-        let token = request.send(self.client_form(scope)).await?;
+        let form = self.client_form(plan.scope.as_deref());
+        let sent = self.request_for(plan, &identity).send(form).await;
+        let token = sent.map_err(Refusal::into_error)?;
         Ok((identity, token))
     }
 
@@ -299,7 +253,41 @@ impl OAuth {
     }
 
     pub(super) fn refuses_resource(&self) -> bool {
-        self.refuses_resource.load(Ordering::Relaxed)
+        self.state(|state| state.refuses_resource)
+    }
+
+    /// A client that was registered on the spot for such logins.
+    pub(super) async fn registered(
+        &self,
+        plan: &Plan,
+        only: Option<Only>,
+    ) -> Result<Option<Identity>, Error> {
+        let registered = self.kept_for(&plan.authority).await?.identity;
+        Ok(registered.filter(|identity| {
+            let is_for_this = self.settings.client_id.is_none() && identity.only == only;
+            is_for_this && identity.may_ask_for(plan.scope.as_deref())
+        }))
+    }
+
+    /// Who we are to an authorization server that does not know us yet.
+    pub(super) async fn choose_identity(
+        &self,
+        plan: &Plan,
+        purpose: Purpose<'_>,
+    ) -> Result<Identity, Error> {
+        let (authority, scope) = (&plan.authority, plan.scope.as_deref());
+        identity::choose(&self.settings, authority, &self.web, &self.server, purpose, scope).await
+    }
+
+    /// A question to the token endpoint, for the login of `plan`.
+    pub(super) fn request_for<'a>(
+        &'a self,
+        plan: &'a Plan,
+        identity: &'a Identity,
+    ) -> TokenRequest<'a> {
+        let Plan { authority, token_endpoint, scope, .. } = plan;
+        let resource = self.resource(authority);
+        self.request(token_endpoint, identity, &authority.issuer, resource, scope.as_deref())
     }
 
     pub(super) fn request<'a>(
@@ -310,19 +298,6 @@ impl OAuth {
         resource: Option<&'a str>,
         scope: Option<&'a str>,
     ) -> TokenRequest<'a> {
-        let key = self.settings.private_key.as_ref();
-        let params = &self.settings.given.token_params;
-        let (web, refuses_resource) = (&self.web, &self.refuses_resource);
-        TokenRequest {
-            web,
-            endpoint,
-            identity,
-            key,
-            issuer,
-            resource,
-            refuses_resource,
-            scope,
-            params,
-        }
+        TokenRequest { oauth: self, endpoint, identity, issuer, resource, scope }
     }
 }

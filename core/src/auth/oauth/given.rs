@@ -9,18 +9,21 @@ use url::Url;
 use super::authority::{Authority, Found};
 use super::challenge::Challenge;
 use super::discovery;
+use super::flow::Plan;
 use super::grant::Refusal;
 use super::identity::{self, Identity};
-use super::kept::Kept;
 use super::metadata::{Issuer, is_same_issuer};
 use super::token::Token;
+use super::words::login_error;
 use super::{Grant, OAuth, address};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::limits;
 use crate::secret::{Secret, shown};
 
 /// Addresses, tokens and parameters that need not be found.
-#[derive(Clone, Debug, Default)]
+///
+/// Another process is handed those that a person's login needs.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Given {
     /// The only authorization server that is used, by its name: nothing goes to any other.
     pub issuer: Option<String>,
@@ -29,10 +32,13 @@ pub struct Given {
     /// Where a person logs in.
     pub authorization_url: Option<Url>,
     /// Nobody is asked who gives out tokens.
+    #[serde(skip)]
     pub no_discovery: bool,
     /// Brings a token before anybody is asked.
+    #[serde(skip)]
     pub refresh_token: Option<Secret>,
     /// So does this, once.
+    #[serde(skip)]
     pub code: Option<OneShot>,
     /// What tokens are for, in place of what the server says.
     pub resource: Option<String>,
@@ -45,6 +51,7 @@ pub struct Given {
     /// How the client's secret is sent.
     pub style: Option<Style>,
     /// Nobody is asked to log in.
+    #[serde(skip)]
     pub no_person: bool,
     /// What is said of a client that is registered on the spot, over what we say.
     pub registration: Map<String, Value>,
@@ -107,23 +114,20 @@ impl Given {
         let issuer = self.issuer.clone();
         let issuer = issuer.unwrap_or_else(|| token_url.origin().ascii_serialization());
         let (resource, scopes) = (None, None);
-        let mut found = Found { metadata, issuer, resource, scopes, is_guess: false };
-        self.amend(&mut found);
-        Some(found)
+        Some(self.amended(Found { metadata, issuer, resource, scopes, is_guess: false }))
     }
 
     /// What is given counts, whatever was found.
-    fn amend(&self, found: &mut Found) {
+    fn amended(&self, mut found: Found) -> Found {
         let metadata = &mut found.metadata;
-        if let Some(url) = &self.token_url {
-            metadata.token_endpoint = Some(url.to_string());
-        }
-        if let Some(url) = &self.authorization_url {
-            metadata.authorization_endpoint = Some(url.to_string());
-        }
-        if let Some(resource) = &self.resource {
-            found.resource = Some(resource.clone());
-        }
+        let replace = |found: &mut Option<String>, given: Option<String>| {
+            *found = given.or_else(|| found.take());
+        };
+        replace(&mut metadata.token_endpoint, self.token_url.as_ref().map(Url::to_string));
+        let page = self.authorization_url.as_ref().map(Url::to_string);
+        replace(&mut metadata.authorization_endpoint, page);
+        replace(&mut found.resource, self.resource.clone());
+        found
     }
 }
 
@@ -135,29 +139,32 @@ impl OAuth {
         known: Option<&str>,
     ) -> Result<Option<Authority>, Error> {
         let (given, grant) = (&self.settings.given, self.settings.grant);
-        let checked = |found: Found| found.check(grant, given, &self.server);
-        if let Some(whole) = given.authority(grant != Grant::ClientCredentials) {
-            return checked(whole).map(Some);
-        }
-        let finding =
-            discovery::find(&self.web, &self.server, challenge, known, given.issuer.as_deref());
+        let found = match given.authority(grant != Grant::ClientCredentials) {
+            None => self.found_authority(challenge, known).await?,
+            whole => whole,
+        };
+        found.map(|found| found.check(grant, given, &self.server)).transpose()
+    }
+
+    async fn found_authority(
+        &self,
+        challenge: Option<&Challenge>,
+        known: Option<&str>,
+    ) -> Result<Option<Found>, Error> {
+        let given = &self.settings.given;
+        let pinned = given.issuer.as_deref();
+        let finding = discovery::find(&self.web, &self.server, challenge, known, pinned);
         let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
-            let message =
-                format!("{} does not say in time who gives out tokens", shown(&self.server));
-            Err(Error::new(Kind::Login, message).not_delivered())
+            let server = shown(&self.server);
+            Err(login_error(format!("{server} does not say in time who gives out tokens")))
         });
         // Where nothing is found, what is given may be enough.
-        let found = match (found, given.authority(false)) {
-            (Ok(Some(found)), _) => Some(found),
-            (Err(error), _) if given.issuer.is_some() => return Err(error),
-            (_, Some(given)) => Some(given),
-            (found, None) => found?,
-        };
-        let amended = found.map(|mut found| {
-            given.amend(&mut found);
-            found
-        });
-        amended.map(checked).transpose()
+        match (found, given.authority(false)) {
+            (Ok(Some(found)), _) => Ok(Some(given.amended(found))),
+            (Err(error), _) if given.issuer.is_some() => Err(error),
+            (_, Some(given)) => Ok(Some(given)),
+            (found, None) => found,
+        }
     }
 
     /// An endpoint: the one that the user gives is the user's to choose, any other is checked.
@@ -176,38 +183,32 @@ impl OAuth {
     /// A token by what was given, if that is still good for anything.
     pub(super) async fn by_what_was_given(
         &self,
-        authority: &Authority,
-        kept: &Kept,
-        endpoint: &Url,
-        scope: Option<&str>,
+        plan: &Plan,
     ) -> Result<Option<(Identity, Token)>, Error> {
-        let given = &self.settings.given;
-        let refresh = given.refresh_token.as_ref().filter(|_| !self.spent().refresh_token);
-        let code = given.code.as_ref().filter(|_| !self.spent().code);
+        let (given, spent) = (&self.settings.given, self.state(|state| state.spent));
+        let kept = self.kept_for(&plan.authority).await?;
+        let refresh = given.refresh_token.as_ref().filter(|_| !spent.refresh_token);
+        let code = given.code.as_ref().filter(|_| !spent.code);
         if refresh.is_none() && code.is_none() {
             return Ok(None);
         }
-        let configured = identity::configured(&self.settings, &authority.metadata);
-        let Some(identity) = configured.or_else(|| kept.identity.clone()) else {
+        let configured = identity::configured(&self.settings, &plan.authority.metadata);
+        let Some(identity) = configured.or(kept.identity) else {
             let message = "A refresh token or a code is good for nothing without its client";
-            let hint = "Give the client's id with --oauth-client-id";
-            return Err(Error::new(Kind::Login, message).hint(hint).not_delivered());
+            return Err(login_error(message).hint("Give the client's id with --oauth-client-id"));
         };
-        let resource = self.resource(authority);
-        let request = self.request(endpoint, &identity, &authority.issuer, resource, scope);
-        let mut forms = Vec::new();
-        if let Some(refresh) = refresh {
-            let form = vec![
-                ("grant_type", "refresh_token".to_owned()),
-                ("refresh_token", refresh.reveal().to_owned()),
-            ];
-            forms.push(("refresh token", form));
-        }
-        forms.extend(code.map(|code| ("code", code.form())));
-        for (what, form) in forms {
+        let by_refresh = |token: &Secret| {
+            let token = token.reveal().to_owned();
+            vec![("grant_type", "refresh_token".to_owned()), ("refresh_token", token)]
+        };
+        let forms = [
+            refresh.map(|token| ("refresh token", by_refresh(token))),
+            code.map(|code| ("code", code.form())),
+        ];
+        for (what, form) in forms.into_iter().flatten() {
             // Who uses a code twice is taken for a thief; a refresh token may still be good later.
             self.state(|state| state.spent.code |= what == "code");
-            match request.send(form).await {
+            match self.request_for(plan, &identity).send(form).await {
                 Ok(token) => {
                     debug!("the {what} that was given has brought a token");
                     let refresh = token.refresh.clone().or_else(|| refresh.cloned());
@@ -232,11 +233,7 @@ impl OAuth {
             format!("{} wants a login, and nobody is to be asked for one", shown(&self.server));
         let hint =
             "Run 'mcp-span login' with the same arguments, or leave --oauth-no-interactive out";
-        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
-    }
-
-    fn spent(&self) -> Spent {
-        self.state(|state| state.spent)
+        Err(login_error(message).hint(hint))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Asks the token endpoint: for a code, a refresh token, or just as the client that we are.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
@@ -11,37 +10,23 @@ use tracing::debug;
 use url::Url;
 
 use super::identity::{Identity, Proof};
-use super::key::PrivateKey;
 use super::token::Token;
-use super::web::{Form, Web};
-use super::{pkce, refused};
-use crate::error::{Error, Kind};
+use super::web::Form;
+use super::words::{login_error, refused};
+use super::{OAuth, pkce};
+use crate::error::Error;
 use crate::secret::{Scrubber, Secret};
 
 /// What the token endpoint is asked with.
 pub(super) struct TokenRequest<'a> {
-    pub(super) web: &'a Web,
+    pub(super) oauth: &'a OAuth,
     pub(super) endpoint: &'a Url,
     pub(super) identity: &'a Identity,
-    pub(super) key: Option<&'a PrivateKey>,
     /// The audience of what we sign.
     pub(super) issuer: &'a str,
     /// The resource that the token is for (RFC 8707), if the server is to be told.
     pub(super) resource: Option<&'a str>,
-    /// Raised when it does not want to be.
-    pub(super) refuses_resource: &'a AtomicBool,
     pub(super) scope: Option<&'a str>,
-    /// What the user wants to be sent along.
-    pub(super) params: &'a [(String, String)],
-}
-
-/// How a client and its secret stand in a header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spelling {
-    /// Coded like a form before they are joined (RFC 6749, 2.3.1).
-    Coded,
-    /// As they are. Many programs do it so, and some providers know nothing else.
-    Plain,
 }
 
 /// Why there is no token.
@@ -77,11 +62,11 @@ impl TokenRequest<'_> {
 
     /// The same, with the answer as it is.
     pub(super) async fn ask(&self, form: &Form) -> Result<(StatusCode, Value), Error> {
-        let resource = self.resource.filter(|_| !self.refuses_resource.load(Ordering::Relaxed));
-        let (mut status, mut answer) = self.attempt(form, resource, Spelling::Coded).await?;
+        let resource = self.resource.filter(|_| !self.oauth.refuses_resource());
+        let (mut status, mut answer) = self.attempt(form, resource, coded).await?;
         if self.has_other_spelling() && answer["error"] == "invalid_client" {
             debug!("the provider does not know the client: asked with its secret as it is");
-            let (other_status, other) = self.attempt(form, resource, Spelling::Plain).await?;
+            let (other_status, other) = self.attempt(form, resource, str::to_owned).await?;
             // What it says to the form of the standard counts, if neither is taken.
             if other["error"] != "invalid_client" {
                 (status, answer) = (other_status, other);
@@ -89,9 +74,9 @@ impl TokenRequest<'_> {
         }
         if resource.is_some() && rejects_resource(status, &answer) {
             debug!("the provider does not know the parameter resource: asked without it");
-            (status, answer) = self.attempt(form, None, Spelling::Coded).await?;
+            (status, answer) = self.attempt(form, None, coded).await?;
             if status.is_success() {
-                self.refuses_resource.store(true, Ordering::Relaxed);
+                self.oauth.state(|state| state.refuses_resource = true);
             }
         }
         Ok((status, answer))
@@ -100,7 +85,7 @@ impl TokenRequest<'_> {
     /// Tells the server that `token` is to be used no more (RFC 7009).
     pub(super) async fn revoke(&self, token: &Secret) -> Result<(), Error> {
         let form = vec![("token", token.reveal().to_owned())];
-        let (status, answer) = self.attempt(&form, None, Spelling::Coded).await?;
+        let (status, answer) = self.attempt(&form, None, coded).await?;
         if status.is_success() { Ok(()) } else { Err(refused("The revocation", status, &answer)) }
     }
 
@@ -112,18 +97,19 @@ impl TokenRequest<'_> {
             && (differs(&self.identity.id) || differs(secret.reveal()))
     }
 
+    /// Asks once; `spell` says how a client and its secret stand in a header.
     async fn attempt(
         &self,
         form: &Form,
         resource: Option<&str>,
-        spelling: Spelling,
+        spell: fn(&str) -> String,
     ) -> Result<(StatusCode, Value), Error> {
         let mut form = form.clone();
         form.extend(resource.map(|resource| ("resource", resource.to_owned())));
         let mut basic = None;
         match (self.identity.proof, &self.identity.secret) {
             (Proof::Basic, Some(secret)) => {
-                basic = Some(basic_header(&self.identity.id, secret.reveal(), spelling)?);
+                basic = Some(basic_header(&self.identity.id, secret.reveal(), spell)?);
             }
             (Proof::Post, Some(secret)) => {
                 form.push(("client_id", self.identity.id.clone()));
@@ -133,7 +119,8 @@ impl TokenRequest<'_> {
             _ => form.push(("client_id", self.identity.id.clone())),
         }
         let sent = basic.clone();
-        let (status, answer) = self.web.form(self.endpoint, &form, self.params, basic).await?;
+        let (web, params) = (&self.oauth.web, self.params());
+        let (status, answer) = web.form(self.endpoint, &form, params, basic).await?;
         // A token may be the one that was sent, and stays what it is; all else may be shown.
         if status.is_success() && answer["access_token"].is_string() {
             return Ok((status, answer));
@@ -151,7 +138,7 @@ impl TokenRequest<'_> {
             let names = ["code", "code_verifier", "device_code", "refresh_token", "token"];
             names.contains(&name) || ["client_secret", "client_assertion"].contains(&name)
         };
-        self.params.iter().for_each(|(_, value)| scrubber.add(&Secret::new(value)));
+        self.params().iter().for_each(|(_, value)| scrubber.add(&Secret::new(value)));
         for (_, value) in form.iter().filter(|(name, _)| is_secret(name)) {
             scrubber.add(&Secret::new(value));
             scrubber.add(&Secret::new(coded(value)));
@@ -160,11 +147,15 @@ impl TokenRequest<'_> {
         serde_json::from_str(&clean).unwrap_or_default()
     }
 
+    /// What the user wants to be sent along.
+    fn params(&self) -> &[(String, String)] {
+        &self.oauth.settings.given.token_params
+    }
+
     fn signed(&self) -> Result<Form, Error> {
-        let Some(key) = self.key else {
-            let message = "The client is registered with a key, and there is none";
-            let hint = "Give it with --oauth-private-key";
-            return Err(Error::new(Kind::Login, message).hint(hint).not_delivered());
+        let Some(key) = &self.oauth.settings.private_key else {
+            return Err(login_error("The client is registered with a key, and there is none")
+                .hint("Give it with --oauth-private-key"));
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let assertion = key.sign(&self.identity.id, self.issuer, &pkce::random()?, now)?;
@@ -219,20 +210,17 @@ pub(super) fn names_resource(error: &str, description: &str) -> bool {
     }
 }
 
-/// As it stands in a form.
+/// As it stands in a form, which is how a client and its secret are joined in a header (RFC 6749,
+/// 2.3.1). Many programs join them as they are, and some providers know nothing else.
 fn coded(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-fn basic_header(id: &str, secret: &str, spelling: Spelling) -> Result<HeaderValue, Error> {
-    let pair = match spelling {
-        Spelling::Coded => format!("{}:{}", coded(id), coded(secret)),
-        Spelling::Plain => format!("{id}:{secret}"),
-    };
+fn basic_header(id: &str, secret: &str, spell: fn(&str) -> String) -> Result<HeaderValue, Error> {
+    let pair = format!("{}:{}", spell(id), spell(secret));
     let pair = STANDARD.encode(pair);
-    let mut value = HeaderValue::from_str(&format!("Basic {pair}")).map_err(|_| {
-        Error::new(Kind::Login, "The client id cannot be sent in a header").not_delivered()
-    })?;
+    let mut value = HeaderValue::from_str(&format!("Basic {pair}"))
+        .map_err(|_| login_error("The client id cannot be sent in a header"))?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -257,11 +245,11 @@ mod tests {
 
     #[test]
     fn ids_and_secrets_are_coded_before_they_are_joined() {
-        let value = basic_header("a b", "c:d", Spelling::Coded).unwrap();
+        let value = basic_header("a b", "c:d", coded).unwrap();
         let coded = value.to_str().unwrap().strip_prefix("Basic ").unwrap();
         assert_eq!(STANDARD.decode(coded).unwrap(), b"a+b:c%3Ad");
         assert!(value.is_sensitive());
-        let plain = basic_header("a b", "c:d", Spelling::Plain).unwrap();
+        let plain = basic_header("a b", "c:d", str::to_owned).unwrap();
         let plain = plain.to_str().unwrap().strip_prefix("Basic ").unwrap();
         assert_eq!(STANDARD.decode(plain).unwrap(), b"a b:c:d");
     }

@@ -196,7 +196,7 @@ pub(super) async fn choose(
     let name = issuer.issuer.as_deref().map_or("its authorization server".to_owned(), said);
     let message = format!("{} wants a login, and {name} knows no client of ours", shown(server));
     let with = match purpose {
-        Purpose::Redirect(redirect) => redirect_in_words(redirect, settings.callback_port),
+        Purpose::Redirect(redirect) => redirect_in_words(redirect, settings.callback_port.as_ref()),
         Purpose::Devices => "for logins on other devices".to_owned(),
     };
     let hint = format!(
@@ -207,7 +207,7 @@ pub(super) async fn choose(
 }
 
 /// Without a port of the user's own, each login has another.
-fn redirect_in_words(redirect: &str, wanted: Option<CallbackPorts>) -> String {
+fn redirect_in_words(redirect: &str, wanted: Option<&CallbackPorts>) -> String {
     let Some(mut any) = Url::parse(redirect).ok().filter(|_| wanted.is_none()) else {
         return format!("with the redirect address {redirect}");
     };

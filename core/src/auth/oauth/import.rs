@@ -8,12 +8,13 @@ use serde_json::Value;
 use tracing::debug;
 
 use super::authority::Authority;
+use super::callback_server::Opener;
 use super::challenge::Challenge;
 use super::identity::{self, Identity, Only, Proof};
 use super::kept::{Holder, Kept};
 use super::metadata::{Issuer, is_same_issuer};
 use super::token::Token;
-use super::{Account, OAuth, Reopen, said};
+use super::{Account, OAuth, said};
 use crate::error::{Error, Kind};
 use crate::secret::shown as shown_url;
 
@@ -48,7 +49,7 @@ impl OAuth {
             let message = "There is no access token in it";
             return Err(Error::new(Kind::Login, message).not_delivered());
         };
-        let _lock = self.lock_for_login(Reopen::Yes).await?;
+        let _lock = self.lock_for_login(Some(Opener::Program)).await?;
         self.store.probe().await?;
         let shown = issuers(foreign);
         let authority = self.authority_of(shown.first().map(String::as_str)).await;

@@ -4,8 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use url::Url;
 
 use super::given::Given;
-use super::words;
-use crate::error::{Error, Kind};
+use super::words::{login_error, said};
+use crate::error::Error;
 use crate::secret::shown;
 
 /// Some write `null` where they have nothing to say.
@@ -65,22 +65,24 @@ pub(super) fn issuer_places(issuer: &Url) -> Vec<Url> {
         well_known(issuer, "openid-configuration", path),
     ];
     if !path.is_empty() {
-        let mut appended = issuer.clone();
-        appended.set_query(None);
-        appended.set_path(&format!("{path}/.well-known/openid-configuration"));
-        places.push(appended);
+        places.push(at_path(issuer, &format!("{path}/.well-known/openid-configuration")));
     }
     places
 }
 
 fn well_known(base: &Url, name: &str, path: &str) -> Url {
+    at_path(base, &format!("/.well-known/{name}{path}"))
+}
+
+/// This path of the same server, and nothing else of its address.
+pub(super) fn at_path(base: &Url, path: &str) -> Url {
     let mut url = base.clone();
     url.set_query(None);
     url.set_fragment(None);
     // Both fail only for URLs without a host, which have neither.
     let _ = url.set_username("");
     let _ = url.set_password(None);
-    url.set_path(&format!("/.well-known/{name}{path}"));
+    url.set_path(path);
     url
 }
 
@@ -88,14 +90,13 @@ impl Resource {
     /// The resource must be the one that was asked: others could lure tokens away.
     pub(super) fn check(&self, server: &Url) -> Result<(), Error> {
         let Some(named) = &self.resource else { return Ok(()) };
-        let is_it = Url::parse(named).is_ok_and(|named| covers(&named, server));
-        if is_it {
-            return Ok(());
-        }
-        let named =
-            Url::parse(named).map_or_else(|_| "something else".to_owned(), |url| shown(&url));
-        let message = format!("{} says that it is {named}: no token is asked for", shown(server));
-        Err(Error::new(Kind::Login, message).not_delivered())
+        let named = match Url::parse(named) {
+            Ok(named) if covers(&named, server) => return Ok(()),
+            Ok(named) => shown(&named),
+            Err(_) => "something else".to_owned(),
+        };
+        let server = shown(server);
+        Err(login_error(format!("{server} says that it is {named}: no token is asked for")))
     }
 }
 
@@ -110,12 +111,7 @@ pub(super) fn covers(resource: &Url, server: &Url) -> bool {
 impl Issuer {
     /// What an authorization server of 2025-03-26 has if it says nothing of itself.
     pub(super) fn by_default(origin: &Url) -> Self {
-        let at = |path: &str| {
-            let mut url = origin.clone();
-            url.set_query(None);
-            url.set_path(path);
-            Some(url.to_string())
-        };
+        let at = |path: &str| Some(at_path(origin, path).to_string());
         Self {
             authorization_endpoint: at("/authorize"),
             token_endpoint: at("/token"),
@@ -127,20 +123,14 @@ impl Issuer {
 
     /// The issuer must be the one that was asked, to the letter (RFC 8414, 3.3).
     pub(super) fn check(&self, asked: &str) -> Result<(), Error> {
-        match &self.issuer {
-            Some(issuer) if is_same_issuer(issuer, asked) => Ok(()),
-            _ => Err(self.is_another(asked)),
+        if self.issuer.as_deref().is_some_and(|issuer| is_same_issuer(issuer, asked)) {
+            return Ok(());
         }
-    }
-
-    fn is_another(&self, asked: &str) -> Error {
-        let said = self.issuer.as_deref().unwrap_or("nothing");
-        let message = format!(
+        Err(login_error(format!(
             "The authorization server {} calls itself {}: it is not trusted",
-            words::said(asked),
-            said.escape_debug()
-        );
-        Error::new(Kind::Login, message).not_delivered()
+            said(asked),
+            self.issuer.as_deref().unwrap_or("nothing").escape_debug()
+        )))
     }
 
     /// Without anybody who confirms the issuer's name, a server speaks for its own origin alone.
@@ -157,9 +147,9 @@ impl Issuer {
         let Some(endpoint) = endpoints.into_iter().flatten().find(is_elsewhere) else {
             return Ok(());
         };
-        let place = Url::parse(endpoint).map_or_else(|_| words::said(endpoint), |url| shown(&url));
+        let place = Url::parse(endpoint).map_or_else(|_| said(endpoint), |url| shown(&url));
         let named = match &self.issuer {
-            Some(issuer) => format!("names {}, which does not confirm that", words::said(issuer)),
+            Some(issuer) => format!("names {}, which does not confirm that", said(issuer)),
             None => "names no issuer".to_owned(),
         };
         let message = format!(
@@ -167,7 +157,7 @@ impl Issuer {
             shown(server)
         );
         let hint = "Ask who runs the server for the issuer, and name it with --oauth-issuer";
-        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+        Err(login_error(message).hint(hint))
     }
 
     /// An endpoint that must be there, checked.
@@ -178,8 +168,8 @@ impl Issuer {
         given: &Given,
     ) -> Result<Url, Error> {
         let Some(text) = endpoint else {
-            let message = format!("The authorization server of {} has no {what}", shown(server));
-            return Err(Error::new(Kind::Login, message).not_delivered());
+            let server = shown(server);
+            return Err(login_error(format!("The authorization server of {server} has no {what}")));
         };
         given.checked(text, what, server)
     }
@@ -190,8 +180,10 @@ impl Issuer {
         if methods.iter().any(|method| method == "S256") {
             return Ok(());
         }
-        let message = "The authorization server does not offer PKCE with S256, without which a login is not safe";
-        Err(Error::new(Kind::Login, message).not_delivered())
+        Err(login_error(
+            "The authorization server does not offer PKCE with S256, without which a login is not \
+             safe",
+        ))
     }
 
     pub(super) fn offers_scope(&self, scope: &str) -> bool {
@@ -201,17 +193,8 @@ impl Issuer {
 
 /// Whether both are one issuer: to the letter, but that a root has a slash or not.
 pub(super) fn is_same_issuer(a: &str, b: &str) -> bool {
-    a == b || is_same_root(a, b)
-}
-
-fn is_same_root(a: &str, b: &str) -> bool {
-    let bare = |text: &str| {
-        Url::parse(text)
-            .ok()
-            .filter(|url| url.path() == "/")
-            .map(|_| text.trim_end_matches('/').to_owned())
-    };
-    bare(a).is_some() && bare(a) == bare(b)
+    let is_root = |text: &str| Url::parse(text).is_ok_and(|url| url.path() == "/");
+    a == b || is_root(a) && is_root(b) && a.trim_end_matches('/') == b.trim_end_matches('/')
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -14,7 +13,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 use url::Url;
 
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::limits;
 use crate::net;
 use crate::secret::shown;
@@ -94,7 +93,7 @@ pub use survey::{Found, Provider, Survey, Tried};
 pub use token::Bearer;
 use token::{Age, Token};
 use web::Web;
-use words::{refused, said};
+use words::{login_error, refused, said};
 
 /// The tokens of one server.
 pub struct OAuth {
@@ -107,8 +106,6 @@ pub struct OAuth {
     renewing: Semaphore,
     /// The same for the question whether renewals are in vain.
     looking: Semaphore,
-    /// The authorization server does not want to be told what a token is for.
-    refuses_resource: AtomicBool,
     /// Where a person has to go, for a login that waits for one.
     pub(super) pending: watch::Sender<Option<String>>,
 }
@@ -120,6 +117,7 @@ impl fmt::Debug for OAuth {
     }
 }
 
+#[derive(Default)]
 struct State {
     kept: Option<Kept>,
     /// Counts how often `kept` was replaced.
@@ -132,10 +130,8 @@ struct State {
     logins: Recent,
     /// What was given and is no good any more.
     spent: given::Spent,
-    /// A person was asked in the login that is under way.
-    was_shown: bool,
     /// The last login, if it came to nothing or nobody has waited for its end.
-    fruitless: Option<(Instant, Result<bool, Error>)>,
+    last_failure: Option<(Instant, Result<bool, Error>)>,
     /// The last renewal, if it came to nothing.
     unrenewed: Option<(Instant, Result<bool, Error>)>,
     /// When another process was found to hold the lock of the tokens.
@@ -144,34 +140,14 @@ struct State {
     is_renewing_ahead: bool,
     /// What there is has come from a renewal of ours, not from a login.
     is_renewal: bool,
+    /// The authorization server does not want to be told what a token is for.
+    refuses_resource: bool,
     /// It was said that there is no ID token.
-    is_id_missed: bool,
+    warned_no_id_token: bool,
     /// When it was last looked whether a login would bring what renewals do not, and the verdict.
     looked: Option<(Instant, bool)>,
     /// When a login last brought a token, or was begun because renewals bring none that are taken.
     anew: Option<Instant>,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            kept: None,
-            version: 0,
-            is_stored: false,
-            step_ups: Recent::new(limits::STEP_UPS, limits::STEP_UP_WINDOW),
-            logins: Recent::new(limits::LOGINS_IN_A_ROW, limits::LOGIN_PAUSE),
-            spent: given::Spent::default(),
-            was_shown: false,
-            fruitless: None,
-            unrenewed: None,
-            held: None,
-            is_renewing_ahead: false,
-            is_renewal: false,
-            is_id_missed: false,
-            looked: None,
-            anew: None,
-        }
-    }
 }
 
 /// What can be done about a token that was refused.
@@ -194,8 +170,7 @@ impl OAuth {
         let web = Web::new(options, &server, &settings.given);
         let (state, pending) = (Mutex::default(), watch::Sender::default());
         let (renewing, looking) = (Semaphore::new(1), Semaphore::new(1));
-        let refuses_resource = AtomicBool::new(false);
-        Self { server, settings, web, store, state, renewing, looking, refuses_resource, pending }
+        Self { server, settings, web, store, state, renewing, looking, pending }
     }
 
     /// Whether a login with these settings is kept in a file. Neither a network nor a keychain is
@@ -208,7 +183,7 @@ impl OAuth {
 
     /// The server has answered from `peer`: what it names must not be nearer to us than that.
     pub fn met(&self, peer: IpAddr) {
-        self.web.is_near(address::of_address(peer));
+        self.web.set_near(address::of_address(peer));
     }
 
     /// Whether a login needs a person.
@@ -238,7 +213,7 @@ impl OAuth {
         let (bearer, kept) = (self.settings.bearer, self.kept().await);
         let Some(token) = &kept.token else { return HeaderMap::new() };
         if bearer == Bearer::IdToken && token.id.is_none() {
-            self.miss_id_token();
+            self.warn_no_id_token();
         }
         token.header(bearer).map(|value| (AUTHORIZATION, value)).into_iter().collect()
     }
@@ -248,8 +223,8 @@ impl OAuth {
     }
 
     /// Says once that the token is not there that is to be sent.
-    fn miss_id_token(&self) {
-        if !self.state(|state| std::mem::replace(&mut state.is_id_missed, true)) {
+    fn warn_no_id_token(&self) {
+        if !self.state(|state| std::mem::replace(&mut state.warned_no_id_token, true)) {
             warn!(
                 "the authorization server of {} gave no ID token, so the access token is sent: ask \
                  for the scope 'openid' with --oauth-scope",
@@ -270,16 +245,16 @@ impl OAuth {
         }
         let before = self.kept().await;
         let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
-        match self.renew(&before, cause).await? {
-            Renewal::Done => Ok(Remedy::Header(self.header().await)),
-            Renewal::Impossible | Renewal::Held => match challenge {
-                Some(challenge) if is_step_up && !self.can_grow(challenge).await => {
-                    debug!("the server wants more scope, and a login would bring none");
-                    Ok(Remedy::None)
-                }
-                _ => Ok(Remedy::Login),
-            },
+        if self.renew(&before, cause).await? == Renewal::Done {
+            return Ok(Remedy::Header(self.header().await));
         }
+        if let Some(challenge) = challenge.filter(|_| is_step_up)
+            && !self.can_grow(challenge).await
+        {
+            debug!("the server wants more scope, and a login would bring none");
+            return Ok(Remedy::None);
+        }
+        Ok(Remedy::Login)
     }
 
     /// Logs in after the server has refused what there was, unless another process has, or there
@@ -296,7 +271,7 @@ impl OAuth {
             (false, true) => Cause::Scope,
             (false, false) => Cause::Refusal,
         };
-        let (lock, failed) = self.lock_for_login(Reopen::Yes).await?;
+        let (lock, failed) = self.lock_for_login(Some(Opener::Program)).await?;
         match self.renew_alone(&before, cause, limits::LOGIN_QUESTION).await? {
             Renewal::Done => return Ok(()),
             Renewal::Impossible => {}
@@ -314,55 +289,50 @@ impl OAuth {
         self.login(challenge, lock).await.map(|_| ())
     }
 
-    /// Waits until no other process logs in; meanwhile its page is ours to show. Also returns why
-    /// the login that was waited for came to nothing, if it did.
-    async fn lock_for_login(&self, reopen: Reopen) -> Result<(Lock, Option<Error>), Error> {
+    /// Waits until no other process logs in; meanwhile its page is ours to show, and `opener` asks for
+    /// it to be opened once more. Also returns why the login that was waited for came to nothing, if
+    /// it did.
+    async fn lock_for_login(&self, opener: Option<Opener>) -> Result<(Lock, Option<Error>), Error> {
         let until = Instant::now() + self.settings.login_wait;
         let mut seen = None;
         loop {
             if let Ok(lock) = self.store.lock_logins(limits::PAGE_CHECK).await {
-                let failed =
-                    seen.and_then(|watched: Watched<'_>| self.store.failure_of(&watched.id));
-                return Ok((lock, failed.map(|failed| failed.error)));
+                let failed = seen.and_then(|(id, _): (String, _)| self.store.failure_of(&id));
+                return Ok((lock, failed.map(|failed| *failed.error)));
             }
             if Instant::now() >= until {
                 return Err(self.not_in_time("logged in to"));
             }
             if seen.is_none() {
-                seen = self.watch_page(reopen);
+                seen = self.watch_page(opener);
             }
         }
     }
 
     fn not_in_time(&self, done: &str) -> Error {
-        let message = format!("Another process has not {done} {} in time", shown(&self.server));
-        Error::new(Kind::Login, message).not_delivered()
+        login_error(format!("Another process has not {done} {} in time", shown(&self.server)))
     }
 
-    /// Shows the page of another process, if it has one yet.
-    fn watch_page(&self, reopen: Reopen) -> Option<Watched<'_>> {
+    /// Shows the page of another process, if it has one yet, until the result is dropped; with the
+    /// name of its login.
+    fn watch_page(&self, opener: Option<Opener>) -> Option<(String, PendingGuard<'_>)> {
         let note = self.store.page()?;
-        let opener = match reopen {
-            Reopen::No => None,
-            // A person who has restarted a client may have closed the page.
-            Reopen::Yes => Some(Opener::Program),
-            Reopen::Always => Some(Opener::Person),
-        };
+        // A person who has restarted a client may have closed the page.
         if let (Some(opener), Some(again)) = (opener, note.again.clone()) {
             tokio::spawn(async move { callback_server::open_again(&again, opener).await });
         }
         (self.settings.show)(&note.prompt, &note.parties);
-        let over = self.pending_at(&note);
-        Some(Watched { id: note.id, _over: over })
+        let pending = self.pending_at(&note);
+        Some((note.id, pending))
     }
 
     /// Tells whoever listens that a login waits for a person, until the result is dropped.
-    fn pending_at(&self, note: &PageNote) -> Over<'_> {
+    fn pending_at(&self, note: &PageNote) -> PendingGuard<'_> {
         // Behind "open".
         let comma = if matches!(note.prompt, Prompt::Device { .. }) { "," } else { "" };
         let text = format!("{}{comma} to {}", note.prompt, note.parties);
         self.pending.send_replace(Some(text));
-        Over(&self.pending)
+        PendingGuard(&self.pending)
     }
 
     async fn can_grow(&self, challenge: &Challenge) -> bool {
@@ -371,15 +341,17 @@ impl OAuth {
     }
 
     fn has_tried_enough(&self) -> bool {
-        self.state(|state| state.logins.is_enough(Instant::now()))
+        let (most, window) = (limits::LOGINS_IN_A_ROW, limits::LOGIN_PAUSE);
+        self.state(|state| state.logins.is_enough(most, window, Instant::now()))
     }
 
     /// Notes another one if there were not too many.
     fn has_stepped_up_enough(&self) -> bool {
+        let (most, window, now) = (limits::STEP_UPS, limits::STEP_UP_WINDOW, Instant::now());
         self.state(|state| {
-            let is_enough = state.step_ups.is_enough(Instant::now());
+            let is_enough = state.step_ups.is_enough(most, window, now);
             if !is_enough {
-                state.step_ups.note(Instant::now());
+                state.step_ups.note(now);
             }
             is_enough
         })
@@ -428,7 +400,7 @@ impl OAuth {
             return kept;
         }
         if let Some(near) = stored.near {
-            self.web.is_near(near);
+            self.web.set_near(near);
         }
         self.state(|state| state.is_stored = stored.token.is_some());
         self.hold(stored.clone());
@@ -462,8 +434,8 @@ impl OAuth {
     }
 
     fn hold(&self, kept: Kept) {
-        self.refuses_resource.fetch_or(kept.without_resource, Ordering::Relaxed);
         self.state(|state| {
+            state.refuses_resource |= kept.without_resource;
             state.kept = Some(kept);
             state.version += 1;
             state.is_renewal = false;
@@ -481,26 +453,10 @@ fn without_fragment(server: &Url) -> Url {
     server
 }
 
-/// Whether the process that logs in is asked to open its page once more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reopen {
-    /// However often that was done.
-    Always,
-    /// Unless that was done often enough.
-    Yes,
-    No,
-}
-
-/// The login of another process, which is waited for.
-struct Watched<'a> {
-    id: String,
-    _over: Over<'a>,
-}
-
 /// However a login ends, it is no longer waited for.
-struct Over<'a>(&'a watch::Sender<Option<String>>);
+struct PendingGuard<'a>(&'a watch::Sender<Option<String>>);
 
-impl Drop for Over<'_> {
+impl Drop for PendingGuard<'_> {
     fn drop(&mut self) {
         self.0.send_replace(None);
     }
@@ -563,7 +519,7 @@ mod tests {
         let again = timeout(Duration::from_secs(1), again).await.expect("at once");
         assert!(again.unwrap_err().message.contains("given up"));
         assert!(!oauth.has_tried_enough(), "one was begun");
-        oauth.state(|state| state.fruitless = None);
+        oauth.state(|state| state.last_failure = None);
         let begun = timeout(Duration::from_millis(50), oauth.login(None, lock().await)).await;
         assert!(begun.is_err());
         assert!(oauth.has_tried_enough(), "and another");

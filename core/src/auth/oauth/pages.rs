@@ -1,5 +1,7 @@
 //! The pages that a browser shows on its way through a login. Pure.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -21,7 +23,7 @@ pub(super) struct Page {
     title: &'static str,
     /// Names and values, in the order in which they are shown.
     facts: Vec<(&'static str, String)>,
-    advice: String,
+    advice: Cow<'static, str>,
 }
 
 /// Whether it is good news.
@@ -50,121 +52,111 @@ pub(super) struct About {
 }
 
 impl About {
-    fn facts(&self) -> Vec<(&'static str, String)> {
+    fn page(
+        &self,
+        mood: Mood,
+        title: &'static str,
+        more: impl IntoIterator<Item = (&'static str, String)>,
+        advice: String,
+    ) -> Page {
         let mut facts = vec![("Server", self.server.clone()), ("Login by", self.issuer.clone())];
         facts.extend(self.resource.iter().map(|resource| ("Resource", said(resource))));
         facts.extend(self.profile.iter().map(|profile| ("Profile", said(profile))));
-        facts
+        facts.extend(more);
+        Page { status: StatusCode::OK, mood, title, facts, advice: advice.into() }
     }
 
     /// The token is stored.
     pub(super) fn done(&self, scope: Option<&str>, renews: bool) -> Page {
-        let mut facts = self.facts();
-        facts.extend(scope.map(|scope| ("Scopes", said(scope))));
+        let scopes = scope.map(|scope| ("Scopes", said(scope)));
         let kept = if renews { "until you log out" } else { "until it expires" };
-        facts.push(("Kept", kept.to_owned()));
+        let more = scopes.into_iter().chain([("Kept", kept.to_owned())]);
         let advice = format!(
             "You can close this tab: your client goes on by itself. To log out, run {}.",
             self.logout
         );
-        Page { status: StatusCode::OK, mood: Mood::Good, title: "You are logged in", facts, advice }
+        self.page(Mood::Good, "You are logged in", more, advice)
     }
 
     /// The person or the provider said no.
     pub(super) fn refused(&self, reason: &str) -> Page {
-        let mut facts = self.facts();
-        facts.push(("Reason", said(reason)));
         let advice = format!(
             "Nothing was stored. To try again, run {}, or use your client again in a minute.",
             self.login
         );
-        let title = "The login was refused";
-        Page { status: StatusCode::OK, mood: Mood::Bad, title, facts, advice }
+        self.page(Mood::Bad, "The login was refused", [("Reason", said(reason))], advice)
     }
 
     /// The person agreed, and the token could not be had.
     pub(super) fn failed(&self, reason: &str) -> Page {
-        let mut facts = self.facts();
-        facts.push(("Reason", said(reason)));
         let advice = format!(
             "You agreed, but no token came of it, and nothing was stored. To try again, use your \
              client again, or run {}. If the reason stays the same, tell it to whoever runs the \
              login: the fault is there, or on the way to it.",
             self.login
         );
-        let title = "The login could not be finished";
-        Page { status: StatusCode::OK, mood: Mood::Bad, title, facts, advice }
+        let reason = [("Reason", said(reason))];
+        self.page(Mood::Bad, "The login could not be finished", reason, advice)
     }
 }
 
 /// Pages for visitors of whom nothing is known: they name neither server nor issuer.
 impl Page {
+    fn bare(status: StatusCode, mood: Mood, title: &'static str, advice: &'static str) -> Self {
+        Self { status, mood, title, facts: Vec::new(), advice: advice.into() }
+    }
+
     /// The link that was handed to the browser was opened a second time.
     pub(super) fn used_link() -> Self {
-        let advice =
-            "Each link is good for one visit. If the first was not yours, another program \
+        let advice = "Each link is good for one visit. If the first was not yours, another program \
                       of this machine may have read it; so this login was ended. Start it again \
-                      from your client."
-                .to_owned();
-        let title = "This link was already used";
-        let status = StatusCode::GONE;
-        Self { status, mood: Mood::Bad, title, facts: Vec::new(), advice }
+                      from your client.";
+        Self::bare(StatusCode::GONE, Mood::Bad, "This link was already used", advice)
     }
 
     /// A way back that belongs to no login of today.
     pub(super) fn expired() -> Self {
         let advice = "It has expired, or a newer login has taken its place. Start it again from \
-                      your client, or with 'mcp-span login'."
-            .to_owned();
-        let title = "This login is no longer valid";
-        let status = StatusCode::BAD_REQUEST;
-        Self { status, mood: Mood::Bad, title, facts: Vec::new(), advice }
+                      your client, or with 'mcp-span login'.";
+        Self::bare(StatusCode::BAD_REQUEST, Mood::Bad, "This login is no longer valid", advice)
     }
 
     /// There is nothing at the path that was asked for.
     pub(super) fn wrong_address() -> Self {
-        let advice = "mcp-span waits here for a login that began in another tab. If you came from \
-                      there, go back and try again."
-            .to_owned();
         let title = "There is nothing at this address";
-        let status = StatusCode::NOT_FOUND;
-        Self { status, mood: Mood::Neutral, title, facts: Vec::new(), advice }
+        let advice = "mcp-span waits here for a login that began in another tab. If you came from \
+                      there, go back and try again.";
+        Self::bare(StatusCode::NOT_FOUND, Mood::Neutral, title, advice)
     }
 
     /// The request came under a name that is not this machine's.
     pub(super) fn wrong_host() -> Self {
-        let advice = "A login is answered under the address of this machine only.".to_owned();
-        let title = "This address is not for you";
-        let status = StatusCode::FORBIDDEN;
-        Self { status, mood: Mood::Neutral, title, facts: Vec::new(), advice }
+        let advice = "A login is answered under the address of this machine only.";
+        Self::bare(StatusCode::FORBIDDEN, Mood::Neutral, "This address is not for you", advice)
     }
 
     /// The visitor is another user of this machine.
     pub(super) fn another_user() -> Self {
-        let advice = "Only the user who has begun it can go on with it.".to_owned();
-        let title = "This login belongs to another user";
-        let status = StatusCode::FORBIDDEN;
-        Self { status, mood: Mood::Bad, title, facts: Vec::new(), advice }
+        let advice = "Only the user who has begun it can go on with it.";
+        Self::bare(StatusCode::FORBIDDEN, Mood::Bad, "This login belongs to another user", advice)
     }
 
     /// Not a GET.
     pub(super) fn wrong_method() -> Self {
         let title = "Open this address in a browser";
-        let status = StatusCode::METHOD_NOT_ALLOWED;
-        Self { status, mood: Mood::Neutral, title, facts: Vec::new(), advice: String::new() }
+        Self::bare(StatusCode::METHOD_NOT_ALLOWED, Mood::Neutral, title, "")
     }
 
     /// The page as it goes to the browser.
     pub(super) fn response(&self) -> Response<Full<Bytes>> {
-        let mut response = Response::new(Full::new(Bytes::from(self.html())));
-        *response.status_mut() = self.status;
+        let mut response = response(self.status, self.html().into());
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
         if let Ok(policy) = HeaderValue::from_str(&policy()) {
             headers.insert(CONTENT_SECURITY_POLICY, policy);
         }
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        plain(response)
+        response
     }
 
     fn html(&self) -> String {
@@ -196,23 +188,22 @@ impl Page {
 
 /// Sends the browser on, and takes what the address bar shows now out of its history.
 pub(super) fn redirect(location: &str) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
-    *response.status_mut() = StatusCode::SEE_OTHER;
+    let mut response = empty(StatusCode::SEE_OTHER);
     if let Ok(location) = HeaderValue::from_str(location) {
         response.headers_mut().insert(LOCATION, location);
     }
-    plain(response)
+    response
 }
 
 /// An answer for a program, without a page.
 pub(super) fn empty(status: StatusCode) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
-    *response.status_mut() = status;
-    plain(response)
+    response(status, Bytes::new())
 }
 
 /// What holds for every answer: codes stand in addresses, which are nobody else's business.
-fn plain(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
+fn response(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
@@ -230,18 +221,9 @@ fn policy() -> String {
 }
 
 fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
+    // The ampersand first, or it would take apart what the others become.
+    let names = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;"), ("'", "&#39;")];
+    names.iter().fold(text.to_owned(), |text, (sign, name)| text.replace(sign, name))
 }
 
 /// Fits a phone and a desktop, by day and by night.

@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use url::Url;
 
 use super::callback::Callback;
-use super::callback_server::{Arrival, CallbackServer};
-use crate::error::{Error, Kind};
+use super::words::login_error;
+use crate::error::Error;
 use crate::limits;
 
 /// Where pasted lines come from, and where to say what is wrong with them.
@@ -27,35 +27,31 @@ impl fmt::Debug for Paste {
 }
 
 impl Paste {
-    /// Waits for the browser, or for an address of this login among `lines`: whatever comes first.
-    pub(super) async fn wait(
+    /// Hands on what is pasted of the login with this `state`, which is none before its page is shown;
+    /// in the end, an error.
+    pub(super) async fn forward(
         &self,
-        lines: &mut mpsc::Receiver<String>,
-        browser: &mut CallbackServer,
-        state: &str,
-    ) -> Result<Arrival, Error> {
-        let pasted = async {
-            let mut wrong = None;
-            for _ in 0..limits::PASTES {
-                let Some(line) = lines.recv().await else { break };
-                match read(&line, state) {
-                    Ok(callback) => return Ok(Arrival::Callback(callback)),
-                    Err(why) => {
-                        (self.say)(why);
-                        wrong = Some(why);
-                    }
+        arrivals: &mpsc::Sender<Result<Callback, Error>>,
+        state: impl Fn() -> Option<String>,
+    ) {
+        let (mut lines, mut wrong) = ((self.lines)(), None);
+        for _ in 0..limits::PASTES {
+            let Some(line) = lines.recv().await else { break };
+            let Some(state) = state() else { continue };
+            match read(&line, &state) {
+                // Full, or closed: the login has ended.
+                Ok(callback) => drop(arrivals.try_send(Ok(callback))),
+                Err(why) => {
+                    (self.say)(why);
+                    wrong = Some(why);
                 }
             }
-            let message = match wrong {
-                Some(why) => format!("What was pasted is not the end of this login: {why}"),
-                None => "Nothing was pasted, and the input is closed".to_owned(),
-            };
-            Err(Error::new(Kind::Login, message).not_delivered())
-        };
-        tokio::select! {
-            arrival = browser.arrival() => Ok(arrival),
-            arrival = pasted => arrival,
         }
+        let message = match wrong {
+            Some(why) => format!("What was pasted is not the end of this login: {why}"),
+            None => "Nothing was pasted, and the input is closed".to_owned(),
+        };
+        drop(arrivals.try_send(Err(login_error(message))));
     }
 }
 

@@ -6,8 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use tracing::debug;
 
+use super::grant::Refusal;
 use super::store::Store;
-use crate::error::{Error, Kind};
+use super::words::login_error;
+use crate::error::Error;
 use crate::limits;
 use crate::private_file;
 
@@ -16,14 +18,9 @@ use crate::private_file;
 struct Note {
     /// Seconds since 1970.
     at: u64,
-    /// How long nobody is asked again, in seconds.
-    pause: u64,
     /// The name of the login.
-    #[serde(default)]
     id: String,
-    /// Whether a person was asked.
-    #[serde(default)]
-    was_shown: bool,
+    how: How,
     message: String,
     reason: Option<String>,
     hint: Option<String>,
@@ -31,31 +28,64 @@ struct Note {
 
 impl Note {
     fn error(self) -> Error {
-        let error = Error::new(Kind::Login, self.message).not_delivered();
+        let error = login_error(self.message);
         Error { reason: self.reason.map(Into::into), hint: self.hint, ..error }
     }
 }
 
-/// How a login came to nothing.
+/// A login that came to nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Failed {
-    pub(super) error: Error,
+    pub(super) error: Box<Error>,
+    pub(super) how: How,
+}
+
+/// How a login came to nothing.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(super) enum How {
+    /// Nobody was asked.
+    Unasked,
+    /// A person was asked, or may have been by another process, and there is no token.
+    Unfinished,
     /// The person or the provider said no: nobody is asked again for a while.
-    pub(super) is_refusal: bool,
-    /// Whether a person was asked.
-    pub(super) was_shown: bool,
+    Refused,
+    /// The process that did it has ended: it may be begun again at once.
+    BrokenOff,
+}
+
+impl Failed {
+    pub(super) fn refused(error: Error) -> Self {
+        Self { error: error.into(), how: How::Refused }
+    }
+
+    pub(super) fn unfinished(error: Error) -> Self {
+        Self { error: error.into(), how: How::Unfinished }
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self { error: error.into(), how: How::Unasked }
+    }
+}
+
+impl From<Refusal> for Failed {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Unanswered(error) => Self::unfinished(error),
+            refusal => Self::refused(refusal.into_error()),
+        }
+    }
 }
 
 impl Store {
     /// Notes how the login of this name came to nothing.
     pub(super) async fn note_failure(&self, id: &str, failed: &Failed) {
         let Some(file) = self.beside("pause") else { return };
-        let pause = if failed.is_refusal { limits::LOGIN_PAUSE } else { Duration::ZERO };
         let note = Note {
             at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
-            pause: pause.as_secs(),
             id: id.to_owned(),
-            was_shown: failed.was_shown,
+            how: failed.how,
             message: failed.error.message.clone(),
             reason: failed.error.reason.as_deref().map(str::to_owned),
             hint: failed.error.hint.clone(),
@@ -68,8 +98,7 @@ impl Store {
     /// Why the login of this name came to nothing, if it did.
     pub(super) fn failure_of(&self, id: &str) -> Option<Failed> {
         let note = self.failure_note().filter(|note| note.id == id && !id.is_empty())?;
-        let (is_refusal, was_shown) = (note.pause > 0, note.was_shown);
-        Some(Failed { error: note.error(), is_refusal, was_shown })
+        Some(Failed { how: note.how, error: note.error().into() })
     }
 
     /// Why the last login was refused, if that was a moment ago.
@@ -78,12 +107,12 @@ impl Store {
     }
 
     fn refusal_at(&self, now: SystemTime) -> Option<Error> {
-        let note = self.failure_note().filter(|note| note.pause > 0)?;
+        let note = self.failure_note().filter(|note| note.how == How::Refused)?;
         let at = UNIX_EPOCH.checked_add(Duration::from_secs(note.at))?;
         // One of the future is of a clock that was set back; nobody waits for that.
-        let age = (now + Duration::from_secs(1)).duration_since(at).ok()?;
-        if age >= Duration::from_secs(note.pause).min(limits::LOGIN_PAUSE) + Duration::from_secs(1)
-        {
+        let slack = Duration::from_secs(1);
+        let age = (now + slack).duration_since(at).ok()?;
+        if age >= limits::LOGIN_PAUSE + slack {
             return None;
         }
         let error = note.error();
@@ -119,9 +148,9 @@ mod tests {
         Store::new((Some(folder.path()), None), &server, Apart::new(&server, &settings()))
     }
 
-    fn failed(is_refusal: bool) -> Failed {
-        let error = Error::new(Kind::Login, "no").because("of this").hint("try that");
-        Failed { error, is_refusal, was_shown: true }
+    fn failed(how: How) -> Failed {
+        let error = login_error("no").because("of this").hint("try that");
+        Failed { error: error.into(), how }
     }
 
     #[tokio::test]
@@ -129,7 +158,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = || store(&folder);
         assert!(store().refusal().is_none());
-        store().note_failure("a", &failed(true)).await;
+        store().note_failure("a", &failed(How::Refused)).await;
         let found = store().refusal().unwrap();
         assert_eq!((found.message.as_str(), found.hint.as_deref()), ("no", Some("try that")));
         assert!(found.reason.unwrap().contains("of this"));
@@ -146,10 +175,10 @@ mod tests {
     #[tokio::test]
     async fn only_a_refusal_leads_to_a_pause_and_who_waited_learns_of_any_failure() {
         let folder = tempfile::tempdir().unwrap();
-        store(&folder).note_failure("a", &failed(false)).await;
+        store(&folder).note_failure("a", &failed(How::Unfinished)).await;
         assert!(store(&folder).refusal().is_none());
         let found = store(&folder).failure_of("a").unwrap();
-        assert_eq!((&*found.error.message, found.is_refusal, found.was_shown), ("no", false, true));
+        assert_eq!((&*found.error.message, found.how), ("no", How::Unfinished));
         assert!(store(&folder).failure_of("b").is_none(), "another login");
         assert!(store(&folder).failure_of("").is_none());
     }

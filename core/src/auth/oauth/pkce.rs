@@ -5,14 +5,15 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest;
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::error::{Error, Kind};
+use super::words::login_error;
+use crate::error::Error;
 
 /// A text of 256 random bits.
 pub(super) fn random() -> Result<String, Error> {
     let mut bytes = [0; 32];
     SystemRandom::new()
         .fill(&mut bytes)
-        .map_err(|_| Error::new(Kind::Login, "The system has no random numbers").not_delivered())?;
+        .map_err(|_| login_error("The system has no random numbers"))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 

@@ -15,63 +15,35 @@ use tokio::process::{ChildStdout, Command};
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 
+use super::OAuth;
+use super::callback_server::Opener;
 use super::flow::Plan;
 use super::job::Job;
 use super::kept::Kept;
-use super::pause::Failed;
+use super::pause::{Failed, How};
 use super::renewal::{Cause, is_renewed};
 use super::settings::{LoginCommand, Open, Show};
 use super::store_lock::Lock;
-use super::{OAuth, Reopen};
+use super::words::login_error;
 use crate::error::{Error, Kind};
 use crate::secret::{Scrubber, shown};
 use crate::{limits, os};
 
-/// What a process for a login says when it begins: a line of one word.
+/// What a process for a login says when it has the lock of logins, or knows that another has it or
+/// has been quicker: a line of one word.
 const READY: &[u8] = b"ready\n";
-/// The same where another process logs in already.
-const BUSY: &[u8] = b"busy\n";
 /// There is a page to be shown.
 const PAGE: &[u8] = b"page\n";
 
-/// Why a login brought no token.
-#[derive(Debug)]
-pub(super) struct LoginError {
-    error: Error,
-    /// Nobody has seen its end.
-    is_broken_off: bool,
-}
-
-impl LoginError {
-    pub(super) fn is_broken_off(&self) -> bool {
-        self.is_broken_off
-    }
-
-    pub(super) fn into_error(self) -> Error {
-        self.error
-    }
-}
-
-impl From<Error> for LoginError {
-    fn from(error: Error) -> Self {
-        Self { error, is_broken_off: false }
-    }
-}
-
 impl OAuth {
     /// Asks a person: in a process of its own, or here where there can be none.
-    pub(super) async fn ask_person(
-        &self,
-        plan: &Plan,
-        lock: Lock,
-    ) -> Result<Result<(), Failed>, LoginError> {
+    pub(super) async fn ask_person(&self, plan: &Plan, lock: Lock) -> Result<(), Failed> {
         // Without locks or a place for tokens nobody would learn what came of it.
         let can_be_told = lock.is_shared() && self.check_place().is_ok();
         let command = self.settings.process.as_ref().filter(|_| can_be_told);
         let Some(command) = command else {
-            let outcome = self.log_in_here(plan).await;
-            drop(lock);
-            return Ok(outcome);
+            let _lock = lock;
+            return self.log_in_here(plan).await;
         };
         let before = self.kept().await;
         // It is the process that needs it.
@@ -80,11 +52,12 @@ impl OAuth {
             Ok(news) => self.follow(plan, &before, news).await,
             Err(error) => {
                 debug!("no process could be had for the login, which is done here: {error}");
-                let (_lock, _) = self.lock_for_login(Reopen::Yes).await?;
+                let locking = self.lock_for_login(Some(Opener::Program)).await;
+                let (_lock, _) = locking.map_err(Failed::unfinished)?;
                 if self.reread(&before).await {
-                    return Ok(Ok(()));
+                    return Ok(());
                 }
-                Ok(self.log_in_here(plan).await)
+                self.log_in_here(plan).await
             }
         }
     }
@@ -104,8 +77,7 @@ impl OAuth {
             drop(stdin);
             let mut said = Vec::new();
             (&mut stdout).take(READY.len() as u64).read_to_end(&mut said).await?;
-            let is_there = said == READY || said == BUSY;
-            is_there.then_some(stdout).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+            (said == READY).then_some(stdout).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
         };
         let introduced = timeout(limits::LOGIN_PROCESS_START, introducing).await;
         introduced.unwrap_or_else(|_| {
@@ -115,47 +87,36 @@ impl OAuth {
     }
 
     /// Waits for the end of the login that another process does.
-    async fn follow(
-        &self,
-        plan: &Plan,
-        before: &Kept,
-        news: ChildStdout,
-    ) -> Result<Result<(), Failed>, LoginError> {
+    async fn follow(&self, plan: &Plan, before: &Kept, news: ChildStdout) -> Result<(), Failed> {
         let until = Instant::now() + self.settings.login_wait + limits::LOGIN_QUESTION * 3;
         let (mut watched, mut stamp) = (None, self.store.stamp());
         let mut news = Some(news);
         while self.store.is_login_held() {
             if watched.is_none() {
-                watched = self.watch_page(Reopen::No);
+                watched = self.watch_page(None);
             }
             let now = self.store.stamp();
             if now != stamp && self.has_brought(plan, before).await {
-                return Ok(Ok(()));
+                return Ok(());
             }
             stamp = now;
             if Instant::now() >= until {
-                return Err(self.not_in_time("logged in to").into());
+                return Err(Failed::unfinished(self.not_in_time("logged in to")));
             }
             wait_for_news(&mut news).await;
         }
         if self.has_brought(plan, before).await {
-            return Ok(Ok(()));
+            return Ok(());
         }
-        let id = watched.as_ref().map_or(&plan.id, |watched| &watched.id);
-        let refused = || {
-            let error = self.store.refusal()?;
-            Some(Failed { error, is_refusal: true, was_shown: true })
-        };
-        self.store.failure_of(id).or_else(refused).map(Err).ok_or_else(|| {
-            let message = format!("The login to {} was broken off", shown(&self.server));
-            let hint = "The process that did it has ended; try again";
-            let error = Error::new(Kind::Login, message).hint(hint).not_delivered();
-            LoginError { error, is_broken_off: true }
-        })
+        let id = watched.as_ref().map_or(&plan.id, |(id, _)| id);
+        let refused = || self.store.refusal().map(Failed::refused);
+        Err(self.store.failure_of(id).or_else(refused).unwrap_or_else(|| {
+            let error = login_error(format!("The login to {} was broken off", shown(&self.server)))
+                .hint("The process that did it has ended; try again");
+            Failed { error: error.into(), how: How::BrokenOff }
+        }))
     }
-}
 
-impl OAuth {
     /// Whether the login has brought what it was begun for. A renewal changes the store as well, but
     /// brings no more scope.
     async fn has_brought(&self, plan: &Plan, before: &Kept) -> bool {
@@ -198,19 +159,15 @@ pub async fn login_process(
         return Err(Error::new(Kind::Login, "The job of this login cannot be read"));
     };
     oauth.settings.client_secret.iter().for_each(|secret| scrubber.add(secret));
-    let Ok(_lock) = oauth.store.lock_logins(limits::LOCK_WAIT).await else {
-        say(BUSY);
-        return Ok(());
-    };
-    if oauth.store.stamp() != stamp || oauth.store.refusal().is_some() {
-        // Somebody else was quicker, and what came of that is as good.
-        say(BUSY);
+    let lock = oauth.store.lock_logins(limits::LOCK_WAIT).await;
+    say(READY);
+    if lock.is_err() || oauth.store.stamp() != stamp || oauth.store.refusal().is_some() {
+        // Somebody else is at it, or was quicker: what comes of that is as good.
         return Ok(());
     }
-    say(READY);
     let longest = oauth.settings.login_wait + limits::LOGIN_QUESTION * 3;
     match timeout(longest, oauth.log_in_here(&plan)).await {
-        Ok(outcome) => outcome.map_err(|failed| failed.error),
+        Ok(outcome) => outcome.map_err(|failed| *failed.error),
         Err(_) => Err(oauth.not_in_time("logged in to")),
     }
 }

@@ -55,23 +55,18 @@ pub(super) async fn register(
 /// What we say of ourselves. Some providers let a client ask for nothing but what it was registered
 /// for.
 fn description(proof: Proof, purpose: Purpose<'_>, scope: Option<&str>) -> Value {
+    let (redirects, grant, responses) = match purpose {
+        Purpose::Redirect(redirect) => (vec![redirect], "authorization_code", vec!["code"]),
+        Purpose::Devices => (vec![], device::GRANT_TYPE, vec![]),
+    };
     let mut request = json!({
         "client_name": "mcp-span",
         "application_type": "native",
         "token_endpoint_auth_method": proof.name(),
+        "redirect_uris": redirects,
+        "grant_types": [grant, "refresh_token"],
+        "response_types": responses,
     });
-    match purpose {
-        Purpose::Redirect(redirect) => {
-            request["redirect_uris"] = json!([redirect]);
-            request["grant_types"] = json!(["authorization_code", "refresh_token"]);
-            request["response_types"] = json!(["code"]);
-        }
-        Purpose::Devices => {
-            request["redirect_uris"] = json!([]);
-            request["grant_types"] = json!([device::GRANT_TYPE, "refresh_token"]);
-            request["response_types"] = json!([]);
-        }
-    }
     if let Some(scope) = scope {
         request["scope"] = scope.into();
     }

@@ -51,15 +51,20 @@ pub type Open = Arc<dyn Fn(&Url) + Send + Sync>;
 pub type LoginCommand = Arc<dyn Fn() -> std::io::Result<std::process::Command> + Send + Sync>;
 
 /// All that a login needs to know.
-#[derive(Clone)]
+///
+/// What another process is handed of it leaves out secrets, which go there by themselves, and what
+/// only this process has.
+#[derive(Clone, Deserialize, Serialize)]
 pub struct Settings {
     /// A client that was registered by hand.
     pub client_id: Option<String>,
     /// Its secret.
+    #[serde(skip)]
     pub client_secret: Option<Secret>,
     /// A document that describes us, as an id.
     pub client_metadata_url: Option<Url>,
     /// A key, in place of a secret.
+    #[serde(skip)]
     pub private_key: Option<PrivateKey>,
     /// Asked for in place of what the server names.
     pub scope: Option<String>,
@@ -78,6 +83,7 @@ pub struct Settings {
     /// What need not be found out.
     pub given: Given,
     /// A person whose browser is elsewhere pastes the way back.
+    #[serde(skip)]
     pub paste: Option<Paste>,
     /// How a token is come by.
     pub grant: Grant,
@@ -96,12 +102,19 @@ pub struct Settings {
     /// Where a browser goes when a login was done, in place of a page of ours.
     pub success_url: Option<Url>,
     /// Tells a person where to log in.
+    #[serde(skip, default = "show_nothing")]
     pub show: Show,
     /// Opens a browser; where there is none, the person does it.
+    #[serde(skip)]
     pub open: Option<Open>,
     /// Starts a process for a login that a person takes part in, so that it outlives this one.
     /// Without it, logins are done here.
+    #[serde(skip)]
     pub process: Option<LoginCommand>,
+}
+
+fn show_nothing() -> Show {
+    Arc::new(|_, _| ())
 }
 
 impl fmt::Debug for Settings {

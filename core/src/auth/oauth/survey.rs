@@ -66,9 +66,8 @@ impl OAuth {
     pub async fn survey(&self, said: &HeaderMap) -> Survey {
         let challenge = Challenge::of(said);
         let known = self.kept().await.issuer;
-        self.web.begin_trail();
         let found = self.authority(challenge.as_ref(), known.as_deref()).await;
-        let tried = self.web.end_trail();
+        let tried = self.web.take_tried();
         let provider = found.map(|found| found.map(|found| provider(found, &self.settings)));
         Survey { tried, provider }
     }

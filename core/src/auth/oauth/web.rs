@@ -14,6 +14,7 @@ use url::{Origin, Url};
 use super::Given;
 use super::address::{self, Reach};
 use super::survey::{Found, Tried};
+use super::words::login_error;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, reply};
@@ -38,8 +39,8 @@ pub(super) struct Web {
     /// The token endpoint and the issuer that the user has named; they may lie anywhere.
     token_url: Option<Url>,
     issuer: Option<Origin>,
-    /// What was looked for, if somebody wants to know.
-    trail: Mutex<Option<Vec<Tried>>>,
+    /// Where metadata was looked for the last time.
+    tried: Mutex<Vec<Tried>>,
 }
 
 /// A body as a form has it.
@@ -57,7 +58,7 @@ impl Web {
             near: Arc::new(AtomicU8::new(address::reach(server) as u8)),
             token_url: given.token_url.clone(),
             issuer: given.issuer_url().map(|url| url.origin()),
-            trail: Mutex::default(),
+            tried: Mutex::default(),
         }
     }
 
@@ -65,21 +66,9 @@ impl Web {
         &self.options
     }
 
-    /// From now on it is noted what is looked for.
-    pub(super) fn begin_trail(&self) {
-        *self.trail.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
-    }
-
-    /// What was noted.
-    pub(super) fn end_trail(&self) -> Vec<Tried> {
-        self.trail.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
-    }
-
-    fn note(&self, url: &Url, found: impl FnOnce() -> Found) {
-        let mut trail = self.trail.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(trail) = trail.as_mut() {
-            trail.push(Tried { url: shown(url), found: found() });
-        }
+    /// Where metadata was looked for since this was asked.
+    pub(super) fn take_tried(&self) -> Vec<Tried> {
+        std::mem::take(&mut *self.tried.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// How near the MCP server is, as far as that is known.
@@ -88,7 +77,7 @@ impl Web {
     }
 
     /// Where the MCP server turned out to be: a name says nothing about it.
-    pub(super) fn is_near(&self, reach: Reach) {
+    pub(super) fn set_near(&self, reach: Reach) {
         self.near.store(reach as u8, Ordering::Relaxed);
     }
 
@@ -111,32 +100,25 @@ impl Web {
         })
     }
 
-    /// A document, if there is one at `url` that can be read.
-    pub(super) async fn document<T: DeserializeOwned>(&self, url: &Url) -> Option<T> {
-        self.look_at(url).await.ok()
-    }
-
-    /// The same, with the reason if there was no answer.
-    pub(super) async fn look_at<T: DeserializeOwned>(&self, url: &Url) -> Result<T, Option<Error>> {
+    /// A document, if there is one at `url` that can be read; else the reason if there was no answer.
+    pub(super) async fn fetch_metadata<T: DeserializeOwned>(
+        &self,
+        url: &Url,
+    ) -> Result<T, Option<Error>> {
         let asking = self.ask(Method::GET, url, HeaderMap::new(), Bytes::new());
         let answer = tokio::time::timeout(limits::METADATA_WAIT, asking).await;
-        let (status, body) = match answer.unwrap_or_else(|_| Err(late(url))) {
-            Ok(answer) => answer,
-            Err(error) => {
-                debug!("no metadata at {}: {error}", shown(url));
-                self.note(url, || Found::Nobody(error.message.clone()));
-                return Err(Some(error));
-            }
+        let (found, read) = match answer.unwrap_or_else(|_| Err(late(url))) {
+            Err(error) => (Found::Nobody(error.message.clone()), Err(Some(error))),
+            Ok((status, _)) if !status.is_success() => (Found::Status(status.as_u16()), Err(None)),
+            Ok((_, body)) => match serde_json::from_slice(&body) {
+                Ok(document) => (Found::Document, Ok(document)),
+                Err(_) => (Found::Unreadable, Err(None)),
+            },
         };
-        if !status.is_success() {
-            self.note(url, || Found::Status(status.as_u16()));
-            return Err(None);
-        }
-        let read = serde_json::from_slice(&body)
-            .inspect_err(|error| debug!("the metadata at {} is none: {error}", shown(url)))
-            .ok();
-        self.note(url, || if read.is_some() { Found::Document } else { Found::Unreadable });
-        read.ok_or(None)
+        let tried = Tried { url: shown(url), found };
+        debug!("metadata at {}: {:?}", tried.url, tried.found);
+        self.tried.lock().unwrap_or_else(PoisonError::into_inner).push(tried);
+        read
     }
 
     /// Says something harmless to an MCP server, to hear what it wants first.
@@ -145,37 +127,32 @@ impl Web {
     pub(super) async fn probe_auth(&self, server: &Url) -> Result<(StatusCode, HeaderMap), Error> {
         let id = Id::string("mcp-span-login");
         let body = reply::request(&id, "ping").bytes().clone();
-        let headers = HeaderMap::from_iter([
-            (CONTENT_TYPE, header::JSON),
-            (ACCEPT, header::ACCEPT_BOTH),
-            (USER_AGENT, header::AGENT),
-        ]);
-        let said = self.hear(server, Method::POST, headers, body).await?;
+        let headers =
+            HeaderMap::from_iter([(CONTENT_TYPE, header::JSON), (ACCEPT, header::ACCEPT_BOTH)]);
+        let said = self.response_head(server, Method::POST, headers, body).await?;
         if said.0 == StatusCode::UNAUTHORIZED || !said.0.is_client_error() {
             return Ok(said);
         }
         let stream = HeaderValue::from_static("text/event-stream");
-        let headers = HeaderMap::from_iter([(ACCEPT, stream), (USER_AGENT, header::AGENT)]);
-        let of_stream = self.hear(server, Method::GET, headers, Bytes::new()).await;
+        let headers = HeaderMap::from_iter([(ACCEPT, stream)]);
+        let of_stream = self.response_head(server, Method::GET, headers, Bytes::new()).await;
         Ok(of_stream.ok().filter(|(status, _)| *status == StatusCode::UNAUTHORIZED).unwrap_or(said))
     }
 
     /// The head of the server's answer.
-    async fn hear(
+    async fn response_head(
         &self,
         server: &Url,
         method: Method,
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<(StatusCode, HeaderMap), Error> {
-        let (endpoint, progress) = (Arc::new(Endpoint::new(server)?), Progress::default());
-        let headers = Arc::new(headers);
-        let call = Call { method, endpoint, headers, body, lane: Lane::Calls, progress };
+        let call = call(method, server, headers, body)?;
         let response =
             tokio::time::timeout(limits::LOGIN_QUESTION, self.client_for(server).send(&call)).await;
         let response = response.map_err(|_| late(server))??;
         if let Some(ip) = call.progress.peer() {
-            self.is_near(address::of_address(ip));
+            self.set_near(address::of_address(ip));
         }
         Ok((response.status(), response.headers().clone()))
     }
@@ -193,9 +170,8 @@ impl Web {
             .extend_pairs(form)
             .extend_pairs(more)
             .finish();
-        let mut headers = HeaderMap::new();
         let media = HeaderValue::from_static("application/x-www-form-urlencoded");
-        headers.insert(CONTENT_TYPE, media);
+        let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, media)]);
         headers.extend(basic.map(|basic| (AUTHORIZATION, basic)));
         self.value(url, headers, coded.into()).await
     }
@@ -233,25 +209,19 @@ impl Web {
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), Error> {
         headers.insert(ACCEPT, header::JSON);
-        headers.insert(USER_AGENT, header::AGENT);
-        let endpoint = Arc::new(Endpoint::new(url)?);
-        let progress = Progress::default();
-        let headers = Arc::new(headers);
-        let call = Call { method, endpoint, headers, body, lane: Lane::Calls, progress };
+        let call = call(method, url, headers, body)?;
         let asking = async {
             let response = Content::of(self.client_for(url).send(&call).await?, url)?;
             if media::of(response.headers()) == media::Media::EventStream {
                 // It has no end that could be waited for.
-                let message = format!("{} answers with a stream of events", shown(url));
-                return Err(Error::new(Kind::Login, message));
+                return Err(login_error(format!("{} answers with a stream of events", shown(url))));
             }
             let (parts, mut content) = response.into_parts();
             let mut collected = BytesMut::new();
             while let Some(piece) = content.next(url).await? {
                 collected.extend_from_slice(&piece);
                 if collected.len() > limits::METADATA_SIZE {
-                    let message = format!("The answer of {} is too large", shown(url));
-                    return Err(Error::new(Kind::Login, message));
+                    return Err(login_error(format!("The answer of {} is too large", shown(url))));
                 }
             }
             Ok((parts.status, collected.freeze()))
@@ -261,6 +231,12 @@ impl Web {
             Err(_) => Err(late(url)),
         }
     }
+}
+
+fn call(method: Method, url: &Url, mut headers: HeaderMap, body: Bytes) -> Result<Call, Error> {
+    headers.insert(USER_AGENT, header::AGENT);
+    let (endpoint, headers) = (Arc::new(Endpoint::new(url)?), Arc::new(headers));
+    Ok(Call { method, endpoint, headers, body, lane: Lane::Calls, progress: Progress::default() })
 }
 
 /// Whatever is wrong with them, the MCP server is there, and its URL is right.
@@ -280,8 +256,7 @@ fn of_login(error: Error, is_own: bool) -> Error {
 }
 
 fn late(url: &Url) -> Error {
-    let message = format!("{} did not answer in time", shown(url));
-    Error::new(Kind::Login, message).not_delivered()
+    login_error(format!("{} did not answer in time", shown(url)))
 }
 
 #[cfg(test)]
@@ -304,11 +279,11 @@ mod tests {
         let error = web.form(&place, &Vec::new(), &[], None).await.unwrap_err();
         assert_eq!(error.kind, Kind::Login);
         assert!(error.message.contains("private network"), "{error}");
-        assert!(web.document::<Value>(&place).await.is_none());
+        assert!(web.fetch_metadata::<Value>(&place).await.is_err());
         let silence = std::time::Duration::from_millis(100);
         assert!(tokio::time::timeout(silence, listener.accept()).await.is_err(), "nobody came");
         // A server of this machine may send us there, also if only its address shows where it is.
-        web.is_near(address::of_address(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        web.set_near(address::of_address(IpAddr::V4(Ipv4Addr::LOCALHOST)));
         let asking =
             tokio::spawn(async move { web.form(&place, &Vec::new(), &[], None).await.is_ok() });
         assert!(listener.accept().await.is_ok());
@@ -337,7 +312,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let server = Url::parse(&format!("http://127.0.0.1:{port}/mcp")).unwrap();
         let web = Web::new(Options::default(), &server, &Given::default());
-        web.is_near(Reach::Public);
+        web.set_near(Reach::Public);
         let answering = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let _ = stream.read(&mut [0; 4096]).await;

@@ -13,6 +13,11 @@ pub(super) fn said(text: &str) -> String {
     Untrusted(text).excerpt(limits::LOGIN_TEXT)
 }
 
+/// A failure of a login: the request that it was for has not left.
+pub(super) fn login_error(message: impl Into<String>) -> Error {
+    Error::new(Kind::Login, message).not_delivered()
+}
+
 /// The error for an authorization server that says no; in its own words, but not many of them.
 pub(super) fn refused(what: &str, status: StatusCode, answer: &Value) -> Error {
     let text = answer["error_description"]
@@ -29,7 +34,7 @@ pub(super) fn refused(what: &str, status: StatusCode, answer: &Value) -> Error {
     // A server that is at fault has refused nothing.
     let became = if status.is_server_error() { "failed" } else { "was refused" };
     let message = format!("{what} {became} (HTTP {}): {text}", status.as_u16());
-    Error::new(Kind::Login, message).not_delivered()
+    login_error(message)
 }
 
 #[cfg(test)]

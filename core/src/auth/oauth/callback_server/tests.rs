@@ -1,5 +1,7 @@
 //! Tests of the server of a login, with connections of all sorts.
 
+use std::time::Duration;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
@@ -32,9 +34,8 @@ async fn server() -> (CallbackServer, mpsc::Receiver<Url>, u16) {
     let port = CallbackPort::bind(None, &CallbackPlace::default()).await.unwrap();
     let number = port.port;
     assert_eq!(port.redirect_uri(), format!("http://127.0.0.1:{number}/callback"));
-    let server = port.serve(Some(open)).unwrap();
-    let page = Url::parse("https://as/authorize?state=s").unwrap();
-    assert_eq!(server.expect("s", &page), Expected::New);
+    let server = port.serve("https://h/mcp".into(), Some(open), None).unwrap();
+    server.visit("s", &Url::parse("https://as/authorize?state=s").unwrap());
     (server, opened, number)
 }
 
@@ -43,10 +44,8 @@ fn about() -> About {
 }
 
 async fn callback(server: &mut CallbackServer) -> Callback {
-    match timeout(LONG, server.arrival()).await.expect("in time") {
-        Arrival::Callback(callback) => callback,
-        Arrival::UsedLink => panic!("no link was used twice"),
-    }
+    let arrival = timeout(LONG, server.arrival()).await.expect("in time");
+    arrival.unwrap()
 }
 
 #[tokio::test]
@@ -79,7 +78,6 @@ async fn only_the_browser_that_was_sent_is_listened_to() {
 #[tokio::test]
 async fn a_link_for_the_browser_is_good_for_one_visit_and_a_second_ends_the_login() {
     let (mut server, mut opened, port) = server().await;
-    server.open();
     let link = opened.recv().await.unwrap();
     assert!(!link.as_str().contains("state"), "nothing of the login stands in it: {link}");
     let early = ask(port, &format!("HEAD {}", link.path()), &format!("127.0.0.1:{port}")).await;
@@ -87,18 +85,18 @@ async fn a_link_for_the_browser_is_good_for_one_visit_and_a_second_ends_the_logi
     assert_eq!(location(&get(port, link.path()).await), "https://as/authorize?state=s");
     let again = get(port, link.path()).await;
     assert!(again.contains(" 410 ") && again.contains("already used"), "{again}");
-    assert!(matches!(timeout(LONG, server.arrival()).await, Ok(Arrival::UsedLink)));
+    let ended = timeout(LONG, server.arrival()).await.expect("in time").err().unwrap();
+    assert!(ended.message.contains("opened twice"), "{ended}");
     assert!(get(port, "/start/guessed").await.contains(" 404 "));
 }
 
 #[tokio::test]
 async fn another_process_can_have_the_page_opened_again_but_not_at_once() {
     let (server, mut opened, port) = server().await;
-    server.open();
     let first = opened.recv().await.unwrap();
     open_again(&server.again_url(), Opener::Program).await;
     assert!(opened.try_recv().is_err(), "a page was opened a moment ago");
-    server.shared.login().openings.last = None;
+    server.shared.login().links.clear();
     open_again(&server.again_url(), Opener::Program).await;
     let second = opened.try_recv().expect("another link");
     assert_ne!(first, second);
@@ -109,23 +107,31 @@ async fn another_process_can_have_the_page_opened_again_but_not_at_once() {
 
 #[test]
 fn a_login_opens_a_browser_three_times_at_most_and_never_twice_within_ten_seconds() {
-    let (mut openings, start) = (Openings::default(), Instant::now());
-    let at = |seconds| start + Duration::from_secs(seconds);
-    assert!(openings.allow(Opener::Program, at(0)));
-    assert!(!openings.allow(Opener::Program, at(9)));
-    assert!(openings.allow(Opener::Program, at(10)) && openings.allow(Opener::Program, at(20)));
-    assert!(!openings.allow(Opener::Program, at(1000)));
-    assert!(openings.allow(Opener::Person, at(1000)) && openings.allow(Opener::Person, at(1001)));
+    let (mut login, start) = (Login::default(), Instant::now());
+    let mut opens = |opener, seconds| {
+        let opened = start + Duration::from_secs(seconds);
+        let is_open = login.may_open(opener, opened);
+        if is_open {
+            login.links.push(Link { path: String::new(), is_used: false, opened });
+        }
+        is_open
+    };
+    assert!(opens(Opener::Program, 0));
+    assert!(!opens(Opener::Program, 9));
+    assert!(opens(Opener::Program, 10) && opens(Opener::Program, 20));
+    assert!(!opens(Opener::Program, 1000));
+    assert!(opens(Opener::Person, 1000) && opens(Opener::Person, 1001));
 }
 
 #[tokio::test]
 async fn a_browser_that_has_come_back_is_sent_to_the_next_page() {
-    let (mut server, _opened, port) = server().await;
+    let (mut server, mut opened, port) = server().await;
     let first =
         tokio::spawn(async move { get(port, "/callback?state=s&error=invalid_target").await });
     assert!(callback(&mut server).await.rejects_resource());
     let page = Url::parse("https://as/authorize?state=t").unwrap();
-    assert_eq!(server.expect("t", &page), Expected::Redirected);
+    server.visit("t", &page);
+    assert!(opened.try_recv().is_ok() && opened.try_recv().is_err(), "no other browser");
     assert_eq!(location(&first.await.unwrap()), page.as_str());
     assert!(get(port, "/callback?state=s&code=c").await.contains("no longer valid"));
     let second = tokio::spawn(async move { get(port, "/callback?state=t&code=c").await });
