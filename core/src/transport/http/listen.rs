@@ -35,7 +35,7 @@ enum Again {
 impl Exchange {
     /// Whether it is the request for a stream that stays.
     pub(super) fn is_subscription(&self) -> bool {
-        self.post.send.envelope.is_some() && self.is(&Method::Listen)
+        self.send.envelope.is_some() && self.is(&Method::Listen)
     }
 
     /// Whether it is such a request that broke on the way. If nobody could be reached at all, it goes
@@ -55,7 +55,7 @@ impl Exchange {
             if let Some(body) = stream.take() {
                 let since = Instant::now();
                 self.hear(body, &mut position).await;
-                if self.is_settled || self.post.send.progress.is_abandoned() {
+                if self.is_settled || self.send.progress.is_abandoned() {
                     return Ok(());
                 }
                 if since.elapsed() > limits::STREAM_STEADY {

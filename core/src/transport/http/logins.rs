@@ -79,19 +79,19 @@ impl Context {
         credentials: &Credentials,
         refused: &Granted,
         (status, said, is_vain): (StatusCode, &HeaderMap, bool),
-        send_options: SendOptions,
+        options: SendOptions,
     ) -> Result<Option<Granted>, Error> {
         let renewing = async {
             if is_vain {
-                return credentials.on_second_401(refused, said, send_options.login).await;
+                return credentials.on_second_401(refused, said, options.login).await;
             }
-            credentials.after_refusal(refused, status, said, send_options.login).await
+            credentials.after_refusal(refused, status, said, options.login).await
         };
-        if send_options.login != Login::Allowed || credentials.oauth().is_none() {
+        if options.login != Login::Allowed || credentials.oauth().is_none() {
             return renewing.await;
         }
         let _waits = self.logins.wait();
-        if send_options.waits {
+        if options.waits {
             return renewing.await;
         }
         tokio::select! {

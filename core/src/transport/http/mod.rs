@@ -144,42 +144,29 @@ struct SendOptions {
 }
 
 impl SendOptions {
-    /// Within `limit`; nobody is bothered for it.
-    fn within(limit: Option<Duration>, what: &'static str) -> Self {
-        Self { limit, what, login: Login::Never, waits: true }
-    }
-
-    /// Without a limit of its own.
+    /// For what nobody is bothered for, without a limit of its own.
     fn aside() -> Self {
-        Self::within(None, "Request")
+        Self { limit: None, what: "Request", login: Login::Never, waits: true }
     }
 
-    /// On the way out: nothing is begun for it.
-    fn leaving() -> Self {
-        Self { login: Login::Leaving, ..Self::aside() }
-    }
-
-    /// A person may be asked to log in for it: somebody waits for an answer.
-    fn with_login(self) -> Self {
-        Self { login: Login::Allowed, ..self }
-    }
-
-    /// The same for those messages only that are worth it. A client's probe opens no browser (C5,
-    /// C22), and neither does what the client has not asked a person's question with. A probe of
-    /// our own is asked because somebody waits for more than its answer.
-    fn with_login_for(self, message: &Message) -> Self {
-        match message.head() {
-            Head::Request { method, .. } => match method.properties().login {
-                method::Login::Never if *method == Method::Discover && message.is_own() => {
-                    self.with_login()
-                }
-                method::Login::Never => self,
-                // Who opens a session is answered in other ways while a login is pending.
-                method::Login::Waits => self.with_login(),
-                method::Login::Limited => Self { waits: false, ..self.with_login() },
-            },
-            _ => self,
-        }
+    /// For `message`: a person may be asked to log in if somebody waits for an answer that is worth
+    /// it. A client's probe opens no browser (C5, C22), and neither does what the client has not
+    /// asked a person's question with. A probe of our own is asked because somebody waits for more
+    /// than its answer.
+    fn of(message: &Message) -> Self {
+        let Head::Request { method, .. } = message.head() else {
+            return Self { what: "Notify", ..Self::aside() };
+        };
+        let (login, waits) = match method.properties().login {
+            method::Login::Never if *method == Method::Discover && message.is_own() => {
+                (Login::Allowed, true)
+            }
+            method::Login::Never => (Login::Never, true),
+            // Who opens a session is answered in other ways while a login is pending.
+            method::Login::Waits => (Login::Allowed, true),
+            method::Login::Limited => (Login::Allowed, false),
+        };
+        Self { login, waits, ..Self::aside() }
     }
 }
 
@@ -258,42 +245,18 @@ impl Context {
         }
     }
 
-    /// The same for a stream that stays open.
-    fn lasting(
-        &self,
-        method: http::Method,
-        headers: impl Into<Arc<HeaderMap>>,
-        body: Bytes,
-    ) -> Call {
-        Call { lane: net::Lane::Lasting, ..self.call(method, headers, body) }
-    }
-
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
     /// if there are others: it has carried out nothing. More scope (403) may be wanted after that,
     /// or others than a renewal brings.
-    async fn send(
-        &self,
-        call: Call,
-        send_options: SendOptions,
-    ) -> Result<Response<Content>, Error> {
-        self.send_by(call, send_options, &mut Alarm::default()).await
-    }
-
-    /// The same by an alarm that was used before.
-    async fn send_by(
-        &self,
-        mut call: Call,
-        send_options: SendOptions,
-        alarm: &mut Alarm,
-    ) -> Result<Response<Content>, Error> {
+    async fn send(&self, mut call: Call, options: SendOptions) -> Result<Response<Content>, Error> {
         let Some(credentials) = &self.settings.credentials else {
-            return self.exchange(&call, send_options, alarm).await;
+            return self.exchange(&call, options).await;
         };
-        let mut granted = credentials.get(send_options.login).await?;
+        let mut granted = credentials.get(options.login).await?;
         let mut refusals = Vec::new();
         loop {
             granted.apply(&mut call.headers);
-            let response = self.exchange(&call, send_options, alarm).await?;
+            let response = self.exchange(&call, options).await?;
             let status = response.status();
             let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
             let times = refusals.iter().filter(|known| **known == status).count();
@@ -308,9 +271,7 @@ impl Context {
             let said = response.headers();
             let refusal = (status, said, is_vain);
             let had_none = granted.is_empty();
-            match Box::pin(self.other_credentials(credentials, &granted, refusal, send_options))
-                .await
-            {
+            match Box::pin(self.other_credentials(credentials, &granted, refusal, options)).await {
                 Ok(None) => return Ok(response),
                 Ok(Some(renewed)) => granted = renewed,
                 Err(error) if error.page.is_some() => return Err(error),
@@ -345,8 +306,7 @@ impl Context {
     async fn exchange(
         &self,
         call: &Call,
-        send_options: SendOptions,
-        alarm: &mut Alarm,
+        options: SendOptions,
     ) -> Result<Response<Content>, Error> {
         let url = call.endpoint.url();
         let with_cookies = self.jar().filter(|jar| !jar.is_empty()).map(|jar| {
@@ -362,14 +322,15 @@ impl Context {
             let retry = told.as_mut().filter(|told| told.is_retry());
             // It stays where it is: it is large, and there would be a second place for it otherwise.
             let sending = pin!(self.client.send(call));
+            let mut alarm = Alarm::default();
             let timed = match retry {
-                None => alarm.within(send_options.limit, sending).await,
+                None => alarm.within(options.limit, sending).await,
                 Some(retry) => {
-                    Box::pin(alarm.within(send_options.limit, telling(call, sending, retry))).await
+                    Box::pin(alarm.within(options.limit, telling(call, sending, retry))).await
                 }
             };
             timed.unwrap_or_else(|limit| {
-                let error = timeout(&format!("{} timeout", send_options.what), limit);
+                let error = timeout(&format!("{} timeout", options.what), limit);
                 Err(if call.progress.has_started() { error } else { error.not_delivered() })
             })
         };

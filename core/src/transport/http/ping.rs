@@ -7,6 +7,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
 use super::answer::{Refusal, drain};
+use super::command::Send;
 use super::session_loss::{self, Complaint, Fate, Proof, Verdict};
 use super::{Context, SendOptions};
 use crate::limits;
@@ -15,27 +16,22 @@ use crate::net::backoff::entropy;
 use crate::net::{Call, Content, Endpoint, Lane, Progress};
 use crate::wire::{header, media};
 
-/// What is refused, and how.
-pub(super) struct Refused<'a> {
-    pub(super) refusal: &'a Refusal,
-    /// The id, if it is a request.
-    pub(super) id: Option<&'a Id>,
-    pub(super) method: Option<&'a Method>,
-    /// Those of POSTs in its session, for the ping if one is needed.
-    pub(super) endpoint: &'a Arc<Endpoint>,
-    pub(super) headers: &'a Arc<HeaderMap>,
-}
-
-/// What becomes of a refused message, and of its session: by a ping if need be.
-pub(super) async fn fate(context: &Context, refused: Refused<'_>) -> Fate {
-    let Refused { refusal, id, method, endpoint, headers } = refused;
+/// What becomes of the message that `sent` carried and `refusal` is about, and of its session: by a
+/// ping if need be, to the `endpoint` and with the `headers` of POSTs in that session.
+pub(super) async fn fate(
+    context: &Context,
+    refusal: &Refusal,
+    sent: &Send,
+    endpoint: &Arc<Endpoint>,
+    headers: &Arc<HeaderMap>,
+) -> Fate {
     let session = session(endpoint, headers);
-    let complaint = refusal.complaint(id, session.as_deref());
-    let is_ping = id.is_some() && method == Some(&Method::Ping);
+    let complaint = refusal.complaint(sent.request_id(), session.as_deref());
+    let is_ping = sent.is_request(&Method::Ping);
     if is_ping {
         context.habits.note_refused_ping(session.as_deref(), &complaint);
     }
-    let is_safe = method.is_some_and(|method| method.properties().is_safe);
+    let is_safe = sent.message.method().is_some_and(|method| method.properties().is_safe);
     let verdict = session_loss::of_message(&complaint, is_ping, context.habits.get());
     match verdict {
         Verdict::Answer => Fate::Answered,

@@ -85,8 +85,7 @@ impl Exchange {
                 self.tell_cut(&position, cause.as_ref());
             }
             let lost = cause.map_or_else(|| self.no_response(), |cause| self.lost(&cause));
-            let Some(last_id) = position.last_id.clone().filter(|_| self.post.rules.resumable)
-            else {
+            let Some(last_id) = position.last_id.clone().filter(|_| self.rules.resumable) else {
                 return Err(lost);
             };
             let cap = away.map_or(Duration::MAX, |_| limits::AWAY_CAP);
@@ -118,7 +117,7 @@ impl Exchange {
     }
 
     fn tell_cut(&self, position: &Position, cause: Option<&Error>) {
-        let after = position.last_id.as_ref().filter(|_| self.post.rules.resumable);
+        let after = position.last_id.as_ref().filter(|_| self.rules.resumable);
         traffic::stream_cut(traffic::Stream::Answer, cause, after);
     }
 
@@ -152,8 +151,8 @@ impl Exchange {
     /// Asks the server to go on behind `last_id`.
     async fn resume(&self, last_id: HeaderValue) -> Result<Resumed, Error> {
         let mut headers = match self.is(&Method::Initialize) {
-            true => self.post.session.opening_stream_headers(self.session_id.as_ref()),
-            false => self.post.session.stream_headers(),
+            true => self.session.opening_stream_headers(self.named_session.as_ref()),
+            false => self.session.stream_headers(),
         };
         headers.insert(header::LAST_EVENT_ID, last_id);
         stream::reopen(&self.context, headers, self.limit).await

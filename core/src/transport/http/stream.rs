@@ -217,7 +217,7 @@ async fn open(context: &Context, headers: HeaderMap, in_session: bool, lane: Lan
     let url = context.endpoint.url();
     let session = ping::session(&context.endpoint, &headers);
     let call = Call { lane, ..context.call(Method::GET, headers, Bytes::new()) };
-    let sending = context.send(call, SendOptions::within(None, "Stream"));
+    let sending = context.send(call, SendOptions::aside());
     let answer = match context.settings.timeouts.quick {
         None => sending.await,
         Some(limit) => match tokio::time::timeout(limit, sending).await {
