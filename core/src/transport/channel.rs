@@ -36,7 +36,7 @@ impl Weighed for Message {
 impl Weighed for Incoming {
     fn size(&self) -> usize {
         match self {
-            Self::Message(message) | Self::Failed { message, .. } => message.size(),
+            Self::Message(message) => message.size(),
             Self::Refused { .. } | Self::Ended(_) => 0,
         }
     }

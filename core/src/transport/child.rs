@@ -207,7 +207,7 @@ impl Life {
             scrubber,
             on_stderr,
         };
-        let hearing = tokio::spawn(ear.read(streams.stderr));
+        let mut hearing = tokio::spawn(ear.read(streams.stderr));
         let ended = tokio::select! {
             status = self.process.wait() => Some(status.ok()),
             // It no longer speaks: what is asked of it gets no answer.
@@ -223,8 +223,8 @@ impl Life {
         // Who has nothing more to say to it needs no reason.
         if let Some(status) = ended {
             all_heard(&mut reading, &incoming).await;
-            let quiet = self.last_words.until_quiet(&hearing);
-            let _ = timeout(limits::CHILD_LAST_WORDS, quiet).await;
+            // The process has ended, so there is an end, unless another one holds the pipe.
+            let _ = timeout(limits::CHILD_LAST_WORDS, &mut hearing).await;
             let _ = timeout(limits::CHILD_LAST_WORDS, self.tell_why(status, &incoming)).await;
         }
         self.say_goodbye(writing).await;

@@ -67,13 +67,6 @@ pub enum Incoming {
         /// What is wrong. Boxed, here as below: it is rare, and all that comes would carry its size.
         error: Box<Error>,
     },
-    /// A message that was sent did not arrive or, if it is a request, gets no answer.
-    Failed {
-        /// The message as it was sent.
-        message: Message,
-        /// Why.
-        error: Box<Error>,
-    },
     /// The link ends now, by the peer's doing, and this is why.
     Ended(Box<Error>),
 }

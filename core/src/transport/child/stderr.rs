@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::task::JoinHandle;
 use tracing::info;
 
 use super::OnStderr;
@@ -41,14 +40,6 @@ impl LastWords {
             kept.push_front(line.as_str());
         }
         (!kept.is_empty()).then(|| kept.make_contiguous().join("\n"))
-    }
-
-    /// Waits until all was read: the process has ended, so there is an end, unless another one
-    /// holds the pipe; whoever calls has a limit.
-    pub(super) async fn until_quiet(&self, reading: &JoinHandle<()>) {
-        while !reading.is_finished() {
-            tokio::time::sleep(limits::CHILD_LOOK).await;
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use url::Url;
 
 use super::Alarm;
@@ -61,7 +61,7 @@ use presence::{Presence, telling};
 use queue::EventQueue;
 use report::Report;
 pub use session::basic_authorization;
-use session_loss::SharedHabits;
+use session_loss::Habits;
 
 /// All that a link to a server needs to know.
 #[derive(Clone)]
@@ -182,8 +182,6 @@ struct Context {
     reports: Mutex<VecDeque<Report>>,
     /// Whether the server is there, as far as anybody knows.
     presence: Presence,
-    /// Wakes those who wait for a server that cannot be reached.
-    is_back: Notify,
     /// Unless nobody wants them.
     cookies: Option<Mutex<Jar>>,
     /// The server is known to speak Streamable HTTP: no other transport is looked for.
@@ -195,7 +193,7 @@ struct Context {
     /// What the answers of a modern server have taught.
     learnt: Mutex<Learnt>,
     /// How the server refuses what it does not know.
-    habits: SharedHabits,
+    habits: Mutex<Habits>,
 }
 
 impl Context {
@@ -208,11 +206,10 @@ impl Context {
             presence: Presence::default(),
             cookies: settings.cookies.then(Mutex::default),
             is_decided: AtomicBool::new(false),
-            is_back: Notify::new(),
             stirs: watch::Sender::default(),
             logins: Logins::default(),
             learnt: Mutex::default(),
-            habits: SharedHabits::default(),
+            habits: Mutex::default(),
             settings,
         }
     }
@@ -224,6 +221,11 @@ impl Context {
 
     fn next_report(&self) -> Option<Report> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    /// Never held for longer than a note takes.
+    fn habits(&self) -> MutexGuard<'_, Habits> {
+        self.habits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The client says something, or the server is back: whoever waits to try again need not.

@@ -29,10 +29,10 @@ pub(super) async fn fate(
     let complaint = refusal.complaint(sent.request_id(), session.as_deref());
     let is_ping = sent.is_request(&Method::Ping);
     if is_ping {
-        context.habits.note_refused_ping(session.as_deref(), &complaint);
+        context.habits().note_refused_ping(session.as_deref(), &complaint);
     }
     let is_safe = sent.message.method().is_some_and(|method| method.properties().is_safe);
-    let verdict = session_loss::of_message(&complaint, is_ping, context.habits.get());
+    let verdict = session_loss::of_message(&complaint, is_ping, &context.habits());
     match verdict {
         Verdict::Answer => Fate::Answered,
         Verdict::Lost => Fate::Lost,
@@ -87,16 +87,16 @@ async fn ask(
     };
     let is_success = response.status().is_success();
     if is_success && media::of(response.headers()) != media::Media::Json {
-        context.habits.note_answered_ping();
+        context.habits().note_answered_ping();
         let _ = timeout_at(deadline, read_rest(response)).await;
         return (Proof::Lives, None);
     }
     let answer = Refusal::read(response, context).await;
     let complaint = answer.complaint(Some(&id), session.as_deref());
-    context.habits.note_refused_ping(session.as_deref(), &complaint);
-    let proof = session_loss::of_ping(&complaint, context.habits.get());
+    context.habits().note_refused_ping(session.as_deref(), &complaint);
+    let proof = session_loss::of_ping(&complaint, &context.habits());
     if proof == Proof::Lives {
-        context.habits.note_answered_ping();
+        context.habits().note_answered_ping();
     }
     (proof, Some(complaint))
 }

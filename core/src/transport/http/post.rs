@@ -119,7 +119,7 @@ impl Exchange {
             self.named_session = named.filter(header::is_session_id);
         }
         if response.status().is_success() && self.is(&Method::Ping) {
-            self.context.habits.note_answered_ping();
+            self.context.habits().note_answered_ping();
         }
         let wants_content = self.request_id().is_some();
         let status = response.status().as_u16();

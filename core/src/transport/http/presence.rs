@@ -47,7 +47,6 @@ impl Context {
     pub(super) fn note_presence(&self) -> bool {
         let was_away = self.presence.is_away.swap(false, Ordering::Relaxed);
         if was_away {
-            self.is_back.notify_waiters();
             traffic::recovery(Recovery::ServerBack, None);
             self.stir();
         }

@@ -12,7 +12,7 @@ use super::SendOptions;
 use super::answer::{Answer, Refusal, whole};
 use super::command::{Send, Ticket};
 use super::detect::allows_older_transport;
-use super::events::{Events, Position};
+use super::events::{Events, Item, Position};
 use super::ping;
 use super::post::Exchange;
 use super::report::Report;
@@ -61,7 +61,7 @@ impl Exchange {
         let error = self.context.scrubbed(refusal.lost_session());
         let Send { ticket, is_last_try, .. } = self.send;
         if is_last_try {
-            self.context.habits.note_last_loss(error.status);
+            self.context.habits().note_last_loss(error.status);
         }
         let session = Arc::clone(&self.session);
         self.context.report(Report::SessionRejected {
@@ -226,17 +226,10 @@ impl Exchange {
                 Message::parse(body).map_err(malformed)
             }
             Answer::Events(body) => {
-                let endpoint = Arc::clone(&context.endpoint);
-                let mut events = Events::new(body, context.settings.max_message, endpoint);
-                let mut position = Position::default();
-                while let Some(payload) = events.next_payload(&mut position, None).await? {
-                    let is_answer =
-                        |message: &Message| message.method().is_none() && message.id() == Some(id);
-                    let mut messages = payload.messages();
-                    while let Some(message) = messages.next().await {
-                        if is_answer(&message) {
-                            return Ok(message);
-                        }
+                let mut events = Events::new(body, context, Position::default());
+                while let Some(Item::Message(message)) = events.next(None).await? {
+                    if message.method().is_none() && message.id() == Some(id) {
+                        return Ok(message);
                     }
                 }
                 Err(Error::new(Kind::NoResponse, "the stream ended without an answer"))

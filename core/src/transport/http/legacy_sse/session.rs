@@ -14,7 +14,7 @@ use crate::message::{Head, Id, Message, Method, Outline, peek};
 use crate::net::{Call, Lane};
 use crate::traffic;
 use crate::transport::http::command::{Event, Send, Ticket};
-use crate::transport::http::events::{Messages, Payload, Position, too_large};
+use crate::transport::http::events::{Item, too_large};
 use crate::transport::http::link::Io;
 use crate::transport::http::log::Direction;
 use crate::transport::http::report::Report;
@@ -34,8 +34,6 @@ pub(in super::super) struct HttpSse {
     lost: Option<Ticket>,
     /// The newest ticket of the engine's.
     newest: Ticket,
-    /// The messages of an event that is being read.
-    reading: Option<Messages>,
 }
 
 /// Where the stream stands.
@@ -57,7 +55,6 @@ impl HttpSse {
             initialize: None,
             lost: None,
             newest: Ticket::default(),
-            reading: None,
         }
     }
 
@@ -86,19 +83,19 @@ impl HttpSse {
         context: &mut TaskContext<'_>,
         io: &mut Io,
     ) -> Poll<()> {
-        if let Some(reading) = &mut self.reading {
-            let next = ready!(pin!(reading.next()).poll(context));
-            match next {
-                Some(message) => self.deliver(message, io),
-                None => self.reading = None,
-            }
-            return Poll::Ready(());
-        }
         let Phase::Open(stream) = &mut self.phase else { return Poll::Pending };
         // No idle limit: a server may have nothing to say for days.
-        let mut position = Position::default();
-        let heard = ready!(pin!(stream.events.next_payload(&mut position, None)).poll(context));
-        self.heard(heard, io);
+        let next = ready!(pin!(stream.events.next(None)).poll(context));
+        match next {
+            Ok(Some(Item::Message(message))) => self.deliver(message, io),
+            Ok(Some(Item::Oversized(outline))) => oversized(outline, io),
+            end => {
+                let no_more = Error::new(Kind::NoResponse, "the server ended its stream");
+                let error = end.map_or_else(|error| io.context.scrubbed(error), |_| no_more);
+                traffic::stream_cut(traffic::Stream::Session, Some(&error), None);
+                self.end_stream(error, io);
+            }
+        }
         Poll::Ready(())
     }
 
@@ -191,25 +188,6 @@ impl HttpSse {
         }
     }
 
-    /// Something came on the stream, or it has ended.
-    fn heard(&mut self, heard: Result<Option<Payload>, Error>, io: &mut Io) {
-        let error = match heard {
-            Ok(Some(Payload::Oversized(outline))) => return oversized(outline, io),
-            Ok(Some(Payload::Other { name, .. })) if name == b"endpoint"[..] => {
-                return debug!("a further address for messages was ignored");
-            }
-            Ok(Some(payload)) => {
-                self.reading = Some(payload.messages());
-                return;
-            }
-            Ok(None) => Error::new(Kind::NoResponse, "the server ended its stream"),
-            Err(error) => io.context.scrubbed(error),
-        };
-        traffic::stream_cut(traffic::Stream::Session, Some(&error), None);
-        self.close_stream(io);
-        io.report(Event::StreamEnded(error.into()));
-    }
-
     fn deliver(&mut self, message: Message, io: &mut Io) {
         if let Phase::Open(stream) = &self.phase {
             io.context.crossing(Direction::FromServer, &message, stream.session.as_ref());
@@ -249,8 +227,7 @@ impl HttpSse {
             (Some(message), outcome) => {
                 io.report(Event::Message { message, answers: Some(ticket) });
                 if let (Err(error), true) = (outcome, is_current) {
-                    self.close_stream(io);
-                    io.report(Event::StreamEnded(error.into()));
+                    self.end_stream(error, io);
                 }
             }
             (None, Err(error)) if is_wanted && self.goes_elsewhere(&send, &error) => {
@@ -259,7 +236,7 @@ impl HttpSse {
             (None, Err(_)) if is_session_lost && !is_wanted => {}
             (None, Err(error)) if is_session_lost => {
                 if send.is_last_try {
-                    io.context.habits.note_last_loss(error.status);
+                    io.context.habits().note_last_loss(error.status);
                 } else if is_current {
                     self.close_stream(io);
                 }
@@ -284,16 +261,18 @@ impl HttpSse {
         if let Phase::Open(stream) = &self.phase
             && stream.has_slept(&io.context)
         {
-            self.close_stream(io);
-            let error = Error::new(Kind::Closed, "the machine has slept");
-            io.report(Event::StreamEnded(error.into()));
+            self.end_stream(Error::new(Kind::Closed, "the machine has slept"), io);
         }
+    }
+
+    fn end_stream(&mut self, why: Error, io: &mut Io) {
+        self.close_stream(io);
+        io.report(Event::StreamEnded(why.into()));
     }
 
     /// The session ends with its stream.
     fn close_stream(&mut self, io: &Io) {
         self.phase = Phase::Closed;
-        self.reading = None;
         self.streams += 1;
         self.initialize = None;
         self.lost = Some(self.newest);

@@ -91,11 +91,10 @@ async fn read(
         Answer::Refused(response) => return Err(Refusal::read(response, context).await.error()),
         _ => return Err(no_stream(&place, "it is not an event stream")),
     };
-    let max_message = context.settings.max_message;
-    let mut events = Events::new(body, max_message, Arc::clone(&place)).skipping_oversized();
+    let mut events = Events::new(body, context, Position::default()).skipping_oversized();
+    events.endpoint = Arc::clone(&place);
     loop {
-        let payload = events.next_payload(&mut Position::default(), None).await?;
-        match payload {
+        match events.next_payload(None).await? {
             Some(Payload::Other { name, data }) if name == b"endpoint"[..] => {
                 let Address { endpoint, mut others, session } =
                     Address::resolve(place.url(), &data)?;
