@@ -42,7 +42,7 @@ use crate::traffic::{self, Kind};
 
 mod stderr;
 
-use stderr::LastWords;
+use stderr::{Ear, LastWords};
 
 /// Which program is started, and how.
 #[derive(Clone)]
@@ -124,7 +124,7 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
     traffic::started(&program, process.id());
     Ok(spawn(|ends| {
         let life = Life { process, group, program, last_words: LastWords::default() };
-        life.run(ends, Streams { stdin, stdout, stderr }, settings)
+        life.run(ends, (stdin, stdout, stderr), settings)
     }))
 }
 
@@ -179,11 +179,7 @@ async fn all_heard(reading: &mut JoinHandle<()>, incoming: &channel::Sender<Inco
     let _ = timeout(limits::LAST_READ, hearing).await;
 }
 
-struct Streams {
-    stdin: ChildStdin,
-    stdout: ChildStdout,
-    stderr: ChildStderr,
-}
+type Streams = (ChildStdin, ChildStdout, ChildStderr);
 
 /// The process, from its start to its end.
 struct Life {
@@ -194,20 +190,20 @@ struct Life {
 }
 
 impl Life {
-    async fn run(mut self, ends: Ends, streams: Streams, settings: Settings) {
-        let Ends { outgoing, incoming, written, .. } = ends;
+    async fn run(mut self, ends: Ends, (stdin, stdout, stderr): Streams, settings: Settings) {
+        let Ends { outgoing, incoming, written } = ends;
         let Settings { max_message, scrubber, on_stderr, .. } = settings;
-        let from = stdio::read(streams.stdout, incoming.clone(), max_message, Kind::FromChild);
-        let to = stdio::Counted { output: streams.stdin, written };
+        let from = stdio::read(stdout, incoming.clone(), max_message, Kind::FromChild);
+        let to = stdio::Counted { output: stdin, written };
         let mut reading = tokio::spawn(from);
         let mut writing = tokio::spawn(stdio::write(to, outgoing, Kind::ToChild));
-        let ear = stderr::Ear {
+        let ear = Ear {
             last_words: self.last_words.clone(),
             program: self.program.clone(),
             scrubber,
             on_stderr,
         };
-        let mut hearing = tokio::spawn(ear.read(streams.stderr));
+        let mut hearing = tokio::spawn(ear.read(stderr));
         let ended = tokio::select! {
             status = self.process.wait() => Some(status.ok()),
             // It no longer speaks: what is asked of it gets no answer.

@@ -9,15 +9,15 @@ use tokio::time::{Instant, sleep_until};
 use crate::error::Error;
 use crate::message::{Id, Message};
 
-mod alarm;
 pub mod channel;
 pub mod child;
 mod elements;
 pub mod http;
 pub mod memory;
 pub mod stdio;
+mod time_limit;
 
-pub(crate) use alarm::Alarm;
+pub(crate) use time_limit::within;
 
 /// A two-way channel of messages to one peer: our own stdin and stdout, a child process, an HTTP
 /// server, or memory.

@@ -16,8 +16,8 @@ use crate::limits;
 use crate::message::{Message, Outline, Outliner};
 use crate::net::{Content, Endpoint};
 use crate::traffic;
-use crate::transport::Alarm;
 use crate::transport::elements::Elements;
+use crate::transport::within;
 use crate::wire::sse::{Decoder, TooLarge};
 
 /// How far a stream has been read, across the connections that carry it.
@@ -210,7 +210,7 @@ impl Events {
                 return Ok(Some(payload));
             }
             let piece = self.body.next(self.endpoint.url());
-            let piece = Alarm::default().within(idle, piece).await;
+            let piece = within(idle, piece).await;
             match piece.map_err(|limit| timeout("SSE response timeout", limit))?? {
                 Some(piece) => self.decoder.push(piece),
                 None => return Ok(None),

@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tokio::sync::watch;
 use url::Url;
 
-use super::Alarm;
+use super::within;
 use crate::auth::{Credentials, Login};
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
@@ -324,12 +324,9 @@ impl Context {
             let retry = told.as_mut().filter(|told| told.is_retry());
             // It stays where it is: it is large, and there would be a second place for it otherwise.
             let sending = pin!(self.client.send(call));
-            let mut alarm = Alarm::default();
             let timed = match retry {
-                None => alarm.within(options.limit, sending).await,
-                Some(retry) => {
-                    Box::pin(alarm.within(options.limit, telling(call, sending, retry))).await
-                }
+                None => within(options.limit, sending).await,
+                Some(retry) => Box::pin(within(options.limit, telling(call, sending, retry))).await,
             };
             timed.unwrap_or_else(|limit| {
                 let error = timeout(&format!("{} timeout", options.what), limit);

@@ -13,7 +13,7 @@ use super::{Context, SendOptions};
 use crate::limits;
 use crate::message::{Id, Method, reply};
 use crate::net::backoff::entropy;
-use crate::net::{Call, Content, Endpoint, Lane, Progress};
+use crate::net::{Call, Content, Endpoint, Lane};
 use crate::wire::{header, media};
 
 /// What becomes of the message that `sent` carried and `refusal` is about, and of its session: by a
@@ -37,20 +37,11 @@ pub(super) async fn fate(
         Verdict::Answer => Fate::Answered,
         Verdict::Lost => Fate::Lost,
         Verdict::Suspected | Verdict::Presumed => {
-            let (proof, pinged) = ask(context, Arc::clone(endpoint), Arc::clone(headers)).await;
+            let (proof, pinged) = ask(context, endpoint, headers).await;
             debug!(?verdict, ?proof, "a refusal may be about the session");
             session_loss::fate(verdict, proof, &complaint, pinged.as_ref(), is_safe)
         }
     }
-}
-
-/// Whether a ping to `endpoint` with the `headers` of the session proves anything about it.
-pub(super) async fn prove(
-    context: &Context,
-    endpoint: Arc<Endpoint>,
-    headers: Arc<HeaderMap>,
-) -> Proof {
-    ask(context, endpoint, headers).await.0
 }
 
 /// The session that POSTs to `endpoint` with these `headers` are sent in. The older transport has it
@@ -63,23 +54,21 @@ pub(super) fn session(endpoint: &Endpoint, headers: &HeaderMap) -> Option<String
 }
 
 /// Sends a ping, judges the answer, and gives back what was said if it was not a success.
-async fn ask(
+pub(super) async fn ask(
     context: &Context,
-    endpoint: Arc<Endpoint>,
-    headers: Arc<HeaderMap>,
+    endpoint: &Arc<Endpoint>,
+    headers: &Arc<HeaderMap>,
 ) -> (Proof, Option<Complaint>) {
     let quick = context.settings.timeouts.quick.unwrap_or(limits::PROOF_WAIT);
     let deadline = Instant::now() + quick.min(limits::PROOF_WAIT);
     let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
-    let session = session(&endpoint, &headers);
+    let session = session(endpoint, headers);
+    let body = reply::request(&id, "ping").bytes().clone();
     let call = Call {
-        method: http::Method::POST,
-        endpoint,
-        headers,
-        body: reply::request(&id, "ping").bytes().clone(),
+        endpoint: Arc::clone(endpoint),
         // An answer is kept back for it: it must not wait behind calls.
         lane: Lane::Urgent,
-        progress: Progress::default(),
+        ..context.call(http::Method::POST, Arc::clone(headers), body)
     };
     let Ok(Ok(response)) = timeout_at(deadline, context.send(call, SendOptions::aside())).await
     else {

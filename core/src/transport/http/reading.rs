@@ -15,8 +15,8 @@ use crate::message::{Id, Method};
 use crate::net::backoff::Backoff;
 use crate::net::{Content, Lane};
 use crate::traffic::{self, Recovery};
-use crate::transport::Alarm;
 use crate::transport::elements::Elements;
+use crate::transport::within;
 use crate::wire::{header, page};
 
 impl Exchange {
@@ -131,7 +131,7 @@ impl Exchange {
             }
             tokio::time::sleep(pause).await;
             let opening = stream::open(&self.context, headers.clone(), false, Lane::Calls);
-            let opened = match Alarm::default().within(self.limit, opening).await {
+            let opened = match within(self.limit, opening).await {
                 Ok(opened) => opened,
                 Err(limit) => {
                     let why = timeout("SSE response timeout", limit);

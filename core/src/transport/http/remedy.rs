@@ -182,22 +182,24 @@ impl Exchange {
     async fn learn_tools_anew(&self) {
         let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
         let (mut pages, mut cursor) = (Vec::new(), None);
-        let mut is_whole = false;
-        while pages.len() < limits::LIST_PAGES {
-            let page = match self.list_page(cursor.as_deref(), limit).await {
-                Ok(page) => page,
+        let is_whole = loop {
+            if pages.len() >= limits::LIST_PAGES {
+                break false;
+            }
+            match self.list_page(cursor.as_deref(), limit).await {
+                Ok(page) => {
+                    cursor = page.next.clone();
+                    pages.push(page);
+                    if cursor.is_none() {
+                        break true;
+                    }
+                }
                 Err(error) => {
                     debug!("no list of tools: {}", self.context.scrubbed(error));
-                    break;
+                    break false;
                 }
-            };
-            cursor = page.next.clone();
-            pages.push(page);
-            if cursor.is_none() {
-                is_whole = true;
-                break;
             }
-        }
+        };
         debug!(pages = pages.len(), is_whole, "the tools were listed again");
         self.context.replace_tools(&pages, is_whole);
     }

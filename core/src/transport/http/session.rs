@@ -76,11 +76,6 @@ impl Session {
         self.opened_by
     }
 
-    /// Whether it is another session than the one that this `initialize` has opened.
-    pub(super) fn is_not(&self, opened_by: Ticket) -> bool {
-        self.opened_by != Some(opened_by)
-    }
-
     /// The rules of the revision that was negotiated.
     pub(super) fn rules(&self) -> &'static Revision {
         self.rules

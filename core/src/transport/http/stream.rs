@@ -20,7 +20,7 @@ use crate::limits;
 use crate::net::backoff::Backoff;
 use crate::net::{Call, Content, Lane};
 use crate::traffic::{self, Recovery};
-use crate::transport::Alarm;
+use crate::transport::within;
 use crate::wire::header;
 
 /// What asking for a stream led to.
@@ -155,7 +155,7 @@ async fn is_in_vain(
     headers: &Arc<HeaderMap>,
     session: Option<&HeaderValue>,
 ) -> bool {
-    match ping::prove(context, Arc::clone(&context.endpoint), Arc::clone(headers)).await {
+    match ping::ask(context, &context.endpoint, headers).await.0 {
         Proof::Lives | Proof::Refused => debug!("the server has no stream in this session"),
         Proof::Lost => {
             if let Some(session) = session.cloned() {
@@ -207,7 +207,7 @@ pub(super) async fn open(
     let session = ping::session(&context.endpoint, &headers);
     let call = Call { lane, ..context.call(Method::GET, headers, Bytes::new()) };
     let sending = context.send(call, SendOptions::aside());
-    let response = match Alarm::default().within(context.settings.timeouts.quick, sending).await {
+    let response = match within(context.settings.timeouts.quick, sending).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => {
             debug!("no stream: {}", context.scrubbed(error));

@@ -117,7 +117,7 @@ impl Streamable {
     pub(super) fn send(&mut self, send: Send, io: &mut Io) {
         let ticket = send.ticket;
         // Between the decision to send it and now, its session was lost.
-        if send.session.is_some_and(|wanted| self.session.is_not(wanted)) {
+        if send.session.is_some() && send.session != self.session.opened_by() {
             let (session, last_word, error) = (None, None, self.loss.clone().into());
             return io.report(Event::SessionRejected { ticket, session, error, last_word });
         }

@@ -64,7 +64,7 @@ impl HttpSse {
         debug!("the server speaks HTTP+SSE");
         let mut sse = Self { phase: Phase::Open(stream), ..Self::new(&io.context) };
         io.report(Event::StreamOpened);
-        sse.launch(initialize, io);
+        sse.send(initialize, io);
         sse
     }
 
@@ -101,7 +101,9 @@ impl HttpSse {
 
     pub(in super::super) fn send(&mut self, send: Send, io: &mut Io) {
         self.give_up_what_slept(io);
-        self.note(send.ticket);
+        if send.ticket.is_of_engine() {
+            self.newest = self.newest.max(send.ticket);
+        }
         let is_request = matches!(send.message.head(), Head::Request { .. });
         // Between the decision to send it and now, the stream has ended: the engine hears of
         // that, and knows that it did not leave.
@@ -154,15 +156,8 @@ impl HttpSse {
         }
     }
 
-    fn note(&mut self, ticket: Ticket) {
-        if ticket.is_of_engine() {
-            self.newest = self.newest.max(ticket);
-        }
-    }
-
     /// Starts the POST of one message.
     fn launch(&mut self, send: Send, io: &mut Io) {
-        self.note(send.ticket);
         let Phase::Open(stream) = &self.phase else { return };
         let (ticket, message) = (send.ticket, &send.message);
         let direction = Direction::ToServer { retry: send.retry };
@@ -219,7 +214,7 @@ impl HttpSse {
         match (answer, outcome) {
             (None, Ok(())) => {
                 if let Phase::Open(stream) = &mut self.phase {
-                    stream.keep_address();
+                    stream.others.clear();
                 }
                 io.report(Event::Accepted(ticket));
             }
@@ -259,7 +254,7 @@ impl HttpSse {
     /// open for minutes, and no answer would come.
     fn give_up_what_slept(&mut self, io: &mut Io) {
         if let Phase::Open(stream) = &self.phase
-            && stream.has_slept(&io.context)
+            && stream.sleeps != io.context.client.sleeps()
         {
             self.end_stream(Error::new(Kind::Closed, "the machine has slept"), io);
         }

@@ -21,12 +21,12 @@ use crate::transport::http::{Context, SendOptions};
 pub(in super::super) struct Stream {
     pub(super) events: Events,
     pub(super) endpoint: Arc<Endpoint>,
-    /// Where else messages may have to go, the likeliest last.
-    others: Vec<Endpoint>,
+    /// Where else messages may have to go, the likeliest last; none once one of them is accepted.
+    pub(super) others: Vec<Endpoint>,
     /// The session's name, for logs.
     pub(super) session: Option<HeaderValue>,
     /// How many times the machine had slept before it was opened.
-    sleeps: u64,
+    pub(super) sleeps: u64,
 }
 
 impl Stream {
@@ -36,16 +36,6 @@ impl Stream {
         debug!(address = %other, "nobody is at the address that was announced: another is tried");
         self.endpoint = Arc::new(other);
         true
-    }
-
-    /// Whether the machine has slept since it was opened: it may look open and be dead.
-    pub(super) fn has_slept(&self, context: &Context) -> bool {
-        context.client.sleeps() != self.sleeps
-    }
-
-    /// The address is the right one.
-    pub(super) fn keep_address(&mut self) {
-        self.others.clear();
     }
 }
 
