@@ -12,7 +12,7 @@ use super::command::{Command, Event, Ticket};
 use super::exchanges::{Exchanges, Job};
 use super::legacy_sse::HttpSse;
 use super::report::Report;
-use super::streamable::{Streamable, goodbye};
+use super::streamable::{Streamable, delete_session};
 use super::{Context, Settings, Transport, logins};
 use crate::engine::Limits;
 use crate::error::Error;
@@ -150,12 +150,12 @@ impl Link {
         }
     }
 
-    /// Gives up what is out and says goodbye, for no longer than `limit`.
+    /// Drops all exchanges and deletes the session, within `limit`.
     pub(crate) async fn close(mut self, limit: Duration) {
         self.io.exchanges.clear();
         if let Speaks::Streamable(streamable) = &mut self.speaks {
             let session = streamable.end();
-            goodbye(&self.io.context, &session, limit).await;
+            delete_session(&self.io.context, &session, limit).await;
         }
         if let Some(credentials) = &self.io.context.settings.credentials {
             credentials.settle().await;
@@ -171,7 +171,7 @@ impl Drop for Link {
         if let (Some(_), Ok(runtime)) = (session.id(), Handle::try_current()) {
             let context = Arc::clone(&self.io.context);
             runtime.spawn(async move {
-                goodbye(&context, &session, limits::SHUTDOWN_CLOSE).await;
+                delete_session(&context, &session, limits::SHUTDOWN_CLOSE).await;
             });
         }
     }

@@ -36,7 +36,7 @@ impl Exchange {
         loop {
             let not_now = match stream {
                 Ok(body) => {
-                    position = self.hear(body, position).await;
+                    position = self.read_subscription(body, position).await;
                     if self.is_settled || self.send.progress.is_abandoned() {
                         return Ok(());
                     }
@@ -61,7 +61,7 @@ impl Exchange {
 
     /// Delivers what one connection brings, and gives back how far that went. No limit on silence:
     /// there may be nothing to tell for days.
-    async fn hear(&mut self, body: Content, position: Position) -> Position {
+    async fn read_subscription(&mut self, body: Content, position: Position) -> Position {
         let mut events = Events::new(body, &self.context, position).skipping_oversized();
         let mut may_have_missed = self.promise.clone();
         while !self.is_settled {
@@ -133,7 +133,7 @@ impl Exchange {
                     debug!("no stream for a subscription: {}", refusal.error());
                     return Ok(Opened::NotNow(NotNow::Busy(refusal.retry_after())));
                 }
-                self.heed_refusal(refusal).await?;
+                self.handle_refusal(refusal).await?;
             }
         }
         Ok(Opened::Never)

@@ -97,7 +97,7 @@ impl Context {
         tokio::select! {
             biased;
             renewed = renewing => renewed,
-            error = self.person_is_late() => Err(error),
+            error = self.login_timed_out() => Err(error),
         }
     }
 
@@ -128,7 +128,7 @@ impl Context {
     }
 
     /// Ends when a person has been asked for so long that nobody is kept waiting any more.
-    async fn person_is_late(&self) -> Error {
+    async fn login_timed_out(&self) -> Error {
         let mut page = self.logins.page.subscribe();
         let soonest = Instant::now() + limits::LOGIN_DETOUR;
         let unshown = Instant::now() + limits::LOGIN_UNSHOWN;

@@ -57,7 +57,7 @@ pub(crate) use events::{lost_response, timeout};
 pub use link::{Link, open};
 use logins::Logins;
 use modern::Learnt;
-use presence::{Presence, telling};
+use presence::{Presence, tell_when_sent};
 use queue::EventQueue;
 use report::Report;
 pub use session::basic_authorization;
@@ -187,7 +187,7 @@ struct Context {
     /// The server is known to speak Streamable HTTP: no other transport is looked for.
     is_decided: AtomicBool,
     /// Changes whenever there is a reason to think that the server can be reached now.
-    stirs: watch::Sender<()>,
+    wakeups: watch::Sender<()>,
     /// Logins that requests wait for.
     logins: Logins,
     /// What the answers of a modern server have taught.
@@ -206,7 +206,7 @@ impl Context {
             presence: Presence::default(),
             cookies: settings.cookies.then(Mutex::default),
             is_decided: AtomicBool::new(false),
-            stirs: watch::Sender::default(),
+            wakeups: watch::Sender::default(),
             logins: Logins::default(),
             learnt: Mutex::default(),
             habits: Mutex::default(),
@@ -229,9 +229,9 @@ impl Context {
     }
 
     /// The client says something, or the server is back: whoever waits to try again need not.
-    fn stir(&self) {
+    fn wake_retries(&self) {
         // Nobody who listens is the rule, and no fault.
-        let _ = self.stirs.send(());
+        let _ = self.wakeups.send(());
     }
 
     /// A request to the endpoint.
@@ -326,7 +326,9 @@ impl Context {
             let sending = pin!(self.client.send(call));
             let timed = match retry {
                 None => within(options.limit, sending).await,
-                Some(retry) => Box::pin(within(options.limit, telling(call, sending, retry))).await,
+                Some(retry) => {
+                    Box::pin(within(options.limit, tell_when_sent(call, sending, retry))).await
+                }
             };
             timed.unwrap_or_else(|limit| {
                 let error = timeout(&format!("{} timeout", options.what), limit);

@@ -165,7 +165,7 @@ impl Exchange {
         let options = SendOptions { limit: self.limit, ..SendOptions::of(&self.send.message) };
         let answer = match self.context.presence.is_away() {
             false => self.context.send(call, options).await,
-            true => Box::pin(self.fetch_from_absent(call, options)).await,
+            true => Box::pin(self.fetch_from_unreachable(call, options)).await,
         };
         if let Err(error) = &answer {
             self.context.note_absence(error);
@@ -174,7 +174,7 @@ impl Exchange {
     }
 
     /// The first that gets through to a server that was away tells so.
-    async fn fetch_from_absent(
+    async fn fetch_from_unreachable(
         &self,
         call: Call,
         options: SendOptions,
@@ -218,7 +218,7 @@ impl Exchange {
     async fn deliver_answer(&mut self, mut message: Message) {
         let context = &self.context;
         if self.send.envelope.is_some() && self.is(&Method::ToolsList) {
-            message = context.heed_tools(&self.send.message, message);
+            message = context.handle_tools_list(&self.send.message, message);
         }
         if self.send.progress.is_abandoned() {
             return debug!(what = ?message, "an answer that nobody wants was dropped");

@@ -48,7 +48,7 @@ impl Context {
         let was_away = self.presence.is_away.swap(false, Ordering::Relaxed);
         if was_away {
             traffic::recovery(Recovery::ServerBack, None);
-            self.stir();
+            self.wake_retries();
         }
         was_away
     }
@@ -68,7 +68,7 @@ impl Context {
 }
 
 /// Sends another try, and tells of it as soon as it leaves.
-pub(super) async fn telling<T>(
+pub(super) async fn tell_when_sent<T>(
     call: &Call,
     sending: impl Future<Output = T>,
     told: &mut traffic::Exchange,

@@ -37,10 +37,10 @@ pub(super) struct Tried {
 impl Exchange {
     pub(super) async fn refused(&mut self, response: Response<Content>) -> Result<(), Error> {
         let refusal = Refusal::read(response, &self.context).await;
-        self.heed_refusal(refusal).await
+        self.handle_refusal(refusal).await
     }
 
-    pub(super) async fn heed_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
+    pub(super) async fn handle_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
         let in_session = self.session_id().is_some() && !self.opens();
         let fate = if in_session { self.fate(&refusal).await } else { Fate::Answered };
         if fate == Fate::Lost {

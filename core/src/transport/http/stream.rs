@@ -69,7 +69,7 @@ pub(super) async fn keep_open(
                     traffic::recovery(Recovery::StreamReopened, None);
                 }
                 let mut events = Events::new(body, &context, position);
-                let slept = slept(&context, sleeps, &mut reopening.stirs);
+                let slept = slept(&context, sleeps, &mut reopening.wakeups);
                 let has_slept = read(&context, &mut events, session.as_ref(), slept).await;
                 position = events.position;
                 if has_slept {
@@ -98,19 +98,19 @@ pub(super) struct Reopening {
     /// When it was last asked for.
     since: Instant,
     /// Reasons to ask for it now.
-    stirs: watch::Receiver<()>,
+    wakeups: watch::Receiver<()>,
 }
 
 impl Reopening {
     pub(super) fn new(context: &Context) -> Self {
-        let stirs = context.stirs.subscribe();
-        Self { backoff: Backoff::default(), hasty: 0, since: Instant::now(), stirs }
+        let wakeups = context.wakeups.subscribe();
+        Self { backoff: Backoff::default(), hasty: 0, since: Instant::now(), wakeups }
     }
 
     /// It is asked for now.
     pub(super) fn begin(&mut self) {
         self.since = Instant::now();
-        self.stirs.mark_unchanged();
+        self.wakeups.mark_unchanged();
     }
 
     /// It was open, and has ended at `position`.
@@ -138,13 +138,13 @@ impl Reopening {
             Some(NotNow::Soon | NotNow::Unreachable) | None => {}
         }
         let pause = pause(position, &mut self.backoff).max(wanted.unwrap_or_default());
-        let stirred = async {
+        let woken_up = async {
             sleep_until(earliest).await;
-            self.stirs.changed().await.is_ok()
+            self.wakeups.changed().await.is_ok()
         };
         tokio::select! {
             () = sleep(pause) => {}
-            true = stirred, if can_be_hastened => {}
+            true = woken_up, if can_be_hastened => {}
         }
     }
 }
@@ -169,9 +169,9 @@ async fn is_in_vain(
 
 /// Completes when the machine has slept since `before`. The stream may look open for minutes after
 /// that; whatever the client says is the occasion to find out.
-async fn slept(context: &Context, before: u64, stirs: &mut watch::Receiver<()>) {
+async fn slept(context: &Context, before: u64, wakeups: &mut watch::Receiver<()>) {
     while context.client.sleeps() == before {
-        if stirs.changed().await.is_err() {
+        if wakeups.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }

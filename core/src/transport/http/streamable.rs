@@ -124,7 +124,7 @@ impl Streamable {
         if send.needs_session_id && self.session.id().is_none() {
             return io.report(Event::Accepted(ticket));
         }
-        io.context.stir();
+        io.context.wake_retries();
         let Written { headers, body, mirrored } = io.context.written(&self.session, &send);
         let call = Call {
             lane: send.lane,
@@ -153,7 +153,7 @@ impl Streamable {
         }
     }
 
-    /// Nothing more is sent in the session, which is given back for a goodbye.
+    /// Nothing more is sent in the session, which is given back to be deleted.
     pub(super) fn end(&mut self) -> Arc<Session> {
         let session = Arc::clone(&self.session);
         Arc::make_mut(&mut self.session).forget();
@@ -162,7 +162,7 @@ impl Streamable {
 }
 
 /// Ends the session, if there is one.
-pub(super) async fn goodbye(context: &Context, session: &Session, limit: Duration) {
+pub(super) async fn delete_session(context: &Context, session: &Session, limit: Duration) {
     let Some(id) = session.id() else { return };
     let call = delete(context, session, id);
     match timeout(
@@ -178,7 +178,7 @@ pub(super) async fn goodbye(context: &Context, session: &Session, limit: Duratio
 }
 
 fn delete(context: &Context, session: &Session, id: &HeaderValue) -> Call {
-    context.call(http::Method::DELETE, session.goodbye_headers(id), Bytes::new())
+    context.call(http::Method::DELETE, session.delete_headers(id), Bytes::new())
 }
 
 fn session_gone() -> Error {
