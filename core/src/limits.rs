@@ -278,7 +278,7 @@ pub const BURST: usize = CHANNEL;
 /// is waited for and written by itself: 4 % of their time. So many take about half a millisecond.
 pub const TURNS: u32 = 256;
 
-/// An alarm that rings so much too late tells that the program was stopped. For so long it looks at
+/// A limit that is over so much too late tells that the program was stopped. For so long it looks at
 /// what has come meanwhile before it gives anything up; a busy machine is seldom as late.
 pub const STOPPED: Duration = Duration::from_millis(500);
 

@@ -191,10 +191,6 @@ impl Pipeline {
             Incoming::Refused { id, error } => {
                 return self.send_to_client(reply::error(id.as_ref(), &error), now);
             }
-            // Requests of the server's that could not be delivered to the client.
-            Incoming::Failed { message, error } => {
-                return self.engine.client_failed(&message, &error, now);
-            }
             Incoming::Ended(_) => return,
         };
         let message = match self.hidden_tools.on_client_message(message) {
@@ -239,7 +235,6 @@ impl Pipeline {
             }
             Incoming::Refused { id, error } => self.engine.on_malformed(id.as_ref(), &error, now),
             Incoming::Ended(error) => self.ended = Some(*error),
-            Incoming::Failed { .. } => {}
         }
     }
 

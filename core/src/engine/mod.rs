@@ -231,16 +231,6 @@ impl Engine {
         }
     }
 
-    /// A request of the server's could not be delivered to the client.
-    pub(crate) fn client_failed(&mut self, request: &Message, error: &Error, now: Instant) {
-        self.now = now;
-        if let (Head::Request { id, .. }, None) = (request.head(), self.drain_deadline)
-            && let Some(id) = self.server_requests.answered(id)
-        {
-            self.submit(reply::error(Some(&id), error));
-        }
-    }
-
     fn on_client_request(&mut self, id: &Id, method: &Method, message: Message) {
         if self.is_overloaded() {
             return self.fail(message, self.overloaded());

@@ -23,9 +23,6 @@ pub const OVERDUE_LOOK: Duration = Duration::from_millis(100);
 /// long, so that it can be answered with why.
 pub const FIRST_QUESTION: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether that is over.
-pub const CHILD_LOOK: Duration = Duration::from_millis(5);
-
 /// The longest line of a stderr that goes to the log; more is a dump, not a message.
 pub const CHILD_STDERR_LINE: usize = 16 * 1024;
 

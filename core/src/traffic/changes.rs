@@ -11,7 +11,7 @@ use serde::Serialize;
 use tracing::{info, warn};
 use url::Url;
 
-use super::{Kind, in_words, is_on, tell};
+use super::{Data, Kind, in_words, is_on, tell};
 use crate::error::Error;
 use crate::limits;
 use crate::secret::shown;
@@ -66,16 +66,6 @@ impl Recovery {
     }
 }
 
-#[derive(Serialize)]
-struct Told<'a> {
-    what: Recovery,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
-    /// The event behind which a stream was cut.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<&'a str>,
-}
-
 /// Something was lost, or found again.
 pub fn recovery(what: Recovery, why: Option<&Error>) {
     match (what.words(), why) {
@@ -84,7 +74,10 @@ pub fn recovery(what: Recovery, why: Option<&Error>) {
         (None, _) => {}
     }
     if is_on() {
-        tell(Kind::Recovery, &Told { what, why: why.map(in_words), after: None });
+        tell(
+            Kind::Recovery,
+            &Data::default().with("what", what).with_some("why", why.map(in_words)),
+        );
     }
 }
 
@@ -101,14 +94,15 @@ pub enum Stream {
 
 /// A stream has ended before its time. `after`: the event behind which it can go on.
 pub fn stream_cut(stream: Stream, why: Option<&Error>, after: Option<&HeaderValue>) {
-    let after = after.and_then(|id| id.to_str().ok());
-    info!("{}", cut_words(stream, why.map(in_words), after));
+    let (why, after) = (why.map(in_words), after.and_then(|id| id.to_str().ok()));
+    info!("{}", cut_words(stream, why.as_deref(), after));
     if is_on() {
-        tell(Kind::Recovery, &Told { what: Recovery::StreamCut, why: why.map(in_words), after });
+        let data = Data::default().with("what", Recovery::StreamCut);
+        tell(Kind::Recovery, &data.with_some("why", why).with_some("after", after));
     }
 }
 
-fn cut_words(stream: Stream, why: Option<String>, after: Option<&str>) -> String {
+fn cut_words(stream: Stream, why: Option<&str>, after: Option<&str>) -> String {
     let mut words = match stream {
         Stream::Answer if after.is_some() => "Stream cut, resuming",
         Stream::Answer | Stream::Session => "Stream cut",
@@ -242,7 +236,7 @@ mod tests {
             cut_words(Stream::Answer, None, Some("17")),
             "Stream cut, resuming after event 17"
         );
-        assert_eq!(cut_words(Stream::Answer, Some("reset".into()), None), "Stream cut (reset)");
+        assert_eq!(cut_words(Stream::Answer, Some("reset"), None), "Stream cut (reset)");
         assert_eq!(
             cut_words(Stream::Own, None, Some("4")),
             "Server's own stream cut, opening it again after event 4"

@@ -5,14 +5,12 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response};
-use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use url::Url;
 
 use super::changes::Recovery;
 use super::retried::{Retried, Subject};
-use super::{Head, Kind, headers, in_words, is_on, milliseconds, tell, tell_text};
+use super::{Data, Head, Kind, headers, in_words, is_on, milliseconds, tell};
 use crate::error::Error;
 use crate::message::Message;
 use crate::secret::shown;
@@ -37,50 +35,12 @@ pub struct Exchange {
 struct Retry {
     number: u32,
     /// What is told as soon as it leaves.
-    request: String,
+    request: Data,
     _retried: Retried,
 }
 
 /// Gives each exchange a name that its two lines share.
 static NUMBER: AtomicU64 = AtomicU64::new(1);
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Request<'a> {
-    exchange: u64,
-    method: &'a str,
-    url: String,
-    headers: Map<String, Value>,
-    size: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rpc_method: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-}
-
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer<'a> {
-    exchange: u64,
-    method: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    headers: Option<Map<String, Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    given_up: bool,
-    ms: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rpc_method: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-}
 
 impl Head {
     /// By what it is known again when it is sent again. An id of the bridge's own is another one
@@ -89,6 +49,12 @@ impl Head {
         let id = self.id.as_deref().map(RawValue::get).unwrap_or_default();
         let id = if id.starts_with("\"mcp-span-") { "" } else { id };
         format!("{method} {} {id}", self.method.as_deref().unwrap_or_default())
+    }
+
+    fn add_to(&self, data: Data) -> Data {
+        data.with_some("id", self.id.as_ref())
+            .with_some("rpcMethod", self.method.as_ref())
+            .with_some("name", self.name.as_ref())
     }
 }
 
@@ -118,20 +84,15 @@ impl Exchange {
             is_over: false,
             retry: None,
         };
-        let request = Request {
-            exchange: exchange.number,
-            method: method.as_str(),
-            url: shown(url),
-            headers: headers::told(headers, url),
-            size: body.len(),
-            id: exchange.message.id.as_deref(),
-            rpc_method: exchange.message.method.as_deref(),
-            name: exchange.message.name.as_deref(),
-        };
+        let request = exchange
+            .data(Data::default())
+            .with("url", shown(url))
+            .with("headers", headers::told(headers, url))
+            .with("size", body.len());
+        let request = exchange.message.add_to(request);
         match exchange.subject.vain_tries() {
             0 if !is_away => tell(Kind::HttpReq, &request),
             number => {
-                let request = serde_json::to_string(&request).unwrap_or_default();
                 exchange.retry = Some(Retry { number, request, _retried: Retried::begin(url) });
             }
         }
@@ -147,7 +108,7 @@ impl Exchange {
     /// It is on its way: there is a connection.
     pub fn leaves(&mut self) {
         if let Some(retry) = self.retry.take() {
-            tell_text(Kind::HttpReq, &retry.request);
+            tell(Kind::HttpReq, &retry.request);
         }
     }
 
@@ -161,45 +122,31 @@ impl Exchange {
         if let (Some(retry), Err(error)) = (&self.retry, answer)
             && error.is_unreachable()
         {
-            return self.tell_retry(retry, error);
+            let data = Data::default()
+                .with("what", Recovery::Retry)
+                .with("why", in_words(error))
+                .with("number", retry.number);
+            return tell(Kind::Recovery, &self.ended(self.data(data)));
         }
         self.leaves();
-        let told = match answer {
-            Ok(response) => Answer {
-                status: Some(response.status().as_u16()),
-                headers: Some(headers::told(response.headers(), &self.url)),
-                ..self.answer()
-            },
-            Err(error) => {
-                Answer { status: error.status, error: Some(in_words(error)), ..self.answer() }
-            }
+        let data = self.data(Data::default());
+        let data = match answer {
+            Ok(response) => data
+                .with("status", response.status().as_u16())
+                .with("headers", headers::told(response.headers(), &self.url)),
+            Err(error) => data.with_some("status", error.status).with("error", in_words(error)),
         };
-        tell(Kind::HttpRes, &told);
+        tell(Kind::HttpRes, &self.ended(data));
     }
 
-    fn tell_retry(&self, retry: &Retry, error: &Error) {
-        #[derive(Serialize)]
-        struct Told<'a> {
-            what: Recovery,
-            why: String,
-            number: u32,
-            #[serde(flatten)]
-            answer: Answer<'a>,
-        }
-        let (what, number) = (Recovery::Retry, retry.number);
-        tell(Kind::Recovery, &Told { what, why: in_words(error), number, answer: self.answer() });
+    /// Which exchange it is.
+    fn data(&self, data: Data) -> Data {
+        data.with("exchange", self.number).with("method", self.method.as_str())
     }
 
-    fn answer(&self) -> Answer<'_> {
-        Answer {
-            exchange: self.number,
-            method: self.method.as_str(),
-            ms: milliseconds(self.since.elapsed()),
-            id: self.message.id.as_deref(),
-            rpc_method: self.message.method.as_deref(),
-            name: self.message.name.as_deref(),
-            ..Answer::default()
-        }
+    /// How long it took, and for what.
+    fn ended(&self, data: Data) -> Data {
+        self.message.add_to(data.with("ms", milliseconds(self.since.elapsed())))
     }
 }
 
@@ -207,7 +154,7 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.is_over {
             self.leaves();
-            tell(Kind::HttpRes, &Answer { given_up: true, ..self.answer() });
+            tell(Kind::HttpRes, &self.ended(self.data(Data::default()).with("givenUp", true)));
         }
     }
 }

@@ -16,7 +16,7 @@ use url::Url;
 
 use crate::error::Error;
 use crate::limits;
-use crate::message::{Message, edit, peek};
+use crate::message::{Members, Message, edit, peek};
 use crate::secret::{beginning, shown};
 use crate::wire::sse::Event;
 
@@ -97,22 +97,37 @@ pub fn is_on() -> bool {
     tracing::enabled!(target: TARGET, LEVEL)
 }
 
-fn tell(kind: Kind, data: &impl Serialize) {
-    if let Ok(data) = serde_json::to_string(data) {
-        tell_text(kind, &data);
-    }
+fn tell(kind: Kind, data: &Data) {
+    tell_json(kind, &data.0.to_json());
 }
 
-/// The same for what was written as JSON before.
-fn tell_text(kind: Kind, data: &str) {
+fn tell_json(kind: Kind, data: &str) {
     let (direction, kind) = (kind.direction(), kind.name());
     tracing::event!(target: TARGET, LEVEL, direction, kind, data);
+}
+
+/// What is told of one thing that happened: the members of a JSON object, in their order.
+#[derive(Debug, Default)]
+struct Data(Members<'static>);
+
+impl Data {
+    fn with(self, name: &'static str, value: impl Serialize) -> Self {
+        self.with_some(name, Some(value))
+    }
+
+    /// Leaves out what there is nothing to be said about.
+    fn with_some(mut self, name: &'static str, value: Option<impl Serialize>) -> Self {
+        if let Some(json) = value.and_then(|value| serde_json::to_string(&value).ok()) {
+            self.0.set(name, json);
+        }
+        self
+    }
 }
 
 /// A message, or what stands where one should be.
 pub fn message(kind: Kind, bytes: &Bytes) {
     if is_on() {
-        tell(kind, &content(bytes));
+        tell_json(kind, content(bytes).get());
     }
 }
 
@@ -148,21 +163,16 @@ impl Connecting {
 
     /// It is open, or has failed.
     pub fn end(self, failure: Option<&impl Display>) {
-        #[derive(Serialize)]
-        struct Data {
-            to: String,
-            opened: bool,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            why: Option<String>,
-            ms: f64,
-        }
         // Another try at a server that is away is told in one line, by its exchange.
         if failure.is_some() && retried::is_retried(&self.to) {
             return;
         }
-        let (opened, why) = (failure.is_none(), failure.map(ToString::to_string));
-        let ms = milliseconds(self.since.elapsed());
-        tell(Kind::Connection, &Data { to: self.to, opened, why, ms });
+        let data = Data::default()
+            .with("to", &self.to)
+            .with("opened", failure.is_none())
+            .with_some("why", failure.map(ToString::to_string))
+            .with("ms", milliseconds(self.since.elapsed()));
+        tell(Kind::Connection, &data);
     }
 }
 
@@ -173,41 +183,26 @@ fn milliseconds(duration: Duration) -> f64 {
 /// JSON as it is, on one line; large messages by their beginning; anything else as a text.
 fn content(bytes: &Bytes) -> Box<RawValue> {
     if bytes.len() > limits::TRACE_MESSAGE {
-        return raw(&Large::of(bytes));
+        return RawValue::from_string(large(bytes).0.to_json()).unwrap_or_default();
     }
     let line = edit::one_line(&bytes.slice_ref(bytes.trim_ascii()));
-    serde_json::from_slice(&line).unwrap_or_else(|_| raw(&String::from_utf8_lossy(&line)))
-}
-
-fn raw(value: &impl Serialize) -> Box<RawValue> {
-    to_raw_value(value).unwrap_or_default()
+    let text = |_| to_raw_value(&String::from_utf8_lossy(&line)).unwrap_or_default();
+    serde_json::from_slice(&line).unwrap_or_else(text)
 }
 
 /// A message that is too large for a trace.
-#[derive(Serialize)]
-struct Large {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    r#type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    method: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    size: usize,
-    beginning: String,
-}
-
-impl Large {
-    fn of(bytes: &Bytes) -> Self {
-        let message = Message::parse(bytes.clone()).ok();
-        let Head { id, method, name } = message.as_ref().map(Head::of).unwrap_or_default();
-        let r#type = message.as_ref().map(Message::type_name);
-        // A cut character becomes a mark, and the cut moves before it.
-        let start = String::from_utf8_lossy(&bytes[..limits::TRACE_BEGINNING + 4]);
-        let beginning = beginning(&start, limits::TRACE_BEGINNING).to_owned();
-        Self { r#type, id, method, name, size: bytes.len(), beginning }
-    }
+fn large(bytes: &Bytes) -> Data {
+    let message = Message::parse(bytes.clone()).ok();
+    let head = message.as_ref().map(Head::of).unwrap_or_default();
+    // A cut character becomes a mark, and the cut moves before it.
+    let start = String::from_utf8_lossy(&bytes[..limits::TRACE_BEGINNING + 4]);
+    Data::default()
+        .with_some("type", message.as_ref().map(Message::type_name))
+        .with_some("id", head.id)
+        .with_some("method", head.method)
+        .with_some("name", head.name)
+        .with("size", bytes.len())
+        .with("beginning", beginning(&start, limits::TRACE_BEGINNING))
 }
 
 /// What of a message stands in a line that is not about its content.
@@ -229,30 +224,18 @@ impl Head {
     }
 }
 
-fn chunk(event: &Event, url: &Url) -> impl Serialize {
-    #[derive(Serialize)]
-    struct Chunk {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        event: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        id: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        retry: Option<u128>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        data: Option<Box<RawValue>>,
-    }
+fn chunk(event: &Event, url: &Url) -> Data {
     let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
-    let is_address = event.name.as_deref() == Some(b"endpoint");
-    Chunk {
-        event: event.name.as_ref().map(text),
-        id: event.id.as_ref().map(text),
-        retry: event.retry.map(|retry| retry.as_millis()),
-        data: event.data.as_ref().map(|data| match is_address {
-            // It names the session, and whoever knows that is in it.
-            true => raw(&url.join(text(data).trim()).map(|url| shown(&url)).unwrap_or_default()),
-            false => content(data),
-        }),
+    let data = Data::default()
+        .with_some("event", event.name.as_ref().map(text))
+        .with_some("id", event.id.as_ref().map(text))
+        .with_some("retry", event.retry.map(|retry| retry.as_millis()));
+    // It names the session, and whoever knows that is in it.
+    if event.name.as_deref() == Some(b"endpoint") {
+        let address = |data| url.join(text(data).trim()).map(|url| shown(&url)).unwrap_or_default();
+        return data.with_some("data", event.data.as_ref().map(address));
     }
+    data.with_some("data", event.data.as_ref().map(content))
 }
 
 #[cfg(test)]
@@ -286,7 +269,7 @@ mod tests {
     #[test]
     fn events_keep_their_fields_and_an_address_keeps_its_session_to_itself() {
         let url = Url::parse("http://h/sse").unwrap();
-        let text = |event: &Event| serde_json::to_string(&chunk(event, &url)).unwrap();
+        let text = |event: &Event| chunk(event, &url).0.to_json();
         let event = Event {
             name: Some("endpoint".into()),
             data: Some("/messages?sessionId=abc".into()),

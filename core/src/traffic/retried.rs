@@ -20,8 +20,7 @@ static VAIN: Mutex<VecDeque<Vain>> = Mutex::new(VecDeque::new());
 
 #[derive(Debug)]
 struct Vain {
-    place: String,
-    subject: String,
+    subject: Subject,
     times: u32,
 }
 
@@ -30,7 +29,7 @@ fn vain() -> MutexGuard<'static, VecDeque<Vain>> {
 }
 
 /// Something that is sent to a server, however often: a message, or a request for the stream.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
     place: String,
     subject: String,
@@ -43,29 +42,24 @@ impl Subject {
 
     /// How often it was tried in vain since the server was last reached.
     pub(super) fn vain_tries(&self) -> u32 {
-        vain().iter().find(|vain| self.is(vain)).map_or(0, |vain| vain.times)
+        vain().iter().find(|vain| vain.subject == *self).map_or(0, |vain| vain.times)
     }
 
     pub(super) fn note_vain_try(&self) {
         let mut all = vain();
-        if let Some(known) = all.iter_mut().find(|vain| self.is(vain)) {
+        if let Some(known) = all.iter_mut().find(|vain| vain.subject == *self) {
             known.times = known.times.saturating_add(1);
             return;
         }
         if all.len() >= limits::TRACE_VAIN_TRIES {
             all.pop_front();
         }
-        let (place, subject) = (self.place.clone(), self.subject.clone());
-        all.push_back(Vain { place, subject, times: 1 });
+        all.push_back(Vain { subject: self.clone(), times: 1 });
     }
 
     /// The server was reached: whatever comes next is no retry.
     pub(super) fn note_reached(&self) {
-        vain().retain(|vain| vain.place != self.place);
-    }
-
-    fn is(&self, vain: &Vain) -> bool {
-        vain.place == self.place && vain.subject == self.subject
+        vain().retain(|vain| vain.subject.place != self.place);
     }
 }
 

@@ -36,7 +36,7 @@ impl Weighed for Message {
 impl Weighed for Incoming {
     fn size(&self) -> usize {
         match self {
-            Self::Message(message) | Self::Failed { message, .. } => message.size(),
+            Self::Message(message) => message.size(),
             Self::Refused { .. } | Self::Ended(_) => 0,
         }
     }
@@ -106,8 +106,10 @@ impl<T: Weighed> Sender<T> {
     /// When nobody receives any more.
     pub async fn send(&self, item: T) -> Result<(), Closed> {
         // As a rule there is room, and nobody to wait behind: room that others wait for is theirs.
-        let Err(item) = self.try_send(item) else { return Ok(()) };
-        let permit = self.reserve(item.size()).await?;
+        let permit = match self.try_reserve(item.size()) {
+            Some(permit) => permit,
+            None => self.reserve(item.size()).await?,
+        };
         permit.send(item);
         Ok(())
     }
@@ -118,22 +120,18 @@ impl<T: Weighed> Sender<T> {
     ///
     /// When nobody receives any more.
     pub async fn reserve(&self, bytes: usize) -> Result<Permit<'_, T>, Closed> {
-        let share = self.share(bytes).await?;
+        let mut share = None;
+        if bytes >= SMALL {
+            let budget = Arc::clone(&self.budget).acquire_many_owned(permits(bytes));
+            share = tokio::select! {
+                biased;
+                share = budget => share.ok(),
+                // The budget may be held by items that nobody will ever take out.
+                () = self.slots.closed() => return Err(Closed),
+            };
+        }
         let slot = self.slots.reserve().await.map_err(|_| Closed)?;
         Ok(Permit { slot, share })
-    }
-
-    async fn share(&self, bytes: usize) -> Result<Share, Closed> {
-        if bytes < SMALL {
-            return Ok(None);
-        }
-        let budget = Arc::clone(&self.budget).acquire_many_owned(permits(bytes));
-        tokio::select! {
-            biased;
-            share = budget => share.map(Some).map_err(|_| Closed),
-            // The budget may be held by items that nobody will ever take out.
-            () = self.slots.closed() => Err(Closed),
-        }
     }
 
     /// Sends if there is room now; else the item comes back.
@@ -169,12 +167,6 @@ impl<T: Weighed> Sender<T> {
     /// Completes when nobody receives any more.
     pub async fn closed(&self) {
         self.slots.closed().await;
-    }
-
-    /// Whether nobody receives any more.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.slots.is_closed()
     }
 }
 

@@ -42,7 +42,7 @@ use crate::traffic::{self, Kind};
 
 mod stderr;
 
-use stderr::LastWords;
+use stderr::{LastLines, StderrReader};
 
 /// Which program is started, and how.
 #[derive(Clone)]
@@ -123,8 +123,8 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
     };
     traffic::started(&program, process.id());
     Ok(spawn(|ends| {
-        let life = Life { process, group, program, last_words: LastWords::default() };
-        life.run(ends, Streams { stdin, stdout, stderr }, settings)
+        let child = ChildProcess { process, group, program, last_lines: LastLines::default() };
+        child.run(ends, (stdin, stdout, stderr), settings)
     }))
 }
 
@@ -167,8 +167,8 @@ fn cannot_start(settings: &Settings, why: &std::io::Error) -> Error {
 
 /// Waits for what it has said last. Some of its own children may keep the pipe open for ever; but
 /// as long as somebody is slow to take what was read, there is more to come.
-async fn all_heard(reading: &mut JoinHandle<()>, incoming: &channel::Sender<Incoming>) {
-    let hearing = async {
+async fn finish_reading(reading: &mut JoinHandle<()>, incoming: &channel::Sender<Incoming>) {
+    let finishing = async {
         while !reading.is_finished() {
             let waited = timeout(limits::CHILD_LAST_WORDS, &mut *reading).await;
             if waited.is_ok() || !incoming.is_full() {
@@ -176,38 +176,34 @@ async fn all_heard(reading: &mut JoinHandle<()>, incoming: &channel::Sender<Inco
             }
         }
     };
-    let _ = timeout(limits::LAST_READ, hearing).await;
+    let _ = timeout(limits::LAST_READ, finishing).await;
 }
 
-struct Streams {
-    stdin: ChildStdin,
-    stdout: ChildStdout,
-    stderr: ChildStderr,
-}
+type Streams = (ChildStdin, ChildStdout, ChildStderr);
 
 /// The process, from its start to its end.
-struct Life {
+struct ChildProcess {
     process: Child,
     group: Group,
     program: String,
-    last_words: LastWords,
+    last_lines: LastLines,
 }
 
-impl Life {
-    async fn run(mut self, ends: Ends, streams: Streams, settings: Settings) {
-        let Ends { outgoing, incoming, written, .. } = ends;
+impl ChildProcess {
+    async fn run(mut self, ends: Ends, (stdin, stdout, stderr): Streams, settings: Settings) {
+        let Ends { outgoing, incoming, written } = ends;
         let Settings { max_message, scrubber, on_stderr, .. } = settings;
-        let from = stdio::read(streams.stdout, incoming.clone(), max_message, Kind::FromChild);
-        let to = stdio::Counted { output: streams.stdin, written };
+        let from = stdio::read(stdout, incoming.clone(), max_message, Kind::FromChild);
+        let to = stdio::Counted { output: stdin, written };
         let mut reading = tokio::spawn(from);
         let mut writing = tokio::spawn(stdio::write(to, outgoing, Kind::ToChild));
-        let ear = stderr::Ear {
-            last_words: self.last_words.clone(),
+        let stderr_reader = StderrReader {
+            last_lines: self.last_lines.clone(),
             program: self.program.clone(),
             scrubber,
             on_stderr,
         };
-        let hearing = tokio::spawn(ear.read(streams.stderr));
+        let mut logging = tokio::spawn(stderr_reader.read(stderr));
         let ended = tokio::select! {
             status = self.process.wait() => Some(status.ok()),
             // It no longer speaks: what is asked of it gets no answer.
@@ -222,14 +218,14 @@ impl Life {
         };
         // Who has nothing more to say to it needs no reason.
         if let Some(status) = ended {
-            all_heard(&mut reading, &incoming).await;
-            let quiet = self.last_words.until_quiet(&hearing);
-            let _ = timeout(limits::CHILD_LAST_WORDS, quiet).await;
+            finish_reading(&mut reading, &incoming).await;
+            // The process has ended, so there is an end, unless another one holds the pipe.
+            let _ = timeout(limits::CHILD_LAST_WORDS, &mut logging).await;
             let _ = timeout(limits::CHILD_LAST_WORDS, self.tell_why(status, &incoming)).await;
         }
-        self.say_goodbye(writing).await;
+        self.stop(writing).await;
         reading.abort();
-        hearing.abort();
+        logging.abort();
     }
 
     /// How it has ended, if it has.
@@ -244,7 +240,7 @@ impl Life {
             None => format!("Transport closed: '{program}' has closed its streams"),
         };
         let mut error = Error::new(error::Kind::Closed, message);
-        error.reason = self.last_words.text().map(Into::into);
+        error.reason = self.last_lines.text().map(Into::into);
         let hint = match &error.reason {
             Some(_) => "See what it wrote last, and try the command in a terminal",
             None => "It wrote nothing on its stderr; try the command in a terminal",
@@ -254,7 +250,7 @@ impl Life {
     }
 
     /// The end of its stdin is the request to leave; then signals say it.
-    async fn say_goodbye(mut self, writing: JoinHandle<bool>) {
+    async fn stop(mut self, writing: JoinHandle<bool>) {
         writing.abort();
         if timeout(limits::CHILD_LEAVES, self.process.wait()).await.is_err() {
             debug!(program = self.program, "still there: SIGTERM");

@@ -1,8 +1,6 @@
 //! Reads the messages of one payload: others have their turns meanwhile, and what is no message is
 //! counted, since a batch can have millions of elements.
 
-use std::fmt;
-
 use bytes::Bytes;
 
 use crate::message::{Each, Malformed, Message, parse_each};
@@ -41,30 +39,15 @@ impl Elements {
     }
 
     /// What was no message so far, in one line for the log; `whole` is what the payload is.
-    pub(super) fn skipped(&self, whole: &'static str) -> Option<Skipped<'_>> {
+    pub(super) fn skipped(&self, whole: &str) -> Option<String> {
         let first = self.first.as_ref()?;
-        Some(Skipped { whole, count: self.each.is_batch().then_some(self.wrong), first })
-    }
-}
-
-pub(super) struct Skipped<'a> {
-    whole: &'static str,
-    /// How many elements of a batch.
-    count: Option<usize>,
-    first: &'a Malformed,
-}
-
-impl fmt::Display for Skipped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { whole, count, first } = self;
-        match count {
-            None => write!(f, "{whole} was skipped: {first}"),
-            Some(1) => write!(f, "{whole} is a batch, and 1 element of it was skipped: {first}"),
-            Some(count) => write!(
-                f,
+        Some(match (self.each.is_batch(), self.wrong) {
+            (false, _) => format!("{whole} was skipped: {first}"),
+            (true, 1) => format!("{whole} is a batch, and 1 element of it was skipped: {first}"),
+            (true, count) => format!(
                 "{whole} is a batch, and {count} elements of it were skipped, the first of them: {first}"
             ),
-        }
+        })
     }
 }
 
@@ -81,7 +64,7 @@ mod tests {
         while let Some(element) = elements.next().await {
             messages += usize::from(element.is_ok());
         }
-        (messages, elements.skipped("an event").map(|skipped| skipped.to_string()))
+        (messages, elements.skipped("an event"))
     }
 
     #[tokio::test]

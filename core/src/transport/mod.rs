@@ -9,15 +9,15 @@ use tokio::time::{Instant, sleep_until};
 use crate::error::Error;
 use crate::message::{Id, Message};
 
-mod alarm;
 pub mod channel;
 pub mod child;
 mod elements;
 pub mod http;
 pub mod memory;
 pub mod stdio;
+mod time_limit;
 
-pub(crate) use alarm::Alarm;
+pub(crate) use time_limit::within;
 
 /// A two-way channel of messages to one peer: our own stdin and stdout, a child process, an HTTP
 /// server, or memory.
@@ -65,13 +65,6 @@ pub enum Incoming {
         /// The id under which it waits.
         id: Option<Id>,
         /// What is wrong. Boxed, here as below: it is rare, and all that comes would carry its size.
-        error: Box<Error>,
-    },
-    /// A message that was sent did not arrive or, if it is a request, gets no answer.
-    Failed {
-        /// The message as it was sent.
-        message: Message,
-        /// Why.
         error: Box<Error>,
     },
     /// The link ends now, by the peer's doing, and this is why.

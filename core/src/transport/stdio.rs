@@ -4,11 +4,12 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tracing::{debug, warn};
 
+use super::channel::Closed;
 use super::elements::Elements;
 use super::{Ends, Incoming, Link, Written, channel, spawn};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Malformed, Message, Outliner, edit, reply};
+use crate::message::{Malformed, Message, Outline, Outliner, edit, reply};
 use crate::traffic;
 use crate::wire::lines::{Line, Lines};
 
@@ -41,9 +42,11 @@ pub(super) async fn read(
     max: usize,
     kind: traffic::Kind,
 ) {
-    let mut reader = Reader { lines: Lines::new(max), outliner: Outliner::default(), max, kind };
+    let mut lines = Lines::new(max);
+    // Looks for the id of a line that is over the limit.
+    let mut outliner = Outliner::default();
     loop {
-        let buffer = reader.lines.buffer();
+        let buffer = lines.buffer();
         if buffer.capacity() - buffer.len() < ROOM {
             buffer.reserve(limits::READ_CHUNK);
         }
@@ -55,14 +58,24 @@ pub(super) async fn read(
                 true
             }
         };
-        while let Some(line) =
-            reader.lines.next_line().or_else(|| ended.then(|| reader.lines.finish()).flatten())
+        while let Some(line) = lines.next_line().or_else(|| ended.then(|| lines.finish()).flatten())
         {
-            let mut items = reader.look_at(line);
-            while let Some(item) = items.next().await {
-                if incoming.send(item).await.is_err() {
-                    return;
+            let sent = match line {
+                Line::Whole(bytes) => {
+                    traffic::message(kind, &bytes);
+                    pass_on(bytes, &incoming).await
                 }
+                Line::Excess { piece, is_last } => {
+                    outliner.feed(&piece);
+                    let ended = is_last.then(|| std::mem::take(&mut outliner).finish());
+                    match ended.and_then(|outline| refuse_excess(outline, max)) {
+                        Some(item) => incoming.send(item).await,
+                        None => Ok(()),
+                    }
+                }
+            };
+            if sent.is_err() {
+                return;
             }
         }
         if ended {
@@ -71,70 +84,34 @@ pub(super) async fn read(
     }
 }
 
-struct Reader {
-    lines: Lines,
-    /// Looks for the id of a line that is over the limit.
-    outliner: Outliner,
-    max: usize,
-    kind: traffic::Kind,
-}
-
-impl Reader {
-    fn look_at(&mut self, line: Line) -> Items {
-        match line {
-            Line::Whole(bytes) => {
-                traffic::message(self.kind, &bytes);
-                Items { elements: Some(Elements::of(bytes)), excess: None }
-            }
-            Line::Excess { piece, is_last } => {
-                self.outliner.feed(&piece);
-                let excess = if is_last { self.refuse_excess() } else { None };
-                Items { elements: None, excess }
-            }
+/// Passes on the messages of a line.
+async fn pass_on(line: Bytes, incoming: &channel::Sender<Incoming>) -> Result<(), Closed> {
+    let mut elements = Elements::of(line);
+    while let Some(element) = elements.next().await {
+        let item = element.map_or_else(refuse, |message| Some(Incoming::Message(message)));
+        if let Some(item) = item {
+            incoming.send(item).await?;
         }
     }
-
-    /// A line was too long: whoever waits for an answer to it, on either side, gets one.
-    fn refuse_excess(&mut self) -> Option<Incoming> {
-        let outline = std::mem::take(&mut self.outliner).finish();
-        let message = format!("The message is larger than {} bytes", self.max);
-        let error = Error::new(Kind::TooLarge, message)
-            .not_delivered()
-            .hint("Allow larger messages with --max-message-size");
-        warn!(id = outline.id.as_ref().map(ToString::to_string), "{error}: skipped");
-        match outline.id {
-            Some(id) if outline.has_method => {
-                Some(Incoming::Refused { id: Some(id), error: error.into() })
-            }
-            // An answer that is too large becomes an error answer: the other side waits for one.
-            Some(id) => Some(Incoming::Message(reply::error(Some(&id), &error))),
-            None => None,
-        }
+    if let Some(skipped) = elements.skipped("a line") {
+        warn!("{skipped}");
     }
+    Ok(())
 }
 
-/// What one line brings.
-struct Items {
-    elements: Option<Elements>,
-    /// In place of a line that was too long.
-    excess: Option<Incoming>,
-}
-
-impl Items {
-    async fn next(&mut self) -> Option<Incoming> {
-        let Some(elements) = &mut self.elements else { return self.excess.take() };
-        while let Some(element) = elements.next().await {
-            let item = element.map_or_else(refuse, |message| Some(Incoming::Message(message)));
-            if item.is_some() {
-                return item;
-            }
-        }
-        if let Some(skipped) = elements.skipped("a line") {
-            warn!("{skipped}");
-        }
-        self.elements = None;
-        None
-    }
+/// A line was too long: whoever waits for an answer to it, on either side, gets one.
+fn refuse_excess(outline: Outline, max: usize) -> Option<Incoming> {
+    let message = format!("The message is larger than {max} bytes");
+    let error = Error::new(Kind::TooLarge, message)
+        .not_delivered()
+        .hint("Allow larger messages with --max-message-size");
+    warn!(id = outline.id.as_ref().map(ToString::to_string), "{error}: skipped");
+    let id = outline.id?;
+    Some(match outline.has_method {
+        true => Incoming::Refused { id: Some(id), error: error.into() },
+        // An answer that is too large becomes an error answer: the other side waits for one.
+        false => Incoming::Message(reply::error(Some(&id), &error)),
+    })
 }
 
 /// C12: what cannot be attributed is skipped; what has an id is answered.
@@ -235,9 +212,7 @@ mod tests {
                     let id = id.as_ref().map_or("null".into(), ToString::to_string);
                     format!("!{id} {}", error.code())
                 }
-                Incoming::Failed { .. } | Incoming::Ended(_) => {
-                    unreachable!("nothing was sent")
-                }
+                Incoming::Ended(_) => unreachable!("nothing has ended"),
             })
             .collect()
     }

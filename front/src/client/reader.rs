@@ -6,7 +6,6 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::debug;
 
-use super::failure::Failure;
 use super::handlers::{Answers, Asked, Handler};
 use super::request::Progress;
 use super::{Shared, closed};
@@ -36,7 +35,6 @@ impl Reader {
         while let Some(incoming) = inbox.recv().await {
             match incoming {
                 Incoming::Message(message) => self.hear(&message),
-                Incoming::Failed { message, error } => self.failed(&message, &error),
                 Incoming::Ended(error) => why = *error,
                 Incoming::Refused { error, .. } => debug!("the server sent no message: {error}"),
             }
@@ -66,16 +64,6 @@ impl Reader {
         match waiting {
             Some((_, waiting)) => drop(waiting.answer.send(Ok(message.clone()))),
             None => debug!(%id, "an answer that nobody waits for was dropped"),
-        }
-    }
-
-    /// A link without a bridge in front of it says itself that a message did not arrive.
-    fn failed(&self, message: &Message, error: &Error) {
-        let Some(shared) = self.shared.upgrade() else { return };
-        let waiting = message.id().and_then(|id| shared.lock(&shared.waiting).close_exactly(id));
-        if let Some(waiting) = waiting {
-            let failure = Failure::of(shared.transport, error.clone());
-            let _ = waiting.answer.send(Err(failure));
         }
     }
 

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::task::JoinHandle;
 use tracing::info;
 
 use super::OnStderr;
@@ -17,9 +16,9 @@ use crate::wire::lines::{Line, Lines};
 
 /// The last lines of a stderr.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LastWords(Arc<Mutex<VecDeque<String>>>);
+pub(super) struct LastLines(Arc<Mutex<VecDeque<String>>>);
 
-impl LastWords {
+impl LastLines {
     fn add(&self, line: String) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == limits::CHILD_STDERR_LINES {
@@ -42,25 +41,17 @@ impl LastWords {
         }
         (!kept.is_empty()).then(|| kept.make_contiguous().join("\n"))
     }
-
-    /// Waits until all was read: the process has ended, so there is an end, unless another one
-    /// holds the pipe; whoever calls has a limit.
-    pub(super) async fn until_quiet(&self, reading: &JoinHandle<()>) {
-        while !reading.is_finished() {
-            tokio::time::sleep(limits::CHILD_LOOK).await;
-        }
-    }
 }
 
 /// Who hears what it says.
-pub(super) struct Ear {
-    pub(super) last_words: LastWords,
+pub(super) struct StderrReader {
+    pub(super) last_lines: LastLines,
     pub(super) program: String,
     pub(super) scrubber: Scrubber,
     pub(super) on_stderr: Option<OnStderr>,
 }
 
-impl Ear {
+impl StderrReader {
     /// Reads until the end. Never stops before, or the child would wait for us.
     pub(super) async fn read(self, mut input: impl AsyncRead + Unpin) {
         let mut lines = Lines::new(limits::CHILD_STDERR_LINE);
@@ -72,13 +63,13 @@ impl Ear {
                 lines.next_line().or_else(|| ended.then(|| lines.finish()).flatten())
             {
                 match line {
-                    Line::Whole(bytes) => self.hear(String::from_utf8_lossy(&bytes).trim_end()),
+                    Line::Whole(bytes) => self.on_line(String::from_utf8_lossy(&bytes).trim_end()),
                     // How a line that is too long begins; the rest is nobody's business.
                     Line::Excess { piece, is_last } => {
                         if !std::mem::replace(&mut is_inside, !is_last) {
                             let piece = String::from_utf8_lossy(&piece);
                             let begin = self.scrubber.excerpt(&piece, limits::ERROR_TEXT);
-                            self.hear(&format!("{begin}…"));
+                            self.on_line(&format!("{begin}…"));
                         }
                     }
                 }
@@ -89,12 +80,12 @@ impl Ear {
         }
     }
 
-    fn hear(&self, line: &str) {
+    fn on_line(&self, line: &str) {
         let text = self.scrubber.clean(line);
         info!(target: "mcp_span_core::child", program = self.program, "{}", Untrusted(&text));
         if let Some(on_stderr) = &self.on_stderr {
             on_stderr(&text);
         }
-        self.last_words.add(edit::excerpt(&text, limits::ERROR_TEXT));
+        self.last_lines.add(edit::excerpt(&text, limits::ERROR_TEXT));
     }
 }

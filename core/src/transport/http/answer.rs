@@ -18,7 +18,7 @@ use crate::net::Content;
 use crate::revision::era_hints;
 use crate::secret::{Scrubber, shown};
 use crate::traffic;
-use crate::transport::Alarm;
+use crate::transport::within;
 use crate::wire::body_buffer::BodyBuffer;
 use crate::wire::sse::Decoder;
 use crate::wire::tls_refusal::TlsRefusal;
@@ -142,7 +142,7 @@ pub(super) async fn whole(
     let mut collected = Collected::new(expected, max);
     loop {
         let url = context.endpoint.url();
-        let piece = Alarm::default().within(limit, body.next(url)).await;
+        let piece = within(limit, body.next(url)).await;
         let piece = piece.map_err(|limit| timeout("Request timeout", limit))??;
         let Some(piece) = piece else { return Ok(collected.finish()) };
         if collected.len() + piece.len() > max {
@@ -319,25 +319,17 @@ impl Refusal {
     }
 
     fn hints(&self) -> String {
-        let mut hints = Vec::new();
-        for (shown, name) in
-            [("WWW-Authenticate", WWW_AUTHENTICATE), ("Mcp-Auth-Server", header::AUTH_SERVER)]
-        {
-            let values: Vec<String> = self
-                .headers
-                .get_all(name)
-                .iter()
-                .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
-                .collect();
-            if !values.is_empty() {
-                hints.push(format!("{shown}: {}", values.join(", ")));
-            }
+        let names =
+            [("WWW-Authenticate", WWW_AUTHENTICATE), ("Mcp-Auth-Server", header::AUTH_SERVER)];
+        let hints = names.into_iter().filter_map(|(shown, name)| {
+            let values = self.headers.get_all(name).iter();
+            let values: Vec<_> = values.map(|v| String::from_utf8_lossy(v.as_bytes())).collect();
+            (!values.is_empty()).then(|| format!("{shown}: {}", values.join(", ")))
+        });
+        match hints.collect::<Vec<_>>().join("; ") {
+            none if none.is_empty() => none,
+            hints => format!(" [{}]", self.scrubber.excerpt(&hints, limits::ERROR_TEXT / 2)),
         }
-        if hints.is_empty() {
-            return String::new();
-        }
-        let hints = self.scrubber.excerpt(&hints.join("; "), limits::ERROR_TEXT / 2);
-        format!(" [{hints}]")
     }
 }
 

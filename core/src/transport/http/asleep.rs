@@ -47,7 +47,7 @@ impl Scene {
         let endpoint = Arc::new(Endpoint::new(&settings.url).expect("an endpoint"));
         let limits = Limits::from(&settings);
         let context = Arc::new(Context::new(settings, endpoint));
-        let link = Link::new(Arc::clone(&context), limits);
+        let link = Link::new(Arc::clone(&context));
         let engine = Engine::new(policy(), Some(limits), Instant::now());
         Self { context, link, engine, asked }
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::message::{Head, Id, Message, Method, edit};
+use crate::message::{Head, Id, Message, Method};
 use crate::net::{Lane, Progress};
 use crate::revision::Envelope;
 use crate::transport::LoginStage;
@@ -70,22 +70,20 @@ impl Send {
         }
     }
 
+    /// The id, if the message is a request.
+    pub(crate) fn request_id(&self) -> Option<&Id> {
+        match self.message.head() {
+            Head::Request { id, .. } => Some(id),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_request(&self, wanted: &Method) -> bool {
         matches!(self.message.head(), Head::Request { method, .. } if method == wanted)
     }
 
     pub(crate) fn is_notification(&self, wanted: &Method) -> bool {
         matches!(self.message.head(), Head::Notification { method } if method == wanted)
-    }
-
-    /// Whether its answer is a stream that stays open for good.
-    pub(crate) fn lasts(&self) -> bool {
-        self.is_request(&Method::Listen)
-    }
-
-    /// The same under another id.
-    pub(crate) fn renamed(&self, id: &Id) -> Self {
-        Self { message: edit::with_id(&self.message, id), ..self.clone() }
     }
 }
 
@@ -131,15 +129,6 @@ pub(crate) enum Event {
     Reached,
     /// How far a login is that messages wait for; `None`: it is over.
     LoginPending(Option<LoginStage>),
-}
-
-impl Weighed for Command {
-    fn size(&self) -> usize {
-        match self {
-            Self::Send(send) => send.message.size(),
-            Self::Cancel { .. } => 0,
-        }
-    }
 }
 
 impl Weighed for Event {

@@ -25,10 +25,10 @@ pub enum Transport {
 impl Exchange {
     /// `initialize` was refused: perhaps the server wants to be asked in the older way.
     pub(super) async fn try_older_transport(&mut self, refusal: &Refusal) -> Result<(), Error> {
-        let headers = self.post.session.stream_headers();
+        let headers = self.session.stream_headers();
         match legacy_sse::open(&self.context, headers, First::Address, Login::Allowed).await {
             Ok(stream) => {
-                let send = Box::new(self.post.send.clone());
+                let send = Box::new(self.send.clone());
                 let report = Report::IsLegacySse { send, stream };
                 self.context.report(report);
                 self.is_settled = true;

@@ -9,14 +9,15 @@ use http::HeaderValue;
 use tokio::time::timeout_at;
 use tracing::{debug, warn};
 
+use super::Context;
 use super::yielding::{poll_once, yield_once};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Message, Outline, Outliner};
 use crate::net::{Content, Endpoint};
 use crate::traffic;
-use crate::transport::Alarm;
 use crate::transport::elements::Elements;
+use crate::transport::within;
 use crate::wire::sse::{Decoder, TooLarge};
 
 /// How far a stream has been read, across the connections that carry it.
@@ -43,14 +44,18 @@ impl Position {
     }
 }
 
-/// The events of one connection.
+/// The events of one connection, and the messages in them.
 #[derive(Debug)]
 pub(super) struct Events {
     body: Content,
     decoder: Decoder,
-    endpoint: Arc<Endpoint>,
+    /// Where they come from, in the end.
+    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) position: Position,
     max_message: usize,
     oversized: Oversized,
+    /// What is left of the payload that is being read, and whether it is a message by its name.
+    reading: Option<(Elements, bool)>,
     /// Payloads that came close behind one another.
     gathered: VecDeque<Payload>,
     /// How the stream has ended, behind those.
@@ -70,14 +75,26 @@ enum Oversized {
     Passing(Outliner),
 }
 
+/// What a stream brings.
+#[derive(Debug)]
+pub(super) enum Item {
+    Message(Message),
+    /// In place of an event over the limit, where that does not end the stream.
+    Oversized(Outline),
+}
+
 impl Events {
-    pub(super) fn new(body: Content, max_message: usize, endpoint: Arc<Endpoint>) -> Self {
+    /// Those that `body` brings, behind `position`.
+    pub(super) fn new(body: Content, context: &Context, position: Position) -> Self {
+        let max_message = context.settings.max_message;
         Self {
             body,
             decoder: Decoder::new(max_message),
-            endpoint,
+            endpoint: Arc::clone(&context.endpoint),
+            position,
             max_message,
             oversized: Oversized::Ends,
+            reading: None,
             gathered: VecDeque::new(),
             end: None,
             last: None,
@@ -89,13 +106,47 @@ impl Events {
         Self { oversized: Oversized::Skipped, ..self }
     }
 
-    /// The next payload that is not empty; `None` at the end of the stream. Nothing is lost if it is
-    /// dropped and asked for again.
+    /// The next message; `None` at the end of the stream. Nothing is lost if it is dropped and asked
+    /// for again.
     ///
     /// `idle` limits the silence between two pieces of the body, comments included (C2).
+    pub(super) async fn next(&mut self, idle: Option<Duration>) -> Result<Option<Item>, Error> {
+        loop {
+            if let Some(message) = self.read_on().await {
+                return Ok(Some(Item::Message(message)));
+            }
+            self.reading = match self.next_payload(idle).await? {
+                Some(Payload::Message(data)) => Some((Elements::of(data), true)),
+                Some(Payload::Other { data, .. }) => Some((Elements::of(data), false)),
+                Some(Payload::Oversized(outline)) => return Ok(Some(Item::Oversized(outline))),
+                None => return Ok(None),
+            };
+        }
+    }
+
+    /// The next message of the payload that is being read; what is none is skipped.
+    async fn read_on(&mut self) -> Option<Message> {
+        let (elements, is_message) = self.reading.as_mut()?;
+        while let Some(element) = elements.next().await {
+            if let Ok(message) = element {
+                return Some(message);
+            }
+        }
+        // One bad event does not end the stream (S0-21, C3, C18).
+        if !*is_message {
+            if let Some(skipped) = elements.skipped("an event of another sort") {
+                debug!("{skipped}");
+            }
+        } else if let Some(skipped) = elements.skipped("an event") {
+            warn!("SSE error: {skipped}");
+        }
+        self.reading = None;
+        None
+    }
+
+    /// The same as `next`, but with the payload as it came, if it is not empty.
     pub(super) async fn next_payload(
         &mut self,
-        position: &mut Position,
         idle: Option<Duration>,
     ) -> Result<Option<Payload>, Error> {
         if let Some(payload) = self.gathered.pop_front() {
@@ -104,41 +155,41 @@ impl Events {
         if let Some(end) = self.end.take() {
             return end.map(|()| None);
         }
-        let Some(payload) = self.wait(position, idle).await? else { return Ok(None) };
+        let Some(payload) = self.wait(idle).await? else { return Ok(None) };
         let now = Instant::now();
         if self.last.replace(now).is_none_or(|last| now - last >= limits::BURST_GAP) {
             return Ok(Some(payload));
         }
         self.gathered.push_back(payload);
-        self.gather(position).await;
+        self.gather().await;
         Ok(self.gathered.pop_front())
     }
 
-    /// The next payload that comes before `end`, if one does. Most streams end with the answer, and
-    /// where that has come already, no clock is needed.
-    pub(super) async fn rest(&mut self, position: &mut Position, end: Instant) -> Option<Payload> {
+    /// What comes next before `end`, if anything does. Most streams end with the answer, and where
+    /// that has come already, no clock is needed.
+    pub(super) async fn rest(&mut self, end: Instant) -> Option<Item> {
         yield_once().await;
-        let next = match poll_once(self.next_payload(position, None)).await {
+        let next = match poll_once(self.next(None)).await {
             Some(next) => next,
-            None => timeout_at(end.into(), self.next_payload(position, None)).await.ok()?,
+            None => timeout_at(end.into(), self.next(None)).await.ok()?,
         };
         next.ok().flatten()
     }
 
     /// Takes in what comes close behind, for as long as every turn of whoever reads from the network
     /// brings more: all of it goes on together, at a fraction of the cost.
-    async fn gather(&mut self, position: &mut Position) {
+    async fn gather(&mut self) {
         let mut bytes: usize = self.gathered.iter().map(Payload::len).sum();
         // Large ones are not held up: there is little to be gained, and much to be held.
         while self.end.is_none()
             && self.gathered.len() < limits::BURST
             && bytes < limits::READ_CHUNK
         {
-            let next = match self.decoded(position).transpose() {
+            let next = match self.decoded().transpose() {
                 Some(next) => Some(next.map(Some)),
                 None => {
                     yield_once().await;
-                    poll_once(self.wait(position, None)).await
+                    poll_once(self.wait(None)).await
                 }
             };
             match next {
@@ -153,17 +204,13 @@ impl Events {
         }
     }
 
-    async fn wait(
-        &mut self,
-        position: &mut Position,
-        idle: Option<Duration>,
-    ) -> Result<Option<Payload>, Error> {
+    async fn wait(&mut self, idle: Option<Duration>) -> Result<Option<Payload>, Error> {
         loop {
-            if let Some(payload) = self.decoded(position)? {
+            if let Some(payload) = self.decoded()? {
                 return Ok(Some(payload));
             }
             let piece = self.body.next(self.endpoint.url());
-            let piece = Alarm::default().within(idle, piece).await;
+            let piece = within(idle, piece).await;
             match piece.map_err(|limit| timeout("SSE response timeout", limit))?? {
                 Some(piece) => self.decoder.push(piece),
                 None => return Ok(None),
@@ -172,7 +219,7 @@ impl Events {
     }
 
     /// What the pieces so far hold.
-    fn decoded(&mut self, position: &mut Position) -> Result<Option<Payload>, Error> {
+    fn decoded(&mut self) -> Result<Option<Payload>, Error> {
         loop {
             if let Oversized::Passing(outliner) = &mut self.oversized {
                 if !self.decoder.skip_event(|bytes| outliner.feed(bytes)) {
@@ -185,7 +232,7 @@ impl Events {
             match self.decoder.next_event() {
                 Ok(Some(event)) => {
                     traffic::event(&event, self.endpoint.url());
-                    position.note(event.id.as_ref(), event.retry);
+                    self.position.note(event.id.as_ref(), event.retry);
                     if let Some(data) = event.data.filter(|data| !is_priming(data)) {
                         return Ok(Some(Payload::of(event.name, data)));
                     }
@@ -196,7 +243,7 @@ impl Events {
                 }
                 Err(TooLarge { id }) => {
                     // Whoever goes on from here goes on behind it, or would meet it for ever.
-                    position.note(id.as_ref(), None);
+                    self.position.note(id.as_ref(), None);
                     return Err(too_large(self.max_message));
                 }
             }
@@ -227,48 +274,6 @@ impl Payload {
         match self {
             Self::Message(data) | Self::Other { data, .. } => data.len(),
             Self::Oversized(_) => 0,
-        }
-    }
-
-    /// The messages in it; what is none is skipped.
-    pub(super) fn messages(self) -> Messages {
-        let (data, is_message) = match self {
-            Self::Message(data) => (Some(data), true),
-            Self::Other { data, .. } => (Some(data), false),
-            Self::Oversized(_) => (None, false),
-        };
-        Messages { elements: data.map(Elements::of), is_message }
-    }
-}
-
-/// The messages that one event carries.
-#[derive(Debug)]
-pub(super) struct Messages {
-    elements: Option<Elements>,
-    is_message: bool,
-}
-
-impl Messages {
-    pub(super) async fn next(&mut self) -> Option<Message> {
-        let elements = self.elements.as_mut()?;
-        while let Some(element) = elements.next().await {
-            if let Ok(message) = element {
-                return Some(message);
-            }
-        }
-        self.skipped();
-        None
-    }
-
-    /// One bad event does not end the stream (S0-21, C3, C18).
-    fn skipped(&mut self) {
-        let Some(elements) = self.elements.take() else { return };
-        if self.is_message {
-            if let Some(skipped) = elements.skipped("an event") {
-                warn!("SSE error: {skipped}");
-            }
-        } else if let Some(skipped) = elements.skipped("an event of another sort") {
-            debug!("{skipped}");
         }
     }
 }

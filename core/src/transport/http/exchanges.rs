@@ -3,14 +3,13 @@
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 
 use super::command::Ticket;
-use super::report::Report;
 use crate::message::fnv_map::{self, FnvMap};
 
 /// Whatever a link does that takes time.
-pub(super) type Job = Pin<Box<dyn Future<Output = Report> + Send>>;
+pub(super) type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Jobs, by ticket. Dropping one gives it up.
 #[derive(Default)]
@@ -87,9 +86,9 @@ impl Exchanges {
         ticket
     }
 
-    /// Gives a job up. `false`: it is over already.
-    pub(super) fn drop_job(&mut self, ticket: Ticket) -> bool {
-        fnv_map::take(&mut self.jobs, &ticket).is_some()
+    /// Gives a job up, unless it is over already.
+    pub(super) fn drop_job(&mut self, ticket: Ticket) {
+        fnv_map::take(&mut self.jobs, &ticket);
     }
 
     pub(super) fn has(&self, ticket: Ticket) -> bool {
@@ -101,21 +100,18 @@ impl Exchanges {
         self.jobs.clear();
     }
 
-    /// Runs one of the jobs that were woken before this turn; `None` if none is left: then those that
+    /// Runs one of the jobs that were woken before this turn; `false` if none is left: then those that
     /// were woken since have their turn when the task is polled again.
-    pub(super) fn poll_next(&mut self) -> Option<Poll<Report>> {
-        loop {
-            let ticket = self.turn.pop()?;
-            let Some(running) = self.jobs.get_mut(&ticket) else { continue };
-            // Acquires what was published before the job was woken.
-            running.slot.is_woken.swap(false, Ordering::AcqRel);
-            let mut job_context = Context::from_waker(&running.waker);
-            let polled = running.job.as_mut().poll(&mut job_context);
-            if polled.is_ready() {
-                fnv_map::take(&mut self.jobs, &ticket);
-            }
-            return Some(polled);
+    pub(super) fn run_next(&mut self) -> bool {
+        let Some(ticket) = self.turn.pop() else { return false };
+        let Some(running) = self.jobs.get_mut(&ticket) else { return true };
+        // Acquires what was published before the job was woken.
+        running.slot.is_woken.swap(false, Ordering::AcqRel);
+        let mut job_context = Context::from_waker(&running.waker);
+        if running.job.as_mut().poll(&mut job_context).is_ready() {
+            fnv_map::take(&mut self.jobs, &ticket);
         }
+        true
     }
 
     /// Begins a turn: whoever was woken is polled in it, in order.
@@ -145,22 +141,25 @@ impl std::fmt::Debug for Exchanges {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::task::Poll;
 
     use tokio::sync::oneshot;
 
     use super::*;
 
-    async fn next(exchanges: &mut Exchanges) -> Report {
+    /// Polls until a job is over.
+    async fn next(exchanges: &mut Exchanges) {
+        let jobs = exchanges.jobs.len();
         poll_fn(|context| {
             exchanges.begin_turn(context);
-            while let Some(polled) = exchanges.poll_next() {
-                if polled.is_ready() {
-                    return polled;
+            while exchanges.run_next() {
+                if exchanges.jobs.len() < jobs {
+                    return Poll::Ready(());
                 }
             }
             Poll::Pending
         })
-        .await
+        .await;
     }
 
     #[tokio::test]
@@ -173,33 +172,29 @@ mod tests {
         assert_eq!(exchanges.jobs.len(), 3);
         assert!(Ticket(1).is_of_engine());
         assert!(!Ticket::of_stage(1).is_of_engine() && !aside.is_of_engine());
-        assert!([Ticket(1), Ticket::of_stage(1), aside].iter().all(|t| exchanges.drop_job(*t)));
+        for ticket in [Ticket(1), Ticket::of_stage(1), aside] {
+            exchanges.drop_job(ticket);
+        }
+        assert!(exchanges.jobs.is_empty());
     }
 
     #[tokio::test]
     async fn each_job_is_polled_when_it_was_woken_and_given_up_when_it_is_dropped() {
         let mut exchanges = Exchanges::default();
-        let (mut ends, mut tickets) = (Vec::new(), Vec::new());
+        let mut ends = Vec::new();
         for number in 0..3 {
             let (end, ended) = oneshot::channel::<()>();
-            let ticket = Ticket(number);
-            exchanges.start(
-                ticket,
-                Box::pin(async move {
-                    let _ = ended.await;
-                    Report::GraceOver(ticket)
-                }),
-            );
+            exchanges.start(Ticket(number), Box::pin(async { drop(ended.await) }));
             ends.push(end);
-            tickets.push(ticket);
         }
-        assert!(exchanges.drop_job(tickets[1]) && !exchanges.drop_job(tickets[1]));
-        assert!(ends[1].is_closed());
+        exchanges.drop_job(Ticket(1));
+        assert!(!exchanges.has(Ticket(1)) && ends[1].is_closed());
         let last = ends.pop().unwrap();
         tokio::spawn(async move { last.send(()) });
-        assert!(matches!(next(&mut exchanges).await, Report::GraceOver(Ticket(2))));
-        assert!(exchanges.has(tickets[0]) && !exchanges.has(tickets[2]));
+        next(&mut exchanges).await;
+        assert!(exchanges.has(Ticket(0)) && !exchanges.has(Ticket(2)));
         drop(ends);
-        assert!(matches!(next(&mut exchanges).await, Report::GraceOver(Ticket(0))));
+        next(&mut exchanges).await;
+        assert!(!exchanges.has(Ticket(0)));
     }
 }

@@ -12,7 +12,7 @@ use super::command::{Command, Event, Ticket};
 use super::exchanges::{Exchanges, Job};
 use super::legacy_sse::HttpSse;
 use super::report::Report;
-use super::streamable::{Streamable, goodbye};
+use super::streamable::{Streamable, delete_session};
 use super::{Context, Settings, Transport, logins};
 use crate::engine::Limits;
 use crate::error::Error;
@@ -24,7 +24,6 @@ use crate::net::Endpoint;
 pub struct Link {
     io: Io,
     speaks: Speaks,
-    limits: Limits,
 }
 
 /// What both transports work with.
@@ -49,12 +48,11 @@ enum Speaks {
 /// When the URL is not one that HTTP can carry.
 pub fn open(settings: Settings) -> Result<Link, Error> {
     let endpoint = Arc::new(Endpoint::new(&settings.url)?);
-    let limits = Limits::from(&settings);
-    Ok(Link::new(Arc::new(Context::new(settings, endpoint)), limits))
+    Ok(Link::new(Arc::new(Context::new(settings, endpoint))))
 }
 
 impl Link {
-    pub(super) fn new(context: Arc<Context>, limits: Limits) -> Self {
+    pub(super) fn new(context: Arc<Context>) -> Self {
         let speaks = match context.settings.transport {
             Transport::Sse => Speaks::HttpSse(Box::new(HttpSse::new(&context))),
             Transport::Auto | Transport::Http => Speaks::Streamable(Streamable::new(&context)),
@@ -65,11 +63,11 @@ impl Link {
             let context = Arc::clone(&io.context);
             io.start_aside(async move { logins::tell(context, pages).await });
         }
-        Self { io, speaks, limits }
+        Self { io, speaks }
     }
 
     pub(crate) fn limits(&self) -> Limits {
-        self.limits
+        Limits::from(&self.io.context.settings)
     }
 
     /// Does what it is told.
@@ -98,10 +96,7 @@ impl Link {
     pub(crate) async fn drive(&mut self) -> Event {
         poll_fn(|context| {
             self.io.exchanges.begin_turn(context);
-            while let Some(polled) = self.io.exchanges.poll_next() {
-                if let Poll::Ready(report) = polled {
-                    self.on_report(report);
-                }
+            while self.io.exchanges.run_next() {
                 self.take_reports();
             }
             match self.io.context.events.pop_accepted() {
@@ -126,17 +121,14 @@ impl Link {
             if let Some(event) = self.io.pending.pop_front() {
                 return Poll::Ready(event);
             }
-            match self.io.exchanges.poll_next() {
-                Some(Poll::Ready(report)) => self.on_report(report),
-                Some(Poll::Pending) => {}
-                None => {
-                    if let Some(event) = self.io.context.events.pop() {
-                        return Poll::Ready(event);
-                    }
-                    let Speaks::HttpSse(sse) = &mut self.speaks else { return Poll::Pending };
-                    ready!(sse.poll_stream(context, &mut self.io));
-                }
+            if self.io.exchanges.run_next() {
+                continue;
             }
+            if let Some(event) = self.io.context.events.pop() {
+                return Poll::Ready(event);
+            }
+            let Speaks::HttpSse(sse) = &mut self.speaks else { return Poll::Pending };
+            ready!(sse.poll_stream(context, &mut self.io));
         }
     }
 
@@ -148,10 +140,7 @@ impl Link {
 
     fn on_report(&mut self, report: Report) {
         match (report, &mut self.speaks) {
-            (Report::Ended, _) => {}
-            (Report::GraceOver(ticket), _) => {
-                self.io.exchanges.drop_job(ticket);
-            }
+            (Report::GraceOver(ticket), _) => self.io.drop_job(ticket),
             (Report::IsLegacySse { send, stream }, _) => {
                 let sse = HttpSse::take_over(*send, stream, &mut self.io);
                 self.speaks = Speaks::HttpSse(Box::new(sse));
@@ -161,12 +150,12 @@ impl Link {
         }
     }
 
-    /// Gives up what is out and says goodbye, for no longer than `limit`.
+    /// Drops all exchanges and deletes the session, within `limit`.
     pub(crate) async fn close(mut self, limit: Duration) {
         self.io.exchanges.clear();
         if let Speaks::Streamable(streamable) = &mut self.speaks {
             let session = streamable.end();
-            goodbye(&self.io.context, &session, limit).await;
+            delete_session(&self.io.context, &session, limit).await;
         }
         if let Some(credentials) = &self.io.context.settings.credentials {
             credentials.settle().await;
@@ -182,7 +171,7 @@ impl Drop for Link {
         if let (Some(_), Ok(runtime)) = (session.id(), Handle::try_current()) {
             let context = Arc::clone(&self.io.context);
             runtime.spawn(async move {
-                goodbye(&context, &session, limits::SHUTDOWN_CLOSE).await;
+                delete_session(&context, &session, limits::SHUTDOWN_CLOSE).await;
             });
         }
     }
@@ -196,15 +185,7 @@ impl Io {
 
     /// Begins something that belongs to no message.
     pub(super) fn start_aside(&mut self, job: impl Future<Output = ()> + Send + 'static) -> Ticket {
-        self.exchanges.start_aside(Box::pin(async move {
-            job.await;
-            Report::Ended
-        }))
-    }
-
-    /// The same for something whose end is of interest.
-    pub(super) fn start_reporting(&mut self, job: impl Future<Output = Report> + Send + 'static) {
-        self.exchanges.start_aside(Box::pin(job));
+        self.exchanges.start_aside(Box::pin(job))
     }
 
     pub(super) fn drop_job(&mut self, ticket: Ticket) {
@@ -218,11 +199,12 @@ impl Io {
     /// Nobody waits for the answer any more.
     fn cancel(&mut self, ticket: Ticket, grace: Duration) {
         if grace.is_zero() {
-            self.exchanges.drop_job(ticket);
+            self.drop_job(ticket);
         } else if self.exchanges.has(ticket) {
-            self.start_reporting(async move {
+            let context = Arc::clone(&self.context);
+            self.start_aside(async move {
                 tokio::time::sleep(grace).await;
-                Report::GraceOver(ticket)
+                context.report(Report::GraceOver(ticket));
             });
         }
     }

@@ -79,25 +79,25 @@ impl Context {
         credentials: &Credentials,
         refused: &Granted,
         (status, said, is_vain): (StatusCode, &HeaderMap, bool),
-        send_options: SendOptions,
+        options: SendOptions,
     ) -> Result<Option<Granted>, Error> {
         let renewing = async {
             if is_vain {
-                return credentials.on_second_401(refused, said, send_options.login).await;
+                return credentials.on_second_401(refused, said, options.login).await;
             }
-            credentials.after_refusal(refused, status, said, send_options.login).await
+            credentials.after_refusal(refused, status, said, options.login).await
         };
-        if send_options.login != Login::Allowed || credentials.oauth().is_none() {
+        if options.login != Login::Allowed || credentials.oauth().is_none() {
             return renewing.await;
         }
         let _waits = self.logins.wait();
-        if send_options.waits {
+        if options.waits {
             return renewing.await;
         }
         tokio::select! {
             biased;
             renewed = renewing => renewed,
-            error = self.person_is_late() => Err(error),
+            error = self.login_timed_out() => Err(error),
         }
     }
 
@@ -128,7 +128,7 @@ impl Context {
     }
 
     /// Ends when a person has been asked for so long that nobody is kept waiting any more.
-    async fn person_is_late(&self) -> Error {
+    async fn login_timed_out(&self) -> Error {
         let mut page = self.logins.page.subscribe();
         let soonest = Instant::now() + limits::LOGIN_DETOUR;
         let unshown = Instant::now() + limits::LOGIN_UNSHOWN;

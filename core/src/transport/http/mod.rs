@@ -11,10 +11,10 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use url::Url;
 
-use super::Alarm;
+use super::within;
 use crate::auth::{Credentials, Login};
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
@@ -57,11 +57,11 @@ pub(crate) use events::{lost_response, timeout};
 pub use link::{Link, open};
 use logins::Logins;
 use modern::Learnt;
-use presence::{Presence, telling};
+use presence::{Presence, tell_when_sent};
 use queue::EventQueue;
 use report::Report;
 pub use session::basic_authorization;
-use session_loss::SharedHabits;
+use session_loss::Habits;
 
 /// All that a link to a server needs to know.
 #[derive(Clone)]
@@ -144,42 +144,29 @@ struct SendOptions {
 }
 
 impl SendOptions {
-    /// Within `limit`; nobody is bothered for it.
-    fn within(limit: Option<Duration>, what: &'static str) -> Self {
-        Self { limit, what, login: Login::Never, waits: true }
-    }
-
-    /// Without a limit of its own.
+    /// For what nobody is bothered for, without a limit of its own.
     fn aside() -> Self {
-        Self::within(None, "Request")
+        Self { limit: None, what: "Request", login: Login::Never, waits: true }
     }
 
-    /// On the way out: nothing is begun for it.
-    fn leaving() -> Self {
-        Self { login: Login::Leaving, ..Self::aside() }
-    }
-
-    /// A person may be asked to log in for it: somebody waits for an answer.
-    fn with_login(self) -> Self {
-        Self { login: Login::Allowed, ..self }
-    }
-
-    /// The same for those messages only that are worth it. A client's probe opens no browser (C5,
-    /// C22), and neither does what the client has not asked a person's question with. A probe of
-    /// our own is asked because somebody waits for more than its answer.
-    fn with_login_for(self, message: &Message) -> Self {
-        match message.head() {
-            Head::Request { method, .. } => match method.properties().login {
-                method::Login::Never if *method == Method::Discover && message.is_own() => {
-                    self.with_login()
-                }
-                method::Login::Never => self,
-                // Who opens a session is answered in other ways while a login is pending.
-                method::Login::Waits => self.with_login(),
-                method::Login::Limited => Self { waits: false, ..self.with_login() },
-            },
-            _ => self,
-        }
+    /// For `message`: a person may be asked to log in if somebody waits for an answer that is worth
+    /// it. A client's probe opens no browser (C5, C22), and neither does what the client has not
+    /// asked a person's question with. A probe of our own is asked because somebody waits for more
+    /// than its answer.
+    fn of(message: &Message) -> Self {
+        let Head::Request { method, .. } = message.head() else {
+            return Self { what: "Notify", ..Self::aside() };
+        };
+        let (login, waits) = match method.properties().login {
+            method::Login::Never if *method == Method::Discover && message.is_own() => {
+                (Login::Allowed, true)
+            }
+            method::Login::Never => (Login::Never, true),
+            // Who opens a session is answered in other ways while a login is pending.
+            method::Login::Waits => (Login::Allowed, true),
+            method::Login::Limited => (Login::Allowed, false),
+        };
+        Self { login, waits, ..Self::aside() }
     }
 }
 
@@ -195,20 +182,18 @@ struct Context {
     reports: Mutex<VecDeque<Report>>,
     /// Whether the server is there, as far as anybody knows.
     presence: Presence,
-    /// Wakes those who wait for a server that cannot be reached.
-    is_back: Notify,
     /// Unless nobody wants them.
     cookies: Option<Mutex<Jar>>,
     /// The server is known to speak Streamable HTTP: no other transport is looked for.
     is_decided: AtomicBool,
     /// Changes whenever there is a reason to think that the server can be reached now.
-    stirs: watch::Sender<()>,
+    wakeups: watch::Sender<()>,
     /// Logins that requests wait for.
     logins: Logins,
     /// What the answers of a modern server have taught.
     learnt: Mutex<Learnt>,
     /// How the server refuses what it does not know.
-    habits: SharedHabits,
+    habits: Mutex<Habits>,
 }
 
 impl Context {
@@ -221,11 +206,10 @@ impl Context {
             presence: Presence::default(),
             cookies: settings.cookies.then(Mutex::default),
             is_decided: AtomicBool::new(false),
-            is_back: Notify::new(),
-            stirs: watch::Sender::default(),
+            wakeups: watch::Sender::default(),
             logins: Logins::default(),
             learnt: Mutex::default(),
-            habits: SharedHabits::default(),
+            habits: Mutex::default(),
             settings,
         }
     }
@@ -239,10 +223,15 @@ impl Context {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
+    /// Never held for longer than a note takes.
+    fn habits(&self) -> MutexGuard<'_, Habits> {
+        self.habits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The client says something, or the server is back: whoever waits to try again need not.
-    fn stir(&self) {
+    fn wake_retries(&self) {
         // Nobody who listens is the rule, and no fault.
-        let _ = self.stirs.send(());
+        let _ = self.wakeups.send(());
     }
 
     /// A request to the endpoint.
@@ -258,42 +247,18 @@ impl Context {
         }
     }
 
-    /// The same for a stream that stays open.
-    fn lasting(
-        &self,
-        method: http::Method,
-        headers: impl Into<Arc<HeaderMap>>,
-        body: Bytes,
-    ) -> Call {
-        Call { lane: net::Lane::Lasting, ..self.call(method, headers, body) }
-    }
-
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
     /// if there are others: it has carried out nothing. More scope (403) may be wanted after that,
     /// or others than a renewal brings.
-    async fn send(
-        &self,
-        call: Call,
-        send_options: SendOptions,
-    ) -> Result<Response<Content>, Error> {
-        self.send_by(call, send_options, &mut Alarm::default()).await
-    }
-
-    /// The same by an alarm that was used before.
-    async fn send_by(
-        &self,
-        mut call: Call,
-        send_options: SendOptions,
-        alarm: &mut Alarm,
-    ) -> Result<Response<Content>, Error> {
+    async fn send(&self, mut call: Call, options: SendOptions) -> Result<Response<Content>, Error> {
         let Some(credentials) = &self.settings.credentials else {
-            return self.exchange(&call, send_options, alarm).await;
+            return self.exchange(&call, options).await;
         };
-        let mut granted = credentials.get(send_options.login).await?;
+        let mut granted = credentials.get(options.login).await?;
         let mut refusals = Vec::new();
         loop {
             granted.apply(&mut call.headers);
-            let response = self.exchange(&call, send_options, alarm).await?;
+            let response = self.exchange(&call, options).await?;
             let status = response.status();
             let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
             let times = refusals.iter().filter(|known| **known == status).count();
@@ -308,9 +273,7 @@ impl Context {
             let said = response.headers();
             let refusal = (status, said, is_vain);
             let had_none = granted.is_empty();
-            match Box::pin(self.other_credentials(credentials, &granted, refusal, send_options))
-                .await
-            {
+            match Box::pin(self.other_credentials(credentials, &granted, refusal, options)).await {
                 Ok(None) => return Ok(response),
                 Ok(Some(renewed)) => granted = renewed,
                 Err(error) if error.page.is_some() => return Err(error),
@@ -345,8 +308,7 @@ impl Context {
     async fn exchange(
         &self,
         call: &Call,
-        send_options: SendOptions,
-        alarm: &mut Alarm,
+        options: SendOptions,
     ) -> Result<Response<Content>, Error> {
         let url = call.endpoint.url();
         let with_cookies = self.jar().filter(|jar| !jar.is_empty()).map(|jar| {
@@ -363,13 +325,13 @@ impl Context {
             // It stays where it is: it is large, and there would be a second place for it otherwise.
             let sending = pin!(self.client.send(call));
             let timed = match retry {
-                None => alarm.within(send_options.limit, sending).await,
+                None => within(options.limit, sending).await,
                 Some(retry) => {
-                    Box::pin(alarm.within(send_options.limit, telling(call, sending, retry))).await
+                    Box::pin(within(options.limit, tell_when_sent(call, sending, retry))).await
                 }
             };
             timed.unwrap_or_else(|limit| {
-                let error = timeout(&format!("{} timeout", send_options.what), limit);
+                let error = timeout(&format!("{} timeout", options.what), limit);
                 Err(if call.progress.has_started() { error } else { error.not_delivered() })
             })
         };

@@ -108,7 +108,7 @@ impl Context {
     }
 
     /// Learns from the answer to `tools/list`, and takes out what must not be offered.
-    pub(super) fn heed_tools(&self, request: &Message, answer: Message) -> Message {
+    pub(super) fn handle_tools_list(&self, request: &Message, answer: Message) -> Message {
         if !Page::is_of_interest(&answer) && self.learnt().tools.is_empty() {
             return answer;
         }

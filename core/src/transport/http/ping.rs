@@ -7,54 +7,41 @@ use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
 use super::answer::{Refusal, drain};
+use super::command::Send;
 use super::session_loss::{self, Complaint, Fate, Proof, Verdict};
 use super::{Context, SendOptions};
 use crate::limits;
 use crate::message::{Id, Method, reply};
 use crate::net::backoff::entropy;
-use crate::net::{Call, Content, Endpoint, Lane, Progress};
+use crate::net::{Call, Content, Endpoint, Lane};
 use crate::wire::{header, media};
 
-/// What is refused, and how.
-pub(super) struct Refused<'a> {
-    pub(super) refusal: &'a Refusal,
-    /// The id, if it is a request.
-    pub(super) id: Option<&'a Id>,
-    pub(super) method: Option<&'a Method>,
-    /// Those of POSTs in its session, for the ping if one is needed.
-    pub(super) endpoint: &'a Arc<Endpoint>,
-    pub(super) headers: &'a Arc<HeaderMap>,
-}
-
-/// What becomes of a refused message, and of its session: by a ping if need be.
-pub(super) async fn fate(context: &Context, refused: Refused<'_>) -> Fate {
-    let Refused { refusal, id, method, endpoint, headers } = refused;
+/// What becomes of the message that `sent` carried and `refusal` is about, and of its session: by a
+/// ping if need be, to the `endpoint` and with the `headers` of POSTs in that session.
+pub(super) async fn fate(
+    context: &Context,
+    refusal: &Refusal,
+    sent: &Send,
+    endpoint: &Arc<Endpoint>,
+    headers: &Arc<HeaderMap>,
+) -> Fate {
     let session = session(endpoint, headers);
-    let complaint = refusal.complaint(id, session.as_deref());
-    let is_ping = id.is_some() && method == Some(&Method::Ping);
+    let complaint = refusal.complaint(sent.request_id(), session.as_deref());
+    let is_ping = sent.is_request(&Method::Ping);
     if is_ping {
-        context.habits.note_refused_ping(session.as_deref(), &complaint);
+        context.habits().note_refused_ping(session.as_deref(), &complaint);
     }
-    let is_safe = method.is_some_and(|method| method.properties().is_safe);
-    let verdict = session_loss::of_message(&complaint, is_ping, context.habits.get());
+    let is_safe = sent.message.method().is_some_and(|method| method.properties().is_safe);
+    let verdict = session_loss::of_message(&complaint, is_ping, &context.habits());
     match verdict {
         Verdict::Answer => Fate::Answered,
         Verdict::Lost => Fate::Lost,
         Verdict::Suspected | Verdict::Presumed => {
-            let (proof, pinged) = ask(context, Arc::clone(endpoint), Arc::clone(headers)).await;
+            let (proof, pinged) = ask(context, endpoint, headers).await;
             debug!(?verdict, ?proof, "a refusal may be about the session");
             session_loss::fate(verdict, proof, &complaint, pinged.as_ref(), is_safe)
         }
     }
-}
-
-/// Whether a ping to `endpoint` with the `headers` of the session proves anything about it.
-pub(super) async fn prove(
-    context: &Context,
-    endpoint: Arc<Endpoint>,
-    headers: Arc<HeaderMap>,
-) -> Proof {
-    ask(context, endpoint, headers).await.0
 }
 
 /// The session that POSTs to `endpoint` with these `headers` are sent in. The older transport has it
@@ -67,23 +54,21 @@ pub(super) fn session(endpoint: &Endpoint, headers: &HeaderMap) -> Option<String
 }
 
 /// Sends a ping, judges the answer, and gives back what was said if it was not a success.
-async fn ask(
+pub(super) async fn ask(
     context: &Context,
-    endpoint: Arc<Endpoint>,
-    headers: Arc<HeaderMap>,
+    endpoint: &Arc<Endpoint>,
+    headers: &Arc<HeaderMap>,
 ) -> (Proof, Option<Complaint>) {
     let quick = context.settings.timeouts.quick.unwrap_or(limits::PROOF_WAIT);
     let deadline = Instant::now() + quick.min(limits::PROOF_WAIT);
     let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
-    let session = session(&endpoint, &headers);
+    let session = session(endpoint, headers);
+    let body = reply::request(&id, "ping").bytes().clone();
     let call = Call {
-        method: http::Method::POST,
-        endpoint,
-        headers,
-        body: reply::request(&id, "ping").bytes().clone(),
+        endpoint: Arc::clone(endpoint),
         // An answer is kept back for it: it must not wait behind calls.
         lane: Lane::Urgent,
-        progress: Progress::default(),
+        ..context.call(http::Method::POST, Arc::clone(headers), body)
     };
     let Ok(Ok(response)) = timeout_at(deadline, context.send(call, SendOptions::aside())).await
     else {
@@ -91,16 +76,16 @@ async fn ask(
     };
     let is_success = response.status().is_success();
     if is_success && media::of(response.headers()) != media::Media::Json {
-        context.habits.note_answered_ping();
+        context.habits().note_answered_ping();
         let _ = timeout_at(deadline, read_rest(response)).await;
         return (Proof::Lives, None);
     }
     let answer = Refusal::read(response, context).await;
     let complaint = answer.complaint(Some(&id), session.as_deref());
-    context.habits.note_refused_ping(session.as_deref(), &complaint);
-    let proof = session_loss::of_ping(&complaint, context.habits.get());
+    context.habits().note_refused_ping(session.as_deref(), &complaint);
+    let proof = session_loss::of_ping(&complaint, &context.habits());
     if proof == Proof::Lives {
-        context.habits.note_answered_ping();
+        context.habits().note_answered_ping();
     }
     (proof, Some(complaint))
 }

@@ -1,5 +1,6 @@
-//! The life of one POST: sent, answered or failed, and never without an end.
+//! The life of one POST of Streamable HTTP: sent, answered or failed, and never without an end.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::command::{Event, Send};
 use super::log::Direction;
 use super::modern::Params;
 use super::remedy::{Tried, is_modern_refusal};
-use super::report::{Report, SessionRejected};
+use super::report::Report;
 use super::session::Session;
 use super::{Context, SendOptions};
 use crate::engine::silence_limit;
@@ -22,120 +23,103 @@ use crate::message::{Head, Id, Message, Method, edit, peek, reply};
 use crate::net::{Call, Content};
 use crate::revision::Revision;
 use crate::revision::subscription::Promise;
-use crate::transport::Alarm;
 use crate::wire::header;
 
-/// One message on its way, with all that its task needs.
-#[derive(Debug)]
-pub(super) struct Post {
+/// One message on its way, with all that its exchange needs.
+pub(super) struct Exchange {
+    pub(super) context: Arc<Context>,
     pub(super) send: Send,
     /// The headers that repeat its arguments.
     pub(super) mirrored: Params,
     pub(super) rules: &'static Revision,
     /// The session that it goes to.
     pub(super) session: Arc<Session>,
-}
-
-impl Post {
-    /// The session's id, for logs.
-    pub(super) fn session_id(&self) -> Option<&HeaderValue> {
-        self.session.id().filter(|_| self.rules.sessions)
-    }
-}
-
-pub(super) struct Exchange {
-    pub(super) context: Arc<Context>,
-    pub(super) post: Post,
     /// How long the server may be silent.
     pub(super) limit: Option<Duration>,
     /// Whether the request has its answer, or its error.
     pub(super) is_settled: bool,
     /// The session id that came with the answer.
-    pub(super) session_id: Option<HeaderValue>,
-    /// What the server said of the lost session, if it turns out not to be about the session.
-    pub(super) last_word: Option<Message>,
+    pub(super) named_session: Option<HeaderValue>,
     /// What was done about refusals.
     pub(super) tried: Tried,
     /// What a subscription was promised.
     pub(super) promise: Option<Promise>,
     /// The id under which the server knows it, if its stream was opened again.
     pub(super) alias: Option<Id>,
-    /// For the limit.
-    alarm: Alarm,
 }
 
 impl Exchange {
-    pub(super) fn new(context: Arc<Context>, post: Post) -> Self {
-        let limit = silence_limit(&post.send.message, &context.settings.timeouts);
+    pub(super) fn new(
+        context: Arc<Context>,
+        session: Arc<Session>,
+        send: Send,
+        mirrored: Params,
+    ) -> Self {
         Self {
+            limit: silence_limit(&send.message, &context.settings.timeouts),
+            rules: session.rules_for(&send),
             context,
-            post,
-            limit,
+            send,
+            mirrored,
+            session,
             is_settled: false,
-            session_id: None,
-            last_word: None,
+            named_session: None,
             tried: Tried::default(),
             promise: None,
             alias: None,
-            alarm: Alarm::default(),
         }
     }
 
     /// Sends the message, and delivers what comes back.
-    pub(super) async fn run(mut self, call: Call) -> Report {
-        let (message, session) = (&self.post.send.message, self.post.session_id());
-        let retry = self.post.send.retry;
-        self.context.crossing(Direction::ToServer { retry }, message, session);
-        match self.perform(call).await {
-            Ok(()) => self.settle(false).await,
-            Err(error) if error.kind == Kind::SessionLost => self.lose_session(error),
-            Err(error) => {
-                self.fail(error).await;
-                self.settle(false).await;
-            }
+    pub(super) async fn run(mut self, call: Call) {
+        let direction = Direction::ToServer { retry: self.send.retry };
+        self.context.crossing(direction, &self.send.message, self.session_id());
+        if let Err(error) = self.perform(call).await {
+            self.fail(error).await;
         }
-        Report::Ended
+        self.settle(false).await;
     }
 
-    /// The id, if the message is a request.
+    /// The session's id, unless it is none of the message's business.
+    pub(super) fn session_id(&self) -> Option<&HeaderValue> {
+        self.session.id().filter(|_| self.rules.sessions)
+    }
+
     pub(super) fn request_id(&self) -> Option<&Id> {
-        match self.post.send.message.head() {
-            Head::Request { id, .. } => Some(id),
-            _ => None,
-        }
+        self.send.request_id()
     }
 
     pub(super) fn is(&self, method: &Method) -> bool {
-        self.request_id().is_some() && self.post.send.message.method() == Some(method)
+        self.send.is_request(method)
     }
 
     /// Whether a client asks which era the server speaks. Questions of our own are asked because
     /// somebody waits for more than their answer.
     pub(super) fn is_probe(&self) -> bool {
-        self.is(&Method::Discover) && !self.post.send.message.is_own()
+        self.is(&Method::Discover) && !self.send.message.is_own()
     }
 
     /// Whether it begins something: then no session can have been lost under it.
     pub(super) fn opens(&self) -> bool {
         self.request_id().is_some()
-            && self.post.send.message.method().is_some_and(|method| method.properties().opens)
+            && self.send.message.method().is_some_and(|method| method.properties().opens)
     }
 
     /// What is seldom needed is boxed: every call would carry its size around otherwise.
     pub(super) async fn perform(&mut self, call: Call) -> Result<(), Error> {
-        let response = match self.send(call).await {
+        let response = match self.fetch(call).await {
             Err(error) if self.is_cut_subscription(&error) => {
                 return Box::pin(self.listen(None)).await;
             }
             response => response?,
         };
         // Once there is a session, only an answer that opens another can name one.
-        if self.opens() || self.post.session.would_adopt() {
-            let session_id = response.headers().get(header::SESSION_ID).cloned();
-            self.session_id = session_id.filter(header::is_session_id);
+        if self.opens() || self.session.would_adopt() {
+            let named = response.headers().get(header::SESSION_ID).cloned();
+            self.named_session = named.filter(header::is_session_id);
         }
         if response.status().is_success() && self.is(&Method::Ping) {
-            self.context.habits.note_answered_ping();
+            self.context.habits().note_answered_ping();
         }
         let wants_content = self.request_id().is_some();
         let status = response.status().as_u16();
@@ -149,9 +133,7 @@ impl Exchange {
                 Box::pin(self.listen(Some(body))).await
             }
             Answer::Events(body) => {
-                if self.session_id.is_some() {
-                    self.name_session();
-                }
+                self.name_session();
                 self.read_events(body).await
             }
             Answer::Accepted(body) => {
@@ -172,52 +154,49 @@ impl Exchange {
 
     /// The server may ask something before it answers `initialize`, and know only who names it.
     fn name_session(&self) {
-        if let Some(session_id) = self.session_id.clone().filter(|_| self.is(&Method::Initialize)) {
-            self.context.report(Report::Named { session_id });
+        if let Some(session_id) = &self.named_session
+            && self.is(&Method::Initialize)
+        {
+            self.context.report(Report::Named { session_id: session_id.clone() });
         }
     }
 
-    async fn send(&mut self, call: Call) -> Result<Response<Content>, Error> {
-        let mut alarm = std::mem::take(&mut self.alarm);
-        let answer = self.attempt(call, &mut alarm).await;
-        self.alarm = alarm;
+    async fn fetch(&self, call: Call) -> Result<Response<Content>, Error> {
+        let options = SendOptions { limit: self.limit, ..SendOptions::of(&self.send.message) };
+        let answer = match self.context.presence.is_away() {
+            false => self.context.send(call, options).await,
+            true => Box::pin(self.fetch_from_unreachable(call, options)).await,
+        };
         if let Err(error) = &answer {
             self.context.note_absence(error);
         }
         answer
     }
 
-    /// Sends it; the first that gets through to a server that was away tells so.
-    async fn attempt(&self, call: Call, alarm: &mut Alarm) -> Result<Response<Content>, Error> {
-        let what = if self.request_id().is_some() { "Request" } else { "Notify" };
-        let send_options =
-            SendOptions::within(self.limit, what).with_login_for(&self.post.send.message);
-        if !self.context.presence.is_away() {
-            return self.context.send_by(call, send_options, alarm).await;
-        }
-        let mut sending = Box::pin(self.context.send_by(call, send_options, alarm));
+    /// The first that gets through to a server that was away tells so.
+    async fn fetch_from_unreachable(
+        &self,
+        call: Call,
+        options: SendOptions,
+    ) -> Result<Response<Content>, Error> {
+        let mut sending = pin!(self.context.send(call, options));
         // A connection that is not broken again at once is a sign of life.
         let lasting = async {
-            self.post.send.progress.begun().await;
+            self.send.progress.begun().await;
             tokio::time::sleep(limits::SIGN_OF_LIFE).await;
         };
-        tokio::select! {
+        let answer = tokio::select! {
             biased;
-            answer = &mut sending => return self.reached(answer).await,
-            () = lasting => {}
-        }
-        self.tell_reached().await;
-        sending.await
-    }
-
-    async fn reached(
-        &self,
-        answer: Result<Response<Content>, Error>,
-    ) -> Result<Response<Content>, Error> {
-        if answer.is_ok() {
+            answer = &mut sending => Some(answer),
+            () = lasting => None,
+        };
+        if !matches!(answer, Some(Err(_))) {
             self.tell_reached().await;
         }
-        answer
+        match answer {
+            Some(answer) => answer,
+            None => sending.await,
+        }
     }
 
     pub(super) async fn tell_reached(&self) {
@@ -228,34 +207,36 @@ impl Exchange {
 
     /// Hands a message over, and notes if it is the answer that was waited for.
     pub(super) async fn deliver(&mut self, message: Message) {
-        let (mut message, answers) = self.claim(message);
-        if answers && self.post.send.envelope.is_some() && self.is(&Method::ToolsList) {
-            message = self.context.heed_tools(&self.post.send.message, message);
+        let (message, is_answer) = self.claim(message);
+        if is_answer {
+            return self.deliver_answer(message).await;
         }
-        if answers && self.post.send.progress.is_abandoned() {
+        self.context.crossing(Direction::FromServer, &message, self.session_id());
+        self.context.events.send(Event::Message { message, answers: None }).await;
+    }
+
+    async fn deliver_answer(&mut self, mut message: Message) {
+        let context = &self.context;
+        if self.send.envelope.is_some() && self.is(&Method::ToolsList) {
+            message = context.handle_tools_list(&self.send.message, message);
+        }
+        if self.send.progress.is_abandoned() {
             return debug!(what = ?message, "an answer that nobody wants was dropped");
         }
-        let direction = match answers && self.post.send.message.is_own() {
+        let direction = match self.send.message.is_own() {
             true => Direction::ToBridge,
             false => Direction::FromServer,
         };
-        self.context.crossing(direction, &message, self.post.session_id());
-        if answers {
-            self.context.note_answer(&self.post.send, &message);
-        }
-        if answers && self.is(&Method::Initialize) {
-            self.context.is_decided.store(true, Ordering::Relaxed);
+        context.crossing(direction, &message, self.session_id());
+        context.note_answer(&self.send, &message);
+        if self.is(&Method::Initialize) {
+            context.is_decided.store(true, Ordering::Relaxed);
             self.report_session(&message);
         }
-        // The receiver is gone only when the link is being closed at once.
-        let ticket = answers.then_some(self.post.send.ticket);
-        if answers {
-            self.adopt_session();
-        }
-        self.context.events.send(Event::Message { message, answers: ticket }).await;
-        if answers {
-            self.settle(true).await;
-        }
+        self.adopt_session();
+        let answers = Some(self.send.ticket);
+        self.context.events.send(Event::Message { message, answers }).await;
+        self.is_settled = true;
     }
 
     /// Whether `message` is the answer to this POST's request, and the form in which it goes on.
@@ -281,43 +262,25 @@ impl Exchange {
         if is_exact { (message, true) } else { (edit::with_id(&message, own), true) }
     }
 
-    /// The driver must know of the session before the client can answer.
+    /// The link must know of the session before the client can answer.
     fn report_session(&mut self, answer: &Message) {
         if matches!(answer.head(), Head::Response { is_error: true, .. }) {
             return;
         }
         let version = peek::negotiated_version(answer);
-        let session_id = self.session_id.take();
-        let ticket = self.post.send.ticket;
+        let session_id = self.named_session.take();
+        let ticket = self.send.ticket;
         self.context.report(Report::Initialized { ticket, session_id, version });
     }
 
     /// The message fails with this error, unless nobody waits for it any more.
     async fn fail(&mut self, error: Error) {
         let error = self.context.scrubbed(error);
-        if self.is_settled || self.post.send.progress.is_abandoned() {
+        if self.is_settled || self.send.progress.is_abandoned() {
             return debug!(kind = %error.kind, "the rest of an answer was lost: {error}");
         }
-        let ticket = self.post.send.ticket;
+        let ticket = self.send.ticket;
         self.context.events.send(Event::Failed { ticket, error: error.into() }).await;
-    }
-
-    /// The session that it was sent in is lost.
-    fn lose_session(&mut self, error: Error) {
-        if self.post.session_id().is_none() {
-            return;
-        }
-        if self.post.send.is_last_try {
-            self.context.habits.note_last_loss(error.status);
-        }
-        let rejected = SessionRejected {
-            ticket: self.post.send.ticket,
-            session: Arc::clone(&self.post.session),
-            error: self.context.scrubbed(error),
-            last_word: self.last_word.take(),
-            is_last_try: self.post.send.is_last_try,
-        };
-        self.context.report(Report::SessionRejected(Box::new(rejected)));
     }
 
     /// Notes, once, that this message's turn is over.
@@ -327,17 +290,17 @@ impl Exchange {
         }
         self.adopt_session();
         if well && self.request_id().is_none() {
-            if self.post.send.is_notification(&Method::Initialized) {
+            if self.send.is_notification(&Method::Initialized) {
                 self.context.report(Report::Confirmed);
             }
-            self.context.events.send(Event::Accepted(self.post.send.ticket)).await;
+            self.context.events.send(Event::Accepted(self.send.ticket)).await;
         }
     }
 
     /// Once there is a session, only an answer that opens another can name one.
     fn adopt_session(&mut self) {
-        let adopts = self.post.rules.sessions && !self.is(&Method::Discover);
-        if let Some(session_id) = self.session_id.take().filter(|_| adopts) {
+        let adopts = self.rules.sessions && !self.is(&Method::Discover);
+        if let Some(session_id) = self.named_session.take().filter(|_| adopts) {
             self.context.report(Report::Adopted { session_id });
         }
     }

@@ -47,9 +47,8 @@ impl Context {
     pub(super) fn note_presence(&self) -> bool {
         let was_away = self.presence.is_away.swap(false, Ordering::Relaxed);
         if was_away {
-            self.is_back.notify_waiters();
             traffic::recovery(Recovery::ServerBack, None);
-            self.stir();
+            self.wake_retries();
         }
         was_away
     }
@@ -69,7 +68,7 @@ impl Context {
 }
 
 /// Sends another try, and tells of it as soon as it leaves.
-pub(super) async fn telling<T>(
+pub(super) async fn tell_when_sent<T>(
     call: &Call,
     sending: impl Future<Output = T>,
     told: &mut traffic::Exchange,

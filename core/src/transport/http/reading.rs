@@ -1,23 +1,22 @@
 //! Reads the answer to a POST: JSON, or an event stream, which is gone on with where it was cut.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderValue;
 use tokio::time::Instant;
 
 use super::answer::{whole, without_mark};
-use super::events::{Events, Position, lost_response, no_response};
+use super::events::{Events, Item, Position, lost_response, no_response, timeout};
 use super::post::Exchange;
-use super::stream::{self, Resumed};
+use super::stream::{self, NotNow, Opened};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, Method};
-use crate::net::Content;
 use crate::net::backoff::Backoff;
+use crate::net::{Content, Lane};
 use crate::traffic::{self, Recovery};
 use crate::transport::elements::Elements;
+use crate::transport::within;
 use crate::wire::{header, page};
 
 impl Exchange {
@@ -57,106 +56,107 @@ impl Exchange {
     }
 
     /// Reads events until the stream ends, and goes on with it where it was cut.
-    pub(super) async fn read_events(&mut self, body: Content) -> Result<(), Error> {
+    pub(super) async fn read_events(&mut self, mut body: Content) -> Result<(), Error> {
         let mut position = Position::default();
         let mut backoff = Backoff::default();
         let mut active = Instant::now();
-        let (mut away, mut wanted) = (None, None::<Duration>);
-        let mut body = Some(body);
         loop {
-            let mut cause = None;
-            position.moved = false;
-            let is_cut = body.is_some();
-            if let Some(body) = body.take() {
-                match self.read_connection(body, &mut position).await {
-                    Ok(()) => {}
-                    Err(error) if error.kind == Kind::Closed => cause = Some(error),
-                    Err(error) => return Err(error),
-                }
-                if position.moved {
-                    active = Instant::now();
-                    backoff.reset();
-                }
-            }
+            let (read, reached) = self.read_connection(body, position).await;
+            position = reached;
+            let cause = match read {
+                Err(error) if error.kind != Kind::Closed => return Err(error),
+                read => read.err(),
+            };
             if self.is_settled || self.request_id().is_none() {
                 return Ok(());
             }
-            if is_cut {
-                self.tell_cut(&position, cause.as_ref());
-            }
+            let after = position.last_id.as_ref().filter(|_| self.rules.resumable);
+            traffic::stream_cut(traffic::Stream::Answer, cause.as_ref(), after);
             let lost = cause.map_or_else(|| self.no_response(), |cause| self.lost(&cause));
-            let Some(last_id) = position.last_id.clone().filter(|_| self.post.rules.resumable)
-            else {
-                return Err(lost);
-            };
-            let cap = away.map_or(Duration::MAX, |_| limits::AWAY_CAP);
-            let pause = stream::pause(&position, &mut backoff).min(cap);
-            let pause = pause.max(wanted.take().unwrap_or_default());
-            if self.limit.is_some_and(|limit| active.elapsed() + pause > limit) {
-                return Err(Error { kind: Kind::Timeout, ..lost });
+            if position.moved {
+                active = Instant::now();
+                backoff.reset();
             }
-            tokio::time::sleep(pause).await;
-            match Box::pin(self.resume(last_id)).await {
-                Ok(Resumed::Stream(resumed)) => {
-                    traffic::recovery(Recovery::StreamResumed, None);
-                    (body, away) = (Some(resumed), None);
-                }
-                Ok(Resumed::Busy(pause)) => (away, wanted) = (None, pause),
-                // Nobody is there to go on with it: the answer is lost with its server.
-                Ok(Resumed::Unreachable) => {
-                    let since: Instant = *away.get_or_insert_with(Instant::now);
-                    if since.elapsed() >= self.context.settings.away_wait {
-                        return Err(lost);
-                    }
-                }
-                Err(error) if error.kind == Kind::Timeout => {
-                    return Err(Error { kind: Kind::Timeout, ..lost.because(error) });
-                }
-                Err(error) => return Err(lost.because(error)),
-            }
+            body = Box::pin(self.resume(lost, &mut position, &mut backoff, active)).await?;
+            traffic::recovery(Recovery::StreamResumed, None);
         }
-    }
-
-    fn tell_cut(&self, position: &Position, cause: Option<&Error>) {
-        let after = position.last_id.as_ref().filter(|_| self.post.rules.resumable);
-        traffic::stream_cut(traffic::Stream::Answer, cause, after);
     }
 
     async fn read_connection(
         &mut self,
         body: Content,
-        position: &mut Position,
-    ) -> Result<(), Error> {
-        let max_message = self.context.settings.max_message;
-        let mut events = Events::new(body, max_message, Arc::clone(&self.context.endpoint));
+        position: Position,
+    ) -> (Result<(), Error>, Position) {
+        let mut events = Events::new(body, &self.context, position);
         let mut linger = None;
         loop {
             if self.is_settled && self.request_id().is_some() {
                 linger.get_or_insert_with(|| Instant::now() + limits::LINGER);
             }
-            let payload = match linger {
-                None => events.next_payload(position, self.limit).await?,
+            let next = match linger {
+                None => events.next(self.limit).await,
                 // Answered: the rest is read for what else it may bring, but not for long.
-                Some(end) => events.rest(position, end.into()).await,
+                Some(end) => Ok(events.rest(end.into()).await),
             };
-            let Some(payload) = payload else {
-                return Ok(());
-            };
-            let mut messages = payload.messages();
-            while let Some(message) = messages.next().await {
-                self.deliver(message).await;
+            match next {
+                Ok(Some(Item::Message(message))) => self.deliver(message).await,
+                end => return (end.map(drop), events.position),
             }
         }
     }
 
-    /// Asks the server to go on behind `last_id`.
-    async fn resume(&self, last_id: HeaderValue) -> Result<Resumed, Error> {
+    /// The rest of a stream that was cut at `position`, if the server goes on with it; else `lost`.
+    /// It was last `active` then.
+    async fn resume(
+        &self,
+        mut lost: Error,
+        position: &mut Position,
+        backoff: &mut Backoff,
+        active: Instant,
+    ) -> Result<Content, Error> {
+        let Some(last_id) = position.last_id.clone().filter(|_| self.rules.resumable) else {
+            return Err(lost);
+        };
         let mut headers = match self.is(&Method::Initialize) {
-            true => self.post.session.opening_stream_headers(self.session_id.as_ref()),
-            false => self.post.session.stream_headers(),
+            true => self.session.opening_stream_headers(self.named_session.as_ref()),
+            false => self.session.stream_headers(),
         };
         headers.insert(header::LAST_EVENT_ID, last_id);
-        stream::reopen(&self.context, headers, self.limit).await
+        let (mut away, mut wanted) = (None::<Instant>, None);
+        loop {
+            let cap = away.map_or(Duration::MAX, |_| limits::AWAY_CAP);
+            let pause = stream::pause(position, backoff).min(cap).max(wanted.unwrap_or_default());
+            if self.limit.is_some_and(|limit| active.elapsed() + pause > limit) {
+                return Err(Error { kind: Kind::Timeout, ..lost });
+            }
+            tokio::time::sleep(pause).await;
+            let opening = stream::open(&self.context, headers.clone(), false, Lane::Calls);
+            let opened = match within(self.limit, opening).await {
+                Ok(opened) => opened,
+                Err(limit) => {
+                    let why = timeout("SSE response timeout", limit);
+                    return Err(Error { kind: Kind::Timeout, ..lost.because(why) });
+                }
+            };
+            wanted = None;
+            match opened {
+                Opened::Stream(body) => return Ok(body),
+                // Nobody is there to go on with it: the answer is lost with its server.
+                Opened::NotNow(NotNow::Unreachable) => {
+                    let since = *away.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= self.context.settings.away_wait {
+                        return Err(lost);
+                    }
+                }
+                Opened::NotNow(NotNow::Busy(pause)) => (away, wanted) = (None, pause),
+                Opened::NotNow(NotNow::Soon | NotNow::Silent) => away = None,
+                Opened::Never | Opened::Suspicious | Opened::NotNow(NotNow::Later) => {
+                    let why = "the server did not go on with the stream that was cut";
+                    return Err(lost.because(why));
+                }
+            }
+            lost = self.no_response();
+        }
     }
 
     pub(super) fn no_response(&self) -> Error {

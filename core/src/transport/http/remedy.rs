@@ -12,8 +12,8 @@ use super::SendOptions;
 use super::answer::{Answer, Refusal, whole};
 use super::command::{Send, Ticket};
 use super::detect::allows_older_transport;
-use super::events::{Events, Position};
-use super::ping::{self, Refused};
+use super::events::{Events, Item, Position};
+use super::ping;
 use super::post::Exchange;
 use super::report::Report;
 use super::session_loss::Fate;
@@ -37,22 +37,41 @@ pub(super) struct Tried {
 impl Exchange {
     pub(super) async fn refused(&mut self, response: Response<Content>) -> Result<(), Error> {
         let refusal = Refusal::read(response, &self.context).await;
-        self.heed_refusal(refusal).await
+        self.handle_refusal(refusal).await
     }
 
-    pub(super) async fn heed_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
-        let in_session = self.post.session_id().is_some() && !self.opens();
+    pub(super) async fn handle_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
+        let in_session = self.session_id().is_some() && !self.opens();
         let fate = if in_session { self.fate(&refusal).await } else { Fate::Answered };
         if fate == Fate::Lost {
-            let id = self.request_id();
-            self.last_word = refusal.in_band(id).zip(id).map(|(e, id)| edit::with_id(&e, id));
-            return Err(refusal.lost_session());
+            self.lose_session(&refusal);
+            return Ok(());
         }
         let answered = self.answer_refusal(refusal).await;
-        if let Some(session) = self.post.session_id().filter(|_| fate == Fate::AnsweredThenLost) {
+        if let Some(session) = self.session_id().filter(|_| fate == Fate::AnsweredThenLost) {
             self.context.report(Report::SessionGone { session: session.clone() });
         }
         answered
+    }
+
+    /// The session that it was sent in is lost.
+    fn lose_session(&mut self, refusal: &Refusal) {
+        let id = self.request_id();
+        let last_word = refusal.in_band(id).zip(id).map(|(error, id)| edit::with_id(&error, id));
+        let error = self.context.scrubbed(refusal.lost_session());
+        let Send { ticket, is_last_try, .. } = self.send;
+        if is_last_try {
+            self.context.habits().note_last_loss(error.status);
+        }
+        let session = Arc::clone(&self.session);
+        self.context.report(Report::SessionRejected {
+            ticket,
+            session,
+            error,
+            last_word,
+            is_last_try,
+        });
+        self.is_settled = true;
     }
 
     /// The session is not what it was refused for.
@@ -96,10 +115,8 @@ impl Exchange {
 
     /// What the refusal means for this message and its session, by a ping if need be.
     async fn fate(&self, refusal: &Refusal) -> Fate {
-        let (context, headers) = (&self.context, self.post.session.own_post_headers());
-        let (id, method) = (self.request_id(), self.post.send.message.method());
-        let endpoint = &context.endpoint;
-        ping::fate(context, Refused { refusal, id, method, endpoint, headers: &headers }).await
+        let (context, headers) = (&self.context, self.session.own_post_headers());
+        ping::fate(context, refusal, &self.send, &context.endpoint, &headers).await
     }
 
     /// An opening was refused for reasons that have nothing to do with eras. The body is not read as
@@ -117,7 +134,7 @@ impl Exchange {
 
     /// The next try of a modern request, if what `answer` complains about can be mended.
     async fn remedy(&mut self, answer: Option<&Message>) -> Option<Call> {
-        let asked = self.post.send.envelope.as_ref()?.version.clone();
+        let asked = self.send.envelope.as_ref()?.version.clone();
         let (code, supported) = peek::error_code(answer?)?;
         match code {
             UNSUPPORTED_VERSION if !self.tried.another_version => {
@@ -143,48 +160,53 @@ impl Exchange {
     /// The same request, as it looks by what is known now.
     pub(super) fn written_again(&mut self) -> Call {
         let outgoing = match &self.alias {
-            Some(alias) => Cow::Owned(self.post.send.renamed(alias)),
-            None => Cow::Borrowed(&self.post.send),
+            Some(alias) => {
+                let message = edit::with_id(&self.send.message, alias);
+                Cow::Owned(Send { message, ..self.send.clone() })
+            }
+            None => Cow::Borrowed(&self.send),
         };
-        let written = self.context.written(&self.post.session, &outgoing);
-        self.post.mirrored = written.mirrored;
-        self.post.send.progress.reset();
+        let written = self.context.written(&self.session, &outgoing);
+        self.mirrored = written.mirrored;
+        self.send.progress.reset();
         let call = self.context.call(http::Method::POST, written.headers, written.body);
-        let lane = if self.post.send.lasts() { Lane::Lasting } else { call.lane };
-        Call { lane, progress: self.post.send.progress.clone(), ..call }
+        let lane = if self.is(&Method::Listen) { Lane::Lasting } else { call.lane };
+        Call { lane, progress: self.send.progress.clone(), ..call }
     }
 
     fn has_other_headers(&self) -> bool {
-        self.context.mirrored(&self.post.send) != self.post.mirrored
+        self.context.mirrored(&self.send) != self.mirrored
     }
 
     /// Lists the tools on our own account: what they want in headers may have changed.
     async fn learn_tools_anew(&self) {
         let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
         let (mut pages, mut cursor) = (Vec::new(), None);
-        let mut is_whole = false;
-        while pages.len() < limits::LIST_PAGES {
-            let page = match self.list_page(cursor.as_deref(), limit).await {
-                Ok(page) => page,
+        let is_whole = loop {
+            if pages.len() >= limits::LIST_PAGES {
+                break false;
+            }
+            match self.list_page(cursor.as_deref(), limit).await {
+                Ok(page) => {
+                    cursor = page.next.clone();
+                    pages.push(page);
+                    if cursor.is_none() {
+                        break true;
+                    }
+                }
                 Err(error) => {
                     debug!("no list of tools: {}", self.context.scrubbed(error));
-                    break;
+                    break false;
                 }
-            };
-            cursor = page.next.clone();
-            pages.push(page);
-            if cursor.is_none() {
-                is_whole = true;
-                break;
             }
-        }
+        };
         debug!(pages = pages.len(), is_whole, "the tools were listed again");
         self.context.replace_tools(&pages, is_whole);
     }
 
     async fn list_page(&self, cursor: Option<&str>, limit: Duration) -> Result<Page, Error> {
         let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
-        let message = list_request(&self.post.send.message, &id, cursor);
+        let message = list_request(&self.send.message, &id, cursor);
         let envelope = Envelope::of(&message);
         let asking = self.ask(Send { envelope, ..Send::new(Ticket::default(), message) }, &id);
         let silent = |_| Error::new(Kind::Timeout, "tools/list was not answered in time");
@@ -196,7 +218,7 @@ impl Exchange {
     /// The answer to a request of our own.
     async fn ask(&self, request: Send, id: &Id) -> Result<Message, Error> {
         let context = &self.context;
-        let written = context.written(&self.post.session, &request);
+        let written = context.written(&self.session, &request);
         let call = context.call(http::Method::POST, written.headers, written.body);
         let response = context.send(call, SendOptions::aside()).await?;
         match Answer::sort(response, true, context.endpoint.url()) {
@@ -206,17 +228,10 @@ impl Exchange {
                 Message::parse(body).map_err(malformed)
             }
             Answer::Events(body) => {
-                let endpoint = Arc::clone(&context.endpoint);
-                let mut events = Events::new(body, context.settings.max_message, endpoint);
-                let mut position = Position::default();
-                while let Some(payload) = events.next_payload(&mut position, None).await? {
-                    let is_answer =
-                        |message: &Message| message.method().is_none() && message.id() == Some(id);
-                    let mut messages = payload.messages();
-                    while let Some(message) = messages.next().await {
-                        if is_answer(&message) {
-                            return Ok(message);
-                        }
+                let mut events = Events::new(body, context, Position::default());
+                while let Some(Item::Message(message)) = events.next(None).await? {
+                    if message.method().is_none() && message.id() == Some(id) {
+                        return Ok(message);
                     }
                 }
                 Err(Error::new(Kind::NoResponse, "the stream ended without an answer"))
@@ -231,10 +246,8 @@ impl Exchange {
 /// A request for a page of tools, in the envelope of `call`.
 fn list_request(call: &Message, id: &Id, cursor: Option<&str>) -> Message {
     let mut given = Members::of_message(call).unwrap_or_default();
-    let mut list = Members::default();
-    list.set("jsonrpc", r#""2.0""#);
-    list.set("id", id.as_json().to_owned());
-    list.set("method", r#""tools/list""#);
+    let head = Head::Request { id: id.clone(), method: "tools/list".into() };
+    let mut list = Members::headed(&head);
     let params = list.object("params");
     if let Some(cursor) = cursor {
         params.set("cursor", cursor.to_owned());
@@ -246,7 +259,7 @@ fn list_request(call: &Message, id: &Id, cursor: Option<&str>) -> Message {
             envelope.set(name.into_owned(), value.to_owned());
         }
     }
-    list.into_message(Head::Request { id: id.clone(), method: "tools/list".into() })
+    list.into_message(head)
 }
 
 /// Errors that only a modern server writes; to all others `server/discover` is unknown.

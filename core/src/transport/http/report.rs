@@ -1,4 +1,4 @@
-//! What the exchanges of a link tell it.
+//! What the jobs of a link tell it.
 
 use std::sync::Arc;
 
@@ -12,8 +12,6 @@ use crate::message::Message;
 
 #[derive(Debug)]
 pub(super) enum Report {
-    /// A job is over, and has nothing more to tell.
-    Ended,
     /// This exchange was cancelled a while ago: it is not waited for any longer.
     GraceOver(Ticket),
     /// The answer to `initialize` is in; the client has not seen it yet.
@@ -25,7 +23,15 @@ pub(super) enum Report {
     /// `notifications/initialized` was accepted.
     Confirmed,
     /// The server does not know the session that a message was sent in.
-    SessionRejected(Box<SessionRejected>),
+    SessionRejected {
+        ticket: Ticket,
+        session: Arc<Session>,
+        error: Error,
+        /// The server's own error, in case that it is not about the session.
+        last_word: Option<Message>,
+        /// It has met a loss before: this one is about something else.
+        is_last_try: bool,
+    },
     /// The same, found out without a message of the client's.
     SessionGone { session: HeaderValue },
     /// The server refused `initialize`, but opened a stream of the older transport.
@@ -33,17 +39,5 @@ pub(super) enum Report {
     /// The stream of an HTTP+SSE server stands, or there is none.
     StreamOpened(Result<Box<Stream>, Error>),
     /// What became of a POST to an HTTP+SSE server.
-    Posted { ticket: Ticket, posted: Posted },
-}
-
-/// A message that met the loss of its session.
-#[derive(Debug)]
-pub(super) struct SessionRejected {
-    pub(super) ticket: Ticket,
-    pub(super) session: Arc<Session>,
-    pub(super) error: Error,
-    /// The server's own error, in case that it is not about the session.
-    pub(super) last_word: Option<Message>,
-    /// It has met a loss before: this one is about something else.
-    pub(super) is_last_try: bool,
+    Posted(Posted),
 }

@@ -76,18 +76,13 @@ impl Session {
         self.opened_by
     }
 
-    /// Whether it is another session than the one that this `initialize` has opened.
-    pub(super) fn is_not(&self, opened_by: Ticket) -> bool {
-        self.opened_by != Some(opened_by)
-    }
-
     /// The rules of the revision that was negotiated.
     pub(super) fn rules(&self) -> &'static Revision {
         self.rules
     }
 
     /// An `initialize` was answered: this is the session from now on. Gives back the old id if it
-    /// is another one, for a goodbye.
+    /// is another one, to be deleted.
     pub(super) fn begin(
         &mut self,
         ticket: Ticket,
@@ -106,7 +101,7 @@ impl Session {
 
     /// The answer to `initialize` that has begun to come names this one. One that stands is not
     /// replaced before it is known that another does. Gives back the id of one that was named before,
-    /// for a goodbye.
+    /// to be deleted.
     pub(super) fn foresee(&mut self, id: HeaderValue) -> Option<HeaderValue> {
         if self.id.is_some() && !self.is_foreseen {
             return None;
@@ -188,7 +183,7 @@ impl Session {
     }
 
     /// The headers of a DELETE of the session `id`.
-    pub(super) fn goodbye_headers(&self, id: &HeaderValue) -> HeaderMap {
+    pub(super) fn delete_headers(&self, id: &HeaderValue) -> HeaderMap {
         let mut headers = self.stream_headers();
         headers.insert(header::SESSION_ID, id.clone());
         headers
@@ -254,7 +249,7 @@ mod tests {
         assert_eq!(
             session.begin(Ticket(1), Some(id("b")), None),
             None,
-            "there is no other to say goodbye to"
+            "there is no other to delete"
         );
         session.foresee(id("c"));
         assert_eq!(session.id(), Some(&id("b")), "it stands");

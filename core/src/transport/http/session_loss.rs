@@ -3,9 +3,6 @@
 //! A bare 404 means what the specification says. Every other complaint about a session may be an
 //! application's own, so it has to be proved by a ping in the session; unproved, it is the answer.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
-
 use crate::revision::era_hints::{self, METHOD_NOT_FOUND};
 
 /// The server understood the request, and complains about its parameters.
@@ -66,62 +63,43 @@ pub(super) enum Fate {
 }
 
 /// What was learnt in this run about how the server refuses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Habits {
     /// It has answered a ping: it knows the method.
-    pub(super) answers_pings: bool,
+    answers_pings: bool,
     /// A request that met a bare 404 met it again in a new session.
-    pub(super) repeats_404: bool,
-    /// It has denied a session to a ping, and the session that replaced it as well, and has never
-    /// answered one: it may say so of every ping.
-    pub(super) denies_pings: bool,
+    repeats_404: bool,
+    /// The first two sessions that it has denied to a ping.
+    denied: Vec<String>,
 }
 
-/// The same, shared by all who learn about it.
-#[derive(Debug, Default)]
-pub(super) struct SharedHabits {
-    answers_pings: AtomicBool,
-    repeats_404: AtomicBool,
-    denies_pings: AtomicBool,
-    /// The session that was first denied to a ping.
-    denied: Mutex<Option<String>>,
-}
-
-impl SharedHabits {
-    pub(super) fn get(&self) -> Habits {
-        let answers_pings = self.answers_pings.load(Ordering::Relaxed);
-        Habits {
-            answers_pings,
-            repeats_404: self.repeats_404.load(Ordering::Relaxed),
-            denies_pings: self.denies_pings.load(Ordering::Relaxed) && !answers_pings,
-        }
-    }
-
+impl Habits {
     /// A ping in this `session` was refused with these words.
-    pub(super) fn note_refused_ping(&self, session: Option<&str>, complaint: &Complaint) {
+    pub(super) fn note_refused_ping(&mut self, session: Option<&str>, complaint: &Complaint) {
         let Some(session) = session.filter(|_| complaint.denies_session()) else { return };
-        let mut denied = self.denied.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*denied {
-            Some(first) if first != session => self.denies_pings.store(true, Ordering::Relaxed),
-            Some(_) => {}
-            None => *denied = Some(session.to_owned()),
+        if self.denied.len() < 2 && !self.denied.iter().any(|known| known == session) {
+            self.denied.push(session.to_owned());
         }
     }
 
-    pub(super) fn note_answered_ping(&self) {
-        self.answers_pings.store(true, Ordering::Relaxed);
+    pub(super) fn note_answered_ping(&mut self) {
+        self.answers_pings = true;
     }
 
     /// A request was refused with this status in a new session as well.
-    pub(super) fn note_last_loss(&self, status: Option<u16>) {
-        if status == Some(404) {
-            self.repeats_404.store(true, Ordering::Relaxed);
-        }
+    pub(super) fn note_last_loss(&mut self, status: Option<u16>) {
+        self.repeats_404 |= status == Some(404);
+    }
+
+    /// It has denied a session to a ping, and the session that replaced it as well, and has never
+    /// answered one: it may say so of every ping.
+    fn denies_pings(&self) -> bool {
+        self.denied.len() > 1 && !self.answers_pings
     }
 }
 
 /// Judges the refusal of a message that was sent in a session.
-pub(super) fn of_message(complaint: &Complaint, is_ping: bool, habits: Habits) -> Verdict {
+pub(super) fn of_message(complaint: &Complaint, is_ping: bool, habits: &Habits) -> Verdict {
     if is_ping {
         // It has nothing to say but this, and needs no other ping to prove it.
         return match of_ping(complaint, habits) {
@@ -147,16 +125,16 @@ pub(super) fn of_message(complaint: &Complaint, is_ping: bool, habits: Habits) -
 /// Judges the refusal of a GET for a stream, which is sent under no id: at most a suspicion, since
 /// many servers have no stream and say so by 404.
 pub(super) fn of_stream(complaint: &Complaint) -> Verdict {
-    match of_message(complaint, false, Habits::default()) {
+    match of_message(complaint, false, &Habits::default()) {
         Verdict::Answer => Verdict::Answer,
         Verdict::Suspected | Verdict::Presumed | Verdict::Lost => Verdict::Suspected,
     }
 }
 
 /// Judges the answer to a ping.
-pub(super) fn of_ping(complaint: &Complaint, habits: Habits) -> Proof {
+pub(super) fn of_ping(complaint: &Complaint, habits: &Habits) -> Proof {
     match complaint.status {
-        _ if complaint.denies_session() && habits.denies_pings => Proof::Refused,
+        _ if complaint.denies_session() && habits.denies_pings() => Proof::Refused,
         _ if complaint.denies_session() => Proof::Lost,
         200..=299 => Proof::Lives,
         _ if complaint.is_result && complaint.is_own => Proof::Lives,
@@ -239,10 +217,10 @@ mod tests {
 
     use super::*;
 
-    const FRESH: Habits = Habits { answers_pings: false, repeats_404: false, denies_pings: false };
-    const PINGED: Habits = Habits { answers_pings: true, ..FRESH };
-    const DOUBTED: Habits = Habits { repeats_404: true, ..FRESH };
-    const DENYING: Habits = Habits { denies_pings: true, ..FRESH };
+    const FRESH: &Habits = &Habits { answers_pings: false, repeats_404: false, denied: Vec::new() };
+    const PINGED: &Habits = &Habits { answers_pings: true, repeats_404: false, denied: Vec::new() };
+    const DOUBTED: &Habits =
+        &Habits { answers_pings: false, repeats_404: true, denied: Vec::new() };
 
     fn bare(status: u16, text: &str) -> Complaint {
         let (code, said, text) = (None, None, text.to_owned());
@@ -344,20 +322,20 @@ mod tests {
     #[test]
     fn a_server_that_denies_every_ping_its_session_proves_nothing_by_it() {
         let denied = || own(404, -32001, "Session not found");
-        let habits = SharedHabits::default();
+        let mut habits = Habits::default();
         habits.note_refused_ping(Some("s1"), &denied());
         habits.note_refused_ping(Some("s1"), &denied());
-        assert_eq!(of_ping(&denied(), habits.get()), Proof::Lost, "one session may well be lost");
+        assert_eq!(of_ping(&denied(), &habits), Proof::Lost, "one session may well be lost");
         habits.note_refused_ping(Some("s2"), &bare(404, "Not Found"));
-        assert_eq!(habits.get(), FRESH);
+        assert!(!habits.denies_pings());
         habits.note_refused_ping(Some("s2"), &denied());
-        assert_eq!(of_ping(&denied(), habits.get()), Proof::Refused);
+        assert_eq!(of_ping(&denied(), &habits), Proof::Refused);
         let fate = |asked| fate(Verdict::Suspected, Proof::Refused, &asked, Some(&denied()), false);
         assert_eq!(fate(own(404, -32001, "invalid session id for booking")), Fate::Answered);
         assert_eq!(fate(denied()), Fate::Lost, "calls are refused in the same words");
+        assert_eq!(of_ping(&bare(404, "Not Found"), &habits), Proof::Refused);
         habits.note_answered_ping();
-        assert_eq!(of_ping(&denied(), habits.get()), Proof::Lost, "it answers pings after all");
-        assert_eq!(of_ping(&bare(404, "Not Found"), DENYING), Proof::Refused);
+        assert_eq!(of_ping(&denied(), &habits), Proof::Lost, "it answers pings after all");
     }
 
     #[test]
@@ -430,8 +408,8 @@ mod tests {
             repeats_404: bool,
         ) {
             let complaint = Complaint { code, is_own, ..bare(status, text) };
-            let habits = Habits { answers_pings, repeats_404, denies_pings: false };
-            let verdict = of_message(&complaint, false, habits);
+            let habits = Habits { answers_pings, repeats_404, denied: Vec::new() };
+            let verdict = of_message(&complaint, false, &habits);
             if verdict == Verdict::Lost {
                 prop_assert!(status == 404 && !is_own);
             }
@@ -448,9 +426,9 @@ mod tests {
             answers_pings: bool,
         ) {
             let complaint = Complaint { code, is_own, ..bare(status, text) };
-            let habits = Habits { answers_pings, ..FRESH };
-            let verdict = of_message(&complaint, true, habits);
-            let proof = of_ping(&complaint, habits);
+            let habits = Habits { answers_pings, ..Habits::default() };
+            let verdict = of_message(&complaint, true, &habits);
+            let proof = of_ping(&complaint, &habits);
             prop_assert_eq!(verdict == Verdict::Lost, proof == Proof::Lost);
             prop_assert!(matches!(verdict, Verdict::Lost | Verdict::Answer));
         }

@@ -12,10 +12,11 @@ use tracing::debug;
 use super::command::{Event, Send, Ticket};
 use super::link::Io;
 use super::modern::Written;
-use super::post::{Exchange, Post};
-use super::report::{Report, SessionRejected};
+use super::post::Exchange;
+use super::report::Report;
 use super::session::Session;
 use super::{Context, SendOptions, stream};
+use crate::auth::Login;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::net::Call;
@@ -51,8 +52,7 @@ impl Streamable {
                 Arc::make_mut(&mut self.session).adopt(session_id);
             }
             Report::Confirmed => self.open_server_stream(io),
-            Report::SessionRejected(rejected) => {
-                let SessionRejected { ticket, session, error, last_word, is_last_try } = *rejected;
+            Report::SessionRejected { ticket, session, error, last_word, is_last_try } => {
                 // The loss of a session that another has replaced is no news.
                 let opened_by = session.opened_by();
                 let opened_by = opened_by.filter(|_| opened_by == self.session.opened_by());
@@ -69,9 +69,9 @@ impl Streamable {
                     io.report(Event::SessionLost { session: opened_by, error });
                 }
             }
-            // Of the other transport.
-            Report::StreamOpened(_) | Report::Posted { .. } => {}
-            Report::Ended | Report::GraceOver(_) | Report::IsLegacySse { .. } => {}
+            // Of the other transport, or for the link itself.
+            Report::StreamOpened(_) | Report::Posted(_) => {}
+            Report::GraceOver(_) | Report::IsLegacySse { .. } => {}
         }
     }
 
@@ -117,26 +117,22 @@ impl Streamable {
     pub(super) fn send(&mut self, send: Send, io: &mut Io) {
         let ticket = send.ticket;
         // Between the decision to send it and now, its session was lost.
-        if send.session.is_some_and(|wanted| self.session.is_not(wanted)) {
-            let error = self.loss.clone().into();
-            return io.report(Event::SessionRejected {
-                ticket,
-                session: None,
-                error,
-                last_word: None,
-            });
+        if send.session.is_some() && send.session != self.session.opened_by() {
+            let (session, last_word, error) = (None, None, self.loss.clone().into());
+            return io.report(Event::SessionRejected { ticket, session, error, last_word });
         }
         if send.needs_session_id && self.session.id().is_none() {
             return io.report(Event::Accepted(ticket));
         }
-        io.context.stir();
-        let rules = self.session.rules_for(&send);
+        io.context.wake_retries();
         let Written { headers, body, mirrored } = io.context.written(&self.session, &send);
-        let mut call = io.context.call(http::Method::POST, headers, body);
-        call.lane = send.lane;
-        call.progress = send.progress.clone();
-        let post = Post { send, mirrored, rules, session: Arc::clone(&self.session) };
-        let exchange = Exchange::new(Arc::clone(&io.context), post);
+        let call = Call {
+            lane: send.lane,
+            progress: send.progress.clone(),
+            ..io.context.call(http::Method::POST, headers, body)
+        };
+        let (context, session) = (Arc::clone(&io.context), Arc::clone(&self.session));
+        let exchange = Exchange::new(context, session, send, mirrored);
         io.start(ticket, Box::pin(exchange.run(call)));
     }
 
@@ -157,7 +153,7 @@ impl Streamable {
         }
     }
 
-    /// Nothing more is sent in the session, which is given back for a goodbye.
+    /// Nothing more is sent in the session, which is given back to be deleted.
     pub(super) fn end(&mut self) -> Arc<Session> {
         let session = Arc::clone(&self.session);
         Arc::make_mut(&mut self.session).forget();
@@ -166,10 +162,15 @@ impl Streamable {
 }
 
 /// Ends the session, if there is one.
-pub(super) async fn goodbye(context: &Context, session: &Session, limit: Duration) {
+pub(super) async fn delete_session(context: &Context, session: &Session, limit: Duration) {
     let Some(id) = session.id() else { return };
     let call = delete(context, session, id);
-    match timeout(limit, context.send(call, SendOptions::leaving())).await {
+    match timeout(
+        limit,
+        context.send(call, SendOptions { login: Login::Leaving, ..SendOptions::aside() }),
+    )
+    .await
+    {
         Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
         Ok(Err(error)) => debug!("the session was not deleted: {}", context.scrubbed(error)),
         Err(_) => debug!("the session was not deleted in time"),
@@ -177,7 +178,7 @@ pub(super) async fn goodbye(context: &Context, session: &Session, limit: Duratio
 }
 
 fn delete(context: &Context, session: &Session, id: &HeaderValue) -> Call {
-    context.call(http::Method::DELETE, session.goodbye_headers(id), Bytes::new())
+    context.call(http::Method::DELETE, session.delete_headers(id), Bytes::new())
 }
 
 fn session_gone() -> Error {

@@ -2,84 +2,64 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
-
-use crate::error::Error;
-use crate::message::{Head, Message, Method};
-use crate::net::{Call, Endpoint};
+use crate::error::{Error, Kind};
+use crate::message::{Message, Method};
+use crate::net::Call;
 use crate::transport::http::answer::{Refusal, drain};
-use crate::transport::http::command::Ticket;
-use crate::transport::http::ping::{self, Refused};
+use crate::transport::http::command::Send;
+use crate::transport::http::ping;
 use crate::transport::http::report::Report;
 use crate::transport::http::session_loss::Fate;
 use crate::transport::http::{Context, SendOptions};
 
 /// What became of a POST.
 #[derive(Debug)]
-pub(in super::super) enum Posted {
-    /// Any success is an acknowledgement, whatever it says (C11).
-    Accepted,
-    /// The server does not know the session.
-    SessionLost(Error),
+pub(in super::super) struct Posted {
+    pub(super) send: Box<Send>,
+    /// Which stream was open when it left.
+    pub(super) stream: u64,
     /// An answer under the id of the request, in place of an acknowledgement.
-    Answered(Message),
-    /// The same, but the session is lost by now.
-    AnsweredThenLost(Message, Error),
-    /// Anything else.
-    Failed(Error),
+    pub(super) answer: Option<Message>,
+    /// Any success is an acknowledgement, whatever it says (C11).
+    pub(super) outcome: Result<(), Error>,
 }
 
-/// Sends `call`, which carries the message with this ticket.
-pub(super) async fn post(
-    context: Arc<Context>,
-    ticket: Ticket,
-    call: Call,
-    send_options: SendOptions,
-) -> Report {
+/// Sends `call`, which carries the message of `send`.
+pub(super) async fn post(context: Arc<Context>, send: Box<Send>, stream: u64, call: Call) {
     let (endpoint, headers) = (Arc::clone(&call.endpoint), Arc::clone(&call.headers));
-    let sent = call.body.clone();
-    let posted = match context.send(call, send_options).await {
+    let (answer, outcome) = match context.send(call, SendOptions::of(&send.message)).await {
         Ok(response) if response.status().is_success() => {
             // The acknowledgement counts, whatever becomes of its body.
-            context.report(Report::Posted { ticket, posted: Posted::Accepted });
-            drain(response.into_body()).await;
-            return Report::Ended;
+            let posted = Posted { send, stream, answer: None, outcome: Ok(()) };
+            context.report(Report::Posted(posted));
+            return drain(response.into_body()).await;
         }
         Ok(response) => {
             let refusal = Refusal::read(response, &context).await;
-            let sent = Message::parse(sent).ok();
-            judge(&context, &refusal, sent.as_ref(), &endpoint, &headers).await
+            // `initialize` opens a session: there was none to be lost.
+            let (fate, answer) = match send.is_request(&Method::Initialize) {
+                true => (Fate::Answered, None),
+                false => (
+                    ping::fate(&context, &refusal, &send, &endpoint, &headers).await,
+                    send.request_id().and_then(|own| refusal.answer_to(own)),
+                ),
+            };
+            match fate {
+                Fate::Lost => (None, Err(refusal.lost_session())),
+                Fate::AnsweredThenLost if answer.is_some() => (answer, Err(refusal.lost_session())),
+                _ if answer.is_some() => (answer, Ok(())),
+                _ => (None, Err(refusal.error())),
+            }
         }
-        Err(error) => Posted::Failed(context.scrubbed(error)),
+        Err(error) => (None, Err(error)),
     };
-    Report::Posted { ticket, posted }
+    let outcome = outcome.map_err(|error| context.scrubbed(error));
+    context.report(Report::Posted(Posted { send, stream, answer, outcome }));
 }
 
-/// What the refusal of the message `sent` means, by a ping to the same address if need be.
-async fn judge(
-    context: &Context,
-    refusal: &Refusal,
-    sent: Option<&Message>,
-    endpoint: &Arc<Endpoint>,
-    headers: &Arc<HeaderMap>,
-) -> Posted {
-    let own = sent.and_then(|sent| match sent.head() {
-        Head::Request { id, .. } => Some(id),
-        _ => None,
-    });
-    let method = sent.and_then(Message::method);
-    if method == Some(&Method::Initialize) {
-        // It opens a session: there was none to be lost.
-        return Posted::Failed(context.scrubbed(refusal.error()));
-    }
-    let refused = Refused { refusal, id: own, method, endpoint, headers };
-    match (ping::fate(context, refused).await, own.and_then(|own| refusal.answer_to(own))) {
-        (Fate::Lost, _) => Posted::SessionLost(context.scrubbed(refusal.lost_session())),
-        (Fate::AnsweredThenLost, Some(answer)) => {
-            let lost = context.scrubbed(refusal.lost_session());
-            Posted::AnsweredThenLost(answer, lost)
-        }
-        (_, Some(answer)) => Posted::Answered(answer),
-        (_, None) => Posted::Failed(context.scrubbed(refusal.error())),
+impl Posted {
+    /// Whether the server does not know the session.
+    pub(super) fn is_session_lost(&self) -> bool {
+        matches!(&self.outcome, Err(error) if error.kind == Kind::SessionLost)
     }
 }

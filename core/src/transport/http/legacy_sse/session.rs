@@ -10,12 +10,11 @@ use tracing::{debug, warn};
 use super::post::{Posted, post};
 use super::stream::{self, First, Stream};
 use crate::error::{Error, Kind};
-use crate::message::fnv_map::{self, FnvMap};
 use crate::message::{Head, Id, Message, Method, Outline, peek};
 use crate::net::{Call, Lane};
 use crate::traffic;
 use crate::transport::http::command::{Event, Send, Ticket};
-use crate::transport::http::events::{Messages, Payload, Position, too_large};
+use crate::transport::http::events::{Item, too_large};
 use crate::transport::http::link::Io;
 use crate::transport::http::log::Direction;
 use crate::transport::http::report::Report;
@@ -35,16 +34,6 @@ pub(in super::super) struct HttpSse {
     lost: Option<Ticket>,
     /// The newest ticket of the engine's.
     newest: Ticket,
-    flights: FnvMap<Ticket, Flight>,
-    /// The messages of an event that is being read.
-    reading: Option<Messages>,
-}
-
-/// A POST that is out.
-#[derive(Debug)]
-struct Flight {
-    send: Send,
-    stream: u64,
 }
 
 /// Where the stream stands.
@@ -66,8 +55,6 @@ impl HttpSse {
             initialize: None,
             lost: None,
             newest: Ticket::default(),
-            flights: FnvMap::default(),
-            reading: None,
         }
     }
 
@@ -77,14 +64,14 @@ impl HttpSse {
         debug!("the server speaks HTTP+SSE");
         let mut sse = Self { phase: Phase::Open(stream), ..Self::new(&io.context) };
         io.report(Event::StreamOpened);
-        sse.launch(initialize, io);
+        sse.send(initialize, io);
         sse
     }
 
     pub(in super::super) fn on_report(&mut self, report: Report, io: &mut Io) {
         match report {
             Report::StreamOpened(opened) => self.opened(opened, io),
-            Report::Posted { ticket, posted } => self.posted(ticket, posted, io),
+            Report::Posted(posted) => self.posted(posted, io),
             // Of the other transport, from before it was known that it is this one.
             _ => debug!("a report of the other transport was ignored"),
         }
@@ -96,25 +83,27 @@ impl HttpSse {
         context: &mut TaskContext<'_>,
         io: &mut Io,
     ) -> Poll<()> {
-        if let Some(reading) = &mut self.reading {
-            let next = ready!(pin!(reading.next()).poll(context));
-            match next {
-                Some(message) => self.deliver(message, io),
-                None => self.reading = None,
-            }
-            return Poll::Ready(());
-        }
         let Phase::Open(stream) = &mut self.phase else { return Poll::Pending };
         // No idle limit: a server may have nothing to say for days.
-        let mut position = Position::default();
-        let heard = ready!(pin!(stream.events.next_payload(&mut position, None)).poll(context));
-        self.heard(heard, io);
+        let next = ready!(pin!(stream.events.next(None)).poll(context));
+        match next {
+            Ok(Some(Item::Message(message))) => self.deliver(message, io),
+            Ok(Some(Item::Oversized(outline))) => oversized(outline, io),
+            end => {
+                let no_more = Error::new(Kind::NoResponse, "the server ended its stream");
+                let error = end.map_or_else(|error| io.context.scrubbed(error), |_| no_more);
+                traffic::stream_cut(traffic::Stream::Session, Some(&error), None);
+                self.end_stream(error, io);
+            }
+        }
         Poll::Ready(())
     }
 
     pub(in super::super) fn send(&mut self, send: Send, io: &mut Io) {
         self.give_up_what_slept(io);
-        self.note(send.ticket);
+        if send.ticket.is_of_engine() {
+            self.newest = self.newest.max(send.ticket);
+        }
         let is_request = matches!(send.message.head(), Head::Request { .. });
         // Between the decision to send it and now, the stream has ended: the engine hears of
         // that, and knows that it did not leave.
@@ -137,9 +126,10 @@ impl HttpSse {
     fn open_for(&mut self, first: Send, io: &mut Io) {
         let context = Arc::clone(&io.context);
         let headers = self.session.stream_headers();
-        let login = SendOptions::aside().with_login_for(&first.message).login;
-        io.start_reporting(async move {
-            Report::StreamOpened(stream::open(&context, headers, First::Anything, login).await)
+        let login = SendOptions::of(&first.message).login;
+        io.start_aside(async move {
+            let opened = stream::open(&context, headers, First::Anything, login).await;
+            context.report(Report::StreamOpened(opened));
         });
         self.phase = Phase::Opening(VecDeque::from([first]));
     }
@@ -166,35 +156,24 @@ impl HttpSse {
         }
     }
 
-    fn note(&mut self, ticket: Ticket) {
-        if ticket.is_of_engine() {
-            self.newest = self.newest.max(ticket);
-        }
-    }
-
     /// Starts the POST of one message.
     fn launch(&mut self, send: Send, io: &mut Io) {
-        self.note(send.ticket);
         let Phase::Open(stream) = &self.phase else { return };
         let (ticket, message) = (send.ticket, &send.message);
         let direction = Direction::ToServer { retry: send.retry };
         io.context.crossing(direction, message, stream.session.as_ref());
-        if let (Head::Request { id, .. }, true) =
-            (message.head(), send.is_request(&Method::Initialize))
-        {
-            self.initialize = Some((ticket, id.clone()));
+        if send.is_request(&Method::Initialize) {
+            self.initialize = send.request_id().map(|id| (ticket, id.clone()));
         }
+        let headers = self.session.post_headers(&send);
         let call = Call {
-            method: http::Method::POST,
             endpoint: Arc::clone(&stream.endpoint),
-            headers: self.session.post_headers(&send),
-            body: message.bytes().clone(),
             lane: send.lane,
             progress: send.progress.clone(),
+            ..io.context.call(http::Method::POST, headers, message.bytes().clone())
         };
-        let send_options = SendOptions::within(None, "Request").with_login_for(message);
-        io.start(ticket, Box::pin(post(Arc::clone(&io.context), ticket, call, send_options)));
-        self.flights.insert(ticket, Flight { send, stream: self.streams });
+        let context = Arc::clone(&io.context);
+        io.start(ticket, Box::pin(post(context, Box::new(send), self.streams, call)));
     }
 
     /// Nobody waits for the answer any more.
@@ -202,26 +181,6 @@ impl HttpSse {
         if let Phase::Opening(waiting) = &mut self.phase {
             waiting.retain(|send| send.ticket != ticket);
         }
-        fnv_map::take(&mut self.flights, &ticket);
-    }
-
-    /// Something came on the stream, or it has ended.
-    fn heard(&mut self, heard: Result<Option<Payload>, Error>, io: &mut Io) {
-        let error = match heard {
-            Ok(Some(Payload::Oversized(outline))) => return oversized(outline, io),
-            Ok(Some(Payload::Other { name, .. })) if name == b"endpoint"[..] => {
-                return debug!("a further address for messages was ignored");
-            }
-            Ok(Some(payload)) => {
-                self.reading = Some(payload.messages());
-                return;
-            }
-            Ok(None) => Error::new(Kind::NoResponse, "the server ended its stream"),
-            Err(error) => io.context.scrubbed(error),
-        };
-        traffic::stream_cut(traffic::Stream::Session, Some(&error), None);
-        self.close_stream(io);
-        io.report(Event::StreamEnded(error.into()));
     }
 
     fn deliver(&mut self, message: Message, io: &mut Io) {
@@ -240,96 +199,75 @@ impl HttpSse {
         io.report(Event::Message { message, answers: None });
     }
 
-    fn posted(&mut self, ticket: Ticket, posted: Posted, io: &mut Io) {
-        match posted {
-            Posted::Accepted => {
-                reached(io);
+    fn posted(&mut self, posted: Posted, io: &mut Io) {
+        let is_session_lost = posted.is_session_lost();
+        let Posted { send, stream, answer, outcome } = posted;
+        let (ticket, is_current) = (send.ticket, stream == self.streams);
+        // An answer that came on the stream, or a cancellation, was first.
+        let is_wanted = !send.progress.is_abandoned();
+        if let Err(error) = &outcome {
+            io.context.note_absence(error);
+        }
+        if outcome.as_ref().err().is_none_or(|error| error.status.is_some()) {
+            reached(io);
+        }
+        match (answer, outcome) {
+            (None, Ok(())) => {
                 if let Phase::Open(stream) = &mut self.phase {
-                    stream.keep_address();
+                    stream.others.clear();
                 }
-                fnv_map::take(&mut self.flights, &ticket);
                 io.report(Event::Accepted(ticket));
             }
-            Posted::SessionLost(error) | Posted::Failed(error)
-                if matches!(error.status, Some(404 | 405)) && self.goes_elsewhere(ticket, io) =>
-            {
-                reached(io);
+            (Some(_), _) if !is_wanted => {}
+            (Some(message), outcome) => {
+                io.report(Event::Message { message, answers: Some(ticket) });
+                if let (Err(error), true) = (outcome, is_current) {
+                    self.end_stream(error, io);
+                }
             }
-            Posted::Answered(answer) => {
-                reached(io);
-                self.answered(ticket, answer, io);
+            (None, Err(error)) if is_wanted && self.goes_elsewhere(&send, &error) => {
+                self.launch(*send, io);
             }
-            Posted::AnsweredThenLost(answer, error) => {
-                reached(io);
-                if self.answered(ticket, answer, io) {
+            (None, Err(_)) if is_session_lost && !is_wanted => {}
+            (None, Err(error)) if is_session_lost => {
+                if send.is_last_try {
+                    io.context.habits().note_last_loss(error.status);
+                } else if is_current {
                     self.close_stream(io);
-                    io.report(Event::StreamEnded(error.into()));
                 }
+                let (session, error) = (send.session, error.into());
+                io.report(Event::SessionRejected { ticket, session, error, last_word: None });
             }
-            Posted::SessionLost(error) => {
-                reached(io);
-                self.rejected(ticket, error, io);
-            }
-            Posted::Failed(error) => {
-                io.context.note_absence(&error);
-                if error.status.is_some() {
-                    reached(io);
-                }
-                fnv_map::take(&mut self.flights, &ticket);
-                io.report(Event::Failed { ticket, error: error.into() });
-            }
+            (None, Err(error)) => io.report(Event::Failed { ticket, error: error.into() }),
         }
-    }
-
-    /// Passes on an answer that came in place of an acknowledgement. Gives back whether the session
-    /// that it was asked in is the one of now.
-    fn answered(&mut self, ticket: Ticket, answer: Message, io: &mut Io) -> bool {
-        let Some(flight) = fnv_map::take(&mut self.flights, &ticket) else { return false };
-        io.report(Event::Message { message: answer, answers: Some(ticket) });
-        flight.stream == self.streams
-    }
-
-    /// The server does not know the session that the message was sent in.
-    fn rejected(&mut self, ticket: Ticket, error: Error, io: &mut Io) {
-        let Some(flight) = fnv_map::take(&mut self.flights, &ticket) else { return };
-        if flight.send.is_last_try {
-            io.context.habits.note_last_loss(error.status);
-        } else if flight.stream == self.streams {
-            self.close_stream(io);
-        }
-        let (session, error) = (flight.send.session, error.into());
-        io.report(Event::SessionRejected { ticket, session, error, last_word: None });
     }
 
     /// Nobody is at the address: the first message may have to go to another one.
-    fn goes_elsewhere(&mut self, ticket: Ticket, io: &mut Io) -> bool {
+    fn goes_elsewhere(&mut self, send: &Send, error: &Error) -> bool {
         let Phase::Open(stream) = &mut self.phase else { return false };
-        let is_initialize = |flight: &Flight| flight.send.is_request(&Method::Initialize);
-        if !self.flights.get(&ticket).is_some_and(is_initialize) || !stream.try_other_address() {
-            return false;
-        }
-        if let Some(flight) = fnv_map::take(&mut self.flights, &ticket) {
-            self.launch(flight.send, io);
-        }
-        true
+        matches!(error.status, Some(404 | 405))
+            && send.is_request(&Method::Initialize)
+            && stream.try_other_address()
     }
 
     /// Nothing is sent into a session whose stream has slept along with the machine: it may look
     /// open for minutes, and no answer would come.
     fn give_up_what_slept(&mut self, io: &mut Io) {
         if let Phase::Open(stream) = &self.phase
-            && stream.has_slept(&io.context)
+            && stream.sleeps != io.context.client.sleeps()
         {
-            self.close_stream(io);
-            let error = Error::new(Kind::Closed, "the machine has slept");
-            io.report(Event::StreamEnded(error.into()));
+            self.end_stream(Error::new(Kind::Closed, "the machine has slept"), io);
         }
+    }
+
+    fn end_stream(&mut self, why: Error, io: &mut Io) {
+        self.close_stream(io);
+        io.report(Event::StreamEnded(why.into()));
     }
 
     /// The session ends with its stream.
     fn close_stream(&mut self, io: &Io) {
         self.phase = Phase::Closed;
-        self.reading = None;
         self.streams += 1;
         self.initialize = None;
         self.lost = Some(self.newest);

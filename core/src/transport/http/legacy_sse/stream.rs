@@ -10,7 +10,7 @@ use super::address::Address;
 use crate::auth::Login;
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::net::{Content, Endpoint, final_endpoint};
+use crate::net::{Call, Content, Endpoint, Lane, final_endpoint};
 use crate::secret::shown;
 use crate::transport::http::answer::{Answer, Refusal};
 use crate::transport::http::events::{Events, Payload, Position, timeout};
@@ -21,12 +21,12 @@ use crate::transport::http::{Context, SendOptions};
 pub(in super::super) struct Stream {
     pub(super) events: Events,
     pub(super) endpoint: Arc<Endpoint>,
-    /// Where else messages may have to go, the likeliest last.
-    others: Vec<Endpoint>,
+    /// Where else messages may have to go, the likeliest last; none once one of them is accepted.
+    pub(super) others: Vec<Endpoint>,
     /// The session's name, for logs.
     pub(super) session: Option<HeaderValue>,
     /// How many times the machine had slept before it was opened.
-    sleeps: u64,
+    pub(super) sleeps: u64,
 }
 
 impl Stream {
@@ -36,16 +36,6 @@ impl Stream {
         debug!(address = %other, "nobody is at the address that was announced: another is tried");
         self.endpoint = Arc::new(other);
         true
-    }
-
-    /// Whether the machine has slept since it was opened: it may look open and be dead.
-    pub(super) fn has_slept(&self, context: &Context) -> bool {
-        context.client.sleeps() != self.sleeps
-    }
-
-    /// The address is the right one.
-    pub(super) fn keep_address(&mut self) {
-        self.others.clear();
     }
 }
 
@@ -66,17 +56,17 @@ pub(in super::super) async fn open(
     login: Login,
 ) -> Result<Box<Stream>, Error> {
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
-    let call = context.lasting(Method::GET, headers, Bytes::new());
+    let call = Call { lane: Lane::Lasting, ..context.call(Method::GET, headers, Bytes::new()) };
     // A login on the way takes its own time.
-    let send_options = SendOptions { login, ..SendOptions::within(Some(limit), "Stream") };
-    let opened = match context.send(call, send_options).await {
-        Ok(response) => match tokio::time::timeout(limit, read(context, response, first)).await {
-            Ok(opened) => opened,
-            Err(_) => Err(timeout("No address for messages came on the stream: timeout", limit)),
-        },
-        Err(error) => Err(error),
+    let what = "Stream";
+    let options = SendOptions { login, limit: Some(limit), what, ..SendOptions::aside() };
+    let opening = async {
+        let response = context.send(call, options).await?;
+        let what = "No address for messages came on the stream: timeout";
+        let silent = |_| timeout(what, limit);
+        tokio::time::timeout(limit, read(context, response, first)).await.map_err(silent)?
     };
-    opened.map_err(|error| context.scrubbed(error.not_delivered()))
+    opening.await.map_err(|error| context.scrubbed(error.not_delivered()))
 }
 
 /// Reads the head of the stream.
@@ -88,14 +78,13 @@ async fn read(
     let place = final_endpoint(&response).unwrap_or_else(|| Arc::clone(&context.endpoint));
     let body = match Answer::sort(response, false, place.url()) {
         Answer::Events(body) => body,
-        Answer::Refused(response) => return Err(refused(response, context).await),
+        Answer::Refused(response) => return Err(Refusal::read(response, context).await.error()),
         _ => return Err(no_stream(&place, "it is not an event stream")),
     };
-    let max_message = context.settings.max_message;
-    let mut events = Events::new(body, max_message, Arc::clone(&place)).skipping_oversized();
+    let mut events = Events::new(body, context, Position::default()).skipping_oversized();
+    events.endpoint = Arc::clone(&place);
     loop {
-        let payload = events.next_payload(&mut Position::default(), None).await?;
-        match payload {
+        match events.next_payload(None).await? {
             Some(Payload::Other { name, data }) if name == b"endpoint"[..] => {
                 let Address { endpoint, mut others, session } =
                     Address::resolve(place.url(), &data)?;
@@ -118,10 +107,6 @@ async fn read(
             }
         }
     }
-}
-
-async fn refused(response: Response<Content>, context: &Context) -> Error {
-    Refusal::read(response, context).await.error()
 }
 
 fn no_stream(place: &Endpoint, why: &str) -> Error {
