@@ -118,7 +118,7 @@ impl Scrubber {
         let end = found.cut.map_or(text.len(), |cut| text.floor_char_boundary(cut));
         let places: Vec<Range<usize>> =
             found.places.into_iter().filter(|place| place.start < end).collect();
-        let end = places.last().map_or(end, |last| end.max(last.end));
+        let end = places.iter().map(|place| place.end).fold(end, usize::max);
         Untrusted(&without(&text[..end], &places)).excerpt(limit)
     }
 
@@ -160,34 +160,22 @@ fn look(automaton: &Automaton, text: &str) -> Found {
         found.places.extend(more.places);
         // Two runs that are in order: that takes linear time.
         found.places.sort_by_key(|place| place.start);
-        found.places = joined(found.places);
     }
     found
 }
 
-/// The same places, those that overlap as one.
-fn joined(places: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    let mut joined: Vec<Range<usize>> = Vec::with_capacity(places.len());
-    for place in places {
-        match joined.last_mut().filter(|last| place.start < last.end) {
-            Some(last) => last.end = last.end.max(place.end),
-            None => joined.push(place),
-        }
-    }
-    joined
-}
-
+/// `text` without what stands at these places, which are in order; those that overlap count as one.
 fn without(text: &str, places: &[Range<usize>]) -> String {
     let mut clean = String::with_capacity(text.len());
-    let mut at = 0;
+    let (mut at, mut hidden) = (0, 0);
     for place in places {
-        // The beginning of a secret may end within a character.
-        let end = text.ceil_char_boundary(place.end);
-        if let Some(before) = text.get(at..text.floor_char_boundary(place.start)) {
-            clean.push_str(before);
+        if place.start >= hidden {
+            // The beginning of a secret may end within a character.
+            clean.push_str(text.get(at..text.floor_char_boundary(place.start)).unwrap_or_default());
+            clean.push_str("[secret]");
         }
-        clean.push_str("[secret]");
-        at = at.max(end);
+        hidden = hidden.max(place.end);
+        at = text.ceil_char_boundary(hidden);
     }
     clean.push_str(text.get(at..).unwrap_or_default());
     clean
