@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::{Author, Head, Id, Message, edit};
-use crate::error::Error;
+use crate::error::{Delivery, Error, Kind};
 use crate::limits;
 
 /// The error answer for the request `id`; without one it is addressed to `null`.
@@ -15,8 +15,8 @@ pub fn error(id: Option<&Id>, error: &Error) -> Message {
 
 fn data(error: &Error) -> Data {
     Data {
-        kind: error.kind.as_str(),
-        delivery: error.delivery.as_str(),
+        kind: error.kind,
+        delivery: error.delivery,
         status: error.status,
         body: error.body.as_deref().map(short),
         reason: error.reason.as_deref().map(short),
@@ -138,8 +138,8 @@ pub fn request(id: &Id, method: &str) -> Message {
 
 #[derive(Serialize)]
 struct Data {
-    kind: &'static str,
-    delivery: &'static str,
+    kind: Kind,
+    delivery: Delivery,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,7 +178,6 @@ fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
 
     fn id(raw: &str) -> Id {
         Id::from_json(raw).expect("an id")
