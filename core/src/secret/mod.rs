@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
 mod automaton;
@@ -12,7 +13,7 @@ mod view;
 pub use scrubber::Scrubber;
 
 /// A string that shows itself only to those who ask by name.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Deserialize, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
@@ -38,6 +39,17 @@ impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[secret]")
     }
+}
+
+/// Writes a secret out, where a field asks for that with `serialize_with`: for files and pipes of
+/// ours alone.
+pub(crate) fn revealed<'a, T, S>(secret: &'a T, serializer: S) -> Result<S::Ok, S::Error>
+where
+    &'a T: Into<Option<&'a Secret>>,
+    S: Serializer,
+{
+    let secret: Option<&Secret> = secret.into();
+    secret.map(Secret::reveal).serialize(serializer)
 }
 
 /// What separates the parts of a credential.

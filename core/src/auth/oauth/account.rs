@@ -7,7 +7,7 @@ use http::StatusCode;
 
 use super::challenge::Challenge;
 use super::kept::Kept;
-use super::listing::{address, issuer, listing};
+use super::listing::listing;
 use super::store::Store;
 use super::token::Token;
 use super::{OAuth, Pending, Reopen, Settings, TokenStore, identity};
@@ -132,22 +132,8 @@ impl OAuth {
 
     /// What is kept; `None` if nobody is logged in.
     pub async fn account(&self) -> Option<Account> {
-        let kept = self.store.read().await;
-        let token = kept.token?;
-        let profile = &self.settings.profile;
-        Some(Account {
-            server: Some(shown(&self.server)),
-            profile: Some(profile.clone()).filter(|profile| !profile.is_empty()),
-            resource: kept.resource.map(address),
-            issuer: kept.issuer.map(issuer),
-            client: kept.holder.map(|h| h.id).or(kept.identity.map(|identity| identity.id)),
-            scope: token.scope,
-            expires: token.expires,
-            can_be_renewed: token.refresh.is_some(),
-            apart_by: self.store.apart_by().to_vec(),
-            name: self.store.name().map(str::to_owned),
-            place: self.store.place(),
-        })
+        let kept = serde_json::to_value(self.store.read().await).ok()?;
+        Account::read(&kept, self.store.name(), self.store.place())
     }
 
     /// The login that waits for a person, if there is one.

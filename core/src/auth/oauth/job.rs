@@ -25,7 +25,7 @@ pub(super) struct Job {
     net: net::Portable,
     settings: PortableSettings,
     /// How near the server is.
-    near: String,
+    near: Reach,
     without_resource: bool,
     /// By which it is seen whether another process has stored a token since.
     stamp: Option<Stamp>,
@@ -77,7 +77,7 @@ impl Job {
             plan: plan.clone(),
             net: net::Portable::from(oauth.web.options()),
             settings: PortableSettings::from(&oauth.settings),
-            near: oauth.web.near().name().to_owned(),
+            near: oauth.web.near(),
             without_resource: oauth.refuses_resource(),
             stamp: oauth.store.stamp(),
         }
@@ -89,7 +89,7 @@ impl Job {
         let job: Self = serde_json::from_slice(job).ok()?;
         let settings = job.settings.into_settings(show, open)?;
         let oauth = OAuth::new(&job.server, settings, job.net.into_options()?);
-        oauth.web.is_near(Reach::named(&job.near)?);
+        oauth.web.is_near(job.near);
         oauth.refuses_resource.store(job.without_resource, std::sync::atomic::Ordering::Relaxed);
         Some((oauth, job.plan, job.stamp))
     }

@@ -449,9 +449,9 @@ impl OAuth {
         self.save(kept).await;
     }
 
-    async fn save(&self, mut kept: Kept) {
-        kept.profile = Some(self.settings.profile.clone()).filter(|profile| !profile.is_empty());
-        let is_stored = self.store.write(&self.server, &kept).await && kept.token.is_some();
+    async fn save(&self, kept: Kept) {
+        let has_token = kept.token.is_some();
+        let is_stored = self.store.write(kept).await && has_token;
         self.state(|state| state.is_stored = is_stored);
     }
 

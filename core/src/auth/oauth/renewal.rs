@@ -10,7 +10,7 @@ use url::Url;
 use super::challenge::Challenge;
 use super::grant::Refusal;
 use super::kept::Kept;
-use super::token::{Age, Stored, Token};
+use super::token::{Age, Token};
 use super::{OAuth, address, identity};
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -268,7 +268,7 @@ pub(super) fn is_renewed(before: &Kept, now: &Kept, cause: Cause) -> bool {
     let Some(now) = &now.token else { return false };
     let Some(before) = &before.token else { return true };
     match cause {
-        Cause::Age => Stored::from(now) != Stored::from(before),
+        Cause::Age => now != before,
         Cause::Refusal | Cause::RefreshedTokenRejected => {
             (&now.access, &now.id) != (&before.access, &before.id)
         }
@@ -278,7 +278,7 @@ pub(super) fn is_renewed(before: &Kept, now: &Kept, cause: Cause) -> bool {
 
 /// What is left of a token that cannot be renewed: all but nothing, if it was not refused itself.
 fn usable(token: &Token, cause: Cause) -> Option<Token> {
-    let lives = token.expires.is_none_or(|expires| expires > SystemTime::now());
+    let lives = token.expires().is_none_or(|expires| expires > SystemTime::now());
     let is_good = cause == Cause::Age && lives;
     is_good.then(|| Token { refresh: None, ..token.clone() })
 }

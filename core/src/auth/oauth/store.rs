@@ -1,6 +1,7 @@
 //! Where tokens rest: one file for each login at a server, for the owner alone, one process at a
 //! time.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,16 +14,17 @@ use url::Url;
 
 use super::apart::Apart;
 use super::blocking::OneAtATime;
-use super::kept::{Kept, OnDisk};
+use super::kept::Kept;
 #[cfg(feature = "keychain")]
 use super::keychain;
 use super::page_note::{Noted, PageNote};
 use super::places::Places;
-use super::store_lock::{Lock, LockedByOther, Try, is_login_held_beside};
+use super::store_lock::{Lock, LockedByOther, is_login_held_beside, try_lock};
 use super::{Settings, TokenStore};
 use crate::error::Error;
 use crate::limits;
 use crate::private_file;
+use crate::secret::shown;
 
 /// The files of one server and profile.
 #[derive(Clone, Debug)]
@@ -113,11 +115,24 @@ impl Store {
     /// be read before may be read now.
     pub(super) async fn probe(&self) -> Result<bool, Error> {
         #[cfg(feature = "keychain")]
-        if let Some(keychain) = &self.keychain {
-            keychain.probe().await?;
-            return Ok(true);
+        if let Some(keychain) = self.keychain.clone() {
+            let probing = self.thread.run(limits::KEYCHAIN_UNLOCK, move || keychain.probe());
+            return probing.await.map(|()| true).map_err(keychain::unusable);
         }
         Ok(false)
+    }
+
+    /// Does what may take a while, and waits for its end for as long as that is worth it.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let store = self.clone();
+        #[cfg(feature = "keychain")]
+        let limit = self.keychain.as_ref().map_or(limits::STORE_WAIT, |_| limits::KEYCHAIN_WAIT);
+        #[cfg(not(feature = "keychain"))]
+        let limit = limits::STORE_WAIT;
+        self.thread.run(limit, move || work(&store)).await
     }
 
     fn load(&self) -> io::Result<Vec<u8>> {
@@ -128,13 +143,14 @@ impl Store {
         private_file::read(&self.file().ok_or(io::ErrorKind::NotFound)?)
     }
 
-    fn save(&self, text: &[u8]) -> io::Result<()> {
+    fn save(&self, kept: Kept) -> io::Result<()> {
+        let text = serde_json::to_vec_pretty(&self.own(kept))?;
         #[cfg(feature = "keychain")]
         if let Some(keychain) = &self.keychain {
-            return keychain.write(text);
+            return keychain.write(&text);
         }
         let places = self.places.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        replace(&places.current(), text)?;
+        replace(&places.current(), &text)?;
         if let Err(error) = places.note(replace) {
             debug!("runs in other environments will not find the tokens: {error}");
         }
@@ -190,7 +206,7 @@ impl Store {
         file: PathBuf,
         text: serde_json::Result<Vec<u8>>,
     ) -> io::Result<()> {
-        self.thread.run(limits::STORE_WAIT, move || replace(&file, &text?)).await
+        self.run(move |_| replace(&file, &text?)).await
     }
 
     /// Where a person has to log in, if the process that has the lock says so.
@@ -259,8 +275,7 @@ impl Store {
         if self.is_empty() {
             return Some(Kept::default());
         }
-        let store = self.clone();
-        let looked = self.thread.run(limits::STORE_WAIT, move || Ok(store.look_now())).await;
+        let looked = self.run(|store| Ok(store.look_now())).await;
         looked.unwrap_or_else(|error| {
             warn!("the tokens{} cannot be read: {error}", self.in_place_shown());
             None
@@ -287,24 +302,24 @@ impl Store {
             return Some(self.take_over().unwrap_or_default());
         };
         if stored.is_apart {
-            return Some(Kept::from(stored));
+            return Some(self.own(stored));
         }
         // An earlier version has stored it, when logins were not kept apart.
         if !self.apart.allows(&stored) {
             debug!("the login that is kept is that of another resource, and not used");
             return Some(Kept::default());
         }
-        if let Try::Locked(_lock) = self.try_lock()
-            && let Err(error) = self.save_as_own(&stored)
+        if let Some(_lock) = self.try_lock()
+            && let Err(error) = self.save(stored.clone())
         {
             warn!("a login of an earlier version cannot be kept: {error}");
         }
-        Some(Kept::from(stored))
+        Some(self.own(stored))
     }
 
     /// What is there, whomever it is for.
     #[allow(clippy::option_option, reason = "not known, or known to be nothing")]
-    fn stored(&self) -> Option<Option<OnDisk>> {
+    fn stored(&self) -> Option<Option<Kept>> {
         let place = self.place()?;
         let text = match self.load() {
             Ok(text) => text,
@@ -314,7 +329,7 @@ impl Store {
                 return None;
             }
         };
-        OnDisk::read(&text)
+        Kept::read(&text)
             .inspect_err(|why| {
                 if !self.told_damage.swap(true, Ordering::Relaxed) {
                     warn!("the tokens in {place} are damaged ({why}) and not used");
@@ -329,44 +344,39 @@ impl Store {
     fn take_over(&self) -> Option<Kept> {
         let earlier = self.earlier.as_ref()?;
         let is_such =
-            |stored: &OnDisk| !stored.is_apart && stored.has_token() && self.apart.allows(stored);
+            |stored: &Kept| !stored.is_apart && stored.token.is_some() && self.apart.allows(stored);
         earlier.stored()?.filter(is_such)?;
         // Whoever has the lock may be renewing it.
-        let Try::Locked(_lock) = earlier.try_lock() else { return None };
+        let _lock = earlier.try_lock()?;
         let stored = earlier.stored()?.filter(is_such)?;
-        match self.save_as_own(&stored).and_then(|()| earlier.erase()) {
+        match self.save(stored.clone()).and_then(|()| earlier.erase()) {
             Ok(()) => debug!("a login that an earlier version has stored was taken over"),
             Err(error) => warn!("a login of an earlier version cannot be moved: {error}"),
         }
-        Some(Kept::from(stored))
+        Some(self.own(stored))
     }
 
-    fn save_as_own(&self, stored: &OnDisk) -> io::Result<()> {
-        let stored = stored.clone().apart(&self.apart.words);
-        self.save(&serde_json::to_vec_pretty(&stored)?)
+    /// The same as the login that this store is for.
+    fn own(&self, kept: Kept) -> Kept {
+        let Apart { server, profile, words, .. } = &self.apart;
+        let (server, profile) = (shown(server), profile.clone());
+        Kept { server, is_apart: true, profile, apart_by: words.clone(), ..kept }
     }
 
-    fn try_lock(&self) -> Try {
-        let Some(file) = self.beside("lock") else {
-            return Try::Impossible(io::ErrorKind::NotFound.into());
-        };
-        Try::to_lock(&file)
+    fn try_lock(&self) -> Option<File> {
+        try_lock(&self.beside("lock")?, File::try_lock).ok()
     }
 
     /// Replaces what is kept, at once or not at all. Gives back whether that was done.
-    pub(super) async fn write(&self, server: &Url, kept: &Kept) -> bool {
+    pub(super) async fn write(&self, kept: Kept) -> bool {
         let Some(place) = self.place() else { return false };
-        let stored = OnDisk::of(server, kept).apart(&self.apart.words);
-        let store = self.clone();
-        let save = move || store.save(&serde_json::to_vec_pretty(&stored)?);
-        let saved = self.thread.run(limits::STORE_WAIT, save).await;
+        let saved = self.run(move |store| store.save(kept)).await;
         saved.inspect_err(|e| warn!("tokens cannot be kept in {place}: {e}")).is_ok()
     }
 
     /// Forgets everything.
     pub(super) async fn remove(&self) -> io::Result<bool> {
-        let store = self.clone();
-        match self.thread.run(limits::STORE_WAIT, move || store.erase()).await {
+        match self.run(Self::erase).await {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
@@ -449,7 +459,7 @@ mod tests {
     async fn what_is_kept_is_kept_apart_and_for_the_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(at(folder.path()), &server(), owner(""));
-        store.write(&server(), &kept()).await;
+        store.write(kept()).await;
         let read = store.read().await;
         assert_eq!(read.token, kept().token);
         assert_eq!(read.identity, kept().identity);
@@ -475,7 +485,7 @@ mod tests {
         let keychain = Some(keychain::tests::in_memory());
         let store = Store { keychain, ..Store::new(at(folder.path()), &server(), owner("")) };
         assert!(store.read().await.token.is_none());
-        store.write(&server(), &kept()).await;
+        store.write(kept()).await;
         assert_eq!(store.read().await.token, kept().token);
         assert!(!store.file().unwrap().exists(), "nothing of it is in the file");
         assert!(store.remove().await.unwrap() && !store.remove().await.unwrap());
@@ -489,8 +499,8 @@ mod tests {
         let (keychain, unlock) = keychain::tests::locked();
         let keychain = Some(keychain);
         let store = Store { keychain, ..Store::new(at(folder.path()), &server(), owner("")) };
-        let (server, kept) = (server(), kept());
-        let writing = store.write(&server, &kept);
+        let kept = kept();
+        let writing = store.write(kept.clone());
         let (is_written, ()) = tokio::join!(writing, async { unlock.send(()).unwrap() });
         assert!(is_written);
         let (read, ()) = tokio::join!(store.read(), async { unlock.send(()).unwrap() });
@@ -503,7 +513,7 @@ mod tests {
     async fn a_damaged_file_is_as_good_as_none() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(at(folder.path()), &server(), owner(""));
-        store.write(&server(), &kept()).await;
+        store.write(kept()).await;
         std::fs::write(store.file().unwrap(), "{\"token\": 7").unwrap();
         assert!(store.read().await.token.is_none());
         assert!(Store::new((None, None), &server(), owner("")).read().await.token.is_none());
@@ -577,7 +587,7 @@ mod tests {
     async fn others_see_the_page_while_the_login_lasts() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(at(folder.path()), &server(), owner(""));
-        store.write(&server(), &kept()).await;
+        store.write(kept()).await;
         let page = note("https://as/login?x=1");
         let noted = store.note_page(&page).await;
         let other = Store::new(at(folder.path()), &server(), owner(""));
