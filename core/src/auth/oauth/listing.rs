@@ -44,14 +44,14 @@ pub struct Listing {
 ///
 /// When a folder is there and cannot be read.
 pub fn listing(folder: &Path, usual: Option<&Path>) -> io::Result<Listing> {
-    let (mut files, mut pages) = (BTreeSet::new(), BTreeSet::new());
+    let mut files = BTreeSet::new();
     for folder in [Some(folder), usual].into_iter().flatten() {
-        let below = places::all_below(folder)?;
-        files.extend(below.tokens);
-        pages.extend(below.pages);
+        files.extend(places::all_below(folder)?);
     }
+    let is_page = |file: &PathBuf| file.extension().is_some_and(|extension| extension == "page");
+    let (pages, tokens): (Vec<_>, Vec<_>) = files.into_iter().partition(is_page);
     let mut found = Listing::default();
-    for file in files.into_iter().take(limits::LOGINS_LISTED) {
+    for file in tokens.into_iter().take(limits::LOGINS_LISTED) {
         let text = private_file::read(&file).map_err(|error| error.to_string());
         match text.and_then(|text| account(&text, &file)) {
             Ok(account) => found.accounts.extend(account),

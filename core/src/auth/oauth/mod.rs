@@ -223,7 +223,7 @@ impl OAuth {
         let renewable = kept.token.as_ref().filter(can_be_renewed);
         match renewable.map(|token| self.age(token)) {
             Some(Age::Old) => match self.renew(&kept, Cause::Age).await {
-                Ok(renewal) => debug!("the token is old: {}", renewal.words()),
+                Ok(renewal) => debug!(?renewal, "the token is old"),
                 // If that matters, the server will say so.
                 Err(error) => debug!("the token could not be renewed in time: {error}"),
             },

@@ -41,17 +41,6 @@ pub(super) enum Renewal {
     Held,
 }
 
-impl Renewal {
-    /// For logs.
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Self::Done => "there is another one",
-            Self::Impossible => "there is no other without a login",
-            Self::Held => "another process refreshes it",
-        }
-    }
-}
-
 impl OAuth {
     /// Gets another token than that in `before`, without asking a person. As a task: whoever asked
     /// may not wait for the end, but a refresh token that was sent is used up, and what comes in its
@@ -101,7 +90,9 @@ impl OAuth {
     /// The same for whoever has the lock.
     async fn renew_locked(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {
         self.reread(&self.kept().await).await;
-        if is_renewed(before, &self.kept().await, cause) && self.is_young().await {
+        let kept = self.kept().await;
+        let is_young = || kept.token.as_ref().is_some_and(|token| self.age(token) != Age::Old);
+        if is_renewed(before, &kept, cause) && is_young() {
             debug!("another process has a new token");
             return Ok(Renewal::Done);
         }
@@ -130,10 +121,6 @@ impl OAuth {
         if is_known { Duration::ZERO } else { limits::LOCK_WAIT }
     }
 
-    async fn is_young(&self) -> bool {
-        self.kept().await.token.is_some_and(|token| self.age(&token) != Age::Old)
-    }
-
     /// Renews the token in the background, while the one that there is can still be used.
     pub(super) fn renew_ahead(self: &Arc<Self>) {
         let is_due = self.state(|state| {
@@ -150,7 +137,7 @@ impl OAuth {
             let outcome = oauth.renew(&oauth.kept().await, Cause::Age).await;
             oauth.state(|state| state.is_renewing_ahead = false);
             match outcome {
-                Ok(renewal) => debug!("the token nears its end: {}", renewal.words()),
+                Ok(renewal) => debug!(?renewal, "the token nears its end"),
                 Err(error) => debug!("the token nears its end, and is not refreshed: {error}"),
             }
         });

@@ -1,7 +1,7 @@
 //! Locks beside the tokens, by which processes take turns.
 
 use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tracing::warn;
@@ -23,33 +23,29 @@ pub(super) struct LockedByOther;
 const TRIES: Duration = Duration::from_millis(50);
 
 impl Lock {
-    /// Where there is nothing that could be shared.
-    pub(super) fn unshared() -> Self {
-        Self { file: None }
-    }
-
     /// Whether other processes are kept out.
     pub(super) fn is_shared(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Waits for the lock of this name beside `file`. Where there can be no lock, there is one for the
-    /// asking: a home without them is no reason to be without tokens.
+    /// Waits for the lock in `file`. Where there can be no lock, there is one for the asking: a home
+    /// without them is no reason to be without tokens.
     pub(super) async fn wait(
-        file: &Path,
-        extension: &str,
+        file: Option<PathBuf>,
         patience: Duration,
     ) -> Result<Self, LockedByOther> {
+        let Some(file) = file else { return Ok(Self { file: None }) };
         let locking = async {
             loop {
-                let tried = private_file::make_folder_of(file)
+                let tried = private_file::make_folder_of(&file)
                     .map_err(TryLockError::Error)
-                    .and_then(|()| try_lock(&file.with_extension(extension), File::try_lock));
+                    .and_then(|()| try_lock(&file, File::try_lock));
                 match tried {
                     Ok(lock) => return Some(lock),
                     Err(TryLockError::WouldBlock) => tokio::time::sleep(TRIES).await,
                     Err(TryLockError::Error(error)) => {
-                        warn!("tokens cannot be kept in {}: {error}", file.display());
+                        let tokens = file.with_extension("json");
+                        warn!("tokens cannot be kept in {}: {error}", tokens.display());
                         return None;
                     }
                 }
