@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
-use url::Url;
+use url::{Position, Url};
 
 mod automaton;
 mod forms;
@@ -78,22 +78,15 @@ pub fn is_secret_name(name: &str) -> bool {
 /// path that looks like a key.
 #[must_use]
 pub fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    // Both fail only for URLs without a host, which have neither.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.set_fragment(None);
-    let query = url.query().map(|query| query.split('&').map(hidden_value).collect::<Vec<_>>());
-    url.set_query(None);
-    let mut text = String::from(url.as_str().strip_suffix(url.path()).unwrap_or_default());
-    for (n, segment) in url.path().split('/').enumerate() {
-        text.push_str(if n > 0 { "/" } else { "" });
-        text.push_str(if is_key(segment) { "[secret]" } else { segment });
+    let (before, behind) = (Position::BeforeUsername, Position::BeforeHost..Position::BeforePath);
+    let segment = |segment| if is_key(segment) { "[secret]" } else { segment };
+    let path: Vec<&str> = url.path().split('/').map(segment).collect();
+    let mut text = [&url[..before], &url[behind], &path.join("/")].concat();
+    if let Some(query) = url.query() {
+        let pairs: Vec<String> = query.split('&').map(hidden_value).collect();
+        text = format!("{text}?{}", pairs.join("&"));
     }
-    match query {
-        Some(pairs) => format!("{text}?{}", pairs.join("&")),
-        None => text,
-    }
+    text
 }
 
 fn hidden_value(pair: &str) -> String {

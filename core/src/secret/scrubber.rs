@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::automaton::{Automaton, Found};
 use super::{Secret, forms, view};
@@ -16,7 +16,7 @@ use crate::untrusted::Untrusted;
 /// numbers, also where only its beginning stands. The time is linear in the text.
 #[derive(Clone, Debug, Default)]
 pub struct Scrubber {
-    known: Arc<RwLock<Known>>,
+    known: Arc<Mutex<Known>>,
 }
 
 /// Whatever a server does, it cannot push out what is ours: each has a place of its own.
@@ -123,20 +123,17 @@ impl Scrubber {
     }
 
     fn change(&self, change: impl FnOnce(&mut Known) -> bool) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if change(&mut known) {
             known.automaton = None;
         }
     }
 
     fn automaton(&self) -> Arc<Automaton> {
-        let made = self.known.read().unwrap_or_else(PoisonError::into_inner).automaton.clone();
-        made.unwrap_or_else(|| {
-            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            let made = Arc::new(known.make());
-            known.automaton = Some(Arc::clone(&made));
-            made
-        })
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = known.automaton.take().unwrap_or_else(|| Arc::new(known.make()));
+        known.automaton = Some(Arc::clone(&made));
+        made
     }
 }
 

@@ -123,7 +123,6 @@ mod tests {
         assert_eq!(bare.current(), bare.own, "what is no longer there");
         replace(&bare.own, b"{}").unwrap();
         assert_eq!(named.current(), bare.own);
-        std::fs::remove_file(bare.note_file()).unwrap();
         bare.note().unwrap();
         assert!(!bare.note_file().exists(), "all look there");
     }
