@@ -1,5 +1,6 @@
 //! What is kept of a login between runs, in the form in which it is stored.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -50,11 +51,11 @@ pub(super) struct Holder {
 impl Kept {
     /// Reads it; else says what is wrong with it, without quoting what stands there.
     pub(super) fn read(text: &[u8]) -> Result<Self, String> {
-        let value = parse(text)?;
+        let mut kept: Self = from_json(text)?;
         // For serde, an array will do in place of an object.
-        let has_form = value["token"].is_object() || value["token"].is_null();
-        let read: Option<Self> = serde_json::from_value(value).ok().filter(|_| has_form);
-        let mut kept = read.ok_or("a value in it is of the wrong type")?;
+        if parse(text)?["token"].is_array() {
+            return Err("its token is no JSON object".to_owned());
+        }
         if let Some(identity) = &mut kept.identity
             && identity.port.is_some()
         {
@@ -67,12 +68,16 @@ impl Kept {
 
 /// The JSON object that a file of tokens holds; else what is wrong, as [`Kept::read`] says it.
 pub(super) fn parse(text: &[u8]) -> Result<Value, String> {
-    let value: Value = serde_json::from_slice(text)
-        .map_err(|error| format!("line {}, column {}", error.line(), error.column()))?;
+    let value: Value = from_json(text)?;
     match value.is_object() {
         true => Ok(value),
         false => Err("it is no JSON object".to_owned()),
     }
+}
+
+fn from_json<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(text)
+        .map_err(|error| format!("line {}, column {}", error.line(), error.column()))
 }
 
 #[cfg(test)]
