@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::limits;
 
 /// A failure of one request, of one connection or of the input.
@@ -32,7 +34,8 @@ pub struct Error {
 }
 
 /// The sort of a failure; its text form is part of the interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Kind {
     /// The server's program cannot be started.
@@ -54,6 +57,7 @@ pub enum Kind {
     /// The server ended its answer without answering the request.
     NoResponse,
     /// The server answered with an HTTP error.
+    #[serde(rename = "http-status")]
     Status,
     /// The server no longer knows the session that the request belongs to.
     SessionLost,
@@ -72,6 +76,7 @@ pub enum Kind {
     /// A redirect that must not, or cannot, be followed.
     Redirect,
     /// The tool is one that the user keeps from the client.
+    #[serde(rename = "tool-hidden")]
     HiddenTool,
     /// The client sent something that is not JSON-RPC.
     InvalidRequest,
@@ -79,8 +84,9 @@ pub enum Kind {
     Shutdown,
 }
 
-/// What is known about the request having reached the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// What is known about the request having reached the server; its text form is part of the interface.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Delivery {
     /// It did not reach the server, or the server turned it away: sending it again is safe.
     NotDelivered,
@@ -175,86 +181,8 @@ impl Error {
     }
 }
 
-impl Kind {
-    /// All of them.
-    const ALL: [Self; 21] = [
-        Self::Spawn,
-        Self::Connect,
-        Self::Dns,
-        Self::Tls,
-        Self::Proxy,
-        Self::ProxyAuth,
-        Self::Timeout,
-        Self::Closed,
-        Self::NoResponse,
-        Self::Status,
-        Self::SessionLost,
-        Self::BadResponse,
-        Self::TooLarge,
-        Self::BadUrl,
-        Self::Overloaded,
-        Self::Credentials,
-        Self::Login,
-        Self::Redirect,
-        Self::HiddenTool,
-        Self::InvalidRequest,
-        Self::Shutdown,
-    ];
-
-    /// The one with this text form.
-    #[must_use]
-    pub fn named(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
-
-    /// The stable text form.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Spawn => "spawn",
-            Self::Connect => "connect",
-            Self::Dns => "dns",
-            Self::Tls => "tls",
-            Self::Proxy => "proxy",
-            Self::ProxyAuth => "proxy-auth",
-            Self::Timeout => "timeout",
-            Self::Closed => "closed",
-            Self::NoResponse => "no-response",
-            Self::Status => "http-status",
-            Self::SessionLost => "session-lost",
-            Self::BadResponse => "bad-response",
-            Self::TooLarge => "too-large",
-            Self::BadUrl => "bad-url",
-            Self::Overloaded => "overloaded",
-            Self::Credentials => "credentials",
-            Self::Login => "login",
-            Self::Redirect => "redirect",
-            Self::HiddenTool => "tool-hidden",
-            Self::InvalidRequest => "invalid-request",
-            Self::Shutdown => "shutdown",
-        }
-    }
-}
-
-impl Delivery {
-    /// The one with this text form.
-    #[must_use]
-    pub fn named(text: &str) -> Option<Self> {
-        [Self::NotDelivered, Self::Unknown].into_iter().find(|delivery| delivery.as_str() == text)
-    }
-
-    /// The stable text form.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NotDelivered => "not-delivered",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        self.serialize(f)
     }
 }

@@ -84,9 +84,6 @@ pub const CONFIRMATION: Duration = Duration::from_secs(1);
 /// new session as well is not about the session.
 pub const REOPENINGS_FOR_ONE: u8 = 1;
 
-/// Notifications and answers whose place is remembered, in case that they come back.
-pub const TOLD: usize = 1024;
-
 /// A longer pause than this is not what a server can mean by `Retry-After`.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -319,10 +316,6 @@ pub const TRACE_BEGINNING: usize = 2 * 1024;
 /// A server that is waited for at least this long is worth a warning; after less, the failure itself
 /// is there before anybody wonders.
 pub const WAIT_WORTH_A_WARNING: Duration = Duration::from_millis(1500);
-
-/// How many requests that came back are remembered, so that logs can call the next try a retry: as
-/// many as are out at once, as a rule.
-pub const RETURNED: usize = 64;
 
 /// Of the name of a tool, a prompt or a resource, a line of a trace has so many characters: enough for
 /// every name that a person gives, and for most addresses.

@@ -2,6 +2,7 @@
 //! all who need them.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ mod grant;
 pub mod oauth;
 
 pub use command::{Command, Prints};
-pub use file::TokenFile;
+pub use file::read_token_file;
 pub use grant::bare as bare_token;
 use oauth::challenge::Challenge;
 use oauth::{OAuth, Remedy};
@@ -29,7 +30,7 @@ use oauth::{OAuth, Remedy};
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A file that holds a token, replaced from time to time.
-    File(TokenFile),
+    File(PathBuf),
     /// A program that prints them.
     Command(Command),
     /// A login, once the server wants one.
@@ -311,7 +312,7 @@ impl Credentials {
     /// Asks the source; whoever calls has the permit.
     async fn ask(&self) -> Result<Granted, Error> {
         let asked = match &self.source {
-            Source::File(file) => file.read().await,
+            Source::File(path) => file::read(path).await,
             Source::Command(command) => command.run(&self.scrubber).await,
             Source::OAuth(oauth) => Ok(oauth.current().await),
         };
@@ -353,7 +354,7 @@ mod tests {
     use super::*;
 
     fn of_file(path: &Path) -> Credentials {
-        let source = Source::File(TokenFile::new(path.to_owned()));
+        let source = Source::File(path.to_owned());
         Credentials::new(source, Duration::from_secs(300), Scrubber::default())
     }
 

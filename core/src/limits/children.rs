@@ -16,9 +16,6 @@ pub const CHILD_LAST_WORDS: Duration = Duration::from_millis(500);
 /// for all of the above.
 pub const SERVER_DRAIN: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether a request to a child process has waited for too long.
-pub const OVERDUE_LOOK: Duration = Duration::from_millis(100);
-
 /// A server that has ended before its client said anything: the first question is waited for this
 /// long, so that it can be answered with why.
 pub const FIRST_QUESTION: Duration = Duration::from_secs(2);

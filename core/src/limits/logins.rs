@@ -87,11 +87,10 @@ pub const DEVICE_SLOW_DOWN: Duration = Duration::from_secs(5);
 /// The longest code that a person is asked to type, in letters.
 pub const USER_CODE: usize = 64;
 
-/// How long reading or writing tokens may take, of which a keychain may need several questions; a
-/// network drive may be gone.
+/// How long reading or writing tokens may take: a network drive may be gone.
 pub const STORE_WAIT: Duration = Duration::from_secs(20);
 
-/// How long the keychain of the system may take for one question.
+/// The same for the keychain of the system, which may be locked.
 #[cfg(feature = "keychain")]
 pub const KEYCHAIN_WAIT: Duration = Duration::from_secs(5);
 

@@ -120,14 +120,14 @@ fn failure(id: Option<&Id>, code: i32, message: &str, error: Option<&Error>) -> 
         let cut = |text: Option<&str>| text.map(short).map(Value::from);
         let data = failure.object("data");
         for (name, value) in [
-            ("kind", text(error.kind.as_str())),
-            ("delivery", text(error.delivery.as_str())),
+            ("kind", serde_json::to_value(error.kind).ok()),
+            ("delivery", serde_json::to_value(error.delivery).ok()),
             ("status", error.status.map(Value::from)),
             ("body", cut(error.body.as_deref())),
             ("reason", cut(error.reason.as_deref())),
             ("hint", cut(error.hint.as_deref())),
             ("retryAfterMs", error.retry_after.map(milliseconds)),
-            ("url", error.page.as_deref().and_then(text)),
+            ("url", error.page.as_deref().map(Value::from)),
         ] {
             if let Some(value) = value {
                 data.set(name, value.to_string());

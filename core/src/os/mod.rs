@@ -5,10 +5,8 @@
 mod group;
 #[cfg(not(unix))]
 mod other;
-#[cfg(target_os = "linux")]
-mod parent_linux;
-#[cfg(all(unix, not(target_os = "linux")))]
-mod parent_unix;
+#[cfg(unix)]
+mod parent;
 #[cfg(target_os = "linux")]
 mod peer_linux;
 #[cfg(unix)]
@@ -31,7 +29,9 @@ pub struct Stdio {
 #[cfg(unix)]
 pub use group::Group;
 #[cfg(not(unix))]
-pub use other::{Group, Restore, is_nobodys_stdin, spawn_detached, stdio, terminated};
+pub use other::{Group, Restore, is_nobodys_stdin, parent_gone, spawn_detached, stdio, terminated};
+#[cfg(unix)]
+pub use parent::parent_gone;
 #[cfg(unix)]
 pub use unix::{Restore, is_nobodys_stdin, spawn_detached, stdio, terminated};
 
@@ -46,15 +46,4 @@ pub fn is_another_users(peer: SocketAddr, local: SocketAddr) -> bool {
         let _ = (peer, local);
         false
     }
-}
-
-/// Completes when the process that started this one has ended. Where that cannot be known, never.
-pub async fn parent_gone() {
-    #[cfg(target_os = "linux")]
-    parent_linux::gone().await;
-    #[cfg(all(unix, not(target_os = "linux")))]
-    parent_unix::gone().await;
-    // A Windows client that dies closes our stdin, and nothing else holds it.
-    #[cfg(not(unix))]
-    std::future::pending::<()>().await;
 }

@@ -33,6 +33,11 @@ pub async fn terminated() {
     }
 }
 
+/// Never completes: a Windows client that dies closes our stdin, and nothing else holds it.
+pub async fn parent_gone() {
+    std::future::pending().await
+}
+
 /// Starts a process that lives on when this one is ended, alone or with its console.
 ///
 /// # Errors

@@ -19,7 +19,7 @@ use super::Stdio;
 /// it; terminals and files, which cannot be polled, are left to the runtime's threads.
 #[must_use]
 pub fn stdio() -> Stdio {
-    let restore = Restore([Flags::of(io::stdin()), Flags::of(io::stdout())]);
+    let restore = Restore([flags_of(io::stdin()), flags_of(io::stdout())]);
     Stdio {
         input: input().unwrap_or_else(|_| Box::new(tokio::io::stdin())),
         output: output().unwrap_or_else(|_| Box::new(tokio::io::stdout())),
@@ -66,28 +66,21 @@ fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
 /// Polling makes the streams non-blocking for everybody who shares them; a shell that goes on
 /// after us gets them back as they were.
 #[derive(Debug)]
-pub struct Restore([Option<Flags>; 2]);
-
-#[derive(Debug)]
-struct Flags {
-    fd: OwnedFd,
-    flags: OFlags,
-}
-
-impl Flags {
-    fn of(stream: impl AsFd) -> Option<Self> {
-        let fd = stream.as_fd().try_clone_to_owned().ok()?;
-        let flags = fcntl_getfl(&fd).ok()?;
-        Some(Self { fd, flags })
-    }
-}
+pub struct Restore([Option<(OwnedFd, OFlags)>; 2]);
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        for stream in self.0.iter().flatten() {
-            let _ = fcntl_setfl(&stream.fd, stream.flags);
+        for (fd, flags) in self.0.iter().flatten() {
+            let _ = fcntl_setfl(fd, *flags);
         }
     }
+}
+
+/// A stream with the flags that it has now.
+fn flags_of(stream: impl AsFd) -> Option<(OwnedFd, OFlags)> {
+    let fd = stream.as_fd().try_clone_to_owned().ok()?;
+    let flags = fcntl_getfl(&fd).ok()?;
+    Some((fd, flags))
 }
 
 /// Starts a process that lives on when this one is ended, alone or with its group.

@@ -41,12 +41,8 @@ pub(super) fn owner_only(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
-/// Ours alone.
-pub(super) fn check_owner(file: &File) -> io::Result<()> {
-    owned(file).map(drop)
-}
-
-fn owned(file: &File) -> io::Result<Metadata> {
+/// A regular file of ours.
+pub(super) fn check_owner(file: &File) -> io::Result<Metadata> {
     let meta = file.metadata()?;
     if !meta.is_file() {
         return Err(refused("it is not a regular file"));
@@ -59,12 +55,12 @@ fn owned(file: &File) -> io::Result<Metadata> {
 
 /// Ours, and nobody else can have written it.
 pub(super) fn check_read(file: &File) -> io::Result<()> {
-    check_mode(&owned(file)?)
+    check_mode(&check_owner(file)?)
 }
 
 /// Ours, and not another file of ours under a second name.
 pub(super) fn check_written(file: &File) -> io::Result<()> {
-    match owned(file)?.nlink() {
+    match check_owner(file)?.nlink() {
         0 | 1 => Ok(()),
         _ => Err(refused("it has a second name (hard link), under which it may be another file")),
     }

@@ -4,7 +4,7 @@
 //! text, whatever the patterns are. Written here because a beginning counts as a match as well: the
 //! state knows how much of a pattern was just read, which a library does not tell.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// What is looked for.
@@ -25,16 +25,14 @@ pub(super) type Symbol = (u8, Range<usize>);
 pub(super) struct Automaton {
     /// The first one is the root.
     nodes: Vec<Node>,
-    /// The children of the root by their byte: most bytes of a text begin no pattern.
-    first: Box<[u32; 256]>,
+    /// The node that is longer than another by this byte.
+    children: HashMap<(u32, u8), u32>,
     longest: usize,
 }
 
 /// The beginning of one or more patterns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
-    /// The last byte of it.
-    byte: u8,
     goes_on: bool,
     /// The number of its bytes.
     depth: u32,
@@ -42,10 +40,6 @@ struct Node {
     matched: u32,
     /// The node for the longest end of it that is a beginning as well.
     fail: u32,
-    /// The first of the nodes that are longer by one byte.
-    child: u32,
-    /// The next one with the same parent.
-    sibling: u32,
 }
 
 const ROOT: u32 = 0;
@@ -62,8 +56,8 @@ pub(super) struct Found {
 impl Automaton {
     pub(super) fn new(patterns: &[Pattern]) -> Self {
         let longest = patterns.iter().map(|pattern| pattern.bytes.len()).max().unwrap_or(0);
-        let first = Box::new([ROOT; 256]);
-        let mut automaton = Self { nodes: vec![Node::default()], first, longest };
+        let mut automaton =
+            Self { nodes: vec![Node::default()], children: HashMap::new(), longest };
         patterns.iter().for_each(|pattern| automaton.insert(pattern));
         automaton.link();
         automaton
@@ -107,76 +101,43 @@ impl Automaton {
 
     /// The longest beginning of a pattern that ends with `byte`.
     fn next(&self, mut state: u32, byte: u8) -> u32 {
-        while state != ROOT {
-            if let Some(child) = self.child(state, byte) {
-                return child;
+        loop {
+            match self.children.get(&(state, byte)) {
+                Some(child) => return *child,
+                None if state == ROOT => return ROOT,
+                None => state = self.node(state).fail,
             }
-            state = self.node(state).fail;
         }
-        self.first[usize::from(byte)]
-    }
-
-    fn child(&self, parent: u32, byte: u8) -> Option<u32> {
-        let mut child = self.node(parent).child;
-        while child != ROOT {
-            let node = self.node(child);
-            if node.byte == byte {
-                return Some(child);
-            }
-            child = node.sibling;
-        }
-        None
     }
 
     fn insert(&mut self, pattern: &Pattern) {
         let mut at = ROOT;
-        for (length, byte) in (1_u32..).zip(pattern.bytes.iter().copied()) {
-            at = match self.known(at, byte) {
-                Some(known) => known,
-                None => self.grow(at, byte, length),
-            };
-            if length as usize >= pattern.enough {
+        for (depth, byte) in (1_u32..).zip(pattern.bytes.iter().copied()) {
+            let new = u32::try_from(self.nodes.len()).unwrap_or(ROOT);
+            at = *self.children.entry((at, byte)).or_insert(new);
+            if at == new {
+                self.nodes.push(Node { depth, ..Node::default() });
+            }
+            if depth as usize >= pattern.enough {
                 let node = &mut self.nodes[at as usize];
-                node.matched = length;
+                node.matched = depth;
                 node.goes_on |= pattern.goes_on;
             }
         }
     }
 
-    fn known(&self, parent: u32, byte: u8) -> Option<u32> {
-        match parent {
-            ROOT => Some(self.first[usize::from(byte)]).filter(|child| *child != ROOT),
-            _ => self.child(parent, byte),
-        }
-    }
-
-    fn grow(&mut self, parent: u32, byte: u8, depth: u32) -> u32 {
-        let new = u32::try_from(self.nodes.len()).unwrap_or(ROOT);
-        let sibling = match parent {
-            ROOT => std::mem::replace(&mut self.first[usize::from(byte)], new),
-            _ => std::mem::replace(&mut self.nodes[parent as usize].child, new),
-        };
-        self.nodes.push(Node { byte, depth, sibling, ..Node::default() });
-        new
-    }
-
     /// Sets all `fail` links, the shorter beginnings first, and what they add to the matches.
     fn link(&mut self) {
-        let mut waiting: VecDeque<u32> =
-            self.first.iter().copied().filter(|child| *child != ROOT).collect();
-        while let Some(parent) = waiting.pop_front() {
-            let mut child = self.node(parent).child;
-            while child != ROOT {
-                let node = *self.node(child);
-                let fail = self.next(self.node(parent).fail, node.byte);
-                let other = *self.node(fail);
-                let node = &mut self.nodes[child as usize];
-                node.fail = fail;
-                if node.matched == 0 {
-                    (node.matched, node.goes_on) = (other.matched, other.goes_on);
-                }
-                waiting.push_back(child);
-                child = node.sibling;
+        let mut links: Vec<_> = self.children.iter().map(|(from, child)| (*from, *child)).collect();
+        links.sort_unstable_by_key(|(_, child)| self.node(*child).depth);
+        for ((parent, byte), child) in links.into_iter().filter(|((parent, _), _)| *parent != ROOT)
+        {
+            let fail = self.next(self.node(parent).fail, byte);
+            let end = *self.node(fail);
+            let node = &mut self.nodes[child as usize];
+            node.fail = fail;
+            if node.matched == 0 {
+                (node.matched, node.goes_on) = (end.matched, end.goes_on);
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use url::Url;
+use serde::{Deserialize, Serialize, Serializer};
+use url::{Position, Url};
 
 mod automaton;
 mod forms;
@@ -12,7 +13,7 @@ mod view;
 pub use scrubber::Scrubber;
 
 /// A string that shows itself only to those who ask by name.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Deserialize, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
@@ -38,6 +39,17 @@ impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[secret]")
     }
+}
+
+/// Writes a secret out, where a field asks for that with `serialize_with`: for files and pipes of
+/// ours alone.
+pub(crate) fn revealed<'a, T, S>(secret: &'a T, serializer: S) -> Result<S::Ok, S::Error>
+where
+    &'a T: Into<Option<&'a Secret>>,
+    S: Serializer,
+{
+    let secret: Option<&Secret> = secret.into();
+    secret.map(Secret::reveal).serialize(serializer)
 }
 
 /// What separates the parts of a credential.
@@ -66,22 +78,15 @@ pub fn is_secret_name(name: &str) -> bool {
 /// path that looks like a key.
 #[must_use]
 pub fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    // Both fail only for URLs without a host, which have neither.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.set_fragment(None);
-    let query = url.query().map(|query| query.split('&').map(hidden_value).collect::<Vec<_>>());
-    url.set_query(None);
-    let mut text = String::from(url.as_str().strip_suffix(url.path()).unwrap_or_default());
-    for (n, segment) in url.path().split('/').enumerate() {
-        text.push_str(if n > 0 { "/" } else { "" });
-        text.push_str(if is_key(segment) { "[secret]" } else { segment });
+    let (before, behind) = (Position::BeforeUsername, Position::BeforeHost..Position::BeforePath);
+    let segment = |segment| if is_key(segment) { "[secret]" } else { segment };
+    let path: Vec<&str> = url.path().split('/').map(segment).collect();
+    let mut text = [&url[..before], &url[behind], &path.join("/")].concat();
+    if let Some(query) = url.query() {
+        let pairs: Vec<String> = query.split('&').map(hidden_value).collect();
+        text = format!("{text}?{}", pairs.join("&"));
     }
-    match query {
-        Some(pairs) => format!("{text}?{}", pairs.join("&")),
-        None => text,
-    }
+    text
 }
 
 fn hidden_value(pair: &str) -> String {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::automaton::{Automaton, Found};
 use super::{Secret, forms, view};
@@ -16,7 +16,7 @@ use crate::untrusted::Untrusted;
 /// numbers, also where only its beginning stands. The time is linear in the text.
 #[derive(Clone, Debug, Default)]
 pub struct Scrubber {
-    known: Arc<RwLock<Known>>,
+    known: Arc<Mutex<Known>>,
 }
 
 /// Whatever a server does, it cannot push out what is ours: each has a place of its own.
@@ -118,25 +118,22 @@ impl Scrubber {
         let end = found.cut.map_or(text.len(), |cut| text.floor_char_boundary(cut));
         let places: Vec<Range<usize>> =
             found.places.into_iter().filter(|place| place.start < end).collect();
-        let end = places.last().map_or(end, |last| end.max(last.end));
+        let end = places.iter().map(|place| place.end).fold(end, usize::max);
         Untrusted(&without(&text[..end], &places)).excerpt(limit)
     }
 
     fn change(&self, change: impl FnOnce(&mut Known) -> bool) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if change(&mut known) {
             known.automaton = None;
         }
     }
 
     fn automaton(&self) -> Arc<Automaton> {
-        let made = self.known.read().unwrap_or_else(PoisonError::into_inner).automaton.clone();
-        made.unwrap_or_else(|| {
-            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            let made = Arc::new(known.make());
-            known.automaton = Some(Arc::clone(&made));
-            made
-        })
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = known.automaton.take().unwrap_or_else(|| Arc::new(known.make()));
+        known.automaton = Some(Arc::clone(&made));
+        made
     }
 }
 
@@ -160,34 +157,22 @@ fn look(automaton: &Automaton, text: &str) -> Found {
         found.places.extend(more.places);
         // Two runs that are in order: that takes linear time.
         found.places.sort_by_key(|place| place.start);
-        found.places = joined(found.places);
     }
     found
 }
 
-/// The same places, those that overlap as one.
-fn joined(places: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    let mut joined: Vec<Range<usize>> = Vec::with_capacity(places.len());
-    for place in places {
-        match joined.last_mut().filter(|last| place.start < last.end) {
-            Some(last) => last.end = last.end.max(place.end),
-            None => joined.push(place),
-        }
-    }
-    joined
-}
-
+/// `text` without what stands at these places, which are in order; those that overlap count as one.
 fn without(text: &str, places: &[Range<usize>]) -> String {
     let mut clean = String::with_capacity(text.len());
-    let mut at = 0;
+    let (mut at, mut hidden) = (0, 0);
     for place in places {
-        // The beginning of a secret may end within a character.
-        let end = text.ceil_char_boundary(place.end);
-        if let Some(before) = text.get(at..text.floor_char_boundary(place.start)) {
-            clean.push_str(before);
+        if place.start >= hidden {
+            // The beginning of a secret may end within a character.
+            clean.push_str(text.get(at..text.floor_char_boundary(place.start)).unwrap_or_default());
+            clean.push_str("[secret]");
         }
-        clean.push_str("[secret]");
-        at = at.max(end);
+        hidden = hidden.max(place.end);
+        at = text.ceil_char_boundary(hidden);
     }
     clean.push_str(text.get(at..).unwrap_or_default());
     clean

@@ -29,14 +29,7 @@ pub(super) async fn login(settings: Settings) -> Result<ExitCode, Failure> {
 pub(super) async fn logout(settings: Settings, file: Option<String>) -> Result<ExitCode, Failure> {
     let oauth = oauth(&settings)?;
     let place = shown(&settings.http.url);
-    let outcome = match &file {
-        Some(name) => oauth.log_out_of(name).await,
-        None => {
-            let is_called_off = oauth.call_off();
-            oauth.log_out().await.map(|outcome| (outcome, is_called_off))
-        }
-    };
-    let (outcome, is_called_off) = match outcome {
+    let (outcome, is_called_off) = match oauth.log_out(file.as_deref()).await {
         Ok(outcome) => outcome,
         Err(error) => return Ok(report::failed(&error)),
     };

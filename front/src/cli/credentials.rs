@@ -13,7 +13,7 @@ use super::args::{Connect, is_explicit};
 use super::environment;
 use super::report::Usage;
 use super::values::{seconds_text, some_seconds};
-use crate::auth::{Command, Credentials, Prints, Source, TokenFile, bare_token};
+use crate::auth::{Command, Credentials, Prints, Source, bare_token, read_token_file};
 use crate::environment::Environment;
 use crate::limits;
 use crate::secret::{Scrubber, Secret};
@@ -147,12 +147,11 @@ fn source(
     environment: impl FnOnce() -> Environment,
 ) -> Result<Option<Source>, Usage> {
     if let Some(file) = &typed.bearer_file {
-        let file = TokenFile::new(file.clone());
-        file.read_now().map_err(|error| {
+        read_token_file(file).map_err(|error| {
             let reason = error.reason.map_or(String::new(), |reason| format!(": {reason}"));
             Usage::new(format!("--bearer-file: {}{reason}", error.message))
         })?;
-        return Ok(Some(Source::File(file)));
+        return Ok(Some(Source::File(file.clone())));
     }
     let commands = [
         (&typed.bearer_command, Prints::Token, "--bearer-command"),

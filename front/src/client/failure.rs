@@ -120,13 +120,12 @@ impl Stage {
     }
 }
 
-impl Class {
-    /// The stable text form.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
+/// The stable text form.
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Link(kind) => kind.as_str(),
-            Self::Rpc => "json-rpc",
+            Self::Link(kind) => kind.fmt(f),
+            Self::Rpc => f.write_str("json-rpc"),
         }
     }
 }
@@ -163,9 +162,10 @@ impl Failure {
     /// What an error answer means: the bridge's errors say what they are, all others are the
     /// server's, whatever they say.
     pub(super) fn answered(transport: Transport, error: RpcError, is_bridges: bool) -> Self {
-        let text = |name: &str| error.data.as_ref()?.get(name)?.as_str();
-        let kind = text("kind").and_then(Kind::named);
-        let delivery = text("delivery").and_then(Delivery::named);
+        let value = |name: &str| error.data.as_ref()?.get(name);
+        let text = |name: &str| value(name)?.as_str();
+        let kind = value("kind").and_then(|kind| Kind::deserialize(kind).ok());
+        let delivery = value("delivery").and_then(|known| Delivery::deserialize(known).ok());
         let next_step = text("hint").map(str::to_owned);
         let status = error.data.as_ref().and_then(|data| data.get("status")?.as_u64());
         let status = status.and_then(|status| u16::try_from(status).ok());

@@ -6,9 +6,10 @@ use std::time::SystemTime;
 use http::StatusCode;
 
 use super::callback_server::Opener;
+use super::apart::Apart;
 use super::challenge::Challenge;
 use super::kept::Kept;
-use super::listing::{address, issuer, listing};
+use super::listing::listing;
 use super::store::Store;
 use super::token::Token;
 use super::{OAuth, Pending, Settings, TokenStore, identity};
@@ -53,12 +54,6 @@ pub enum LoggedOut {
     NotRevoked(Error),
     /// There were none.
     Nobody,
-}
-
-fn call_off(store: &Store) -> bool {
-    let is_pending = store.pending().is_some();
-    store.withdraw_page();
-    is_pending
 }
 
 impl OAuth {
@@ -118,7 +113,7 @@ impl OAuth {
     }
 
     fn unkept(&self, why: impl std::fmt::Display) -> Error {
-        let place = self.store.place().map_or_else(String::new, |place| format!(" in {place}"));
+        let place = self.store.in_place();
         let message = format!("Tokens cannot be kept{place}: a login would be for nothing");
         let hint = "Name a folder that can be written with --state-dir";
         Error::new(Kind::Login, message).because(why).hint(hint).not_delivered()
@@ -132,22 +127,8 @@ impl OAuth {
 
     /// What is kept; `None` if nobody is logged in.
     pub async fn account(&self) -> Option<Account> {
-        let kept = self.store.read().await;
-        let token = kept.token?;
-        let profile = &self.settings.profile;
-        Some(Account {
-            server: Some(shown(&self.server)),
-            profile: Some(profile.clone()).filter(|profile| !profile.is_empty()),
-            resource: kept.resource.map(address),
-            issuer: kept.issuer.map(issuer),
-            client: kept.holder.map(|h| h.id).or(kept.identity.map(|identity| identity.id)),
-            scope: token.scope,
-            expires: token.expires,
-            can_be_renewed: token.refresh.is_some(),
-            apart_by: self.store.apart_by().to_vec(),
-            name: self.store.name().map(str::to_owned),
-            place: self.store.place(),
-        })
+        let kept = serde_json::to_value(self.store.read().await).ok()?;
+        Account::read(&kept, self.store.name(), self.store.place())
     }
 
     /// The login that waits for a person, if there is one.
@@ -169,37 +150,19 @@ impl OAuth {
         all.accounts.iter().filter(is_other).count()
     }
 
-    /// Calls off the login that is pending; `false` if there is none.
-    #[must_use]
-    pub fn call_off(&self) -> bool {
-        call_off(&self.store)
-    }
-
     /// Tells the authorization server that the token is to be used no more, if it can be told, and
-    /// forgets it in any case.
+    /// forgets it in any case: that of the login whose file has this `name`, whatever keeps it apart,
+    /// or else of this one. Also says whether a login was pending, and was called off.
     ///
     /// # Errors
     ///
     /// When the file cannot be removed.
-    pub async fn log_out(&self) -> Result<LoggedOut, Error> {
-        let logged_out = self.log_out_at(&self.store).await?;
-        self.state(|state| state.kept = None);
-        Ok(logged_out)
-    }
-
-    /// The same for the login whose file has this name, whatever keeps it apart. Also says whether
-    /// it was pending, and was called off.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be removed.
-    pub async fn log_out_of(&self, name: &str) -> Result<(LoggedOut, bool), Error> {
-        let store = Store::of_name(&self.server, &self.settings, name);
-        let is_called_off = call_off(&store);
-        Ok((self.log_out_at(&store).await?, is_called_off))
-    }
-
-    async fn log_out_at(&self, store: &Store) -> Result<LoggedOut, Error> {
+    pub async fn log_out(&self, name: Option<&str>) -> Result<(LoggedOut, bool), Error> {
+        let named = name.map(|name| {
+            Store::of_name(&self.settings, Apart::new(&self.server, &self.settings), name)
+        });
+        let store = named.as_ref().unwrap_or(&self.store);
+        let was_pending = store.pending().is_some();
         // A login that is under way would bring back what is forgotten here.
         store.withdraw_page();
         store.forget_failure();
@@ -218,11 +181,15 @@ impl OAuth {
             })?;
             was_there |= is_removed;
         }
-        Ok(match revoked {
+        if named.is_none() {
+            self.state(|state| state.kept = None);
+        }
+        let logged_out = match revoked {
             _ if !was_there => LoggedOut::Nobody,
             Ok(()) => LoggedOut::Done,
             Err(error) => LoggedOut::NotRevoked(error),
-        })
+        };
+        Ok((logged_out, was_pending))
     }
 
     /// A provider that offers no revocation has nothing to be told.

@@ -12,6 +12,7 @@ use crate::secret::shown;
 
 /// How near a host is to us.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Reach {
     Public,
     Private,
@@ -19,23 +20,10 @@ pub(super) enum Reach {
 }
 
 impl Reach {
-    const ALL: [Self; 3] = [Self::Public, Self::Private, Self::Loopback];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Public => "public",
-            Self::Private => "private",
-            Self::Loopback => "loopback",
-        }
-    }
-
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|reach| reach.name() == name)
-    }
-
     /// As it stands in an atomic number.
     pub(super) fn of_number(number: u8) -> Self {
-        Self::ALL.into_iter().find(|reach| *reach as u8 == number).unwrap_or(Self::Public)
+        let all = [Self::Public, Self::Private, Self::Loopback];
+        all.into_iter().find(|reach| *reach as u8 == number).unwrap_or(Self::Public)
     }
 }
 

@@ -4,7 +4,7 @@
 use url::Url;
 
 use super::Settings;
-use super::kept::OnDisk;
+use super::kept::Kept;
 use super::metadata::covers;
 
 /// What tells one login at a server from another.
@@ -16,8 +16,9 @@ pub(super) struct Apart {
     pub(super) asked: String,
     /// The same in words for a person: the values of parameters and headers may be secrets.
     pub(super) words: Vec<String>,
+    pub(super) profile: Option<String>,
     resource: Option<String>,
-    server: Url,
+    pub(super) server: Url,
 }
 
 impl Apart {
@@ -50,13 +51,14 @@ impl Apart {
             true => String::new(),
             false => serde_json::to_string(&asked).unwrap_or_default(),
         };
-        Self { owner, asked, words, resource, server: server.clone() }
+        let profile = Some(settings.profile.clone()).filter(|profile| !profile.is_empty());
+        Self { owner, asked, words, profile, resource, server: server.clone() }
     }
 
     /// Whether a login that was stored without any of this, as earlier versions did, may be used:
     /// not if it is that of another resource.
-    pub(super) fn allows(&self, stored: &OnDisk) -> bool {
-        match (&self.resource, stored.resource()) {
+    pub(super) fn allows(&self, stored: &Kept) -> bool {
+        match (&self.resource, stored.resource.as_deref()) {
             (Some(wanted), stored) => stored == Some(wanted),
             (None, None) => true,
             // What a server names itself is always one that it is part of.
@@ -87,7 +89,6 @@ fn sorted(scope: &str) -> String {
 mod tests {
     use super::*;
     use crate::auth::oauth::Given;
-    use crate::auth::oauth::kept::Kept;
     use crate::auth::oauth::tests::settings;
 
     fn server() -> Url {
@@ -135,9 +136,9 @@ mod tests {
 
     #[test]
     fn a_login_of_another_resource_is_not_taken_over() {
-        let stored = |resource: Option<&str>| {
-            let kept = Kept { resource: resource.map(str::to_owned), ..Kept::default() };
-            OnDisk::of(&server(), &kept)
+        let stored = |resource: Option<&str>| Kept {
+            resource: resource.map(str::to_owned),
+            ..Kept::default()
         };
         let tenant = of(Given { resource: Some("https://t/".into()), ..Given::default() });
         assert!(tenant.allows(&stored(Some("https://t/"))));

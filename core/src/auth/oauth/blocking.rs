@@ -5,8 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 /// Does one piece of work after the other, in the order in which they come. So what is written last
@@ -31,11 +30,14 @@ impl OneAtATime {
         let working = async {
             // Closed by nobody, so it is always had.
             let permit = Arc::clone(&self.0).acquire_owned().await;
-            let done = spawn_blocking(move || {
+            let (sender, done) = oneshot::channel();
+            // None of the runtime's, which waits for the end of its own when it is dropped.
+            std::thread::Builder::new().spawn(move || {
                 let done = work();
                 drop(permit);
-                done
-            });
+                // Nobody listens after a timeout.
+                let _ = sender.send(done);
+            })?;
             done.await.map_err(io::Error::other)?
         };
         timeout(limit, working).await.map_err(|_| {

@@ -213,7 +213,6 @@ impl OAuth {
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
         let is_configured = identity::is_configured(&self.settings, &identity.id);
         self.keep_alone(Kept {
-            profile: None,
             issuer: Some(authority.issuer.clone()),
             identity: if is_configured { kept.identity } else { Some(identity) },
             holder,
@@ -223,6 +222,7 @@ impl OAuth {
             resource: self.resource(authority).map(str::to_owned),
             without_resource: self.refuses_resource(),
             near: Some(self.web.near()),
+            ..Kept::default()
         })
         .await;
     }

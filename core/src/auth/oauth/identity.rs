@@ -1,5 +1,6 @@
 //! Who we are to an authorization server: configured, a document of ours, or registered on the spot.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
 
@@ -10,25 +11,37 @@ use super::scope::Scopes;
 use super::web::Web;
 use super::{CallbackPlace, CallbackPorts, Settings, Style, registration, said};
 use crate::error::{Error, Kind};
-use crate::secret::{Secret, shown};
+use crate::secret::{self, Secret, shown};
 
-/// A client in the sense of OAuth.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A client in the sense of OAuth, in the form in which it is stored.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct Identity {
+    #[serde(rename = "client_id")]
     pub(super) id: String,
+    #[serde(rename = "client_secret", serialize_with = "secret::revealed")]
     pub(super) secret: Option<Secret>,
+    #[serde(default, rename = "client_proof")]
     pub(super) proof: Proof,
     /// The port of the redirect address that it was registered with on the spot.
+    #[serde(rename = "client_port")]
     pub(super) port: Option<u16>,
     /// The same for what stands around the port.
+    #[serde(rename = "client_place")]
     pub(super) place: Option<CallbackPlace>,
     /// The scopes that it was registered for, if any were said.
+    #[serde(rename = "client_scope")]
     pub(super) scope: Option<String>,
     /// It cannot do all that we can.
+    #[serde(rename = "client_only")]
     pub(super) only: Option<Only>,
 }
 
 impl Identity {
+    /// A client that was not registered on the spot.
+    fn new(id: impl Into<String>, secret: Option<Secret>, proof: Proof) -> Self {
+        Self { id: id.into(), secret, proof, port: None, place: None, scope: None, only: None }
+    }
+
     /// Whether it may ask for these scopes, as far as that is known.
     pub(super) fn may_ask_for(&self, scope: Option<&str>) -> bool {
         let registered = self.scope.as_deref().map(Scopes::of);
@@ -37,25 +50,13 @@ impl Identity {
 }
 
 /// What a client is good for, if not for everything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Only {
     /// Logins on other devices: it has no redirect address.
     Devices,
     /// Renewing the token that it came with: its redirect address is that of another program.
     Renewal,
-}
-
-impl Only {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Devices => "devices",
-            Self::Renewal => "renewal",
-        }
-    }
-
-    pub(super) fn of(name: &str) -> Option<Self> {
-        [Self::Devices, Self::Renewal].into_iter().find(|only| only.name() == name)
-    }
 }
 
 /// What a client is registered for.
@@ -67,40 +68,40 @@ pub(super) enum Purpose<'a> {
     Devices,
 }
 
-/// How it proves at the token endpoint who it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How it proves at the token endpoint who it is, by the names of RFC 7591.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) enum Proof {
+    #[default]
+    #[serde(rename = "none")]
     Nothing,
     /// Id and secret in the header.
+    #[serde(rename = "client_secret_basic")]
     Basic,
     /// Id and secret in the form.
+    #[serde(rename = "client_secret_post")]
     Post,
     /// A token that is signed with our key.
+    #[serde(rename = "private_key_jwt")]
     Signed,
 }
 
 impl Proof {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Nothing => "none",
-            Self::Basic => "client_secret_basic",
-            Self::Post => "client_secret_post",
-            Self::Signed => "private_key_jwt",
-        }
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::deserialize(Value::from(name)).ok()
     }
 
-    pub(super) fn of(name: &str) -> Option<Self> {
-        [Self::Nothing, Self::Basic, Self::Post, Self::Signed]
-            .into_iter()
-            .find(|p| p.name() == name)
+    /// Whether the server takes it, as far as it says what it takes.
+    pub(super) fn is_offered(self, issuer: &Issuer) -> bool {
+        let offered = issuer.token_endpoint_auth_methods_supported.as_deref();
+        offered.is_none_or(|names| names.iter().any(|name| Self::named(name) == Some(self)))
     }
 
     /// For a client with a secret: what the server offers, and the header where it says nothing.
     fn with_secret(issuer: &Issuer) -> Self {
-        let offered = issuer.token_endpoint_auth_methods_supported.as_deref();
-        let offers =
-            |proof: Self| offered.is_none_or(|names| names.iter().any(|n| n == proof.name()));
-        if offers(Self::Basic) || !offers(Self::Post) { Self::Basic } else { Self::Post }
+        match Self::Basic.is_offered(issuer) || !Self::Post.is_offered(issuer) {
+            true => Self::Basic,
+            false => Self::Post,
+        }
     }
 }
 
@@ -117,7 +118,7 @@ pub(super) fn configured(settings: &Settings, issuer: &Issuer) -> Option<Identit
         },
         (None, None) => Proof::Nothing,
     };
-    Some(Identity { id, secret, proof, port: None, place: None, scope: None, only: None })
+    Some(Identity::new(id, secret, proof))
 }
 
 /// Whether `id` is that of a client in the settings, rather than of one registered on the spot.
@@ -141,7 +142,7 @@ pub(super) fn of_token(settings: &Settings, kept: &Kept) -> Option<Identity> {
         (_, Some(_)) if proof == Proof::Post => Proof::Post,
         (_, Some(_)) => Proof::Basic,
     };
-    Some(Identity { id, secret, proof, port: None, place: None, scope: None, only: None })
+    Some(Identity::new(id, secret, proof))
 }
 
 /// What is kept, but for a token that was given to another client than the one that is configured,
@@ -175,17 +176,7 @@ pub(super) async fn choose(
     if let Some(document) = &settings.client_metadata_url
         && issuer.client_id_metadata_document_supported
     {
-        let id = document.to_string();
-        let proof = Proof::Nothing;
-        return Ok(Identity {
-            id,
-            secret: None,
-            proof,
-            port: None,
-            place: None,
-            scope: None,
-            only: None,
-        });
+        return Ok(Identity::new(document.as_str(), None, Proof::Nothing));
     }
     if issuer.registration_endpoint.is_some() {
         let (place, given) = (issuer.registration_endpoint.as_ref(), &settings.given);
@@ -221,13 +212,13 @@ fn redirect_in_words(redirect: &str, wanted: Option<&CallbackPorts>) -> String {
 
 pub(super) fn identity(id: &str, answer: &Value, wanted: Proof, issuer: &Issuer) -> Identity {
     let secret = answer["client_secret"].as_str().filter(|text| !text.is_empty()).map(Secret::new);
-    let named = answer["token_endpoint_auth_method"].as_str().and_then(Proof::of);
+    let named = answer["token_endpoint_auth_method"].as_str().and_then(Proof::named);
     let proof = match (named, &secret) {
         (Some(proof), _) => proof,
         (None, Some(_)) if wanted == Proof::Nothing => Proof::with_secret(issuer),
         (None, _) => wanted,
     };
-    Identity { id: id.to_owned(), secret, proof, port: None, place: None, scope: None, only: None }
+    Identity::new(id, secret, proof)
 }
 
 #[cfg(test)]
@@ -273,15 +264,7 @@ mod tests {
 
     #[test]
     fn only_the_client_that_has_a_token_renews_it() {
-        let registered = Identity {
-            id: "r".into(),
-            secret: None,
-            proof: Proof::Nothing,
-            port: Some(1),
-            place: None,
-            scope: None,
-            only: None,
-        };
+        let registered = Identity { port: Some(1), ..Identity::new("r", None, Proof::Nothing) };
         let kept = |holder: &str| Kept {
             identity: Some(registered.clone()),
             holder: Some(Holder { id: holder.into(), proof: Proof::Post }),

@@ -1,9 +1,7 @@
 //! Takes over a login that another program has kept.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use tracing::debug;
 
@@ -13,7 +11,7 @@ use super::challenge::Challenge;
 use super::identity::{self, Identity, Only, Proof};
 use super::kept::{Holder, Kept};
 use super::metadata::{Issuer, is_same_issuer};
-use super::token::Token;
+use super::token::{Token, claims};
 use super::{Account, OAuth, said};
 use crate::error::{Error, Kind};
 use crate::secret::shown as shown_url;
@@ -75,7 +73,6 @@ impl OAuth {
         };
         let holder = identity.as_ref().map(|i| Holder { id: i.id.clone(), proof: i.proof });
         self.keep_alone(Kept {
-            profile: None,
             issuer: authority.as_ref().map(|authority| authority.issuer.clone()),
             identity: identity.filter(|i| !identity::is_configured(&self.settings, &i.id)),
             holder,
@@ -85,6 +82,7 @@ impl OAuth {
             resource: authority.as_ref().and_then(|a| self.resource(a)).map(str::to_owned),
             without_resource: self.refuses_resource(),
             near: Some(self.web.near()),
+            ..Kept::default()
         })
         .await;
         let account = self
@@ -133,18 +131,11 @@ fn issuers(foreign: &Foreign) -> Vec<String> {
         [foreign.tokens.get("issuer"), foreign.client.as_ref().and_then(|c| c.get("issuer"))];
     let noted: Vec<String> =
         notes.into_iter().flatten().filter_map(|note| note.as_str().map(str::to_owned)).collect();
-    if noted.is_empty() {
-        issuer_of(&foreign.tokens["access_token"]).into_iter().collect()
-    } else {
-        noted
+    if !noted.is_empty() {
+        return noted;
     }
-}
-
-/// The issuer that stands in a token that is a JWT.
-fn issuer_of(token: &Value) -> Option<String> {
-    let claims = URL_SAFE_NO_PAD.decode(token.as_str()?.split('.').nth(1)?).ok()?;
-    let claims: Value = serde_json::from_slice(&claims).ok()?;
-    claims["iss"].as_str().map(str::to_owned)
+    let claims = foreign.tokens["access_token"].as_str().and_then(claims).unwrap_or_default();
+    claims["iss"].as_str().map(str::to_owned).into_iter().collect()
 }
 
 fn token(foreign: &Foreign) -> Option<Token> {
@@ -155,8 +146,8 @@ fn token(foreign: &Foreign) -> Option<Token> {
         _ => None,
     };
     let at = at.and_then(|at| Duration::try_from_secs_f64(at / 1000.0).ok());
-    let expires = at.and_then(|at| UNIX_EPOCH.checked_add(at)).or(token.expires);
-    Some(Token { expires, ..token })
+    let expires_at = at.map(|at| at.as_secs()).or(token.expires_at);
+    Some(Token { expires_at, ..token })
 }
 
 fn client(found: &Value, issuer: &Issuer) -> Option<Identity> {
@@ -167,6 +158,10 @@ fn client(found: &Value, issuer: &Issuer) -> Option<Identity> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     use serde_json::json;
 
     use super::*;
@@ -179,10 +174,10 @@ mod tests {
     fn the_end_of_a_token_counts_from_when_it_was_written() {
         let at = |seconds| Some(UNIX_EPOCH + Duration::from_secs(seconds));
         let old = json!({"access_token": "a", "expires_in": 60});
-        assert_eq!(of(old).unwrap().expires, at(1060));
+        assert_eq!(of(old).unwrap().expires(), at(1060));
         let new = json!({"access_token": "a", "expires_in": 60, "expires_at": 5_000_000});
-        assert_eq!(of(new).unwrap().expires, at(5000));
-        assert_eq!(of(json!({"access_token": "a"})).unwrap().expires, None);
+        assert_eq!(of(new).unwrap().expires(), at(5000));
+        assert_eq!(of(json!({"access_token": "a"})).unwrap().expires(), None);
         assert!(of(json!({"refresh_token": "r"})).is_none());
         assert!(of(json!("x")).is_none());
     }

@@ -1,17 +1,14 @@
 //! Tokens in the keychain of the operating system: one entry for each server and profile.
 //!
-//! A keychain may ask a person to unlock it and be silent meanwhile, so every question is asked on a
-//! thread of its own, and not waited for without end.
+//! A keychain may ask a person to unlock it and be silent meanwhile: whoever asks it here is kept.
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::sync::Arc;
 
 use keyring_core::{CredentialStore, Error as Fault};
 
 use crate::error::{Error, Kind};
-use crate::limits;
 
 /// Opens the keychain.
 type Open = Arc<dyn Fn() -> keyring_core::Result<Arc<CredentialStore>> + Send + Sync>;
@@ -43,8 +40,7 @@ impl Entry {
     }
 
     pub(super) fn write(&self, text: &[u8]) -> io::Result<()> {
-        let text = text.to_vec();
-        self.ask(move |entry| entry.set_secret(&text))
+        self.ask(|entry| entry.set_secret(text))
     }
 
     pub(super) fn remove(&self) -> io::Result<()> {
@@ -53,57 +49,37 @@ impl Entry {
 
     /// Finds out whether it works at all, with an entry that is of no use for anything else. A person
     /// may have to unlock it.
-    pub(super) async fn probe(&self) -> Result<(), Error> {
-        let (open, name) = (Arc::clone(&self.open), format!("{}-probe", self.name));
-        let (sender, found) = tokio::sync::oneshot::channel();
-        std::thread::spawn(move || {
-            let probing = || {
-                let entry = open()?.build(SERVICE, &name, None)?;
-                entry.set_secret(b"probe")?;
-                let read = entry.get_secret()?;
-                entry.delete_credential()?;
-                Ok(read == b"probe")
-            };
-            // Nobody listens after a timeout.
-            let _ = sender.send(probing());
-        });
-        let why = match tokio::time::timeout(limits::KEYCHAIN_UNLOCK, found).await {
-            Ok(Ok(Ok(true))) => return Ok(()),
-            Ok(Ok(Ok(false))) => "it does not give back what it was given".to_owned(),
-            Ok(Ok(Err(fault))) => described(&fault),
-            Ok(Err(_)) => "it failed in a way that it does not explain".to_owned(),
-            Err(_) => "it does not answer; is it locked?".to_owned(),
-        };
-        let message = "The keychain of this system cannot be used";
-        let hint = "Use --token-store file";
-        Err(Error::new(Kind::Login, message).because(why).hint(hint).not_delivered())
-    }
-
-    fn ask<T: Send + 'static>(
-        &self,
-        question: impl FnOnce(&keyring_core::Entry) -> keyring_core::Result<T> + Send + 'static,
-    ) -> io::Result<T> {
-        self.ask_within(limits::KEYCHAIN_WAIT, question)
-    }
-
-    fn ask_within<T: Send + 'static>(
-        &self,
-        limit: Duration,
-        question: impl FnOnce(&keyring_core::Entry) -> keyring_core::Result<T> + Send + 'static,
-    ) -> io::Result<T> {
-        let (open, name) = (Arc::clone(&self.open), self.name.clone());
-        let (sender, answer) = mpsc::sync_channel(1);
-        std::thread::spawn(move || {
-            let asking = || question(&open()?.build(SERVICE, &name, None)?);
-            // Nobody listens after a timeout.
-            let _ = sender.send(asking());
-        });
-        match answer.recv_timeout(limit) {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(Fault::NoEntry)) => Err(io::ErrorKind::NotFound.into()),
-            Ok(Err(fault)) => Err(io::Error::other(described(&fault))),
-            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the keychain does not answer")),
+    pub(super) fn probe(&self) -> io::Result<()> {
+        let probe = Self { name: format!("{}-probe", self.name), ..self.clone() };
+        probe.write(b"probe")?;
+        let read = probe.read()?;
+        probe.remove()?;
+        match read == b"probe" {
+            true => Ok(()),
+            false => Err(io::Error::other("it does not give back what it was given")),
         }
+    }
+
+    fn ask<T>(
+        &self,
+        question: impl FnOnce(&keyring_core::Entry) -> keyring_core::Result<T>,
+    ) -> io::Result<T> {
+        let asking = || question(&(self.open)()?.build(SERVICE, &self.name, None)?);
+        asking().map_err(|fault| match fault {
+            Fault::NoEntry => io::ErrorKind::NotFound.into(),
+            fault => io::Error::other(described(&fault)),
+        })
+    }
+}
+
+/// A probe that has failed, or has not come to its end.
+pub(super) fn unusable(why: io::Error) -> Error {
+    let error = Error::new(Kind::Login, "The keychain of this system cannot be used")
+        .hint("Use --token-store file")
+        .not_delivered();
+    match why.kind() {
+        io::ErrorKind::TimedOut => error.because("it does not answer; is it locked?"),
+        _ => error.because(why),
     }
 }
 
@@ -135,7 +111,11 @@ fn platform() -> keyring_core::Result<Arc<CredentialStore>> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
     use super::*;
+    use crate::auth::oauth::blocking::OneAtATime;
 
     /// An entry in a keychain that forgets everything at the end.
     pub(in crate::auth::oauth) fn in_memory() -> Entry {
@@ -166,32 +146,33 @@ pub(super) mod tests {
         assert_eq!(entry.remove().unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
-    #[tokio::test]
-    async fn a_probe_leaves_nothing_behind() {
+    #[test]
+    fn a_probe_leaves_nothing_behind() {
         let entry = in_memory();
-        entry.probe().await.unwrap();
+        entry.probe().unwrap();
         assert_eq!(entry.read().unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
-    #[tokio::test]
-    async fn a_keychain_that_is_not_there_is_an_error_that_says_what_helps() {
+    #[test]
+    fn a_keychain_that_is_not_there_is_an_error_that_says_what_helps() {
         let open: Open = Arc::new(|| Err(Fault::NoDefaultStore));
         let entry = Entry { open, name: "n".to_owned() };
-        let error = entry.probe().await.unwrap_err();
+        let error = unusable(entry.probe().unwrap_err());
         assert_eq!(error.hint.as_deref(), Some("Use --token-store file"));
         assert!(entry.read().is_err() && entry.write(b"x").is_err());
     }
 
-    #[test]
-    fn one_that_is_silent_is_not_waited_for() {
+    #[tokio::test]
+    async fn one_that_is_silent_is_not_waited_for() {
         let open: Open = Arc::new(|| {
             std::thread::sleep(Duration::from_secs(60));
             Err(Fault::NoEntry)
         });
         let entry = Entry { open, name: "n".to_owned() };
-        let error = entry
-            .ask_within(Duration::from_millis(20), keyring_core::Entry::get_secret)
-            .unwrap_err();
+        let (thread, limit) = (OneAtATime::default(), Duration::from_millis(20));
+        let error = thread.run(limit, move || entry.read()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let why = unusable(error).reason;
+        assert_eq!(why.as_deref(), Some("it does not answer; is it locked?"));
     }
 }

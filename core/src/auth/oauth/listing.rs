@@ -6,15 +6,14 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use url::Url;
 
 use super::page_note::PageNote;
-use super::places;
 use super::store_lock::is_login_held_beside;
-use super::{Account, Pending};
+use super::token::time;
+use super::{Account, Pending, kept, places};
 use crate::limits;
 use crate::private_file;
 use crate::secret::shown;
@@ -45,14 +44,14 @@ pub struct Listing {
 ///
 /// When a folder is there and cannot be read.
 pub fn listing(folder: &Path, usual: Option<&Path>) -> io::Result<Listing> {
-    let (mut files, mut pages) = (BTreeSet::new(), BTreeSet::new());
+    let mut files = BTreeSet::new();
     for folder in [Some(folder), usual].into_iter().flatten() {
-        let below = places::all_below(folder)?;
-        files.extend(below.tokens);
-        pages.extend(below.pages);
+        files.extend(places::all_below(folder)?);
     }
+    let is_page = |file: &PathBuf| file.extension().is_some_and(|extension| extension == "page");
+    let (pages, tokens): (Vec<_>, Vec<_>) = files.into_iter().partition(is_page);
     let mut found = Listing::default();
-    for file in files.into_iter().take(limits::LOGINS_LISTED) {
+    for file in tokens.into_iter().take(limits::LOGINS_LISTED) {
         let text = private_file::read(&file).map_err(|error| error.to_string());
         match text.and_then(|text| account(&text, &file)) {
             Ok(account) => found.accounts.extend(account),
@@ -77,40 +76,40 @@ fn name(file: &Path) -> Option<&str> {
 
 /// What the text of a file says; nothing if it holds no token.
 fn account(text: &[u8], file: &Path) -> Result<Option<Account>, String> {
-    let place =
-        |error: serde_json::Error| format!("line {}, column {}", error.line(), error.column());
-    let kept: Value = serde_json::from_slice(text).map_err(place)?;
-    if !kept.is_object() {
-        return Err("it is no JSON object".to_owned());
+    let kept = kept::parse(text)?;
+    Ok(Account::read(&kept, name(file), Some(file.display().to_string())))
+}
+
+impl Account {
+    /// Reads it out of what is stored; `None` if there is no token.
+    pub(super) fn read(kept: &Value, name: Option<&str>, place: Option<String>) -> Option<Self> {
+        let text =
+            |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let token = &kept["token"];
+        text(&token["access_token"])?;
+        Some(Self {
+            server: text(&kept["server"]).map(address),
+            profile: text(&kept["profile"]),
+            resource: text(&kept["resource"]).map(address),
+            issuer: text(&kept["issuer"]).map(issuer),
+            client: text(&kept["token_client_id"]).or_else(|| text(&kept["client_id"])),
+            scope: text(&token["scope"]),
+            expires: token["expires_at"].as_u64().and_then(time),
+            can_be_renewed: text(&token["refresh_token"]).is_some(),
+            apart_by: kept["apart_by"].as_array().into_iter().flatten().filter_map(text).collect(),
+            name: name.map(str::to_owned),
+            place,
+        })
     }
-    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    let token = &kept["token"];
-    if text(&token["access_token"]).is_none() {
-        return Ok(None);
-    }
-    let expires = token["expires_at"].as_u64().map(Duration::from_secs);
-    Ok(Some(Account {
-        server: text(&kept["server"]).map(address),
-        profile: text(&kept["profile"]),
-        resource: text(&kept["resource"]).map(address),
-        issuer: text(&kept["issuer"]).map(issuer),
-        client: text(&kept["token_client_id"]).or_else(|| text(&kept["client_id"])),
-        scope: text(&token["scope"]),
-        expires: expires.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)),
-        can_be_renewed: text(&token["refresh_token"]).is_some(),
-        apart_by: kept["apart_by"].as_array().into_iter().flatten().filter_map(text).collect(),
-        name: name(file).map(str::to_owned),
-        place: Some(file.display().to_string()),
-    }))
 }
 
 /// An address as it may be shown.
-pub(super) fn address(text: String) -> String {
+fn address(text: String) -> String {
     Url::parse(&text).map_or(text, |url| shown(&url))
 }
 
 /// The same for one that is a name as well: a slash at its end is there if it is part of that.
-pub(super) fn issuer(text: String) -> String {
+fn issuer(text: String) -> String {
     let has_slash = text.ends_with('/');
     let address = address(text);
     match address.strip_suffix('/') {

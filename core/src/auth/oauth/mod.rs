@@ -198,7 +198,7 @@ impl OAuth {
         let renewable = kept.token.as_ref().filter(can_be_renewed);
         match renewable.map(|token| self.age(token)) {
             Some(Age::Old) => match self.renew(&kept, Cause::Age).await {
-                Ok(renewal) => debug!("the token is old: {}", renewal.words()),
+                Ok(renewal) => debug!(?renewal, "the token is old"),
                 // If that matters, the server will say so.
                 Err(error) => debug!("the token could not be renewed in time: {error}"),
             },
@@ -421,9 +421,9 @@ impl OAuth {
         self.save(kept).await;
     }
 
-    async fn save(&self, mut kept: Kept) {
-        kept.profile = Some(self.settings.profile.clone()).filter(|profile| !profile.is_empty());
-        let is_stored = self.store.write(&self.server, &kept).await && kept.token.is_some();
+    async fn save(&self, kept: Kept) {
+        let has_token = kept.token.is_some();
+        let is_stored = self.store.write(kept).await && has_token;
         self.state(|state| state.is_stored = is_stored);
     }
 

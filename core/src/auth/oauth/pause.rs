@@ -140,12 +140,13 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use crate::auth::oauth::apart::Apart;
+    use crate::auth::oauth::Settings;
     use crate::auth::oauth::tests::settings;
 
     fn store(folder: &tempfile::TempDir) -> Store {
         let server = Url::parse("https://h/mcp").unwrap();
-        Store::new((Some(folder.path()), None), &server, Apart::new(&server, &settings()))
+        let folder = Some(folder.path().to_owned());
+        Store::of(&server, &Settings { folder, ..settings() })
     }
 
     fn failed(how: How) -> Failed {

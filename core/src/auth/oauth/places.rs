@@ -36,13 +36,10 @@ impl Places {
     }
 
     /// Tells runs in other environments where the tokens are now.
-    pub(super) fn note(
-        &self,
-        write: impl FnOnce(&Path, &[u8]) -> io::Result<()>,
-    ) -> io::Result<()> {
+    pub(super) fn note(&self) -> io::Result<()> {
         let is_known = self.own == self.usual || self.noted().as_ref() == Some(&self.own);
         match self.own.to_str().filter(|_| !is_known && self.current() == self.own) {
-            Some(own) => write(&self.note_file(), own.as_bytes()),
+            Some(own) => replace(&self.note_file(), own.as_bytes()),
             None => Ok(()),
         }
     }
@@ -70,17 +67,16 @@ impl Places {
     }
 }
 
-/// The files of tokens and the notes of pending logins below `folder`.
-#[derive(Debug, Default)]
-pub(super) struct Below {
-    /// With those that notes there lead to.
-    pub(super) tokens: Vec<PathBuf>,
-    pub(super) pages: Vec<PathBuf>,
+/// Writes a file of ours as a whole, and makes its folder where there is none.
+pub(super) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
+    private_file::make_folder_of(file)?;
+    private_file::replace(file, text)
 }
 
-/// What is kept below `folder`.
-pub(super) fn all_below(folder: &Path) -> io::Result<Below> {
-    let mut found = Below::default();
+/// The files of tokens below `folder`, with those that notes there lead to, and the notes of pending
+/// logins.
+pub(super) fn all_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
     let entries = match std::fs::read_dir(folder.join("tokens")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
         entries => entries?,
@@ -88,9 +84,8 @@ pub(super) fn all_below(folder: &Path) -> io::Result<Below> {
     for entry in entries {
         let file = entry?.path();
         match file.extension().and_then(|extension| extension.to_str()) {
-            Some("json") => found.tokens.push(file),
-            Some("at") => found.tokens.extend(noted_in(&file)),
-            Some("page") => found.pages.push(file),
+            Some("json" | "page") => found.push(file),
+            Some("at") => found.extend(noted_in(&file)),
             _ => {}
         }
     }
@@ -114,11 +109,6 @@ fn is_ours(file: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn write(file: &Path, text: &[u8]) -> io::Result<()> {
-        std::fs::create_dir_all(file.parent().unwrap())?;
-        std::fs::write(file, text)
-    }
-
     #[test]
     fn what_one_environment_keeps_is_found_in_another() {
         let folder = tempfile::tempdir().unwrap();
@@ -126,14 +116,15 @@ mod tests {
         let bare = Places::new(&usual, None, "n");
         let named = Places::new(&other, Some(&usual), "n");
         assert_eq!((bare.current(), named.current()), (bare.own.clone(), named.own.clone()));
-        write(&named.own, b"{}").unwrap();
-        named.note(write).unwrap();
+        replace(&named.own, b"{}").unwrap();
+        named.note().unwrap();
         assert_eq!(bare.current(), named.own);
         std::fs::remove_file(&named.own).unwrap();
         assert_eq!(bare.current(), bare.own, "what is no longer there");
-        write(&bare.own, b"{}").unwrap();
+        replace(&bare.own, b"{}").unwrap();
         assert_eq!(named.current(), bare.own);
-        assert!(bare.note(|_, _| panic!("all look there")).is_ok());
+        bare.note().unwrap();
+        assert!(!bare.note_file().exists(), "all look there");
     }
 
     #[test]
@@ -141,9 +132,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let places = Places::new(folder.path(), None, "n");
         let other = folder.path().join("other.json");
-        write(&other, b"{}").unwrap();
+        replace(&other, b"{}").unwrap();
         for text in [other.to_str().unwrap(), "n.json", "", "\0"] {
-            write(&places.note_file(), text.as_bytes()).unwrap();
+            replace(&places.note_file(), text.as_bytes()).unwrap();
             assert_eq!(places.current(), places.own, "{text}");
         }
     }

@@ -20,12 +20,12 @@ pub(super) async fn register(
     scope: Option<&str>,
     said: &Map<String, Value>,
 ) -> Result<Identity, Error> {
-    let offered = issuer.token_endpoint_auth_methods_supported.as_deref();
     let wanted = [Proof::Nothing, Proof::Basic, Proof::Post]
         .into_iter()
-        .find(|proof| offered.is_none_or(|names| names.iter().any(|name| name == proof.name())))
-        .unwrap_or(Proof::Nothing);
-    let named = said.get("token_endpoint_auth_method").and_then(Value::as_str).and_then(Proof::of);
+        .find(|proof| proof.is_offered(issuer))
+        .unwrap_or_default();
+    let named =
+        said.get("token_endpoint_auth_method").and_then(Value::as_str).and_then(Proof::named);
     let wanted = named.unwrap_or(wanted);
     let mut request = description(wanted, purpose, scope);
     describe(&mut request, said);
@@ -62,7 +62,7 @@ fn description(proof: Proof, purpose: Purpose<'_>, scope: Option<&str>) -> Value
     let mut request = json!({
         "client_name": "mcp-span",
         "application_type": "native",
-        "token_endpoint_auth_method": proof.name(),
+        "token_endpoint_auth_method": proof,
         "redirect_uris": redirects,
         "grant_types": [grant, "refresh_token"],
         "response_types": responses,

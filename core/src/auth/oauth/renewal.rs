@@ -10,7 +10,7 @@ use url::Url;
 use super::challenge::Challenge;
 use super::grant::Refusal;
 use super::kept::Kept;
-use super::token::{Age, Stored, Token};
+use super::token::{Age, Token};
 use super::{OAuth, address, identity};
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -39,17 +39,6 @@ pub(super) enum Renewal {
     /// Another process is at it. Without the lock nobody renews: two who use the same refresh token
     /// lose it, and with it the login.
     Held,
-}
-
-impl Renewal {
-    /// For logs.
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Self::Done => "there is another one",
-            Self::Impossible => "there is no other without a login",
-            Self::Held => "another process refreshes it",
-        }
-    }
 }
 
 impl OAuth {
@@ -101,7 +90,9 @@ impl OAuth {
     /// The same for whoever has the lock.
     async fn renew_locked(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {
         self.reread(&self.kept().await).await;
-        if is_renewed(before, &self.kept().await, cause) && self.is_young().await {
+        let kept = self.kept().await;
+        let is_young = || kept.token.as_ref().is_some_and(|token| self.age(token) != Age::Old);
+        if is_renewed(before, &kept, cause) && is_young() {
             debug!("another process has a new token");
             return Ok(Renewal::Done);
         }
@@ -130,10 +121,6 @@ impl OAuth {
         if is_known { Duration::ZERO } else { limits::LOCK_WAIT }
     }
 
-    async fn is_young(&self) -> bool {
-        self.kept().await.token.is_some_and(|token| self.age(&token) != Age::Old)
-    }
-
     /// Renews the token in the background, while the one that there is can still be used.
     pub(super) fn renew_ahead(self: &Arc<Self>) {
         let is_due = self.state(|state| {
@@ -150,7 +137,7 @@ impl OAuth {
             let outcome = oauth.renew(&oauth.kept().await, Cause::Age).await;
             oauth.state(|state| state.is_renewing_ahead = false);
             match outcome {
-                Ok(renewal) => debug!("the token nears its end: {}", renewal.words()),
+                Ok(renewal) => debug!(?renewal, "the token nears its end"),
                 Err(error) => debug!("the token nears its end, and is not refreshed: {error}"),
             }
         });
@@ -268,7 +255,7 @@ pub(super) fn is_renewed(before: &Kept, now: &Kept, cause: Cause) -> bool {
     let Some(now) = &now.token else { return false };
     let Some(before) = &before.token else { return true };
     match cause {
-        Cause::Age => Stored::from(now) != Stored::from(before),
+        Cause::Age => now != before,
         Cause::Refusal | Cause::RefreshedTokenRejected => {
             (&now.access, &now.id) != (&before.access, &before.id)
         }
@@ -278,7 +265,7 @@ pub(super) fn is_renewed(before: &Kept, now: &Kept, cause: Cause) -> bool {
 
 /// What is left of a token that cannot be renewed: all but nothing, if it was not refused itself.
 fn usable(token: &Token, cause: Cause) -> Option<Token> {
-    let lives = token.expires.is_none_or(|expires| expires > SystemTime::now());
+    let lives = token.expires().is_none_or(|expires| expires > SystemTime::now());
     let is_good = cause == Cause::Age && lives;
     is_good.then(|| Token { refresh: None, ..token.clone() })
 }

@@ -1,28 +1,31 @@
 //! Where tokens rest: one file for each login at a server, for the owner alone, one process at a
 //! time.
 
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use ring::digest;
 use tracing::{debug, warn};
 use url::Url;
 
+use super::Settings;
+#[cfg(feature = "keychain")]
+use super::TokenStore;
 use super::apart::Apart;
 use super::blocking::OneAtATime;
-use super::kept::{Kept, OnDisk};
+use super::kept::Kept;
 #[cfg(feature = "keychain")]
 use super::keychain;
 use super::page_note::{Noted, PageNote};
-use super::places::Places;
-use super::store_lock::{Lock, LockedByOther, Try, is_login_held_beside};
-use super::{Settings, TokenStore};
+use super::places::{self, Places};
+use super::store_lock::{Lock, LockedByOther, is_login_held_beside, try_lock};
 use crate::error::Error;
 use crate::limits;
 use crate::private_file;
+use crate::secret::shown;
 
 /// The files of one server and profile.
 #[derive(Clone, Debug)]
@@ -50,62 +53,32 @@ impl Store {
 
     /// For the login at `server` that these settings mean.
     pub(super) fn of(server: &Url, settings: &Settings) -> Self {
-        let folders = (settings.folder.as_deref(), settings.usual_folder.as_deref());
-        Self::new(folders, server, Apart::new(server, settings)).in_place(settings.token_store)
-    }
-
-    /// Below a folder, or where another run has put it below the usual one; for the login at
-    /// `server` that `apart` means.
-    pub(super) fn new(folders: (Option<&Path>, Option<&Path>), server: &Url, apart: Apart) -> Self {
+        let apart = Apart::new(server, settings);
         let key = format!("{server}\n{}", apart.owner);
-        if apart.asked.is_empty() {
-            return Self::named(folders, &key, apart, None);
-        }
-        let earlier = Self::named(folders, &key, apart.clone(), None);
-        let key = format!("{key}\n\n{}", apart.asked);
-        Self::named(folders, &key, apart, Some(Box::new(earlier)))
+        let own = match &*apart.asked {
+            "" => return Self::of_name(settings, apart, &file_name(&key)),
+            asked => file_name(&format!("{key}\n\n{asked}")),
+        };
+        let earlier = Self::of_name(settings, apart.clone(), &file_name(&key));
+        Self { earlier: Some(Box::new(earlier)), ..Self::of_name(settings, apart, &own) }
     }
 
     /// The login whose file has this name, whatever it is kept apart by.
-    pub(super) fn of_name(server: &Url, settings: &Settings, name: &str) -> Self {
-        let plain = Self::of(server, settings);
-        let folder = settings.folder.as_deref();
+    pub(super) fn of_name(settings: &Settings, apart: Apart, name: &str) -> Self {
         let usual = settings.usual_folder.as_deref();
-        Self { places: folder.map(|folder| Places::new(folder, usual, name)), ..plain }
-    }
-
-    fn named(
-        (folder, usual): (Option<&Path>, Option<&Path>),
-        key: &str,
-        apart: Apart,
-        earlier: Option<Box<Self>>,
-    ) -> Self {
-        let name: String = digest::digest(&digest::SHA256, key.as_bytes()).as_ref()[..12]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let folder = settings.folder.as_deref();
+        let places = folder.map(|folder| Places::new(folder, usual, name));
         Self {
-            places: folder.map(|folder| Places::new(folder, usual, &name)),
             #[cfg(feature = "keychain")]
-            keychain: None,
+            keychain: places
+                .as_ref()
+                .filter(|_| settings.token_store == TokenStore::Keychain)
+                .map(|_| keychain::Entry::new(name)),
+            places,
             apart,
-            earlier,
+            earlier: None,
             told_damage: Arc::default(),
             thread: OneAtATime::default(),
-        }
-    }
-
-    /// The same tokens, in what the user wants them to be in.
-    pub(super) fn in_place(self, place: TokenStore) -> Self {
-        match place {
-            TokenStore::File => self,
-            #[cfg(feature = "keychain")]
-            TokenStore::Keychain => {
-                let name = self.places.as_ref().and_then(Places::name);
-                let keychain = name.map(keychain::Entry::new);
-                let earlier = self.earlier.map(|earlier| Box::new(earlier.in_place(place)));
-                Self { keychain, earlier, ..self }
-            }
         }
     }
 
@@ -113,11 +86,24 @@ impl Store {
     /// be read before may be read now.
     pub(super) async fn probe(&self) -> Result<bool, Error> {
         #[cfg(feature = "keychain")]
-        if let Some(keychain) = &self.keychain {
-            keychain.probe().await?;
-            return Ok(true);
+        if let Some(keychain) = self.keychain.clone() {
+            let probing = self.thread.run(limits::KEYCHAIN_UNLOCK, move || keychain.probe());
+            return probing.await.map(|()| true).map_err(keychain::unusable);
         }
         Ok(false)
+    }
+
+    /// Does what may take a while, and waits for its end for as long as that is worth it.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let store = self.clone();
+        #[cfg(feature = "keychain")]
+        let limit = self.keychain.as_ref().map_or(limits::STORE_WAIT, |_| limits::KEYCHAIN_WAIT);
+        #[cfg(not(feature = "keychain"))]
+        let limit = limits::STORE_WAIT;
+        self.thread.run(limit, move || work(&store)).await
     }
 
     fn load(&self) -> io::Result<Vec<u8>> {
@@ -128,14 +114,15 @@ impl Store {
         private_file::read(&self.file().ok_or(io::ErrorKind::NotFound)?)
     }
 
-    fn save(&self, text: &[u8]) -> io::Result<()> {
+    fn save(&self, kept: Kept) -> io::Result<()> {
+        let text = serde_json::to_vec_pretty(&self.own(kept))?;
         #[cfg(feature = "keychain")]
         if let Some(keychain) = &self.keychain {
-            return keychain.write(text);
+            return keychain.write(&text);
         }
         let places = self.places.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        replace(&places.current(), text)?;
-        if let Err(error) = places.note(replace) {
+        places::replace(&places.current(), &text)?;
+        if let Err(error) = places.note() {
             debug!("runs in other environments will not find the tokens: {error}");
         }
         Ok(())
@@ -151,28 +138,21 @@ impl Store {
 
     /// Waits until no other process renews or replaces the tokens.
     pub(super) async fn lock(&self, patience: Duration) -> Result<Lock, LockedByOther> {
-        self.wait_for("lock", patience).await
+        Lock::wait(self.beside("lock"), patience).await
     }
 
     /// Waits until no other process logs in. A lock of its own: a person takes minutes, and what
     /// there is may be renewed meanwhile.
     pub(super) async fn lock_logins(&self, patience: Duration) -> Result<Lock, LockedByOther> {
-        let lock = self.wait_for("login", patience).await?;
+        let lock = Lock::wait(self.beside("login"), patience).await?;
         // Of a process that did not come to its end.
         self.withdraw_page();
         Ok(lock)
     }
 
-    async fn wait_for(&self, extension: &str, patience: Duration) -> Result<Lock, LockedByOther> {
-        match self.file() {
-            Some(file) => Lock::wait(&file, extension, patience).await,
-            None => Ok(Lock::unshared()),
-        }
-    }
-
     /// Shows other processes where a person has to log in. Only for whoever has the lock of logins.
     pub(super) async fn note_page(&self, note: &PageNote) -> Noted {
-        let Some(file) = self.page_file() else { return Noted(None) };
+        let Some(file) = self.beside("page") else { return Noted(None) };
         // Before it is written: nobody may wait for the end of that.
         let noted = Noted(Some(file.clone()));
         match self.replace(file, serde_json::to_vec(note)).await {
@@ -190,17 +170,17 @@ impl Store {
         file: PathBuf,
         text: serde_json::Result<Vec<u8>>,
     ) -> io::Result<()> {
-        self.thread.run(limits::STORE_WAIT, move || replace(&file, &text?)).await
+        self.run(move |_| places::replace(&file, &text?)).await
     }
 
     /// Where a person has to log in, if the process that has the lock says so.
     pub(super) fn page(&self) -> Option<PageNote> {
-        serde_json::from_slice(&private_file::read(&self.page_file()?).ok()?).ok()
+        serde_json::from_slice(&private_file::read(&self.beside("page")?).ok()?).ok()
     }
 
     /// Calls off the login of another process.
     pub(super) fn withdraw_page(&self) {
-        if let Some(page) = self.page_file() {
+        if let Some(page) = self.beside("page") {
             let _ = std::fs::remove_file(page);
         }
     }
@@ -240,10 +220,6 @@ impl Store {
         self.file().is_some_and(|file| private_file::check(&file).is_ok())
     }
 
-    fn page_file(&self) -> Option<PathBuf> {
-        self.beside("page")
-    }
-
     /// The file of another sort beside the tokens.
     pub(super) fn beside(&self, extension: &str) -> Option<PathBuf> {
         self.file().map(|file| file.with_extension(extension))
@@ -259,10 +235,9 @@ impl Store {
         if self.is_empty() {
             return Some(Kept::default());
         }
-        let store = self.clone();
-        let looked = self.thread.run(limits::STORE_WAIT, move || Ok(store.look_now())).await;
+        let looked = self.run(|store| Ok(store.look_now())).await;
         looked.unwrap_or_else(|error| {
-            warn!("the tokens{} cannot be read: {error}", self.in_place_shown());
+            warn!("the tokens{} cannot be read: {error}", self.in_place());
             None
         })
     }
@@ -287,24 +262,24 @@ impl Store {
             return Some(self.take_over().unwrap_or_default());
         };
         if stored.is_apart {
-            return Some(Kept::from(stored));
+            return Some(self.own(stored));
         }
         // An earlier version has stored it, when logins were not kept apart.
         if !self.apart.allows(&stored) {
             debug!("the login that is kept is that of another resource, and not used");
             return Some(Kept::default());
         }
-        if let Try::Locked(_lock) = self.try_lock()
-            && let Err(error) = self.save_as_own(&stored)
+        if let Some(_lock) = self.try_lock()
+            && let Err(error) = self.save(stored.clone())
         {
             warn!("a login of an earlier version cannot be kept: {error}");
         }
-        Some(Kept::from(stored))
+        Some(self.own(stored))
     }
 
     /// What is there, whomever it is for.
     #[allow(clippy::option_option, reason = "not known, or known to be nothing")]
-    fn stored(&self) -> Option<Option<OnDisk>> {
+    fn stored(&self) -> Option<Option<Kept>> {
         let place = self.place()?;
         let text = match self.load() {
             Ok(text) => text,
@@ -314,7 +289,7 @@ impl Store {
                 return None;
             }
         };
-        OnDisk::read(&text)
+        Kept::read(&text)
             .inspect_err(|why| {
                 if !self.told_damage.swap(true, Ordering::Relaxed) {
                     warn!("the tokens in {place} are damaged ({why}) and not used");
@@ -329,52 +304,43 @@ impl Store {
     fn take_over(&self) -> Option<Kept> {
         let earlier = self.earlier.as_ref()?;
         let is_such =
-            |stored: &OnDisk| !stored.is_apart && stored.has_token() && self.apart.allows(stored);
+            |stored: &Kept| !stored.is_apart && stored.token.is_some() && self.apart.allows(stored);
         earlier.stored()?.filter(is_such)?;
         // Whoever has the lock may be renewing it.
-        let Try::Locked(_lock) = earlier.try_lock() else { return None };
+        let _lock = earlier.try_lock()?;
         let stored = earlier.stored()?.filter(is_such)?;
-        match self.save_as_own(&stored).and_then(|()| earlier.erase()) {
+        match self.save(stored.clone()).and_then(|()| earlier.erase()) {
             Ok(()) => debug!("a login that an earlier version has stored was taken over"),
             Err(error) => warn!("a login of an earlier version cannot be moved: {error}"),
         }
-        Some(Kept::from(stored))
+        Some(self.own(stored))
     }
 
-    fn save_as_own(&self, stored: &OnDisk) -> io::Result<()> {
-        let stored = stored.clone().apart(&self.apart.words);
-        self.save(&serde_json::to_vec_pretty(&stored)?)
+    /// The same as the login that this store is for.
+    fn own(&self, kept: Kept) -> Kept {
+        let Apart { server, profile, words, .. } = &self.apart;
+        let (server, profile) = (shown(server), profile.clone());
+        Kept { server, is_apart: true, profile, apart_by: words.clone(), ..kept }
     }
 
-    fn try_lock(&self) -> Try {
-        let Some(file) = self.beside("lock") else {
-            return Try::Impossible(io::ErrorKind::NotFound.into());
-        };
-        Try::to_lock(&file)
+    fn try_lock(&self) -> Option<File> {
+        try_lock(&self.beside("lock")?, File::try_lock).ok()
     }
 
     /// Replaces what is kept, at once or not at all. Gives back whether that was done.
-    pub(super) async fn write(&self, server: &Url, kept: &Kept) -> bool {
+    pub(super) async fn write(&self, kept: Kept) -> bool {
         let Some(place) = self.place() else { return false };
-        let stored = OnDisk::of(server, kept).apart(&self.apart.words);
-        let store = self.clone();
-        let save = move || store.save(&serde_json::to_vec_pretty(&stored)?);
-        let saved = self.thread.run(limits::STORE_WAIT, save).await;
+        let saved = self.run(move |store| store.save(kept)).await;
         saved.inspect_err(|e| warn!("tokens cannot be kept in {place}: {e}")).is_ok()
     }
 
     /// Forgets everything.
     pub(super) async fn remove(&self) -> io::Result<bool> {
-        let store = self.clone();
-        match self.thread.run(limits::STORE_WAIT, move || store.erase()).await {
+        match self.run(Self::erase).await {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
-    }
-
-    fn in_place_shown(&self) -> String {
-        self.place().map_or_else(String::new, |place| format!(" in {place}"))
     }
 
     /// Where it is kept, in words.
@@ -386,40 +352,46 @@ impl Store {
         self.file().map(|file| file.display().to_string())
     }
 
+    /// The same to go behind another word.
+    pub(super) fn in_place(&self) -> String {
+        self.place().map_or_else(String::new, |place| format!(" in {place}"))
+    }
+
     fn file(&self) -> Option<PathBuf> {
         self.places.as_ref().map(Places::current)
     }
 }
 
-pub(super) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    private_file::make_folder_of(file)?;
-    private_file::replace(file, text)
+/// The name of the file of the login that `key` stands for.
+fn file_name(key: &str) -> String {
+    let mut name = private_file::hashed_name(key);
+    name.truncate(24);
+    name
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use serde_json::json;
 
     use super::*;
     use crate::auth::oauth::address::Reach;
     use crate::auth::oauth::identity::{Identity, Proof};
     use crate::auth::oauth::kept::Holder;
+    use crate::auth::oauth::tests::settings;
     use crate::auth::oauth::token::Token;
     use crate::auth::oauth::{CallbackPlace, Parties, Prompt};
     use crate::secret::Secret;
-
-    fn at(folder: &Path) -> (Option<&Path>, Option<&Path>) {
-        (Some(folder), None)
-    }
 
     fn server() -> Url {
         Url::parse("https://h/mcp").unwrap()
     }
 
-    /// The login of this account, apart from nothing.
-    fn owner(profile: &str) -> Apart {
-        let settings = crate::auth::oauth::tests::settings();
-        Apart::new(&server(), &Settings { profile: profile.to_owned(), ..settings })
+    /// The login of this account below a folder, apart from nothing.
+    fn at(folder: &Path, profile: &str) -> Store {
+        let (folder, profile) = (Some(folder.to_owned()), profile.to_owned());
+        Store::of(&server(), &Settings { folder, profile, ..settings() })
     }
 
     fn kept() -> Kept {
@@ -448,15 +420,15 @@ mod tests {
     #[tokio::test]
     async fn what_is_kept_is_kept_apart_and_for_the_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(at(folder.path()), &server(), owner(""));
-        store.write(&server(), &kept()).await;
+        let store = at(folder.path(), "");
+        store.write(kept()).await;
         let read = store.read().await;
         assert_eq!(read.token, kept().token);
         assert_eq!(read.identity, kept().identity);
         assert_eq!(read.holder, kept().holder);
         assert!(read.without_resource);
         assert_eq!(read.near, Some(Reach::Private));
-        let other = Store::new(at(folder.path()), &server(), owner("work"));
+        let other = at(folder.path(), "work");
         assert!(other.read().await.token.is_none(), "another account");
         #[cfg(unix)]
         {
@@ -473,9 +445,9 @@ mod tests {
     async fn a_keychain_is_as_good_as_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let keychain = Some(keychain::tests::in_memory());
-        let store = Store { keychain, ..Store::new(at(folder.path()), &server(), owner("")) };
+        let store = Store { keychain, ..at(folder.path(), "") };
         assert!(store.read().await.token.is_none());
-        store.write(&server(), &kept()).await;
+        store.write(kept()).await;
         assert_eq!(store.read().await.token, kept().token);
         assert!(!store.file().unwrap().exists(), "nothing of it is in the file");
         assert!(store.remove().await.unwrap() && !store.remove().await.unwrap());
@@ -488,9 +460,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (keychain, unlock) = keychain::tests::locked();
         let keychain = Some(keychain);
-        let store = Store { keychain, ..Store::new(at(folder.path()), &server(), owner("")) };
-        let (server, kept) = (server(), kept());
-        let writing = store.write(&server, &kept);
+        let store = Store { keychain, ..at(folder.path(), "") };
+        let kept = kept();
+        let writing = store.write(kept.clone());
         let (is_written, ()) = tokio::join!(writing, async { unlock.send(()).unwrap() });
         assert!(is_written);
         let (read, ()) = tokio::join!(store.read(), async { unlock.send(()).unwrap() });
@@ -502,17 +474,17 @@ mod tests {
     #[tokio::test]
     async fn a_damaged_file_is_as_good_as_none() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(at(folder.path()), &server(), owner(""));
-        store.write(&server(), &kept()).await;
+        let store = at(folder.path(), "");
+        store.write(kept()).await;
         std::fs::write(store.file().unwrap(), "{\"token\": 7").unwrap();
         assert!(store.read().await.token.is_none());
-        assert!(Store::new((None, None), &server(), owner("")).read().await.token.is_none());
+        assert!(Store::of(&server(), &settings()).read().await.token.is_none());
     }
 
     #[tokio::test]
     async fn two_do_not_hold_it_at_once() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(at(folder.path()), &server(), owner(""));
+        let store = at(folder.path(), "");
         let first = store.lock(Duration::from_secs(5)).await.unwrap();
         let soon = Duration::from_millis(120);
         assert_eq!(store.lock(soon).await.unwrap_err(), LockedByOther);
@@ -524,7 +496,7 @@ mod tests {
     #[tokio::test]
     async fn whoever_logs_in_keeps_nobody_from_renewing() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(at(folder.path()), &server(), owner(""));
+        let store = at(folder.path(), "");
         let soon = Duration::from_millis(120);
         let _login = store.lock_logins(soon).await.unwrap();
         let page = store.note_page(&note("https://as/login")).await;
@@ -537,7 +509,7 @@ mod tests {
     #[tokio::test]
     async fn where_there_are_no_locks_nobody_waits_for_one() {
         let blocked = tempfile::NamedTempFile::new().unwrap();
-        let store = Store::new(at(blocked.path()), &server(), owner(""));
+        let store = at(blocked.path(), "");
         let lock = tokio::time::timeout(Duration::from_secs(5), store.lock(Duration::MAX)).await;
         assert!(!lock.expect("at once").unwrap().is_shared());
     }
@@ -553,7 +525,7 @@ mod tests {
     #[tokio::test]
     async fn a_login_that_is_called_off_learns_of_it() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(at(folder.path()), &server(), owner(""));
+        let store = at(folder.path(), "");
         let noted = store.note_page(&note("https://as/login")).await;
         let soon = Duration::from_millis(50);
         assert!(tokio::time::timeout(soon, noted.withdrawn()).await.is_err());
@@ -565,7 +537,7 @@ mod tests {
     #[tokio::test]
     async fn whoever_only_looks_whether_there_is_a_login_does_not_take_its_place() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(at(folder.path()), &server(), owner(""));
+        let store = at(folder.path(), "");
         assert!(!store.is_login_held());
         let lock = store.lock_logins(Duration::from_secs(5)).await.unwrap();
         assert!(store.is_login_held());
@@ -576,11 +548,11 @@ mod tests {
     #[tokio::test]
     async fn others_see_the_page_while_the_login_lasts() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::new(at(folder.path()), &server(), owner(""));
-        store.write(&server(), &kept()).await;
+        let store = at(folder.path(), "");
+        store.write(kept()).await;
         let page = note("https://as/login?x=1");
         let noted = store.note_page(&page).await;
-        let other = Store::new(at(folder.path()), &server(), owner(""));
+        let other = at(folder.path(), "");
         assert_eq!(other.page(), Some(page));
         drop(noted);
         assert_eq!(store.page(), None);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::limits;
-use crate::secret::Secret;
+use crate::secret::{self, Secret};
 
 /// Which of the tokens that a login brings goes to the server.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
@@ -21,16 +21,20 @@ pub enum Bearer {
     IdToken,
 }
 
-/// An access token, and what renews it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An access token, and what renews it, in the form in which it is stored.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct Token {
+    #[serde(rename = "access_token", serialize_with = "secret::revealed")]
     pub(super) access: Secret,
     /// What says who has logged in, if the provider has said so.
+    #[serde(rename = "id_token", serialize_with = "secret::revealed")]
     pub(super) id: Option<Secret>,
+    #[serde(rename = "refresh_token", serialize_with = "secret::revealed")]
     pub(super) refresh: Option<Secret>,
-    pub(super) expires: Option<SystemTime>,
-    /// How long it was good when it was given out.
-    pub(super) lifetime: Option<Duration>,
+    /// Seconds since 1970.
+    pub(super) expires_at: Option<u64>,
+    /// How long it was good when it was given out, in seconds.
+    pub(super) expires_in: Option<u64>,
     /// What it is good for, in the words of the provider or else of the request.
     pub(super) scope: Option<String>,
 }
@@ -45,24 +49,6 @@ pub(super) enum Age {
     Old,
 }
 
-/// The form in which it is stored. It is never shown.
-#[derive(Clone, Deserialize, PartialEq, Eq, Serialize)]
-pub(super) struct Stored {
-    access_token: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    id_token: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    refresh_token: Option<String>,
-    /// Seconds since 1970.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires_at: Option<u64>,
-    /// Seconds, when it was given out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires_in: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    scope: Option<String>,
-}
-
 impl Token {
     /// Reads a provider's answer; `asked` is the scope that was asked for.
     pub(super) fn read(answer: &Value, asked: Option<&str>, now: SystemTime) -> Option<Self> {
@@ -72,17 +58,18 @@ impl Token {
             Value::String(text) => text.parse().ok(),
             _ => None,
         };
-        let lifetime = seconds
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        let expires_in = seconds
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds.ceil()).ok())
             // One that is over at once is of no use to anybody: nothing was said, then.
             .filter(|lifetime| !lifetime.is_zero())
-            .map(|lifetime| lifetime.min(limits::LONGEST_PAUSE * 365));
+            .map(|lifetime| lifetime.min(limits::LONGEST_PAUSE * 365).as_secs());
+        let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Some(Self {
             access: Secret::new(text("access_token")?),
             id: text("id_token").map(Secret::new),
             refresh: text("refresh_token").map(Secret::new),
-            expires: lifetime.map(|lifetime| now + lifetime),
-            lifetime,
+            expires_at: expires_in.map(|lifetime| now + lifetime),
+            expires_in,
             scope: text("scope").or(asked).map(str::to_owned),
         })
     }
@@ -91,8 +78,8 @@ impl Token {
     /// it. A short life is not spent on being renewed: half of it is for use, whatever comes.
     pub(super) fn age(&self, bearer: Bearer, now: SystemTime, skew: Duration) -> Age {
         let (expires, lifetime) = self.life(bearer);
-        let Some(expires) = expires else { return Age::Fresh };
-        let lifetime = lifetime.unwrap_or(Duration::MAX);
+        let Some(expires) = expires.and_then(time) else { return Age::Fresh };
+        let lifetime = lifetime.map_or(Duration::MAX, Duration::from_secs);
         let skew = skew.min(lifetime / 2);
         let left = expires.duration_since(now).unwrap_or_default();
         if left <= skew {
@@ -104,16 +91,18 @@ impl Token {
         }
     }
 
-    /// Until when what goes to the server is good, and for how long it was.
-    fn life(&self, bearer: Bearer) -> (Option<SystemTime>, Option<Duration>) {
+    /// Until when what goes to the server is good (since 1970), and for how long it was, in seconds.
+    fn life(&self, bearer: Bearer) -> (Option<u64>, Option<u64>) {
         let claimed = match bearer {
             Bearer::AccessToken => None,
             Bearer::IdToken => self.id.as_ref().and_then(claimed_life),
         };
-        match claimed {
-            Some((expires, lifetime)) => (Some(expires), lifetime),
-            None => (self.expires, self.lifetime),
-        }
+        claimed.unwrap_or((self.expires_at, self.expires_in))
+    }
+
+    /// Until when the access token is good.
+    pub(super) fn expires(&self) -> Option<SystemTime> {
+        self.expires_at.and_then(time)
     }
 
     /// A provider that does not send a new refresh token, or no new word on who has logged in,
@@ -134,43 +123,26 @@ impl Token {
     }
 }
 
+/// The moment that is so many seconds after the beginning of 1970.
+pub(super) fn time(seconds: u64) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+}
+
 /// The end of a token that is a JWT and says so, and how long it was good.
-fn claimed_life(token: &Secret) -> Option<(SystemTime, Option<Duration>)> {
-    let claims = URL_SAFE_NO_PAD.decode(token.reveal().split('.').nth(1)?).ok()?;
-    let claims: Value = serde_json::from_slice(&claims).ok()?;
-    let seconds = |name: &str| Duration::try_from_secs_f64(claims[name].as_f64()?).ok();
+fn claimed_life(token: &Secret) -> Option<(Option<u64>, Option<u64>)> {
+    let claims = claims(token.reveal())?;
+    let seconds = |name: &str| {
+        Duration::try_from_secs_f64(claims[name].as_f64()?).ok().map(|time| time.as_secs())
+    };
     let end = seconds("exp")?;
     let lifetime = seconds("iat").and_then(|begin| end.checked_sub(begin));
-    Some((UNIX_EPOCH.checked_add(end)?, lifetime.filter(|lifetime| !lifetime.is_zero())))
+    Some((Some(end), lifetime.filter(|lifetime| *lifetime > 0)))
 }
 
-impl From<&Token> for Stored {
-    fn from(token: &Token) -> Self {
-        let seconds = |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        Self {
-            access_token: token.access.reveal().to_owned(),
-            id_token: token.id.as_ref().map(|secret| secret.reveal().to_owned()),
-            refresh_token: token.refresh.as_ref().map(|secret| secret.reveal().to_owned()),
-            expires_at: token.expires.map(seconds),
-            expires_in: token.lifetime.map(|lifetime| lifetime.as_secs()),
-            scope: token.scope.clone(),
-        }
-    }
-}
-
-impl From<Stored> for Token {
-    fn from(stored: Stored) -> Self {
-        Self {
-            access: Secret::new(stored.access_token),
-            id: stored.id_token.map(Secret::new),
-            refresh: stored.refresh_token.map(Secret::new),
-            expires: stored
-                .expires_at
-                .and_then(|at| UNIX_EPOCH.checked_add(Duration::from_secs(at))),
-            lifetime: stored.expires_in.map(Duration::from_secs),
-            scope: stored.scope,
-        }
-    }
+/// What a token that is a JWT says. Its signature is not checked.
+pub(super) fn claims(token: &str) -> Option<Value> {
+    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    serde_json::from_slice(&claims).ok()
 }
 
 #[cfg(test)]
@@ -181,6 +153,11 @@ mod tests {
 
     const SKEW: Duration = limits::TOKEN_SKEW;
     const ACCESS: Bearer = Bearer::AccessToken;
+
+    /// The same as it comes back from the store.
+    fn stored(token: &Token) -> Token {
+        serde_json::from_str(&serde_json::to_string(token).unwrap()).unwrap()
+    }
 
     #[test]
     fn a_token_that_says_who_somebody_is_has_a_life_of_its_own() {
@@ -204,16 +181,16 @@ mod tests {
         let none = Token::read(&json!({"access_token": "a"}), None, now).unwrap();
         assert_eq!(none.header(Bearer::IdToken).unwrap(), "Bearer a");
         assert_eq!(none.or_refresh_of(&token).id, token.id);
-        assert_eq!(Token::from(Stored::from(&token)), token);
+        assert_eq!(stored(&token), token);
     }
 
     #[test]
     fn answers_are_read_as_providers_write_them() {
-        let now = SystemTime::now();
+        let now = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         for expires_in in [json!(3600), json!("3600"), json!(3600.0)] {
             let answer = json!({"access_token": "a", "expires_in": expires_in});
             let token = Token::read(&answer, Some("x"), now).unwrap();
-            assert_eq!(token.expires, Some(now + Duration::from_secs(3600)));
+            assert_eq!(token.expires(), Some(now + Duration::from_secs(3600)));
             assert_eq!(token.scope.as_deref(), Some("x"));
             assert_eq!(token.age(ACCESS, now, SKEW), Age::Fresh);
             assert_eq!(token.age(ACCESS, now + Duration::from_secs(3580), SKEW), Age::Old);
@@ -230,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_short_life_is_used_for_its_half() {
-        let now = SystemTime::now();
+        let now = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         for (lifetime, ageing, old) in [(20, 5, 10), (2, 0, 1), (60, 15, 30), (3600, 3540, 3570)] {
             let answer = json!({"access_token": "a", "expires_in": lifetime});
             let token = Token::read(&answer, None, now).unwrap();
@@ -243,7 +220,7 @@ mod tests {
                 assert_eq!(age(ageing - 1), Age::Fresh, "{lifetime}");
             }
             assert_ne!(token.age(ACCESS, now, SKEW), Age::Old, "{lifetime}");
-            let again = Token::from(Stored::from(&token));
+            let again = stored(&token);
             assert_eq!(again.age(ACCESS, now + Duration::from_secs(old + 1), SKEW), Age::Old);
             assert_ne!(again.age(ACCESS, now, SKEW), Age::Old);
         }
@@ -254,9 +231,7 @@ mod tests {
         let now = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         let answer = json!({"access_token": "a", "refresh_token": "r", "expires_in": 60});
         let token = Token::read(&answer, None, now).unwrap();
-        let text = serde_json::to_string(&Stored::from(&token)).unwrap();
-        let stored: Stored = serde_json::from_str(&text).unwrap();
-        assert_eq!(Token::from(stored), token);
+        assert_eq!(stored(&token), token);
         let newer = Token::read(&json!({"access_token": "b"}), None, now).unwrap();
         assert_eq!(newer.or_refresh_of(&token).refresh.unwrap().reveal(), "r");
         assert!(!format!("{token:?}").contains("\"r\""));

@@ -96,11 +96,11 @@ impl Trouble {
                 json!({"error": {"kind": "usage", "message": sentence, "hint": hint}})
             }
             Self::Failed(failure, _) => json!({"error": {
-                "kind": failure.class.as_str(),
+                "kind": failure.class.to_string(),
                 "code": failure.code,
                 "message": failure.message,
                 "hint": failure.next_step,
-                "delivery": failure.delivery.as_str(),
+                "delivery": failure.delivery,
                 "data": failure.data,
             }}),
             Self::Unexpected(error) => {
