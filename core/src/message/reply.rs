@@ -116,7 +116,6 @@ fn failure(id: Option<&Id>, code: i32, message: &str, error: Option<&Error>) -> 
     failure.set("code", code.to_string());
     failure.set("message", Value::from(message).to_string());
     if let Some(error) = error {
-        let text = |text: &str| Some(Value::from(text));
         let cut = |text: Option<&str>| text.map(short).map(Value::from);
         let data = failure.object("data");
         for (name, value) in [

@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use http::StatusCode;
 
-use super::callback_server::Opener;
 use super::apart::Apart;
+use super::callback_server::Opener;
 use super::challenge::Challenge;
 use super::kept::Kept;
 use super::listing::listing;
