@@ -165,7 +165,7 @@ pub async fn run_telling(
     // All ends are dropped now: both links close, each within its own limit.
     let Bridge { pipeline, from_client, to_client, server, .. } = bridge;
     drop((from_client, to_client));
-    let remembering = pipeline.translators.finish();
+    let remembering = pipeline.era_writer.finish();
     let written = client.written;
     let client = async {
         match ended {

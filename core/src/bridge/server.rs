@@ -81,16 +81,14 @@ impl Inbox {
     /// The next event. Unless `is_taken`, only those that need no reader; an HTTP link goes on meanwhile.
     pub(super) async fn recv_if(&mut self, is_taken: bool) -> Option<ServerEvent> {
         match self {
-            Self::Stream(inbox) if is_taken => inbox.recv().await.map(ServerEvent::Incoming),
-            Self::Http(link) if is_taken => Some(ServerEvent::Event(link.event().await)),
-            Self::Closed if is_taken => None,
+            _ if is_taken => self.recv().await,
             Self::Http(link) => Some(ServerEvent::Event(link.drive().await)),
             Self::Stream(_) | Self::Closed => pending().await,
         }
     }
 
     pub(super) async fn recv(&mut self) -> Option<ServerEvent> {
-        self.recv_if(true).await
+        poll_fn(|context| self.poll_recv(context)).await
     }
 
     pub(super) fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<ServerEvent>> {

@@ -6,8 +6,11 @@
 
 use std::collections::VecDeque;
 
+use tokio::time::Instant;
+
 use crate::error::Error;
-use crate::message::Message;
+use crate::limits;
+use crate::message::{Id, Message, reply};
 
 pub(crate) mod legacy_client;
 mod memory;
@@ -43,9 +46,6 @@ pub enum Protocol {
     Modern,
 }
 
-/// What a translation leads to, in order.
-pub(crate) type Steps = VecDeque<Step>;
-
 /// One thing that a translation leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -62,4 +62,73 @@ pub(crate) enum Step {
     },
     /// The server knows nothing of what was settled with it: it is to be opened anew.
     SessionLost,
+}
+
+/// What every part of a translator needs: the time of the event, ids of the bridge's own, and the
+/// queue of what the event leads to.
+#[derive(Debug)]
+pub(crate) struct Context {
+    now: Instant,
+    steps: VecDeque<Step>,
+    prefix: u64,
+    first_id: u64,
+    last_id: u64,
+    /// When the server was last suspected of having changed its era.
+    suspected: Option<Instant>,
+}
+
+impl Context {
+    /// `prefix`: some unpredictable bits.
+    pub(crate) fn new(prefix: u64, now: Instant) -> Self {
+        // Far from where clients count, whose pings may be out under ids of their own.
+        let first_id = (1 << 40) + (prefix >> 24);
+        let steps = VecDeque::new();
+        Self { now, steps, prefix, first_id, last_id: first_id, suspected: None }
+    }
+
+    fn send_to_client(&mut self, message: Message) {
+        self.steps.push_back(Step::ToClient(message));
+    }
+
+    fn send_to_server(&mut self, message: Message) {
+        self.steps.push_back(Step::ToServer(message));
+    }
+
+    /// The client's request `id` ends with this error of the bridge's.
+    fn fail(&mut self, id: &Id, error: &Error) {
+        self.send_to_client(reply::error(Some(id), error));
+    }
+
+    /// The parameters of the client's request `id` are not what they should be.
+    fn refuse(&mut self, id: &Id, message: &str) {
+        self.send_to_client(reply::refusal(id, -32602, message));
+    }
+
+    /// An id towards the server, which sees nobody else's: a number.
+    fn number(&mut self) -> Id {
+        self.last_id += 1;
+        Id::number(self.last_id)
+    }
+
+    /// An id that is unlike the ids of the client.
+    fn string(&mut self) -> Id {
+        self.last_id += 1;
+        Id::string(&format!("mcp-span-{:x}-{}", self.prefix, self.last_id))
+    }
+
+    /// Whether [`Self::number`] gave this id.
+    fn gave(&self, id: &Id) -> bool {
+        let number = id.as_json().parse::<u64>();
+        number.is_ok_and(|number| (self.first_id..=self.last_id).contains(&number))
+    }
+
+    /// Whether to follow up an error that sounds like a server of the other era: tools write errors,
+    /// too, so the server is asked only every [`limits::DOUBT_PAUSE`].
+    fn may_suspect(&mut self) -> bool {
+        let is_due = self.suspected.is_none_or(|at| self.now >= at + limits::DOUBT_PAUSE);
+        if is_due {
+            self.suspected = Some(self.now);
+        }
+        is_due
+    }
 }

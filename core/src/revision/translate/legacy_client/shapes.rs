@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use memchr::memmem;
 
 use crate::limits;
-use crate::message::{Json, Members};
+use crate::message::Members;
+use crate::revision::tools;
 use crate::revision::translate::tasks;
 
 /// Tools whose structured results are wrapped, since the client knows only objects.
@@ -58,43 +59,28 @@ impl Wrapped {
 /// whose results have to be wrapped are noted.
 pub(super) fn legacy_tools(result: &mut Members<'_>, is_first: bool, wrapped: &mut Wrapped) {
     wrapped.begin(is_first);
-    rewrite_tools(result, wrapped);
+    tools::change_each(result, &["outputSchema", "execution"], |tool| legacy_tool(tool, wrapped));
     if result.get("nextCursor").is_none_or(|cursor| cursor == "null") {
         wrapped.end();
     }
 }
 
-fn rewrite_tools(result: &mut Members<'_>, wrapped: &mut Wrapped) {
-    let Some(tools) = result.get("tools") else { return };
-    let is_concerned = |name: &str| memmem::find(tools.as_bytes(), name.as_bytes()).is_some();
-    if !is_concerned("outputSchema") && !is_concerned("execution") {
-        return;
-    }
-    let Some(tools) = Json::parse(tools).and_then(Json::elements) else { return };
-    let tools: Vec<String> = tools.map(|tool| legacy_tool(tool.as_str(), wrapped)).collect();
-    result.set("tools", format!("[{}]", tools.join(",")));
-}
-
-fn legacy_tool(tool: &str, wrapped: &mut Wrapped) -> String {
-    let Some(mut members) = Members::of(tool) else { return tool.to_owned() };
-    let name = members.text("name").unwrap_or_default();
-    let schema = members.get("outputSchema").and_then(Schema::of);
-    let has_tasks = tasks::drop_support(&mut members);
+/// Whether the tool had to be changed.
+fn legacy_tool(tool: &mut Members<'_>, wrapped: &mut Wrapped) -> bool {
+    let name = tool.text("name").unwrap_or_default();
+    let schema = tool.get("outputSchema").and_then(Schema::of);
+    let is_changed = tasks::drop_support(tool) || schema.is_some();
     match schema {
-        Some(Schema::Wrapped(schema)) if wrapped.add(&name) => members.set("outputSchema", schema),
+        Some(Schema::Wrapped(schema)) if wrapped.add(&name) => {
+            tool.set("outputSchema", schema);
+            return true;
+        }
         // It cannot be wrapped, or not be remembered: without a schema nobody expects a wrapper.
-        Some(_) => {
-            wrapped.remove(&name);
-            members.remove("outputSchema");
-        }
-        None => {
-            wrapped.remove(&name);
-            if !has_tasks {
-                return tool.to_owned();
-            }
-        }
+        Some(_) => drop(tool.remove("outputSchema")),
+        None => {}
     }
-    members.to_json()
+    wrapped.remove(&name);
+    is_changed
 }
 
 /// What a schema whose root is no object becomes.

@@ -67,7 +67,7 @@ fn a_tool_that_writes_such_an_error_keeps_it() {
     rig.server(refused(&sent, -32000, text, &Value::Null));
     let question = rig.heard_by_server();
     let cut = Error::new(Kind::Closed, "cut");
-    rig.translation.failed(message(question), cut, rig.now, &mut rig.out);
+    rig.fail(message(question), cut);
     assert_eq!(rig.heard_by_client()["id"], 3, "who does not know better believes it");
     assert_eq!(rig.translation.take_finding(), None);
 }
@@ -130,7 +130,7 @@ fn a_legacy_server_that_speaks_as_a_modern_one_does_is_to_be_opened_anew() {
     rig.server(message(r#"{"jsonrpc":"2.0","id":"i","result":{}}"#));
     let request = json!({"id":1});
     let modern = error(&request, -32022, json!({"supported":["2026-07-28"]}));
-    assert!(!rig.translation.is_alarmed(&error(&request, -32602, Value::Null), rig.now));
-    assert!(rig.translation.is_alarmed(&modern, rig.now));
-    assert!(!rig.translation.is_alarmed(&modern, rig.now), "not again and again");
+    assert!(!rig.translation.suspects_modern(&error(&request, -32602, Value::Null), rig.now));
+    assert!(rig.translation.suspects_modern(&modern, rig.now));
+    assert!(!rig.translation.suspects_modern(&modern, rig.now), "not again and again");
 }

@@ -50,7 +50,7 @@ fn only_an_answer_that_names_the_modern_era_leads_to_a_question() {
 #[test]
 fn whoever_wants_the_legacy_era_alone_gets_the_refusal() {
     let mut rig = Rig::new(None);
-    rig.translation = LegacyClient::new(Protocol::Legacy, Some(Era::Modern), 7);
+    rig.translation = Rig::with(Protocol::Legacy, Some(Era::Modern)).translation;
     rig.client(initialize());
     let asked = rig.heard_by_server();
     assert_eq!(asked["method"], "initialize");
@@ -164,7 +164,7 @@ fn a_question_that_does_not_get_through_comes_back_as_initialize() {
     rig.client(initialize());
     let question = rig.heard_by_server();
     let refused = Error::new(Kind::Connect, "refused").not_delivered();
-    rig.translation.failed(message(question), refused.clone(), rig.now, &mut rig.out);
+    rig.fail(message(question), refused.clone());
     assert_eq!(rig.out.pop_front(), Some(Step::Failed { message: initialize(), error: refused }));
 }
 

@@ -31,9 +31,9 @@ struct Said {
 }
 
 impl Said {
-    fn of(steps: Steps) -> Self {
+    fn of(it: &mut ModernClient) -> Self {
         let mut said = Self::default();
-        for step in steps {
+        while let Some(step) = it.next_step() {
             let (message, values, texts) = match step {
                 Step::ToClient(m) => (m, &mut said.to_client, &mut said.client_text),
                 Step::ToServer(m) => (m, &mut said.to_server, &mut said.server_text),
@@ -76,7 +76,8 @@ struct Rig {
 
 impl Rig {
     fn new(protocol: Protocol, known: Option<Era>) -> Self {
-        Self { it: ModernClient::new(protocol, known), now: Instant::now() }
+        let now = Instant::now();
+        Self { it: ModernClient::new(protocol, known, Context::new(9, now)), now }
     }
 
     /// One that has opened a session at a server with these capabilities.
@@ -95,34 +96,29 @@ impl Rig {
     }
 
     fn client_text(&mut self, text: &str) -> Said {
-        let mut out = Steps::new();
-        self.it.on_client_message(parse(text), self.now, &mut out);
-        Said::of(out)
+        self.it.on_client_message(parse(text), self.now);
+        Said::of(&mut self.it)
     }
 
     fn server(&mut self, message: Value) -> Said {
-        let mut out = Steps::new();
-        self.it.on_server_message(from_server(&message), self.now, &mut out);
-        Said::of(out)
+        self.it.on_server_message(from_server(&message), self.now);
+        Said::of(&mut self.it)
     }
 
     fn server_text(&mut self, text: &str) -> Said {
-        let mut out = Steps::new();
-        self.it.on_server_message(parse(text), self.now, &mut out);
-        Said::of(out)
+        self.it.on_server_message(parse(text), self.now);
+        Said::of(&mut self.it)
     }
 
     fn leave(&mut self) -> Said {
-        let mut out = Steps::new();
-        self.it.on_client_closed(self.now, &mut out);
-        Said::of(out)
+        self.it.on_client_closed(self.now);
+        Said::of(&mut self.it)
     }
 
     fn wait(&mut self, time: Duration) -> Said {
         self.now += time;
-        let mut out = Steps::new();
-        self.it.tick(self.now, &mut out);
-        Said::of(out)
+        self.it.tick(self.now);
+        Said::of(&mut self.it)
     }
 }
 
