@@ -84,7 +84,7 @@ pub(super) struct Pipeline {
     own: FnvMap<Ticket, Message>,
     own_count: u64,
     /// Why the server's link ends, if it gave a reason.
-    ended: Option<Error>,
+    pub(super) ended: Option<Error>,
     /// For the client, in its own era.
     pub(super) for_client: VecDeque<Message>,
     /// For the server's link.
@@ -126,14 +126,10 @@ impl Pipeline {
         self.engine.has_work() || !self.for_client.is_empty() || !self.for_server.is_empty()
     }
 
-    fn has_modern_client(&self) -> bool {
-        self.modern_client.client_era() == Some(Era::Modern)
-    }
-
     /// Whether to translate a message for the server: only for a legacy client, since a modern one is
     /// translated before the engine.
     fn is_to_be_translated(&self, message: &Message) -> bool {
-        !self.has_modern_client() && self.legacy_client.takes(message)
+        self.modern_client.client_era() != Some(Era::Modern) && self.legacy_client.takes(message)
     }
 
     /// Whether to read more from the client.
@@ -156,11 +152,6 @@ impl Pipeline {
             self.on_event(Event::Accepted(send.ticket), now);
         }
         Some(send.message)
-    }
-
-    /// Why the server's link has ended, if it gave a reason.
-    pub(super) fn take_close_reason(&mut self) -> Option<Error> {
-        self.ended.take()
     }
 
     /// Ends every request in flight with this error.
@@ -248,8 +239,7 @@ impl Pipeline {
     fn on_message(&mut self, message: Message, answers: Option<Ticket>, now: Instant) {
         let is_own = answers.is_some_and(|ticket| self.own.remove(&ticket).is_some());
         if self.legacy_client.is_through() && !is_own {
-            let is_suspect =
-                !self.has_modern_client() && self.legacy_client.suspects_modern(&message, now);
+            let is_suspect = self.legacy_client.suspects_modern(&message, now);
             self.engine.on_event(Event::Message { message, answers }, now);
             if is_suspect {
                 self.engine.lose_session(&other_era(), now);
@@ -271,14 +261,6 @@ impl Pipeline {
         self.run_server_steps(now);
     }
 
-    /// The translator of a modern client has to know that the session was lost.
-    fn on_session_lost(&mut self, now: Instant) {
-        if !self.modern_client.is_through() {
-            self.modern_client.session_lost(now);
-            self.run_client_steps(now);
-        }
-    }
-
     pub(super) fn tick(&mut self, now: Instant) {
         self.engine.on_time(now);
         if let Some(answer) = self.stand_in.on_time(&mut self.engine, now) {
@@ -296,7 +278,10 @@ impl Pipeline {
             while let Some(output) = self.engine.next_output() {
                 match output {
                     Output::Message(message) => self.send_to_client(message, now),
-                    Output::SessionLost => self.on_session_lost(now),
+                    Output::SessionLost => {
+                        self.modern_client.session_lost(now);
+                        self.run_client_steps(now);
+                    }
                     Output::Failed { request, error } => {
                         let stood_in = self.stand_in.on_failed(&self.engine, &request, &error);
                         let answer = stood_in.unwrap_or_else(|| reply::error(request.id(), &error));
@@ -312,9 +297,7 @@ impl Pipeline {
 
     fn send_to_client(&mut self, message: Message, now: Instant) {
         if self.modern_client.is_through() {
-            if self.has_modern_client() {
-                self.modern_client.on_message_to_client(&message);
-            }
+            self.modern_client.on_message_to_client(&message);
             return self.for_client.push_back(self.hidden_tools.on_message_to_client(message));
         }
         self.modern_client.on_server_message(message, now);
@@ -337,10 +320,9 @@ impl Pipeline {
                 }
             }
             Command::Cancel { ticket, .. } if self.taken.contains_key(&ticket) => {
-                let id = self.taken.remove(&ticket).and_then(|send| send.message.id().cloned());
-                let Some(id) = id else { return };
-                let notice = reply::cancelled(&id, "cancelled");
-                self.legacy_client.on_client_message(notice, now);
+                let taken = self.taken.remove(&ticket);
+                let Some(id) = taken.as_ref().and_then(|send| send.message.id()) else { return };
+                self.legacy_client.on_client_message(reply::cancelled(id, "cancelled"), now);
                 self.run_server_steps(now);
             }
             // Over a stream, a request is cancelled by a notification.
@@ -421,11 +403,9 @@ impl Pipeline {
     /// The ticket of a message that the translator has taken over and passes on as it is: it translates
     /// that one now, or it was a request.
     fn taken_as(&self, message: &Message) -> Option<Ticket> {
-        let by_id = message.id().and_then(|id| self.engine.ticket_of(id));
-        let candidates = [self.translating, by_id].into_iter().flatten();
-        let is_it =
-            |ticket: &Ticket| self.taken.get(ticket).is_some_and(|send| send.message == *message);
-        candidates.into_iter().find(is_it)
+        let by_id = || message.id().and_then(|id| self.engine.ticket_of(id));
+        let ticket = self.translating.or_else(by_id)?;
+        (self.taken.get(&ticket)?.message == *message).then_some(ticket)
     }
 }
 

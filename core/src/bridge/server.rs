@@ -81,14 +81,16 @@ impl Inbox {
     /// The next event. Unless `is_taken`, only those that need no reader; an HTTP link goes on meanwhile.
     pub(super) async fn recv_if(&mut self, is_taken: bool) -> Option<ServerEvent> {
         match self {
-            _ if is_taken => self.recv().await,
+            Self::Stream(inbox) if is_taken => inbox.recv().await.map(ServerEvent::Incoming),
+            Self::Http(link) if is_taken => Some(ServerEvent::Event(link.event().await)),
+            Self::Closed if is_taken => None,
             Self::Http(link) => Some(ServerEvent::Event(link.drive().await)),
             Self::Stream(_) | Self::Closed => pending().await,
         }
     }
 
     pub(super) async fn recv(&mut self) -> Option<ServerEvent> {
-        poll_fn(|context| self.poll_recv(context)).await
+        self.recv_if(true).await
     }
 
     pub(super) fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<ServerEvent>> {

@@ -10,7 +10,9 @@ use tokio::time::Instant;
 
 use crate::error::Error;
 use crate::limits;
-use crate::message::{Id, Message, reply};
+use crate::message::{Id, Json, Members, Message, reply};
+use crate::revision::Revision;
+use crate::revision::subscription::Changes;
 
 pub(crate) mod legacy_client;
 mod memory;
@@ -62,6 +64,63 @@ pub(crate) enum Step {
     },
     /// The server knows nothing of what was settled with it: it is to be opened anew.
     SessionLost,
+}
+
+/// What a client says of itself in the envelope of a modern request: members of `_meta` as JSON.
+#[derive(Clone, Debug, Default)]
+struct Introduction(Vec<(&'static str, String)>);
+
+impl Introduction {
+    /// Out of the envelope of a request.
+    fn of_modern(request: &Message) -> Self {
+        let names = [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO];
+        let said = names.into_iter().filter_map(|name| {
+            Some((name, request.get(&["params", "_meta", name])?.as_str().to_owned()))
+        });
+        Self(said.collect())
+    }
+
+    /// Out of the `initialize` of a legacy client.
+    fn of_legacy(initialize: &Message) -> Self {
+        let parameter = |name| initialize.get(&["params", name]).map(Json::as_str);
+        let capabilities = tasks::without_tasks(parameter("capabilities").unwrap_or("{}"));
+        let info = parameter("clientInfo").map(|info| (CLIENT_INFO, info.to_owned()));
+        let version = format!("\"{}\"", Revision::LATEST_MODERN);
+        let said = [(PROTOCOL_VERSION, version), (CLIENT_CAPABILITIES, capabilities)];
+        Self(said.into_iter().chain(info).collect())
+    }
+
+    /// Into the parameters of a request.
+    fn fill<'a>(&'a self, params: &mut Members<'a>) {
+        for (name, value) in &self.0 {
+            params.object("_meta").set(*name, value.as_str());
+        }
+    }
+}
+
+/// What a server says of itself, as JSON texts.
+#[derive(Debug)]
+struct Server {
+    /// Without what is about tasks.
+    capabilities: String,
+    info: Option<String>,
+    instructions: Option<String>,
+    /// What it announces.
+    changes: Changes,
+}
+
+impl Server {
+    /// Out of its answer to `initialize` or `server/discover`, in which its name stands at `info`.
+    fn of(answer: &Message, info: &[&str]) -> Self {
+        let member = |path: &[&str]| answer.get(path).map(|json| json.as_str().to_owned());
+        let capabilities = member(&["result", "capabilities"]).unwrap_or_else(|| "{}".to_owned());
+        Self {
+            info: member(info),
+            instructions: member(&["result", "instructions"]),
+            changes: Changes::of(&capabilities),
+            capabilities: tasks::without_tasks(&capabilities),
+        }
+    }
 }
 
 /// What every part of a translator needs: the time of the event, ids of the bridge's own, and the

@@ -4,18 +4,14 @@ use tracing::debug;
 
 use super::{Asked, Context, Translation, shapes};
 use crate::error::{Error, Kind};
-use crate::message::{Head, Id, Json, Members, Message, Method, reply};
-use crate::revision::Revision;
+use crate::message::{Head, Id, Members, Message, Method, reply};
 use crate::revision::tools::is_first_page;
-use crate::revision::translate::{
-    CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID, tasks,
-};
+use crate::revision::translate::{Introduction, LOG_LEVEL, SUBSCRIPTION_ID};
 
 /// What goes with every request to a modern server.
 #[derive(Clone, Debug)]
 pub(super) struct Envelope {
-    capabilities: String,
-    client_info: Option<String>,
+    client: Introduction,
     /// The level from which on the client wants to see log messages, as JSON.
     level: Option<String>,
 }
@@ -27,23 +23,13 @@ const LEVELS: [&str; 8] =
 impl Envelope {
     /// From what a legacy client says of itself when it opens.
     pub(super) fn of(initialize: &Message) -> Self {
-        let parameter = |name| initialize.get(&["params", name]).map(Json::as_str);
-        Self {
-            capabilities: tasks::without_tasks(parameter("capabilities").unwrap_or("{}")),
-            client_info: parameter("clientInfo").map(str::to_owned),
-            level: None,
-        }
+        Self { client: Introduction::of_legacy(initialize), level: None }
     }
 
     fn fill<'a>(&'a self, params: &mut Members<'a>) {
-        let meta = params.object("_meta");
-        meta.set(PROTOCOL_VERSION, format!("\"{}\"", Revision::LATEST_MODERN));
-        meta.set(CLIENT_CAPABILITIES, &*self.capabilities);
-        if let Some(info) = &self.client_info {
-            meta.set(CLIENT_INFO, &**info);
-        }
+        self.client.fill(params);
         if let Some(level) = &self.level {
-            meta.set(LOG_LEVEL, &**level);
+            params.object("_meta").set(LOG_LEVEL, &**level);
         }
     }
 

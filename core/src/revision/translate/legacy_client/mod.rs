@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::{Context, Protocol, Step};
+use super::{Context, Protocol, Server, Step};
 use crate::error::Error;
 use crate::message::{Head, Id, Message, Method, peek, reply};
 use crate::revision::Era;
@@ -25,7 +25,7 @@ mod tests;
 use calls::Envelope;
 use inputs::Round;
 use listening::Listening;
-use opening::{Asking, Offer};
+use opening::Asking;
 use shapes::Wrapped;
 
 /// The translation, or the watch for the moment when one is needed.
@@ -73,7 +73,7 @@ impl State {
 /// What is known while messages are translated.
 #[derive(Debug)]
 struct Translation {
-    offer: Offer,
+    server: Server,
     envelope: Envelope,
     /// Requests that are out, by the id under which the server knows them.
     asked: HashMap<Id, Asked>,

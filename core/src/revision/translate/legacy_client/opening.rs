@@ -10,8 +10,7 @@ use super::{LegacyClient, Protocol, State, Step, Translation};
 use crate::error::Error;
 use crate::message::{Head, Id, Json, Members, Message, edit, peek, reply};
 use crate::revision::era_hints::{self, Verdict};
-use crate::revision::subscription::Changes;
-use crate::revision::translate::{SERVER_INFO, tasks};
+use crate::revision::translate::{SERVER_INFO, Server};
 use crate::revision::{Era, Revision};
 
 /// A server that is being asked what it is.
@@ -30,7 +29,7 @@ impl LegacyClient {
         if let State::Translating(translation) = &mut self.state {
             // What is in flight stays so; the server has said what it is.
             translation.envelope = Envelope::of(&initialize);
-            return self.cx.send_to_client(translation.offer.initialize_result(&initialize));
+            return self.cx.send_to_client(translation.server.initialize_result(&initialize));
         }
         match self.known {
             Some(Era::Modern) => self.ask(initialize, None),
@@ -99,14 +98,14 @@ impl LegacyClient {
 
     /// The server has said what it is.
     fn discovered(&mut self, asking: Asking, answer: &Message) {
-        let Some(offer) = Offer::of(answer) else { return self.not_modern(asking, answer) };
+        let Some(server) = offer(answer) else { return self.not_modern(asking, answer) };
         if self.known.replace(Era::Modern) != Some(Era::Modern) {
             self.finding = Some(Era::Modern);
         }
-        self.cx.send_to_client(offer.initialize_result(&asking.initialize));
+        self.cx.send_to_client(server.initialize_result(&asking.initialize));
         self.state = State::Translating(Box::new(Translation {
-            listening: Listening::new(offer.changes.clone()),
-            offer,
+            listening: Listening::new(server.changes.clone()),
+            server,
             envelope: Envelope::of(&asking.initialize),
             asked: Default::default(),
             rounds: Vec::new(),
@@ -128,35 +127,16 @@ impl LegacyClient {
     }
 }
 
-/// What a modern server says of itself.
-#[derive(Debug)]
-pub(super) struct Offer {
-    capabilities: String,
-    server_info: String,
-    instructions: Option<String>,
-    changes: Changes,
+/// What a modern server says of itself. `None`: it is no answer, or has no modern revision in it that
+/// we know.
+fn offer(answer: &Message) -> Option<Server> {
+    let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
+    let versions = peek::supported_versions(answer).filter(|_| !is_error)?;
+    let is_known = versions.iter().any(|name| Revision::is_modern(name));
+    is_known.then(|| Server::of(answer, &["result", "_meta", SERVER_INFO]))
 }
 
-impl Offer {
-    /// `None`: it is no answer, or has no modern revision in it that we know.
-    fn of(answer: &Message) -> Option<Self> {
-        if matches!(answer.head(), Head::Response { is_error: true, .. })
-            || !peek::supported_versions(answer)?.iter().any(|name| Revision::is_modern(name))
-        {
-            return None;
-        }
-        let member = |path: &[&str]| answer.get(path).map(Json::as_str);
-        let capabilities = member(&["result", "capabilities"]).unwrap_or("{}");
-        let server_info = member(&["result", "_meta", SERVER_INFO]);
-        Some(Self {
-            capabilities: tasks::without_tasks(capabilities),
-            // Legacy clients insist on one; this server gives none.
-            server_info: server_info.unwrap_or(r#"{"name":"MCP server","version":""}"#).to_owned(),
-            instructions: member(&["result", "instructions"]).map(str::to_owned),
-            changes: Changes::of(capabilities),
-        })
-    }
-
+impl Server {
     fn initialize_result(&self, initialize: &Message) -> Message {
         // Its own revision if we know it.
         let asked = initialize.get(&["params", "protocolVersion"]).and_then(Json::to_text);
@@ -169,7 +149,9 @@ impl Offer {
         if initialize.get(&["params", "capabilities", "extensions"]).is_none() {
             result.object("capabilities").remove("extensions");
         }
-        result.set("serverInfo", &*self.server_info);
+        // Legacy clients insist on one; some servers give none.
+        let unnamed = r#"{"name":"MCP server","version":""}"#;
+        result.set("serverInfo", self.info.as_deref().unwrap_or(unnamed));
         if let Some(instructions) = &self.instructions {
             result.set("instructions", &**instructions);
         }

@@ -86,7 +86,7 @@ impl ModernClient {
         let is_request = |message: &Message| matches!(message.head(), Head::Request { .. });
         let is_waited_for = !self.kept.is_empty() || self.held.iter().any(is_request);
         let is_useless = |own: &Own| match own {
-            Own::Subscribe(_) | Own::Unsubscribe(_) | Own::Doubt => true,
+            Own::Resource(_) | Own::Doubt => true,
             // It decides what is heard of calls that are under way.
             Own::LogLevel(_) => !is_waited_for && self.calls.is_empty(),
             Own::Probe | Own::Opening => !is_waited_for,

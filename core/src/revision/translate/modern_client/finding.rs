@@ -3,12 +3,11 @@
 
 use tracing::debug;
 
-use super::opening::Introduction;
 use super::{ModernClient, Own, Phase};
 use crate::limits;
 use crate::message::{Head, Id, InFlight, Message, Method, peek, reply};
 use crate::revision::era_hints::{self, Verdict};
-use crate::revision::translate::Protocol;
+use crate::revision::translate::{Introduction, Protocol};
 use crate::revision::{Envelope, Era};
 
 /// An answer that is not believed before the server was asked.
@@ -150,7 +149,7 @@ impl ModernClient {
     /// Asks the server in the client's place, with the envelope of a request of its.
     fn probe(&mut self, asker: &Message) {
         self.phase = Phase::Probing;
-        let introduction = Introduction::of(asker);
+        let introduction = Introduction::of_modern(asker);
         self.ask(Own::Probe, "server/discover", |params| introduction.fill(params));
     }
 
@@ -195,17 +194,8 @@ impl ModernClient {
         }
     }
 
-    /// `initialize` was refused. `true`: because the server is modern, and all is well.
-    pub(super) fn refuses_legacy(&mut self, answer: &Message) -> bool {
-        let is_modern = self.protocol != Protocol::Legacy
-            && Verdict::of_initialize(answer, self.is_certain) == Verdict::Modern;
-        if is_modern {
-            self.is_modern();
-        }
-        is_modern
-    }
-
-    fn is_modern(&mut self) {
+    /// The server is modern, and all is well.
+    pub(super) fn is_modern(&mut self) {
         if self.server.replace(Era::Modern) != Some(Era::Modern) {
             self.finding = Some(Era::Modern);
         }

@@ -134,48 +134,43 @@ impl ModernClient {
         for uri in uris {
             // One that is being left is asked for again when that is done.
             if !self.listening.resources.contains_key(&uri) {
-                self.subscribe(uri);
+                self.ask_about(uri, Standing::Asked);
             }
         }
         self.listening.acknowledge(&mut self.cx);
     }
 
-    fn subscribe(&mut self, uri: String) {
-        self.listening.resources.insert(uri.clone(), Standing::Asked);
-        self.ask_about(Own::Subscribe(uri.clone()), "resources/subscribe", &uri);
+    /// Asks the server for news of a resource, or for none of it any more.
+    fn ask_about(&mut self, uri: String, standing: Standing) {
+        let method = match standing {
+            Standing::Leaving => "resources/unsubscribe",
+            Standing::Asked | Standing::Subscribed => "resources/subscribe",
+        };
+        let json = json_string(&uri);
+        self.listening.resources.insert(uri.clone(), standing);
+        self.ask(Own::Resource(uri), method, |params| params.set("uri", json));
     }
 
-    fn unsubscribe(&mut self, uri: String) {
-        self.listening.resources.insert(uri.clone(), Standing::Leaving);
-        self.ask_about(Own::Unsubscribe(uri.clone()), "resources/unsubscribe", &uri);
-    }
-
-    fn ask_about(&mut self, own: Own, method: &str, uri: &str) {
-        self.ask(own, method, |params| params.set("uri", json_string(uri)));
-    }
-
-    /// The server has answered `resources/subscribe`.
-    pub(super) fn subscribed(&mut self, uri: String, is_agreed: bool) {
-        if !is_agreed {
-            self.listening.resources.remove(&uri);
-            for listen in &mut self.listening.listens {
-                listen.promise.resources.retain(|wanted| *wanted != uri);
+    /// The server has answered that.
+    pub(super) fn resource_answered(&mut self, uri: String, is_agreed: bool) {
+        let is_wanted = self.listening.is_wanted(&uri);
+        match self.listening.resources.get(&uri) {
+            Some(Standing::Asked) if !is_agreed => {
+                self.listening.resources.remove(&uri);
+                for listen in &mut self.listening.listens {
+                    listen.promise.resources.retain(|wanted| *wanted != uri);
+                }
             }
-        } else if self.listening.is_wanted(&uri) {
-            self.listening.resources.insert(uri, Standing::Subscribed);
-        } else {
-            self.unsubscribe(uri);
+            Some(Standing::Asked) if is_wanted => {
+                self.listening.resources.insert(uri, Standing::Subscribed);
+            }
+            Some(Standing::Asked) => self.ask_about(uri, Standing::Leaving),
+            _ if is_wanted => self.ask_about(uri, Standing::Asked),
+            _ => {
+                self.listening.resources.remove(&uri);
+            }
         }
         self.listening.acknowledge(&mut self.cx);
-    }
-
-    /// The server has answered `resources/unsubscribe`.
-    pub(super) fn unsubscribed(&mut self, uri: String) {
-        if self.listening.is_wanted(&uri) {
-            self.subscribe(uri);
-        } else {
-            self.listening.resources.remove(&uri);
-        }
     }
 
     /// The client no longer listens.
@@ -188,7 +183,7 @@ impl ModernClient {
             let is_left = standing == Some(&Standing::Subscribed);
             // When the client leaves, so does the session, with all that is subscribed in it.
             if is_left && !self.has_left && !self.listening.is_wanted(&uri) {
-                self.unsubscribe(uri);
+                self.ask_about(uri, Standing::Leaving);
             }
         }
     }

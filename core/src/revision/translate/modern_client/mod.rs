@@ -22,9 +22,8 @@ use self::calls::Call;
 use self::finding::Kept;
 use self::levels::Level;
 use self::listening::Listening;
-use self::opening::{Introduction, Server};
 use self::parked::Parked;
-use super::{Context, Protocol, Step};
+use super::{Context, Introduction, Protocol, Server, Step};
 use crate::limits;
 use crate::message::{Head, Id, InFlight, Members, Message, Method, edit, peek};
 use crate::revision::{Envelope, Era};
@@ -94,8 +93,8 @@ enum Own {
     Doubt,
     /// Waited for until then.
     LogLevel(Instant),
-    Subscribe(String),
-    Unsubscribe(String),
+    /// Whether its changes are to be told.
+    Resource(String),
 }
 
 /// Where the answer to a request of the client's will come from.
@@ -243,7 +242,7 @@ impl ModernClient {
     }
 
     /// A request of our own goes out; `fill` writes its parameters.
-    fn ask(&mut self, own: Own, method: &str, fill: impl FnOnce(&mut Members<'_>)) {
+    fn ask<'a>(&mut self, own: Own, method: &str, fill: impl FnOnce(&mut Members<'a>)) {
         let id = self.cx.string();
         let head = Head::Request { id: id.clone(), method: method.into() };
         let mut members = Members::headed(&head);
@@ -294,8 +293,7 @@ impl ModernClient {
             (Own::Probe | Own::Opening, _) => debug!("an answer that came too late was dropped"),
             (Own::Doubt, _) => self.doubt_answered(answer),
             (Own::LogLevel(until), _) => self.level_settled(until),
-            (Own::Subscribe(uri), _) => self.subscribed(uri, !is_error),
-            (Own::Unsubscribe(uri), _) => self.unsubscribed(uri),
+            (Own::Resource(uri), _) => self.resource_answered(uri, !is_error),
         }
     }
 

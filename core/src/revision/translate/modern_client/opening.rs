@@ -6,30 +6,15 @@ use super::levels::Level;
 use super::{ModernClient, Own, Phase, json_string};
 use crate::message::{Head, Id, Json, Members, Message, get, reply};
 use crate::revision::Revision;
-use crate::revision::subscription::Changes;
+use crate::revision::era_hints::Verdict;
 use crate::revision::translate::{
-    CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO, tasks,
+    CLIENT_CAPABILITIES, CLIENT_INFO, Introduction, Protocol, SERVER_INFO, Server, tasks,
 };
 
-/// What the server has said of itself, as JSON texts.
-#[derive(Debug)]
-pub(super) struct Server {
-    capabilities: String,
-    pub(super) info: Option<String>,
-    instructions: Option<String>,
-    pub(super) logs: bool,
-    /// What it tells without being asked.
-    pub(super) changes: Changes,
-}
-
 impl Server {
-    fn of(answer: &Message) -> Self {
-        let member = |name| answer.get(&["result", name]).map(|json| json.as_str().to_owned());
-        let capabilities = member("capabilities").unwrap_or_else(|| "{}".to_owned());
-        let changes = Changes::of(&capabilities);
-        let logs = get(&capabilities, &["logging"]).is_some();
-        let (info, instructions) = (member("serverInfo"), member("instructions"));
-        Self { capabilities, info, instructions, logs, changes }
+    /// Whether it has log messages.
+    pub(super) fn logs(&self) -> bool {
+        get(&self.capabilities, &["logging"]).is_some()
     }
 
     /// The answer to `server/discover`.
@@ -37,7 +22,7 @@ impl Server {
         let mut result = Members::default();
         let versions = format!("[{}]", json_string(Revision::LATEST_MODERN));
         result.set("supportedVersions", versions);
-        result.set("capabilities", tasks::without_tasks(&self.capabilities));
+        result.set("capabilities", self.capabilities.as_str());
         if let Some(instructions) = &self.instructions {
             result.set("instructions", instructions.as_str());
         }
@@ -64,28 +49,6 @@ impl Server {
     }
 }
 
-/// What a client says of itself in the envelope of a request, as JSON.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Introduction(Vec<(&'static str, String)>);
-
-impl Introduction {
-    /// Out of the `_meta` of a request.
-    pub(super) fn of(request: &Message) -> Self {
-        let names = [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO];
-        let said = names.into_iter().filter_map(|name| {
-            Some((name, request.get(&["params", "_meta", name])?.as_str().to_owned()))
-        });
-        Self(said.collect())
-    }
-
-    /// Into the parameters of a request of our own.
-    pub(super) fn fill(&self, params: &mut Members<'_>) {
-        for (name, value) in &self.0 {
-            params.object("_meta").set(*name, value.clone());
-        }
-    }
-}
-
 impl ModernClient {
     /// Adds to a result what every modern one has.
     pub(super) fn complete<'a>(&'a self, result: &mut Members<'a>, is_cacheable: bool) {
@@ -99,7 +62,7 @@ impl ModernClient {
     /// there is a session.
     pub(super) fn open(&mut self, request: Message) {
         self.phase = Phase::Opening;
-        self.introduction = Introduction::of(&request);
+        self.introduction = Introduction::of_modern(&request);
         let fill = |params: &mut Members<'_>| {
             let meta = |name| request.get(&["params", "_meta", name]);
             let object = |name| meta(name).filter(|json| json.is_object()).map(Json::as_str);
@@ -121,8 +84,12 @@ impl ModernClient {
         if !is_error {
             self.cx.send_to_server(reply::notification("notifications/initialized"));
             self.level = Level::default();
-            self.phase = Phase::Serving(Box::new(Server::of(answer)));
-        } else if !self.refuses_legacy(answer) {
+            self.phase = Phase::Serving(Box::new(Server::of(answer, &["result", "serverInfo"])));
+        } else if self.protocol != Protocol::Legacy
+            && Verdict::of_initialize(answer, self.is_certain) == Verdict::Modern
+        {
+            self.is_modern();
+        } else {
             self.phase = Phase::Fresh;
             // All who wait for a session hear why there is none. The next one tries again.
             for message in std::mem::take(&mut self.held) {

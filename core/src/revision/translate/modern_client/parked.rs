@@ -10,8 +10,7 @@ use tracing::debug;
 
 use super::asks::{Asks, is_url_mode};
 use super::calls::{Waiter, What};
-use super::opening::Server;
-use super::{ModernClient, Waits, json_string};
+use super::{ModernClient, Server, Waits, json_string};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, peek, reply};
