@@ -43,8 +43,8 @@ pub(super) struct EraWriter {
 }
 
 impl EraWriter {
-    fn keep(&mut self, found: Option<Era>) {
-        let (Some(era), Some(memory)) = (found, self.memory.clone()) else { return };
+    fn keep(&mut self, era: Era) {
+        let Some(memory) = self.memory.clone() else { return };
         let before = self.writing.take();
         self.writing = Some(tokio::spawn(async move {
             // In order: the last finding is the one that stays.
@@ -225,9 +225,7 @@ impl Pipeline {
             Event::SessionRejected { ticket, error, .. } if self.own.contains_key(&ticket) => {
                 self.on_failed(ticket, *error, now);
             }
-            Event::Accepted(ticket) if self.own.contains_key(&ticket) => {
-                self.own.remove(&ticket);
-            }
+            Event::Accepted(ticket) if self.own.remove(&ticket).is_some() => {}
             Event::LoginPending(_) => {
                 self.engine.on_event(event, now);
                 self.stand_in.on_login(&self.engine);
@@ -339,11 +337,11 @@ impl Pipeline {
                 Step::ToClient(message) => {
                     self.for_client.push_back(self.hidden_tools.on_message_to_client(message));
                 }
+                Step::Found(era) => self.era_writer.keep(era),
                 // Nothing fails on this side of the engine.
                 Step::Failed { .. } | Step::SessionLost => {}
             }
         }
-        self.era_writer.keep(self.modern_client.take_finding());
     }
 
     /// Executes the steps of the server's translator.
@@ -365,10 +363,10 @@ impl Pipeline {
                         self.engine.on_event(Event::Failed { ticket, error }, now);
                     }
                 }
+                Step::Found(era) => self.era_writer.keep(era),
                 Step::SessionLost => self.engine.lose_session(&other_era(), now),
             }
         }
-        self.era_writer.keep(self.legacy_client.take_finding());
     }
 
     /// Sends a message of the translator's: one of the engine's unchanged, or one of its own.

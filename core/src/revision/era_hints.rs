@@ -259,7 +259,7 @@ fn are_denial(words: &str) -> bool {
 }
 
 /// Whether revisions are listed, and none of them is modern.
-pub(crate) fn are_legacy(revisions: &[String]) -> bool {
+fn are_legacy(revisions: &[String]) -> bool {
     !revisions.is_empty() && revisions.iter().all(|revision| Revision::is_legacy(revision))
 }
 

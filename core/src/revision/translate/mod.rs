@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use crate::error::Error;
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, reply};
-use crate::revision::Revision;
 use crate::revision::subscription::Changes;
+use crate::revision::{Era, Revision};
 
 pub(crate) mod legacy_client;
 mod memory;
@@ -62,6 +62,8 @@ pub(crate) enum Step {
         /// Why.
         error: Error,
     },
+    /// This is the server's era, to be remembered for the next run.
+    Found(Era),
     /// The server knows nothing of what was settled with it: it is to be opened anew.
     SessionLost,
 }
@@ -88,6 +90,12 @@ impl Introduction {
         let version = format!("\"{}\"", Revision::LATEST_MODERN);
         let said = [(PROTOCOL_VERSION, version), (CLIENT_CAPABILITIES, capabilities)];
         Self(said.into_iter().chain(info).collect())
+    }
+
+    /// Also says this, from now on.
+    fn set(&mut self, name: &'static str, json: String) {
+        self.0.retain(|(known, _)| *known != name);
+        self.0.push((name, json));
     }
 
     /// Into the parameters of a request.

@@ -85,7 +85,8 @@ impl Pair {
 
     fn collect_steps(&mut self) {
         let near = std::iter::from_fn(|| self.near.next_step());
-        self.out.extend(near.chain(std::iter::from_fn(|| self.far.next_step())));
+        let steps = near.chain(std::iter::from_fn(|| self.far.next_step()));
+        self.out.extend(steps.filter(|step| !matches!(step, Step::Found(_))));
     }
 
     fn heard_by_server(&mut self) -> Message {

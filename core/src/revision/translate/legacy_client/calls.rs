@@ -8,32 +8,12 @@ use crate::message::{Head, Id, Members, Message, Method, reply};
 use crate::revision::tools::is_first_page;
 use crate::revision::translate::{Introduction, LOG_LEVEL, SUBSCRIPTION_ID};
 
-/// What goes with every request to a modern server.
-#[derive(Clone, Debug)]
-pub(super) struct Envelope {
-    client: Introduction,
-    /// The level from which on the client wants to see log messages, as JSON.
-    level: Option<String>,
-}
-
 /// The levels that a client may ask for.
 const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-impl Envelope {
-    /// From what a legacy client says of itself when it opens.
-    pub(super) fn of(initialize: &Message) -> Self {
-        Self { client: Introduction::of_legacy(initialize), level: None }
-    }
-
-    fn fill<'a>(&'a self, params: &mut Members<'a>) {
-        self.client.fill(params);
-        if let Some(level) = &self.level {
-            params.object("_meta").set(LOG_LEVEL, &**level);
-        }
-    }
-
-    /// The message in its envelope, under another id if it is a request.
+impl Introduction {
+    /// The message in an envelope, under another id if it is a request.
     pub(super) fn put_around(&self, message: &Message, id: Option<&Id>) -> Message {
         let mut members = Members::of_message(message).unwrap_or_default();
         self.fill(members.object("params"));
@@ -46,30 +26,6 @@ impl Envelope {
     /// The question what the server is. It is not the client who asks: a login may come of it.
     pub(super) fn put_around_discover(&self, id: &Id) -> Message {
         self.put_around(&reply::request(id, "server/discover"), None).own()
-    }
-
-    /// The same request once more, with what the client has answered to the server's questions.
-    pub(super) fn put_around_retry(
-        &self,
-        request: &Message,
-        id: &Id,
-        answers: &[(String, String)],
-        state: Option<&str>,
-    ) -> Message {
-        let mut members = Members::of_message(request).unwrap_or_default();
-        let params = members.object("params");
-        self.fill(params);
-        if !answers.is_empty() {
-            let mut responses = Members::default();
-            for (name, answer) in answers {
-                responses.set(&**name, &**answer);
-            }
-            params.set("inputResponses", responses.to_json());
-        }
-        if let Some(state) = state {
-            params.set("requestState", state.to_owned());
-        }
-        members.into_message_with_id(request.head(), id)
     }
 }
 
@@ -92,7 +48,7 @@ impl Translation {
         if let (Some(id), false) = (request.id(), has_room) {
             return cx.refuse(id, "The parameters must be an object");
         }
-        self.envelope.fill(members.object("params"));
+        self.introduction.fill(members.object("params"));
         let id = cx.number();
         cx.send_to_server(members.into_message_with_id(request.head(), &id));
         self.asked.insert(id, Asked { request, rounds: 0 });
@@ -103,7 +59,7 @@ impl Translation {
         let Some(id) = request.id() else { return };
         let level = parameter(request, "level").filter(|level| LEVELS.contains(&level.as_str()));
         let Some(level) = level else { return cx.refuse(id, "Unknown log level") };
-        self.envelope.level = Some(format!("\"{level}\""));
+        self.introduction.set(LOG_LEVEL, format!("\"{level}\""));
         cx.send_to_client(reply::raw_result(Some(id), "{}"));
     }
 

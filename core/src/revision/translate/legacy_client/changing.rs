@@ -19,7 +19,7 @@ impl Translation {
         }
         if self.question.is_none() && cx.may_suspect() {
             let id = cx.string();
-            cx.send_to_server(self.envelope.put_around_discover(&id));
+            cx.send_to_server(self.introduction.put_around_discover(&id));
             self.question = Some(id);
         }
         self.question.is_some()
@@ -48,9 +48,8 @@ impl LegacyClient {
     fn turn_legacy(&mut self, translation: Translation) {
         debug!("the server no longer speaks the modern era");
         self.known = None;
-        self.finding = Some(Era::Legacy);
         let cx = &mut self.cx;
-        cx.steps.push_back(Step::SessionLost);
+        cx.steps.extend([Step::Found(Era::Legacy), Step::SessionLost]);
         let changed = Error::new(Kind::NoResponse, "The server was replaced by another");
         for round in translation.rounds {
             round.fail(&changed, cx);

@@ -17,7 +17,7 @@ pub(super) struct Round {
     /// The questions that are open, by our id, and the server's name for each.
     open: Vec<(Id, String)>,
     /// The answers, by the server's names.
-    answers: Vec<(String, String)>,
+    answers: Members<'static>,
     /// Without questions: when to call again. With some: when to stop waiting for the client.
     pub(super) at: Instant,
 }
@@ -59,7 +59,7 @@ impl Translation {
         }
         let pause = if open.is_empty() { limits::INPUT_PAUSE } else { limits::INPUT_WAIT };
         let (state, at) = (result.get("requestState").map(str::to_owned), cx.now + pause);
-        self.rounds.push(Round { asked, state, open, answers: Vec::new(), at });
+        self.rounds.push(Round { asked, state, open, answers: Members::default(), at });
     }
 
     /// The client has answered one of our questions.
@@ -77,7 +77,7 @@ impl Translation {
             let round = self.rounds.swap_remove(at);
             return round.end(reply::raw_error(round.asked.request.id(), member("error")), cx);
         }
-        self.rounds[at].answers.push((name, member("result").to_owned()));
+        self.rounds[at].answers.set(name, member("result").to_owned());
         if self.rounds[at].open.is_empty() {
             let round = self.rounds.swap_remove(at);
             self.call_again(round, cx);
@@ -85,13 +85,18 @@ impl Translation {
     }
 
     fn call_again(&mut self, round: Round, cx: &mut Context) {
+        let request = &round.asked.request;
+        let mut call = Members::of_message(request).unwrap_or_default();
+        let params = call.object("params");
+        self.introduction.fill(params);
+        if !round.answers.is_empty() {
+            params.set("inputResponses", round.answers.to_json());
+        }
+        if let Some(state) = &round.state {
+            params.set("requestState", state.as_str());
+        }
         let id = cx.number();
-        cx.send_to_server(self.envelope.put_around_retry(
-            &round.asked.request,
-            &id,
-            &round.answers,
-            round.state.as_deref(),
-        ));
+        cx.send_to_server(call.into_message_with_id(request.head(), &id));
         self.asked.insert(id, round.asked);
     }
 

@@ -189,7 +189,7 @@ impl Translation {
         let resources = uris.iter().cloned().collect();
         Promise { lists, resources }.write(params.object("notifications"));
         let request = reply::raw_request(&id, "subscriptions/listen", &params.to_json());
-        cx.send_to_server(self.envelope.put_around(&request, None));
+        cx.send_to_server(self.introduction.put_around(&request, None));
         listening.taken = taken;
         listening.opening = Some(Stream { id, uris, since: None });
     }

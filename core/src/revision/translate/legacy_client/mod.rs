@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::{Context, Protocol, Server, Step};
+use super::{Context, Introduction, Protocol, Server, Step};
 use crate::error::Error;
 use crate::message::{Head, Id, Message, Method, peek, reply};
 use crate::revision::Era;
@@ -22,7 +22,6 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 
-use calls::Envelope;
 use inputs::Round;
 use listening::Listening;
 use opening::Asking;
@@ -34,8 +33,6 @@ pub(crate) struct LegacyClient {
     protocol: Protocol,
     /// What is known of the server from an earlier run, or found out in this one.
     known: Option<Era>,
-    /// What was found out and not yet told.
-    finding: Option<Era>,
     state: State,
     cx: Context,
     /// There was an `initialize`.
@@ -74,7 +71,7 @@ impl State {
 #[derive(Debug)]
 struct Translation {
     server: Server,
-    envelope: Envelope,
+    introduction: Introduction,
     /// Requests that are out, by the id under which the server knows them.
     asked: HashMap<Id, Asked>,
     /// Calls that wait for answers of the client's.
@@ -99,7 +96,7 @@ impl LegacyClient {
     /// `known`: what an earlier run found out about the server.
     pub(crate) fn new(protocol: Protocol, known: Option<Era>, cx: Context) -> Self {
         let known = known.filter(|_| protocol != Protocol::Legacy);
-        Self { protocol, known, finding: None, state: State::Through, cx, has_opened: false }
+        Self { protocol, known, state: State::Through, cx, has_opened: false }
     }
 
     /// Whether a message on its way to the server is of interest here.
@@ -110,11 +107,6 @@ impl LegacyClient {
     /// Whether what comes from the server passes untouched.
     pub(crate) fn is_through(&self) -> bool {
         matches!(self.state, State::Through)
-    }
-
-    /// The era of the server, if it was found out just now and is worth remembering.
-    pub(crate) fn take_finding(&mut self) -> Option<Era> {
-        self.finding.take()
     }
 
     /// The next thing that the messages until now have led to.
@@ -196,7 +188,7 @@ impl Translation {
                 Method::Initialized => self.listen(cx),
                 // A modern server reads the roots when it asks for them, and asks for no progress.
                 Method::RootsChanged | Method::Progress => {}
-                _ => cx.send_to_server(self.envelope.put_around(&message, None)),
+                _ => cx.send_to_server(self.introduction.put_around(&message, None)),
             },
             Head::Response { .. } => self.client_answers(&message, cx),
         }

@@ -4,13 +4,12 @@
 use serde_json::Value;
 use tracing::debug;
 
-use super::calls::Envelope;
 use super::listening::Listening;
 use super::{LegacyClient, Protocol, State, Step, Translation};
 use crate::error::Error;
 use crate::message::{Head, Id, Json, Members, Message, edit, peek, reply};
 use crate::revision::era_hints::{self, Verdict};
-use crate::revision::translate::{SERVER_INFO, Server};
+use crate::revision::translate::{Introduction, SERVER_INFO, Server};
 use crate::revision::{Era, Revision};
 
 /// A server that is being asked what it is.
@@ -28,7 +27,7 @@ impl LegacyClient {
     pub(super) fn open(&mut self, initialize: Message) {
         if let State::Translating(translation) = &mut self.state {
             // What is in flight stays so; the server has said what it is.
-            translation.envelope = Envelope::of(&initialize);
+            translation.introduction = Introduction::of_legacy(&initialize);
             return self.cx.send_to_client(translation.server.initialize_result(&initialize));
         }
         match self.known {
@@ -61,7 +60,7 @@ impl LegacyClient {
 
     fn ask(&mut self, initialize: Message, refusal: Option<Message>) {
         let id = self.cx.string();
-        let question = Envelope::of(&initialize).put_around_discover(&id);
+        let question = Introduction::of_legacy(&initialize).put_around_discover(&id);
         self.cx.send_to_server(question);
         self.state = State::Asking(Asking { initialize, id, refusal });
     }
@@ -100,13 +99,13 @@ impl LegacyClient {
     fn discovered(&mut self, asking: Asking, answer: &Message) {
         let Some(server) = offer(answer) else { return self.not_modern(asking, answer) };
         if self.known.replace(Era::Modern) != Some(Era::Modern) {
-            self.finding = Some(Era::Modern);
+            self.cx.steps.push_back(Step::Found(Era::Modern));
         }
         self.cx.send_to_client(server.initialize_result(&asking.initialize));
         self.state = State::Translating(Box::new(Translation {
             listening: Listening::new(server.changes.clone()),
             server,
-            envelope: Envelope::of(&asking.initialize),
+            introduction: Introduction::of_legacy(&asking.initialize),
             asked: Default::default(),
             rounds: Vec::new(),
             wrapped: Default::default(),
@@ -118,7 +117,7 @@ impl LegacyClient {
     /// It does not know the question: what it said to `initialize` stands, or it is asked that.
     fn not_modern(&mut self, asking: Asking, answer: &Message) {
         if self.known.take().is_some() && era_hints::denies_modern(answer) {
-            self.finding = Some(Era::Legacy);
+            self.cx.steps.push_back(Step::Found(Era::Legacy));
         }
         match (asking.refusal, asking.initialize.id()) {
             (Some(refusal), Some(id)) => self.cx.send_to_client(edit::with_id(&refusal, id)),

@@ -46,8 +46,7 @@ impl ModernClient {
     pub(super) fn serve(&mut self, message: Message) {
         match message.head() {
             Head::Request { id, method } => {
-                let (id, method) = (id.clone(), method.clone());
-                self.serve_request(&id, &method, &message);
+                self.serve_request(id, method, &message);
             }
             Head::Notification { method } if *method != Method::Initialized => {
                 self.cx.send_to_server(message);
@@ -57,7 +56,7 @@ impl ModernClient {
     }
 
     fn serve_request(&mut self, id: &Id, method: &Method, message: &Message) {
-        if self.waiting.get_mut(id).is_some() || self.passed.get_mut(id).is_some() {
+        if self.waiting.has(id) || self.passed.has(id) {
             let text = format!("Invalid request: a request with ID {id} is still in flight");
             let error = Error::new(Kind::InvalidRequest, text).not_delivered();
             return self.cx.fail(id, &error);
@@ -184,7 +183,8 @@ impl ModernClient {
         members.into_message_with_id(answer.head(), id)
     }
 
-    pub(super) fn server_notifies(&mut self, method: &Method, message: Message) {
+    pub(super) fn server_notifies(&mut self, message: Message) {
+        let Some(method) = message.method() else { return };
         match method {
             Method::Progress => self.progress(message),
             Method::LogMessage => {

@@ -13,13 +13,7 @@ pub(super) struct Level {
     /// What the server was told last, as JSON.
     told: Option<String>,
     /// Calls that want a level are held until the server has answered, or until then.
-    asked: Option<Instant>,
-}
-
-impl Level {
-    pub(super) fn wake_at(&self) -> Option<Instant> {
-        self.asked
-    }
+    pub(super) asked: Option<Instant>,
 }
 
 impl ModernClient {

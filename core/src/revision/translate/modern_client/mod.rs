@@ -38,8 +38,6 @@ pub(crate) struct ModernClient {
     server: Option<Era>,
     /// A server that is believed to be legacy has said so itself in this run.
     is_certain: bool,
-    /// What is to be remembered for the next run.
-    finding: Option<Era>,
     cx: Context,
     /// What the client has said while it is found out how to say it to the server.
     held: VecDeque<Message>,
@@ -114,7 +112,6 @@ impl ModernClient {
             client: None,
             server: known,
             is_certain: false,
-            finding: None,
             cx,
             held: VecDeque::new(),
             own: HashMap::new(),
@@ -168,12 +165,10 @@ impl ModernClient {
                 self.server_answers(&id, message);
             }
             Head::Request { id, method } if self.has_session() => {
-                let (id, method) = (id.clone(), method.clone());
-                self.server_asks(&id, &method, message);
+                self.server_asks(id, method, &message);
             }
-            Head::Notification { method } if self.has_session() || self.is_progress(&message) => {
-                let method = method.clone();
-                self.server_notifies(&method, message);
+            Head::Notification { .. } if self.has_session() || self.is_progress(&message) => {
+                self.server_notifies(message);
             }
             _ => self.cx.send_to_client(message),
         }
@@ -187,7 +182,7 @@ impl ModernClient {
             _ => None,
         };
         let parked = self.parked.values().map(|parked| parked.until);
-        parked.chain(tried_until).chain(self.level.wake_at()).min()
+        parked.chain(tried_until).chain(self.level.asked).min()
     }
 
     /// What time brings: calls that have waited for the client for too long are given up, and a
@@ -222,11 +217,6 @@ impl ModernClient {
     /// The client's era, once something has told.
     pub(crate) fn client_era(&self) -> Option<Era> {
         self.client
-    }
-
-    /// The server's era, to be remembered; given once.
-    pub(crate) fn take_finding(&mut self) -> Option<Era> {
-        self.finding.take()
     }
 
     /// Whether what the server says of its own accord is said in a session of ours.

@@ -96,25 +96,23 @@ impl Parked {
 
 impl ModernClient {
     /// The server wants something of the client.
-    pub(super) fn server_asks(&mut self, id: &Id, method: &Method, message: Message) {
+    pub(super) fn server_asks(&mut self, id: &Id, method: &Method, message: &Message) {
         if *method == Method::Ping {
             return self.cx.send_to_server(reply::result(id, &json!({})));
         }
         if self.has_left {
             return self.cx.send_to_server(reply::refusal(id, -32603, LEFT));
         }
-        let mut members = Members::of_message(&message).unwrap_or_default();
-        let params = members.remove("params");
+        let params = message.get(&["params"]).map(Json::as_str);
         let newest = self
             .calls
             .iter()
             .filter(|(_, call)| call.what.method.properties().may_ask_input)
-            .filter(|(_, call)| call.what.abilities.cover(method, params.as_deref()))
+            .filter(|(_, call)| call.what.abilities.cover(method, params))
             .max_by_key(|(_, call)| call.order);
         let Some(upstream) = newest.map(|(upstream, _)| upstream.clone()) else {
             return self.cx.send_to_server(reply::method_not_found(id, method.name()));
         };
-        drop(members);
         if !self.park(&upstream, message) {
             let text = "The client has too many questions to answer already";
             self.cx.send_to_server(reply::refusal(id, -32603, text));
@@ -122,13 +120,13 @@ impl ModernClient {
     }
 
     /// Puts a question to whoever waits for the call; `false` if there is no room for it.
-    fn park(&mut self, upstream: &Id, question: Message) -> bool {
+    fn park(&mut self, upstream: &Id, question: &Message) -> bool {
         let Some(call) = self.calls.get_mut(upstream) else { return false };
         call.has_asked = true;
         match &call.waiter {
             Waiter::Parked(handle) => match self.parked.get_mut(handle) {
                 Some(parked) if parked.questions.len() < limits::QUESTIONS => {
-                    parked.add_request(&question);
+                    parked.add_request(question);
                     true
                 }
                 _ => false,
@@ -137,7 +135,7 @@ impl ModernClient {
                 let id = id.clone();
                 let running = Upstream::Running(upstream.clone());
                 let mut parked = Parked::new(&call.what, running, self.cx.now);
-                parked.add_request(&question);
+                parked.add_request(question);
                 let Some(handle) = self.keep_parked(&id, parked) else { return false };
                 self.waiting.close_exactly(&id);
                 if let Some(call) = self.calls.get_mut(upstream) {

@@ -20,7 +20,7 @@ impl World {
         while let Some(step) = rig.out.pop_front() {
             match step {
                 Step::ToServer(m) if m.id().is_some() => self.at_server.push(value(&m)),
-                Step::ToServer(_) | Step::SessionLost => {}
+                Step::ToServer(_) | Step::Found(_) | Step::SessionLost => {}
                 Step::ToClient(m) => self.on_message_to_client(&value(&m)),
                 // Whoever hands it in decides about another try.
                 Step::Failed { message, .. } => self.end(&value(&message)["id"]),

@@ -45,7 +45,7 @@ fn a_server_that_turns_legacy_is_opened_anew_and_the_refused_calls_wait() {
         let expected = [("1", true), ("2", false), ("4", true)];
         assert_eq!(fates, expected.map(|(id, waits)| (id.to_owned(), waits)).into());
         assert!(rig.translation.is_through());
-        assert_eq!(rig.translation.take_finding(), Some(Era::Legacy));
+        assert_eq!(rig.found.take(), Some(Era::Legacy));
     }
 }
 
@@ -69,7 +69,7 @@ fn a_tool_that_writes_such_an_error_keeps_it() {
     let cut = Error::new(Kind::Closed, "cut");
     rig.fail(message(question), cut);
     assert_eq!(rig.heard_by_client()["id"], 3, "who does not know better believes it");
-    assert_eq!(rig.translation.take_finding(), None);
+    assert_eq!(rig.found.take(), None);
 }
 
 const NO_SESSION: &str = "Bad Request: Mcp-Session-Id header is required";
@@ -84,7 +84,7 @@ fn only_a_server_that_denies_the_question_has_turned_legacy() {
         let question = rig.heard_by_server();
         rig.server(error(&question, code, data));
         assert_eq!(rig.heard_by_client()["error"]["message"], NO_SESSION, "{code}");
-        assert_eq!(rig.translation.take_finding(), None, "{code}");
+        assert_eq!(rig.found.take(), None, "{code}");
     }
     let mut rig = Rig::translating();
     let sent = rig.ask(1, "tools/call", json!({"name":"a"}));

@@ -37,6 +37,8 @@ struct Rig {
     translation: LegacyClient,
     out: VecDeque<Step>,
     now: Instant,
+    /// The era that was found out last.
+    found: Option<Era>,
 }
 
 impl Rig {
@@ -47,7 +49,7 @@ impl Rig {
     fn with(protocol: Protocol, known: Option<Era>) -> Self {
         let now = Instant::now();
         let translation = LegacyClient::new(protocol, known, Context::new(7, now));
-        Self { translation, out: VecDeque::new(), now }
+        Self { translation, out: VecDeque::new(), now, found: None }
     }
 
     /// One whose server has said that it is modern.
@@ -62,17 +64,26 @@ impl Rig {
 
     fn client(&mut self, message: Message) {
         self.translation.on_client_message(message, self.now);
-        self.out.append(&mut self.translation.cx.steps);
+        self.collect_steps();
     }
 
     fn server(&mut self, message: Message) {
         self.translation.on_server_message(message, self.now);
-        self.out.append(&mut self.translation.cx.steps);
+        self.collect_steps();
+    }
+
+    fn collect_steps(&mut self) {
+        while let Some(step) = self.translation.next_step() {
+            match step {
+                Step::Found(era) => self.found = Some(era),
+                step => self.out.push_back(step),
+            }
+        }
     }
 
     fn fail(&mut self, message: Message, error: Error) {
         self.translation.failed(message, error, self.now);
-        self.out.append(&mut self.translation.cx.steps);
+        self.collect_steps();
     }
 
     fn ask(&mut self, id: u32, method: &str, params: Value) -> Value {
@@ -100,7 +111,7 @@ impl Rig {
     fn pass(&mut self, time: Duration) {
         self.now += time;
         self.translation.tick(self.now);
-        self.out.append(&mut self.translation.cx.steps);
+        self.collect_steps();
         assert!(self.translation.wake_at().is_none_or(|at| at > self.now), "it would spin");
     }
 }

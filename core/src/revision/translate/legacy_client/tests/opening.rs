@@ -14,7 +14,7 @@ fn a_server_that_answers_initialize_is_left_alone() {
     assert_eq!(rig.out.pop_front(), Some(Step::ToClient(answer)));
     assert!(rig.out.is_empty());
     assert!(rig.translation.is_through() && !rig.translation.takes(&list));
-    assert_eq!(rig.translation.take_finding(), None, "there is nothing to remember");
+    assert_eq!(rig.found.take(), None, "there is nothing to remember");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn initialize_is_answered_from_what_the_server_says_of_itself() {
     let listen = rig.heard_by_server();
     assert_eq!(listen["method"], "subscriptions/listen");
     assert_eq!(listen["params"]["notifications"], json!({"toolsListChanged":true}));
-    assert_eq!(rig.translation.take_finding(), None, "it was known before");
+    assert_eq!(rig.found.take(), None, "it was known before");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_stale_verdict_heals_by_itself() {
     let question = rig.heard_by_server();
     rig.server(error(&question, -32601, Value::Null));
     assert_eq!(rig.out.pop_front(), Some(Step::ToServer(initialize())));
-    assert_eq!(rig.translation.take_finding(), Some(Era::Legacy));
+    assert_eq!(rig.found.take(), Some(Era::Legacy));
     let answer = message(r#"{"jsonrpc":"2.0","id":"i","result":{}}"#);
     rig.server(answer.clone());
     assert_eq!(rig.out.pop_front(), Some(Step::ToClient(answer)));
