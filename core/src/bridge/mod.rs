@@ -162,7 +162,7 @@ pub async fn run_telling(
     // All ends are dropped now: both links close, each within its own limit.
     let Bridge { pipeline, from_client, to_client, server, .. } = bridge;
     drop((from_client, to_client));
-    let remembering = pipeline.translators.finish();
+    let remembering = pipeline.era_writer.finish();
     let client = async {
         let mut done = client.done;
         let may_read = matches!(ended, Ended::ClientClosed | Ended::ServerClosed);

@@ -22,7 +22,7 @@ use crate::net::Lane;
 use crate::net::backoff::entropy;
 use crate::revision::translate::legacy_client::LegacyClient;
 use crate::revision::translate::modern_client::ModernClient;
-use crate::revision::translate::{Memory, Protocol, Step, Steps};
+use crate::revision::translate::{Context, Memory, Protocol, Step};
 use crate::revision::{Envelope, Era};
 use crate::transport::Incoming;
 use crate::transport::http::{Command, Event, Send, Ticket};
@@ -36,59 +36,24 @@ pub struct Eras {
     pub memory: Option<Memory>,
 }
 
-/// The two translators, each inactive unless it is needed.
-pub(super) struct Translators {
-    modern_client: ModernClient,
-    legacy_client: LegacyClient,
-    steps: Steps,
+/// Writes down which era the server speaks, in the order in which it was found out.
+pub(super) struct EraWriter {
     memory: Option<Memory>,
     writing: Option<JoinHandle<()>>,
 }
 
-impl Translators {
-    fn new(eras: Eras) -> Self {
-        let known = eras.memory.as_ref().and_then(Memory::recall);
-        Self {
-            modern_client: ModernClient::new(eras.protocol, known),
-            legacy_client: LegacyClient::new(eras.protocol, known, entropy()),
-            steps: Steps::new(),
-            memory: eras.memory,
-            writing: None,
-        }
-    }
-
-    fn wake_at(&self) -> Option<Instant> {
-        let both = [self.modern_client.wake_at(), self.legacy_client.wake_at()];
-        both.into_iter().flatten().min()
-    }
-
-    /// Whether to translate a message for the server: only for a legacy client, since a modern one is
-    /// translated before the engine.
-    fn takes_for_server(&self, message: &Message) -> bool {
-        self.modern_client.client_era() != Some(Era::Modern) && self.legacy_client.takes(message)
-    }
-
-    /// Whether a server that was legacy may have become modern, under a legacy client.
-    fn is_alarmed(&mut self, message: &Message, now: Instant) -> bool {
-        self.modern_client.client_era() != Some(Era::Modern)
-            && self.legacy_client.is_alarmed(message, now)
-    }
-
-    fn remember(&mut self) {
-        let found = self.modern_client.take_finding().or_else(|| self.legacy_client.take_finding());
-        if let Some(era) = found
-            && let Some(memory) = self.memory.clone()
-        {
-            let before = self.writing.take();
-            self.writing = Some(tokio::spawn(async move {
-                // In order: the last finding is the one that stays.
-                if let Some(before) = before {
-                    let _ = before.await;
-                }
-                // Disks may be slow.
-                let _ = tokio::task::spawn_blocking(move || memory.keep(era)).await;
-            }));
-        }
+impl EraWriter {
+    fn keep(&mut self, era: Era) {
+        let Some(memory) = self.memory.clone() else { return };
+        let before = self.writing.take();
+        self.writing = Some(tokio::spawn(async move {
+            // In order: the last finding is the one that stays.
+            if let Some(before) = before {
+                let _ = before.await;
+            }
+            // Disks may be slow.
+            let _ = tokio::task::spawn_blocking(move || memory.keep(era)).await;
+        }));
     }
 
     /// Waits a moment for the era memory to be written.
@@ -102,7 +67,11 @@ impl Translators {
 /// The engine and its stages.
 pub(super) struct Pipeline {
     pub(super) engine: Engine,
-    pub(super) translators: Translators,
+    /// Translates a modern client, before the engine; inactive unless it is needed.
+    modern_client: ModernClient,
+    /// Translates a legacy client, behind the engine; inactive unless it is needed.
+    legacy_client: LegacyClient,
+    pub(super) era_writer: EraWriter,
     stand_in: StandIn,
     hidden_tools: HiddenTools,
     /// The link reports the outcome of each ticket.
@@ -115,7 +84,7 @@ pub(super) struct Pipeline {
     own: FnvMap<Ticket, Message>,
     own_count: u64,
     /// Why the server's link ends, if it gave a reason.
-    ended: Option<Error>,
+    pub(super) ended: Option<Error>,
     /// For the client, in its own era.
     pub(super) for_client: VecDeque<Message>,
     /// For the server's link.
@@ -125,9 +94,14 @@ pub(super) struct Pipeline {
 impl Pipeline {
     /// `limits` are those of an HTTP link; `None` for a pair of streams.
     pub(super) fn new(policy: &Policy, eras: Eras, limits: Option<Limits>) -> Self {
+        let now = Instant::now();
+        let known = eras.memory.as_ref().and_then(Memory::recall);
+        let context = || Context::new(entropy(), now);
         Self {
-            engine: Engine::new(policy.for_engine(), limits, Instant::now()),
-            translators: Translators::new(eras),
+            engine: Engine::new(policy.for_engine(), limits, now),
+            modern_client: ModernClient::new(eras.protocol, known, context()),
+            legacy_client: LegacyClient::new(eras.protocol, known, context()),
+            era_writer: EraWriter { memory: eras.memory, writing: None },
             stand_in: StandIn::new(policy.login_wait),
             hidden_tools: policy.hidden_tools.clone(),
             is_http: limits.is_some(),
@@ -143,8 +117,8 @@ impl Pipeline {
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
         let stand_in = self.stand_in.wake_at(&self.engine);
-        let all = [self.engine.deadline(), self.translators.wake_at(), stand_in];
-        all.into_iter().flatten().min()
+        let translators = [self.modern_client.wake_at(), self.legacy_client.wake_at()];
+        translators.into_iter().chain([self.engine.deadline(), stand_in]).flatten().min()
     }
 
     /// Whether there is output for either side.
@@ -152,9 +126,15 @@ impl Pipeline {
         self.engine.has_work() || !self.for_client.is_empty() || !self.for_server.is_empty()
     }
 
+    /// Whether to translate a message for the server: only for a legacy client, since a modern one is
+    /// translated before the engine.
+    fn is_to_be_translated(&self, message: &Message) -> bool {
+        self.modern_client.client_era() != Some(Era::Modern) && self.legacy_client.takes(message)
+    }
+
     /// Whether to read more from the client.
     pub(super) fn has_room(&self) -> bool {
-        self.engine.has_room() && !self.translators.modern_client.is_full()
+        self.engine.has_room() && !self.modern_client.is_full()
     }
 
     /// The size of the next message for a server's stream.
@@ -172,11 +152,6 @@ impl Pipeline {
             self.on_event(Event::Accepted(send.ticket), now);
         }
         Some(send.message)
-    }
-
-    /// Why the server's link has ended, if it gave a reason.
-    pub(super) fn take_close_reason(&mut self) -> Option<Error> {
-        self.ended.take()
     }
 
     /// Ends every request in flight with this error.
@@ -198,11 +173,10 @@ impl Pipeline {
             Passage::Refused(error) => return self.for_client.push_back(error),
             Passage::Dropped => return,
         };
-        let translators = &mut self.translators;
-        if translators.modern_client.is_through() {
+        if self.modern_client.is_through() {
             return self.pass_to_engine(message, now);
         }
-        translators.modern_client.on_client_message(message, now, &mut translators.steps);
+        self.modern_client.on_client_message(message, now);
         self.run_client_steps(now);
     }
 
@@ -217,14 +191,14 @@ impl Pipeline {
 
     pub(super) fn on_client_closed(&mut self, now: Instant) {
         // First: it may have something to send.
-        self.translators.modern_client.on_client_closed(now, &mut self.translators.steps);
+        self.modern_client.on_client_closed(now);
         self.run_client_steps(now);
         self.engine.on_client_closed(now);
     }
 
     /// Whether the client has closed its input and has all the responses it may expect.
     pub(super) fn is_finished(&self) -> bool {
-        self.engine.is_finished() && !self.translators.modern_client.is_holding()
+        self.engine.is_finished() && !self.modern_client.is_holding()
     }
 
     /// Handles what a server's stream brings.
@@ -246,9 +220,7 @@ impl Pipeline {
             Event::SessionRejected { ticket, error, .. } if self.own.contains_key(&ticket) => {
                 self.on_failed(ticket, *error, now);
             }
-            Event::Accepted(ticket) if self.own.contains_key(&ticket) => {
-                self.own.remove(&ticket);
-            }
+            Event::Accepted(ticket) if self.own.remove(&ticket).is_some() => {}
             Event::LoginPending(_) => {
                 self.engine.on_event(event, now);
                 self.stand_in.on_login(&self.engine);
@@ -259,38 +231,27 @@ impl Pipeline {
 
     fn on_message(&mut self, message: Message, answers: Option<Ticket>, now: Instant) {
         let is_own = answers.is_some_and(|ticket| self.own.remove(&ticket).is_some());
-        let translators = &mut self.translators;
-        if translators.legacy_client.is_through() && !is_own {
-            let is_alarmed = translators.is_alarmed(&message, now);
+        if self.legacy_client.is_through() && !is_own {
+            let is_suspect = self.legacy_client.suspects_modern(&message, now);
             self.engine.on_event(Event::Message { message, answers }, now);
-            if is_alarmed {
+            if is_suspect {
                 self.engine.lose_session(&other_era(), now);
             }
             return;
         }
-        translators.legacy_client.on_server_message(message, now, &mut translators.steps);
+        self.legacy_client.on_server_message(message, now);
         self.run_server_steps(now);
     }
 
     fn on_failed(&mut self, ticket: Ticket, error: Error, now: Instant) {
         let own = self.own.remove(&ticket);
-        let is_through = self.translators.legacy_client.is_through();
+        let is_through = self.legacy_client.is_through();
         let known = own.or_else(|| self.engine.request(ticket).filter(|_| !is_through).cloned());
         let Some(message) = known else {
             return self.engine.on_event(Event::Failed { ticket, error: error.into() }, now);
         };
-        let translators = &mut self.translators;
-        translators.legacy_client.failed(message, error, now, &mut translators.steps);
+        self.legacy_client.failed(message, error, now);
         self.run_server_steps(now);
-    }
-
-    /// The translator of a modern client has to know that the session was lost.
-    fn on_session_lost(&mut self, now: Instant) {
-        let translators = &mut self.translators;
-        if !translators.modern_client.is_through() {
-            translators.modern_client.session_lost(now, &mut translators.steps);
-            self.run_client_steps(now);
-        }
     }
 
     pub(super) fn tick(&mut self, now: Instant) {
@@ -298,9 +259,9 @@ impl Pipeline {
         if let Some(answer) = self.stand_in.on_time(&mut self.engine, now) {
             self.send_to_client(answer, now);
         }
-        self.translators.legacy_client.tick(now, &mut self.translators.steps);
+        self.legacy_client.tick(now);
         self.run_server_steps(now);
-        self.translators.modern_client.tick(now, &mut self.translators.steps);
+        self.modern_client.tick(now);
         self.run_client_steps(now);
     }
 
@@ -310,7 +271,10 @@ impl Pipeline {
             while let Some(output) = self.engine.next_output() {
                 match output {
                     Output::Message(message) => self.send_to_client(message, now),
-                    Output::SessionLost => self.on_session_lost(now),
+                    Output::SessionLost => {
+                        self.modern_client.session_lost(now);
+                        self.run_client_steps(now);
+                    }
                     Output::Failed { request, error } => {
                         let stood_in = self.stand_in.on_failed(&self.engine, &request, &error);
                         let answer = stood_in.unwrap_or_else(|| reply::error(request.id(), &error));
@@ -325,26 +289,22 @@ impl Pipeline {
     }
 
     fn send_to_client(&mut self, message: Message, now: Instant) {
-        let translators = &mut self.translators;
-        if translators.modern_client.is_through() {
-            if translators.modern_client.client_era() == Some(Era::Modern) {
-                translators.modern_client.on_message_to_client(&message);
-            }
+        if self.modern_client.is_through() {
+            self.modern_client.on_message_to_client(&message);
             return self.for_client.push_back(self.hidden_tools.on_message_to_client(message));
         }
-        translators.modern_client.on_server_message(message, now, &mut translators.steps);
+        self.modern_client.on_server_message(message, now);
         self.run_client_steps(now);
     }
 
     fn pass_to_server(&mut self, command: Command, now: Instant) {
         match command {
-            Command::Send(send) if self.translators.takes_for_server(&send.message) => {
+            Command::Send(send) if self.is_to_be_translated(&send.message) => {
                 let (ticket, message) = (send.ticket, send.message.clone());
                 let is_request = matches!(message.head(), Head::Request { .. });
                 self.taken.insert(ticket, send);
                 self.translating = Some(ticket);
-                let translators = &mut self.translators;
-                translators.legacy_client.on_client_message(message, now, &mut translators.steps);
+                self.legacy_client.on_client_message(message, now);
                 self.run_server_steps(now);
                 self.translating = None;
                 // Whatever the translator made of it: what needs no response counts as accepted.
@@ -353,11 +313,9 @@ impl Pipeline {
                 }
             }
             Command::Cancel { ticket, .. } if self.taken.contains_key(&ticket) => {
-                let id = self.taken.remove(&ticket).and_then(|send| send.message.id().cloned());
-                let Some(id) = id else { return };
-                let notice = reply::cancelled(&id, "cancelled");
-                let translators = &mut self.translators;
-                translators.legacy_client.on_client_message(notice, now, &mut translators.steps);
+                let taken = self.taken.remove(&ticket);
+                let Some(id) = taken.as_ref().and_then(|send| send.message.id()) else { return };
+                self.legacy_client.on_client_message(reply::cancelled(id, "cancelled"), now);
                 self.run_server_steps(now);
             }
             // Over a stream, a request is cancelled by a notification.
@@ -368,22 +326,22 @@ impl Pipeline {
 
     /// Executes the steps of the client's translator.
     fn run_client_steps(&mut self, now: Instant) {
-        while let Some(step) = self.translators.steps.pop_front() {
+        while let Some(step) = self.modern_client.next_step() {
             match step {
                 Step::ToServer(message) => self.pass_to_engine(message, now),
                 Step::ToClient(message) => {
                     self.for_client.push_back(self.hidden_tools.on_message_to_client(message));
                 }
+                Step::Found(era) => self.era_writer.keep(era),
                 // Nothing fails on this side of the engine.
                 Step::Failed { .. } | Step::SessionLost => {}
             }
         }
-        self.translators.remember();
     }
 
     /// Executes the steps of the server's translator.
     fn run_server_steps(&mut self, now: Instant) {
-        while let Some(step) = self.translators.steps.pop_front() {
+        while let Some(step) = self.legacy_client.next_step() {
             match step {
                 Step::ToServer(message) => self.send_translated(message),
                 Step::ToClient(message) => {
@@ -400,10 +358,10 @@ impl Pipeline {
                         self.engine.on_event(Event::Failed { ticket, error }, now);
                     }
                 }
+                Step::Found(era) => self.era_writer.keep(era),
                 Step::SessionLost => self.engine.lose_session(&other_era(), now),
             }
         }
-        self.translators.remember();
     }
 
     /// Sends a message of the translator's: one of the engine's unchanged, or one of its own.
@@ -438,11 +396,9 @@ impl Pipeline {
     /// The ticket of a message that the translator has taken over and passes on as it is: it translates
     /// that one now, or it was a request.
     fn taken_as(&self, message: &Message) -> Option<Ticket> {
-        let by_id = message.id().and_then(|id| self.engine.ticket_of(id));
-        let candidates = [self.translating, by_id].into_iter().flatten();
-        let is_it =
-            |ticket: &Ticket| self.taken.get(ticket).is_some_and(|send| send.message == *message);
-        candidates.into_iter().find(is_it)
+        let by_id = || message.id().and_then(|id| self.engine.ticket_of(id));
+        let ticket = self.translating.or_else(by_id)?;
+        (self.taken.get(&ticket)?.message == *message).then_some(ticket)
     }
 }
 

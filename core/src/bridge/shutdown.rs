@@ -37,7 +37,7 @@ impl Bridge {
                 return;
             }
         }
-        let why = self.pipeline.take_close_reason();
+        let why = self.pipeline.ended.take();
         if let Some(why) = &why {
             let _ = told.set(why.clone());
         }

@@ -2,7 +2,7 @@
 //! and by the words in which servers speak of sessions.
 
 use super::{Era, Revision};
-use crate::message::{Message, peek};
+use crate::message::{Head, Message, peek};
 
 /// A header does not say what the body says.
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
@@ -120,6 +120,75 @@ pub(crate) fn was_turned_away(answer: &Message) -> bool {
     }
 }
 
+/// What an answer says about the server that wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Modern,
+    Legacy,
+    /// The server refused, in words that belong to neither era.
+    Refused,
+    /// It was not the server who spoke, or it spoke of other things.
+    Nothing,
+}
+
+impl Verdict {
+    /// Of the answer to `server/discover`.
+    pub(crate) fn of_discover(answer: &Message) -> Self {
+        if let Head::Response { is_error: false, .. } = answer.head() {
+            // Whoever knows the question is modern, unless it says otherwise.
+            return match peek::supported_versions(answer) {
+                Some(revisions) if are_legacy(&revisions) => Self::Legacy,
+                // Some say yes to whatever they are asked.
+                None if !peek::has_result_type(answer) => Self::Legacy,
+                _ => Self::Modern,
+            };
+        }
+        Self::of_error(answer)
+    }
+
+    /// Of the answer to any other request.
+    pub(crate) fn of_answer(answer: &Message) -> Self {
+        match answer.head() {
+            Head::Response { is_error: false, .. } if answer.is_own() => Self::Nothing,
+            Head::Response { is_error: false, .. } if peek::has_result_type(answer) => Self::Modern,
+            Head::Response { is_error: false, .. } => Self::Refused,
+            _ => match Self::of_error(answer) {
+                // The method may be unknown to a server of either era.
+                Self::Legacy => Self::Refused,
+                other => other,
+            },
+        }
+    }
+
+    fn of_error(answer: &Message) -> Self {
+        match (answer.failure().map(|failure| failure.status), era_of(answer)) {
+            // Statuses that are about credentials, haste or the server's health are not about eras.
+            (Some(Some(401 | 403 | 408 | 429)), _) => Self::Nothing,
+            (Some(Some(400..=499)), _) => Self::Refused,
+            (Some(_), _) => Self::Nothing,
+            (None, Some(Era::Modern)) => Self::Modern,
+            (None, Some(Era::Legacy)) => Self::Legacy,
+            (None, None) if denies_modern(answer) => Self::Legacy,
+            (None, None) => Self::Refused,
+        }
+    }
+
+    /// Whether the answer to `initialize` comes from a server that does not know it.
+    ///
+    /// A server that has said that it is legacy only has something against the parameters.
+    pub(crate) fn of_initialize(answer: &Message, is_certain: bool) -> Self {
+        match (Self::of_error(answer), peek::error_code(answer)) {
+            (Self::Modern, _) => Self::Modern,
+            (Self::Legacy | Self::Refused, Some((-32601 | -32602, _)))
+                if !is_certain && answer.failure().is_none() =>
+            {
+                Self::Modern
+            }
+            (other, _) => other,
+        }
+    }
+}
+
 /// Whether a text of a server's may be about a session that it does not know, or no longer.
 pub(crate) fn speaks_of_lost_session(text: &str) -> bool {
     let words = words(text);
@@ -190,7 +259,7 @@ fn are_denial(words: &str) -> bool {
 }
 
 /// Whether revisions are listed, and none of them is modern.
-pub(crate) fn are_legacy(revisions: &[String]) -> bool {
+fn are_legacy(revisions: &[String]) -> bool {
     !revisions.is_empty() && revisions.iter().all(|revision| Revision::is_legacy(revision))
 }
 

@@ -8,9 +8,11 @@ pub mod tools;
 pub mod translate;
 
 pub use envelope::Envelope;
+use serde::{Deserialize, Serialize};
 
 /// The two kinds of MCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Era {
     /// Opens with `initialize`, has sessions.
     Legacy,

@@ -116,7 +116,7 @@ enum Holds {
     Named,
 }
 
-/// The keywords that hold schemas, except `properties`: an annotation below one of them is about a
+/// The keywords that hold schemas. An annotation below one of them, except `properties`, is about a
 /// value that nobody can name beforehand. All others hold data, in which anything may stand.
 fn holds(keyword: &str) -> Option<Holds> {
     match keyword {
@@ -133,9 +133,8 @@ fn holds(keyword: &str) -> Option<Holds> {
         | "else"
         | "contentSchema" => Some(Holds::One),
         "allOf" | "anyOf" | "oneOf" | "prefixItems" => Some(Holds::Many),
-        "patternProperties" | "dependentSchemas" | "dependencies" | "$defs" | "definitions" => {
-            Some(Holds::Named)
-        }
+        "properties" | "patternProperties" | "dependentSchemas" | "dependencies" | "$defs"
+        | "definitions" => Some(Holds::Named),
         _ => None,
     }
 }
@@ -160,22 +159,23 @@ impl Walk {
             self.note(annotation, members)?;
         }
         for (keyword, value) in members {
-            match (&**keyword, value) {
-                ("properties", Value::Object(properties)) => {
-                    for (name, property) in properties {
-                        self.descend(name, property, is_reachable)?;
-                    }
-                }
-                (keyword, value) => self.visit_others(keyword, value)?,
-            }
+            self.visit_keyword(keyword, value, is_reachable)?;
         }
         Ok(())
     }
 
-    fn visit_others(&mut self, keyword: &str, value: &Value) -> Result<(), Fault> {
+    fn visit_keyword(
+        &mut self,
+        keyword: &str,
+        value: &Value,
+        is_reachable: bool,
+    ) -> Result<(), Fault> {
         match (holds(keyword), value) {
             (Some(Holds::Named), Value::Object(schemas)) => {
-                schemas.values().try_for_each(|schema| self.descend(keyword, schema, false))
+                schemas.iter().try_for_each(|(name, schema)| match keyword {
+                    "properties" => self.descend(name, schema, is_reachable),
+                    _ => self.descend(keyword, schema, false),
+                })
             }
             // Older drafts have lists of schemas in `items`.
             (Some(Holds::One | Holds::Many), Value::Array(schemas)) => {

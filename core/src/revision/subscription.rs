@@ -3,23 +3,55 @@
 use serde_json::Value;
 
 use super::translate::SUBSCRIPTION_ID;
-use crate::message::{Head, Id, Json, Members, Message, Method};
+use crate::message::{Head, Id, Json, Members, Message, Method, get};
 
-/// What was acknowledged.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Promise {
-    /// The notifications about lists.
-    lists: Vec<&'static str>,
-    /// The URIs of single resources.
-    resources: Vec<String>,
+/// A list of a server's whose changes it may announce.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct List {
+    /// The capability that says so in its member `listChanged`.
+    capability: &'static str,
+    /// The member that asks for it in `subscriptions/listen`, and acknowledges it.
+    member: &'static str,
+    /// The notification.
+    pub(crate) changed: Method,
 }
 
-/// The members that promise to tell of a list, and the notifications that do.
-const LISTS: [(&str, &str); 3] = [
-    ("toolsListChanged", "notifications/tools/list_changed"),
-    ("promptsListChanged", "notifications/prompts/list_changed"),
-    ("resourcesListChanged", "notifications/resources/list_changed"),
+static LISTS: [List; 3] = [
+    List { capability: "tools", member: "toolsListChanged", changed: Method::ToolsChanged },
+    List { capability: "prompts", member: "promptsListChanged", changed: Method::PromptsChanged },
+    List {
+        capability: "resources",
+        member: "resourcesListChanged",
+        changed: Method::ResourcesChanged,
+    },
 ];
+
+/// Which changes a server announces, or may be asked to announce.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes {
+    pub(crate) lists: Vec<&'static List>,
+    /// Whether single resources can be subscribed to.
+    pub(crate) resources: bool,
+}
+
+impl Changes {
+    /// What a server with these capabilities announces.
+    pub(crate) fn of(capabilities: &str) -> Self {
+        let has = |what, member| get(capabilities, &[what, member]).is_some_and(Json::is_true);
+        Self {
+            lists: LISTS.iter().filter(|list| has(list.capability, "listChanged")).collect(),
+            resources: has("resources", "subscribe"),
+        }
+    }
+}
+
+/// What `subscriptions/listen` asks for, or what was acknowledged of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Promise {
+    pub(crate) lists: Vec<&'static List>,
+    /// The URIs of single resources.
+    pub(crate) resources: Vec<String>,
+}
 
 impl Promise {
     /// What `message` promises, if it is an acknowledgement.
@@ -28,24 +60,35 @@ impl Promise {
         if message.method() != Some(&Method::Acknowledged) {
             return None;
         }
-        let Some(promised) = message.get(&["params", "notifications"]) else {
-            return Some(Self::default());
-        };
-        let is_promised = |member: &str| promised.get(&[member]).is_some_and(Json::is_true);
-        let lists = LISTS.iter().filter(|(member, _)| is_promised(member));
-        let resources = promised.get(&["resourceSubscriptions"]).and_then(Json::elements);
-        Some(Self {
-            lists: lists.map(|(_, method)| *method).collect(),
+        Some(message.get(&["params", "notifications"]).map(Self::read).unwrap_or_default())
+    }
+
+    /// Reads the member `notifications`.
+    pub(crate) fn read(notifications: Json<'_>) -> Self {
+        let is_named = |list: &&List| notifications.get(&[list.member]).is_some_and(Json::is_true);
+        let resources = notifications.get(&["resourceSubscriptions"]).and_then(Json::elements);
+        Self {
+            lists: LISTS.iter().filter(is_named).collect(),
             resources: resources.into_iter().flatten().filter_map(Json::to_text).collect(),
-        })
+        }
+    }
+
+    /// Writes the member `notifications`.
+    pub(crate) fn write(&self, notifications: &mut Members<'_>) {
+        for list in &self.lists {
+            notifications.set(list.member, "true");
+        }
+        if !self.resources.is_empty() {
+            notifications.set("resourceSubscriptions", Value::from(&*self.resources).to_string());
+        }
     }
 
     /// Everything that may have changed while nobody listened, told for the subscription `id`.
     #[must_use]
     pub fn missed(&self, id: &Id) -> Vec<Message> {
-        let lists = self.lists.iter().map(|method| notification(method, None, id));
-        let resources = self.resources.iter().map(|uri| notification(UPDATED, Some(uri), id));
-        lists.chain(resources).collect()
+        let lists = self.lists.iter().map(|list| notification(&list.changed, None, id));
+        let updated = |uri: &String| notification(&Method::ResourceUpdated, Some(uri), id);
+        lists.chain(self.resources.iter().map(updated)).collect()
     }
 }
 
@@ -66,18 +109,15 @@ pub(crate) fn of_request(message: Message, id: &Id) -> Message {
     members.into_message(message.head().clone())
 }
 
-const UPDATED: &str = "notifications/resources/updated";
-
-fn notification(method: &str, uri: Option<&str>, id: &Id) -> Message {
-    let mut members = Members::default();
-    members.set("jsonrpc", r#""2.0""#);
-    members.set("method", Value::from(method).to_string());
+fn notification(method: &Method, uri: Option<&String>, id: &Id) -> Message {
+    let head = Head::Notification { method: method.clone() };
+    let mut members = Members::headed(&head);
     let params = members.object("params");
     if let Some(uri) = uri {
-        params.set("uri", Value::from(uri).to_string());
+        params.set("uri", Value::from(uri.as_str()).to_string());
     }
     params.object("_meta").set(SUBSCRIPTION_ID, id.as_json().to_owned());
-    members.into_message(Head::Notification { method: method.into() })
+    members.into_message(head)
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use bytes::BytesMut;
-use memchr::memmem::Finder;
+use memchr::memmem::{self, Finder};
 
 use super::params::{self, ANNOTATION, Fault, Mirrored};
 use crate::limits;
-use crate::message::{Json, Message};
+use crate::message::{Json, Members, Message};
 
 /// What the lists have said so far. Holds the tools with annotations, which are few.
 #[derive(Debug, Default)]
@@ -118,6 +118,27 @@ impl Page {
 #[must_use]
 pub fn is_first_page(request: &Message) -> bool {
     request.get(&["params", "cursor"]).is_none_or(Json::is_null)
+}
+
+/// Changes the tools in the result of `tools/list`, if one of `words` is in it; those for which
+/// `change` says that nothing has changed stay as they are.
+pub(crate) fn change_each(
+    result: &mut Members<'_>,
+    words: &[&str],
+    mut change: impl FnMut(&mut Members<'_>) -> bool,
+) {
+    let Some(tools) = result.get("tools") else { return };
+    if !words.iter().any(|word| memmem::find(tools.as_bytes(), word.as_bytes()).is_some()) {
+        return;
+    }
+    let Some(tools) = Json::parse(tools).and_then(Json::elements) else { return };
+    let mut changed = |tool: Json<'_>| {
+        let mut members = Members::of(tool.as_str())?;
+        change(&mut members).then(|| members.to_json())
+    };
+    let tools = tools.map(|tool| changed(tool).unwrap_or_else(|| tool.as_str().to_owned()));
+    let tools: Vec<String> = tools.collect();
+    result.set("tools", format!("[{}]", tools.join(",")));
 }
 
 /// The answer without the tools that are not kept; every other byte stays.

@@ -21,7 +21,7 @@ pub struct Memory {
 /// What stands in it. Not the address: it may hold secrets.
 #[derive(Debug, Deserialize, Serialize)]
 struct Verdict {
-    era: String,
+    era: Era,
     /// Seconds since 1970.
     found: u64,
 }
@@ -40,14 +40,7 @@ impl Memory {
         let text = private_file::read(&self.file).ok()?;
         let verdict: Verdict = serde_json::from_slice(&text).ok()?;
         let age = seconds_now().checked_sub(verdict.found)?;
-        if age > limits::VERDICT_LIFE.as_secs() {
-            return None;
-        }
-        match &*verdict.era {
-            "modern" => Some(Era::Modern),
-            "legacy" => Some(Era::Legacy),
-            _ => None,
-        }
+        (age <= limits::VERDICT_LIFE.as_secs()).then_some(verdict.era)
     }
 
     /// Writes it down. This waits for the disk; what fails is no loss.
@@ -59,11 +52,7 @@ impl Memory {
 }
 
 fn write(file: &Path, era: Era) -> io::Result<()> {
-    let era = match era {
-        Era::Legacy => "legacy",
-        Era::Modern => "modern",
-    };
-    let verdict = Verdict { era: era.to_owned(), found: seconds_now() };
+    let verdict = Verdict { era, found: seconds_now() };
     private_file::make_folder_of(file)?;
     // Another process may be writing as well: whoever is last has replaced it whole.
     private_file::replace(file, &serde_json::to_vec(&verdict)?)

@@ -6,8 +6,13 @@
 
 use std::collections::VecDeque;
 
+use tokio::time::Instant;
+
 use crate::error::Error;
-use crate::message::Message;
+use crate::limits;
+use crate::message::{Id, Json, Members, Message, reply};
+use crate::revision::subscription::Changes;
+use crate::revision::{Era, Revision};
 
 pub(crate) mod legacy_client;
 mod memory;
@@ -43,9 +48,6 @@ pub enum Protocol {
     Modern,
 }
 
-/// What a translation leads to, in order.
-pub(crate) type Steps = VecDeque<Step>;
-
 /// One thing that a translation leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -60,6 +62,140 @@ pub(crate) enum Step {
         /// Why.
         error: Error,
     },
+    /// This is the server's era, to be remembered for the next run.
+    Found(Era),
     /// The server knows nothing of what was settled with it: it is to be opened anew.
     SessionLost,
+}
+
+/// What a client says of itself in the envelope of a modern request: members of `_meta` as JSON.
+#[derive(Clone, Debug, Default)]
+struct Introduction(Vec<(&'static str, String)>);
+
+impl Introduction {
+    /// Out of the envelope of a request.
+    fn of_modern(request: &Message) -> Self {
+        let names = [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO];
+        let said = names.into_iter().filter_map(|name| {
+            Some((name, request.get(&["params", "_meta", name])?.as_str().to_owned()))
+        });
+        Self(said.collect())
+    }
+
+    /// Out of the `initialize` of a legacy client.
+    fn of_legacy(initialize: &Message) -> Self {
+        let parameter = |name| initialize.get(&["params", name]).map(Json::as_str);
+        let capabilities = tasks::without_tasks(parameter("capabilities").unwrap_or("{}"));
+        let info = parameter("clientInfo").map(|info| (CLIENT_INFO, info.to_owned()));
+        let version = format!("\"{}\"", Revision::LATEST_MODERN);
+        let said = [(PROTOCOL_VERSION, version), (CLIENT_CAPABILITIES, capabilities)];
+        Self(said.into_iter().chain(info).collect())
+    }
+
+    /// Also says this, from now on.
+    fn set(&mut self, name: &'static str, json: String) {
+        self.0.retain(|(known, _)| *known != name);
+        self.0.push((name, json));
+    }
+
+    /// Into the parameters of a request.
+    fn fill<'a>(&'a self, params: &mut Members<'a>) {
+        for (name, value) in &self.0 {
+            params.object("_meta").set(*name, value.as_str());
+        }
+    }
+}
+
+/// What a server says of itself, as JSON texts.
+#[derive(Debug)]
+struct Server {
+    /// Without what is about tasks.
+    capabilities: String,
+    info: Option<String>,
+    instructions: Option<String>,
+    /// What it announces.
+    changes: Changes,
+}
+
+impl Server {
+    /// Out of its answer to `initialize` or `server/discover`, in which its name stands at `info`.
+    fn of(answer: &Message, info: &[&str]) -> Self {
+        let member = |path: &[&str]| answer.get(path).map(|json| json.as_str().to_owned());
+        let capabilities = member(&["result", "capabilities"]).unwrap_or_else(|| "{}".to_owned());
+        Self {
+            info: member(info),
+            instructions: member(&["result", "instructions"]),
+            changes: Changes::of(&capabilities),
+            capabilities: tasks::without_tasks(&capabilities),
+        }
+    }
+}
+
+/// What every part of a translator needs: the time of the event, ids of the bridge's own, and the
+/// queue of what the event leads to.
+#[derive(Debug)]
+pub(crate) struct Context {
+    now: Instant,
+    steps: VecDeque<Step>,
+    prefix: u64,
+    first_id: u64,
+    last_id: u64,
+    /// When the server was last suspected of having changed its era.
+    suspected: Option<Instant>,
+}
+
+impl Context {
+    /// `prefix`: some unpredictable bits.
+    pub(crate) fn new(prefix: u64, now: Instant) -> Self {
+        // Far from where clients count, whose pings may be out under ids of their own.
+        let first_id = (1 << 40) + (prefix >> 24);
+        let steps = VecDeque::new();
+        Self { now, steps, prefix, first_id, last_id: first_id, suspected: None }
+    }
+
+    fn send_to_client(&mut self, message: Message) {
+        self.steps.push_back(Step::ToClient(message));
+    }
+
+    fn send_to_server(&mut self, message: Message) {
+        self.steps.push_back(Step::ToServer(message));
+    }
+
+    /// The client's request `id` ends with this error of the bridge's.
+    fn fail(&mut self, id: &Id, error: &Error) {
+        self.send_to_client(reply::error(Some(id), error));
+    }
+
+    /// The parameters of the client's request `id` are not what they should be.
+    fn refuse(&mut self, id: &Id, message: &str) {
+        self.send_to_client(reply::refusal(id, -32602, message));
+    }
+
+    /// An id towards the server, which sees nobody else's: a number.
+    fn number(&mut self) -> Id {
+        self.last_id += 1;
+        Id::number(self.last_id)
+    }
+
+    /// An id that is unlike the ids of the client.
+    fn string(&mut self) -> Id {
+        self.last_id += 1;
+        Id::string(&format!("mcp-span-{:x}-{}", self.prefix, self.last_id))
+    }
+
+    /// Whether [`Self::number`] gave this id.
+    fn gave(&self, id: &Id) -> bool {
+        let number = id.as_json().parse::<u64>();
+        number.is_ok_and(|number| (self.first_id..=self.last_id).contains(&number))
+    }
+
+    /// Whether to follow up an error that sounds like a server of the other era: tools write errors,
+    /// too, so the server is asked only every [`limits::DOUBT_PAUSE`].
+    fn may_suspect(&mut self) -> bool {
+        let is_due = self.suspected.is_none_or(|at| self.now >= at + limits::DOUBT_PAUSE);
+        if is_due {
+            self.suspected = Some(self.now);
+        }
+        is_due
+    }
 }

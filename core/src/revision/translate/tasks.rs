@@ -1,9 +1,8 @@
 //! Tasks are spoken of in neither direction: those of one era have another form than those of the
 //! other, and nobody knows what to make of the other's.
 
-use memchr::memmem;
-
-use crate::message::{Json, Members};
+use crate::message::Members;
+use crate::revision::tools;
 
 /// Capabilities of either side without the tasks of either era.
 pub(super) fn without_tasks(capabilities: &str) -> String {
@@ -18,18 +17,7 @@ pub(super) fn without_tasks(capabilities: &str) -> String {
 
 /// Takes out of a list of tools what is about tasks.
 pub(super) fn drop_from_tools(result: &mut Members<'_>) {
-    let Some(tools) = result.get("tools") else { return };
-    if memmem::find(tools.as_bytes(), b"taskSupport").is_none() {
-        return;
-    }
-    let Some(tools) = Json::parse(tools).and_then(Json::elements) else { return };
-    let tools: Vec<String> = tools.map(|tool| without_support(tool.as_str())).collect();
-    result.set("tools", format!("[{}]", tools.join(",")));
-}
-
-fn without_support(tool: &str) -> String {
-    let Some(mut members) = Members::of(tool) else { return tool.to_owned() };
-    if drop_support(&mut members) { members.to_json() } else { tool.to_owned() }
+    tools::change_each(result, &["taskSupport"], drop_support);
 }
 
 /// Whether there was something to be taken out of a tool.
@@ -53,8 +41,11 @@ mod tests {
         assert_eq!(without_tasks(capabilities), r#"{"tools":{ },"extensions":{"x/y":{}}}"#);
         assert_eq!(without_tasks(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#), "{}");
         let tool = r#"{ "name":"a","execution":{"taskSupport":"optional"} }"#;
-        assert_eq!(without_support(tool), r#"{"name":"a"}"#);
         let other = r#"{ "name":"a","execution":{"other":1} }"#;
-        assert_eq!(without_support(other), other, "byte for byte");
+        let list = format!(r#"{{"tools":[{tool}, {other}]}}"#);
+        let mut result = Members::of(&list).unwrap();
+        drop_from_tools(&mut result);
+        let rest = format!(r#"[{{"name":"a"}},{other}]"#);
+        assert_eq!(result.get("tools"), Some(&*rest), "byte for byte");
     }
 }

@@ -1,12 +1,14 @@
 //! There and back: what is made modern and legacy again, or the reverse, keeps every payload byte.
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
 use super::legacy_client::LegacyClient;
 use super::modern_client::ModernClient;
-use super::{Protocol, Step, Steps};
+use super::{Context, Protocol, Step};
 use crate::message::{Id, Message};
 use crate::revision::Era;
 
@@ -23,53 +25,68 @@ struct Pair {
     near: LegacyClient,
     far: ModernClient,
     now: Instant,
-    out: Steps,
+    out: VecDeque<Step>,
 }
 
 impl Pair {
     fn opened() -> Self {
-        let near = LegacyClient::new(Protocol::Auto, Some(Era::Modern), 3);
-        let far = ModernClient::new(Protocol::Modern, Some(Era::Legacy));
-        let mut pair = Self { near, far, now: Instant::now(), out: Steps::new() };
+        let now = Instant::now();
+        let near = LegacyClient::new(Protocol::Auto, Some(Era::Modern), Context::new(3, now));
+        let far = ModernClient::new(Protocol::Modern, Some(Era::Legacy), Context::new(4, now));
+        let mut pair = Self { near, far, now, out: VecDeque::new() };
         let discover = pair.near_says(message(
             r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,
         ));
         // It is refused, as a legacy server does, and answered by translation.
-        pair.far.on_client_message(discover, pair.now, &mut pair.out);
+        pair.far.on_client_message(discover, pair.now);
+        pair.collect_steps();
         let asked = pair.heard_by_server();
         let refusal = format!(
             r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32601,"message":"no"}}}}"#,
             id(&asked)
         );
-        pair.far.on_server_message(message(refusal), pair.now, &mut pair.out);
+        pair.far.on_server_message(message(refusal), pair.now);
+        pair.collect_steps();
         let initialize = pair.heard_by_server();
         let welcome = format!(
             r#"{{"jsonrpc":"2.0","id":{},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#,
             id(&initialize)
         );
-        pair.far.on_server_message(message(welcome), pair.now, &mut pair.out);
+        pair.far.on_server_message(message(welcome), pair.now);
+        pair.collect_steps();
         pair.heard_by_server();
         let discovered = pair.heard_by_client();
-        pair.near.on_server_message(discovered, pair.now, &mut pair.out);
+        pair.near.on_server_message(discovered, pair.now);
+        pair.collect_steps();
         assert!(text(&pair.heard_by_client()).contains(r#""name":"s""#), "the client is answered");
         pair
     }
 
     fn near_says(&mut self, message: Message) -> Message {
-        self.near.on_client_message(message, self.now, &mut self.out);
+        self.near.on_client_message(message, self.now);
+        self.collect_steps();
         self.heard_by_server()
     }
 
     /// To the server and back, with this result.
     fn round(&mut self, request: Message, result: &str) -> (Message, Message) {
         let modern = self.near_says(request);
-        self.far.on_client_message(modern, self.now, &mut self.out);
+        self.far.on_client_message(modern, self.now);
+        self.collect_steps();
         let arrived = self.heard_by_server();
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id(&arrived));
-        self.far.on_server_message(message(answer), self.now, &mut self.out);
+        self.far.on_server_message(message(answer), self.now);
+        self.collect_steps();
         let modern = self.heard_by_client();
-        self.near.on_server_message(modern, self.now, &mut self.out);
+        self.near.on_server_message(modern, self.now);
+        self.collect_steps();
         (arrived, self.heard_by_client())
+    }
+
+    fn collect_steps(&mut self) {
+        let near = std::iter::from_fn(|| self.near.next_step());
+        let steps = near.chain(std::iter::from_fn(|| self.far.next_step()));
+        self.out.extend(steps.filter(|step| !matches!(step, Step::Found(_))));
     }
 
     fn heard_by_server(&mut self) -> Message {
@@ -92,19 +109,23 @@ struct Turned(Pair);
 
 impl Turned {
     fn opened() -> Self {
-        let near = LegacyClient::new(Protocol::Auto, Some(Era::Modern), 5);
-        let far = ModernClient::new(Protocol::Auto, Some(Era::Legacy));
-        let mut pair = Pair { near, far, now: Instant::now(), out: Steps::new() };
-        pair.far.on_client_message(envelope("0", "tools/list", ""), pair.now, &mut pair.out);
+        let now = Instant::now();
+        let near = LegacyClient::new(Protocol::Auto, Some(Era::Modern), Context::new(5, now));
+        let far = ModernClient::new(Protocol::Auto, Some(Era::Legacy), Context::new(4, now));
+        let mut pair = Pair { near, far, now, out: VecDeque::new() };
+        pair.far.on_client_message(envelope("0", "tools/list", ""), pair.now);
+        pair.collect_steps();
         let initialize = pair.heard_by_server();
         let discover = pair.near_says(initialize);
         let offer = format!(
             r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{{"tools":{{}}}}}}}}"#,
             id(&discover)
         );
-        pair.near.on_server_message(message(offer), pair.now, &mut pair.out);
+        pair.near.on_server_message(message(offer), pair.now);
+        pair.collect_steps();
         let opened = pair.heard_by_client();
-        pair.far.on_server_message(opened, pair.now, &mut pair.out);
+        pair.far.on_server_message(opened, pair.now);
+        pair.collect_steps();
         pair.out.clear();
         Self(pair)
     }
@@ -112,13 +133,16 @@ impl Turned {
     /// To the server and back, with this result.
     fn round(&mut self, request: Message, result: &str) -> (Message, Message) {
         let pair = &mut self.0;
-        pair.far.on_client_message(request, pair.now, &mut pair.out);
+        pair.far.on_client_message(request, pair.now);
+        pair.collect_steps();
         let legacy = pair.heard_by_server();
         let arrived = pair.near_says(legacy);
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id(&arrived));
-        pair.near.on_server_message(message(answer), pair.now, &mut pair.out);
+        pair.near.on_server_message(message(answer), pair.now);
+        pair.collect_steps();
         let legacy = pair.heard_by_client();
-        pair.far.on_server_message(legacy, pair.now, &mut pair.out);
+        pair.far.on_server_message(legacy, pair.now);
+        pair.collect_steps();
         (arrived, pair.heard_by_client())
     }
 }

@@ -6,121 +6,73 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::calls::legacy_error;
-use super::{Asked, Ids, LegacyClient, State, Step, Steps, Translation};
+use super::{Asked, Context, LegacyClient, State, Step, Translation};
 use crate::error::{Error, Kind};
-use crate::limits;
-use crate::message::{Head, Id, Message, reply};
+use crate::message::{Message, reply};
 use crate::revision::{Era, era_hints};
 
-/// Whether the server is still what it was.
-#[derive(Debug, Default)]
-pub(super) struct Doubt {
-    /// The question that is out.
-    asked: Option<Id>,
-    /// Answers that are not believed before it is answered.
-    kept: Vec<(Asked, Message)>,
-    /// When the last one was asked.
-    at: Option<Instant>,
-}
-
 impl Translation {
-    /// Whether the answer waits for what the server says of itself; if not, it comes back.
-    pub(super) fn doubts(
-        &mut self,
-        asked: Asked,
-        answer: Message,
-        ids: &mut Ids,
-        now: Instant,
-        out: &mut Steps,
-    ) -> Option<(Asked, Message)> {
-        if !era_hints::sounds_legacy(&answer) {
-            return Some((asked, answer));
+    /// Whether an answer waits for what the server says of itself.
+    pub(super) fn doubts(&mut self, answer: &Message, cx: &mut Context) -> bool {
+        if !era_hints::sounds_legacy(answer) {
+            return false;
         }
-        let doubt = &mut self.doubt;
-        if doubt.asked.is_none() {
-            if doubt.at.is_some_and(|at| now < at + limits::DOUBT_PAUSE) {
-                return Some((asked, answer));
-            }
-            let id = ids.string();
-            let question = reply::request(&id, "server/discover");
-            out.push_back(Step::ToServer(self.envelope.put_around(&question, Some(&id)).own()));
-            doubt.asked = Some(id);
-            doubt.at = Some(now);
+        if self.question.is_none() && cx.may_suspect() {
+            let id = cx.string();
+            cx.send_to_server(self.introduction.put_around_discover(&id));
+            self.question = Some(id);
         }
-        doubt.kept.push((asked, answer));
-        None
-    }
-
-    /// Whether `id` is the question.
-    pub(super) fn is_doubt(&self, id: &Id) -> bool {
-        self.doubt.asked.as_ref() == Some(id)
-    }
-
-    /// The client no longer wants the answer to `id`; `false` if it is not kept here.
-    pub(super) fn withdraw_kept(&mut self, id: &Id) -> bool {
-        let before = self.doubt.kept.len();
-        self.doubt.kept.retain(|(asked, _)| !asked.is_for(id));
-        self.doubt.kept.len() < before
+        self.question.is_some()
     }
 
     /// It is what it was, or nobody knows better: the answers stand.
-    fn trust(&mut self, ids: &mut Ids, now: Instant, out: &mut Steps) {
-        self.doubt.asked = None;
-        for (asked, answer) in std::mem::take(&mut self.doubt.kept) {
-            self.answered(asked, &answer, ids, now, out);
+    pub(super) fn believe(&mut self, cx: &mut Context) {
+        self.question = None;
+        for (asked, answer) in std::mem::take(&mut self.kept) {
+            self.answered(asked, &answer, cx);
         }
     }
 }
 
 impl LegacyClient {
-    /// The question was answered, or (`None`) was not.
-    pub(super) fn resolve(&mut self, answer: Option<&Message>, now: Instant, out: &mut Steps) {
-        let State::Translating(translation) = &mut self.state else { return };
-        if answer.is_some_and(era_hints::denies_modern) {
-            self.turn_legacy(out);
-        } else {
-            translation.trust(&mut self.ids, now, out);
+    /// The server was asked whether it is still modern.
+    pub(super) fn asked_again(&mut self, mut translation: Box<Translation>, answer: &Message) {
+        if era_hints::denies_modern(answer) {
+            return self.turn_legacy(*translation);
         }
+        translation.believe(&mut self.cx);
+        self.state = State::Translating(translation);
     }
 
-    /// The server that was modern is so no longer: the core opens a session with it.
-    fn turn_legacy(&mut self, out: &mut Steps) {
-        let State::Translating(translation) = std::mem::replace(&mut self.state, State::Through)
-        else {
-            return;
-        };
+    /// The server that was modern is so no longer: the engine opens a session with it.
+    fn turn_legacy(&mut self, translation: Translation) {
         debug!("the server no longer speaks the modern era");
         self.known = None;
-        self.finding = Some(Era::Legacy);
-        out.push_back(Step::SessionLost);
+        let cx = &mut self.cx;
+        cx.steps.extend([Step::Found(Era::Legacy), Step::SessionLost]);
         let changed = Error::new(Kind::NoResponse, "The server was replaced by another");
-        translation.inputs.end_all(&changed, out);
-        translation.listening.end_all(&changed, out);
-        for (asked, answer) in translation.doubt.kept {
-            out.extend(asked.refused_by_another(&answer, &changed));
+        for round in translation.rounds {
+            round.fail(&changed, cx);
+        }
+        translation.listening.end_all(&changed, cx);
+        for (asked, answer) in translation.kept {
+            cx.steps.extend(asked.refused_by_another(&answer, &changed));
         }
         for (id, asked) in translation.asked {
             // Whoever is at work on it need not go on.
-            out.push_back(Step::ToServer(reply::cancelled(&id, &changed.message)));
-            out.push_back(asked.lost(changed.clone()));
+            cx.send_to_server(reply::cancelled(&id, &changed.message));
+            cx.steps.push_back(asked.lost(changed.clone()));
         }
     }
 
     /// Whether a server that was legacy speaks as only a modern one does: then it is opened anew,
     /// which finds out what it is. The client sees the error; what follows goes well.
-    pub(crate) fn is_alarmed(&mut self, message: &Message, now: Instant) -> bool {
-        if !matches!(message.head(), Head::Response { is_error: true, .. })
-            || !matches!(self.state, State::Through)
-            || !self.has_opened
-            || self.alarmed.is_some_and(|at| now < at + limits::DOUBT_PAUSE)
-        {
-            return false;
-        }
-        let is_modern = era_hints::era_of(message) == Some(Era::Modern);
-        if is_modern {
-            self.alarmed = Some(now);
-        }
-        is_modern
+    pub(crate) fn suspects_modern(&mut self, message: &Message, now: Instant) -> bool {
+        self.cx.now = now;
+        self.is_through()
+            && self.has_opened
+            && era_hints::era_of(message) == Some(Era::Modern)
+            && self.cx.may_suspect()
     }
 }
 

@@ -11,12 +11,12 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::calls::{parameter, subscription};
-use super::filter::Filter;
-use super::{Ids, Step, Steps, Translation};
+use super::{Context, Translation};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Head, Id, Json, Message, Method, peek, reply};
+use crate::message::{Head, Id, Json, Members, Message, Method, peek, reply};
 use crate::net::backoff::doubled;
+use crate::revision::subscription::{Changes, Promise};
 
 /// One request for it.
 #[derive(Debug)]
@@ -49,7 +49,8 @@ impl Change {
 /// The subscription as it stands.
 #[derive(Debug, Default)]
 pub(super) struct Listening {
-    filter: Filter,
+    /// What the server announces.
+    offered: Changes,
     /// The resources that the client hears of, or will when the stream is there again.
     uris: BTreeSet<String>,
     /// What it wants to be different, in the order of its requests.
@@ -78,8 +79,8 @@ pub(super) struct Listening {
 }
 
 impl Listening {
-    pub(super) fn new(filter: Filter) -> Self {
-        Self { filter, ..Self::default() }
+    pub(super) fn new(offered: Changes) -> Self {
+        Self { offered, ..Self::default() }
     }
 
     /// Whether `id` is one of its streams.
@@ -92,18 +93,18 @@ impl Listening {
     }
 
     /// Nobody will be listened to.
-    pub(super) fn end_all(mut self, error: &Error, out: &mut Steps) {
+    pub(super) fn end_all(mut self, error: &Error, cx: &mut Context) {
         for stream in self.standing.take().into_iter().chain(self.opening.take()) {
-            close(&stream, out);
+            close(&stream, cx);
         }
-        self.refuse_all(out, |id| reply::error(Some(id), error));
+        self.refuse_all(cx, |id| reply::error(Some(id), error));
     }
 
     /// The first `count` changes are in force.
-    fn settle(&mut self, count: usize, out: &mut Steps) {
+    fn settle(&mut self, count: usize, cx: &mut Context) {
         for change in self.changes.drain(..count.min(self.changes.len())) {
             change.apply(&mut self.uris);
-            out.push_back(Step::ToClient(reply::raw_result(Some(&change.id), "{}")));
+            cx.send_to_client(reply::raw_result(Some(&change.id), "{}"));
         }
         self.taken = 0;
         self.is_careful &= !self.changes.is_empty();
@@ -113,17 +114,10 @@ impl Listening {
     }
 
     /// No change comes into force.
-    fn refuse_all(&mut self, out: &mut Steps, answer: impl Fn(&Id) -> Message) {
+    fn refuse_all(&mut self, cx: &mut Context, answer: impl Fn(&Id) -> Message) {
         (self.taken, self.is_careful, self.answer_at) = (0, false, None);
         for change in self.changes.drain(..) {
-            out.push_back(Step::ToClient(answer(&change.id)));
-        }
-    }
-
-    /// `stream` brings what is new from now on.
-    fn promote(&mut self, stream: Stream, out: &mut Steps) {
-        if let Some(former) = self.standing.replace(stream) {
-            close(&former, out);
+            cx.send_to_client(answer(&change.id));
         }
     }
 
@@ -152,30 +146,30 @@ impl Listening {
     }
 
     /// The client has been told of everything that may have happened without a stream.
-    fn tell_gap(&mut self, out: &mut Steps) {
+    fn tell_gap(&mut self, cx: &mut Context) {
         if !std::mem::take(&mut self.has_gap) {
             return;
         }
-        for (_, method) in self.filter.lists() {
-            out.push_back(Step::ToClient(reply::notification(method)));
+        for list in &self.offered.lists {
+            cx.send_to_client(reply::notification(list.changed.name()));
         }
         for uri in &self.uris {
-            out.push_back(Step::ToClient(reply::resource_updated(uri)));
+            cx.send_to_client(reply::resource_updated(uri));
         }
     }
 }
 
 impl Translation {
     /// The client's handshake is done: it wants to hear of changes from now on.
-    pub(super) fn listen(&mut self, ids: &mut Ids, out: &mut Steps) {
+    pub(super) fn listen(&mut self, cx: &mut Context) {
         self.listening.is_ready = true;
         if self.listening.standing.is_none() {
-            self.open_stream(ids, out);
+            self.open_stream(cx);
         }
     }
 
     /// Asks for the stream that is wanted now, unless an answer about one is awaited.
-    fn open_stream(&mut self, ids: &mut Ids, out: &mut Steps) {
+    fn open_stream(&mut self, cx: &mut Context) {
         let listening = &mut self.listening;
         if listening.opening.is_some() {
             return;
@@ -184,160 +178,139 @@ impl Translation {
         let taken = if listening.is_careful { 1 } else { listening.changes.len() };
         let mut uris = listening.uris.clone();
         listening.changes.iter().take(taken).for_each(|change| change.apply(&mut uris));
-        let is_wanted = !(listening.filter.is_empty() && uris.is_empty());
+        let is_wanted = !(listening.offered.lists.is_empty() && uris.is_empty());
         if !is_wanted || !listening.is_ready || listening.is_refused {
-            listening.standing.take().iter().for_each(|stream| close(stream, out));
-            return listening.settle(usize::MAX, out);
+            listening.standing.take().iter().for_each(|stream| close(stream, cx));
+            return listening.settle(usize::MAX, cx);
         }
-        let id = ids.number();
-        let params = listening.filter.params(&uris);
-        let request = reply::raw_request(&id, "subscriptions/listen", &params);
-        out.push_back(Step::ToServer(self.envelope.put_around(&request, Some(&id))));
+        let id = cx.number();
+        let mut params = Members::default();
+        let lists = listening.offered.lists.clone();
+        let resources = uris.iter().cloned().collect();
+        Promise { lists, resources }.write(params.object("notifications"));
+        let request = reply::raw_request(&id, "subscriptions/listen", &params.to_json());
+        cx.send_to_server(self.introduction.put_around(&request, None));
         listening.taken = taken;
         listening.opening = Some(Stream { id, uris, since: None });
     }
 
     /// `resources/subscribe` and `resources/unsubscribe`.
-    pub(super) fn change_subscriptions(
-        &mut self,
-        request: &Message,
-        ids: &mut Ids,
-        now: Instant,
-        out: &mut Steps,
-    ) {
+    pub(super) fn change_subscriptions(&mut self, request: &Message, cx: &mut Context) {
         let Head::Request { id, method } = request.head() else { return };
         let listening = &mut self.listening;
-        if !listening.filter.can_subscribe || listening.is_refused {
-            return out.push_back(Step::ToClient(reply::method_not_found(id, method.name())));
+        if !listening.offered.resources || listening.is_refused {
+            return cx.send_to_client(reply::method_not_found(id, method.name()));
         }
         let Some(uri) = parameter(request, "uri") else {
-            let answer = reply::refusal(id, -32602, "The parameter uri is missing");
-            return out.push_back(Step::ToClient(answer));
+            return cx.refuse(id, "The parameter uri is missing");
         };
         let is_wanted = *method == Method::ResourcesSubscribe;
         if listening.changes.is_empty() && listening.uris.contains(&uri) == is_wanted {
             // It is in force already, or will be when the stream is there again.
-            return out.push_back(Step::ToClient(reply::raw_result(Some(id), "{}")));
+            return cx.send_to_client(reply::raw_result(Some(id), "{}"));
         }
         if listening.changes.len() + listening.uris.len() >= limits::LISTEN_RESOURCES && is_wanted {
             let limit = limits::LISTEN_RESOURCES;
             let text = format!("More than {limit} resources cannot be subscribed to at once");
             let error = Error::new(Kind::Overloaded, text).not_delivered();
-            return out.push_back(Step::ToClient(reply::error(Some(id), &error)));
+            return cx.fail(id, &error);
         }
         listening.changes.push_back(Change { id: id.clone(), uri, is_wanted });
-        listening.answer_at.get_or_insert(now + limits::LISTEN_PATIENCE);
-        self.open_stream(ids, out);
+        listening.answer_at.get_or_insert(cx.now + limits::LISTEN_PATIENCE);
+        self.open_stream(cx);
     }
 
     /// The server has taken a subscription up.
-    pub(super) fn acknowledged(
-        &mut self,
-        message: &Message,
-        ids: &mut Ids,
-        now: Instant,
-        out: &mut Steps,
-    ) {
+    pub(super) fn acknowledged(&mut self, message: &Message, cx: &mut Context) {
         let listening = &mut self.listening;
         let Some(id) = subscription(message) else { return };
         let Some(mut stream) = listening.opening.take_if(|opening| opening.id == id) else {
             return;
         };
-        stream.since = Some(now);
+        stream.since = Some(cx.now);
         listening.was_taken_up = true;
-        listening.promote(stream, out);
-        listening.tell_gap(out);
-        listening.settle(listening.taken, out);
+        if let Some(former) = listening.standing.replace(stream) {
+            close(&former, cx);
+        }
+        listening.tell_gap(cx);
+        listening.settle(listening.taken, cx);
         if !listening.changes.is_empty() || listening.is_outdated() {
-            self.open_stream(ids, out);
+            self.open_stream(cx);
         }
     }
 
-    /// The server has ended a subscription, or does not take it up.
+    /// The server has ended a subscription or does not take it up, or it was lost on its way.
     pub(super) fn listening_ended(
         &mut self,
         id: &Id,
-        answer: &Message,
-        ids: &mut Ids,
-        now: Instant,
-        out: &mut Steps,
+        end: Result<&Message, &Error>,
+        cx: &mut Context,
     ) {
         let listening = &mut self.listening;
         if let Some(stream) = listening.standing.take_if(|standing| standing.id == *id) {
-            return listening.lost(&stream, now);
+            return listening.lost(&stream, cx.now);
         }
         let Some(stream) = listening.opening.take_if(|opening| opening.id == *id) else { return };
-        if !matches!(answer.head(), Head::Response { is_error: true, .. }) {
-            return listening.lost(&stream, now);
+        match end {
+            Ok(answer) if matches!(answer.head(), Head::Response { is_error: true, .. }) => {
+                debug!(what = ?answer, "the server takes up no subscription");
+                self.refused(answer, cx);
+            }
+            Ok(_) => listening.lost(&stream, cx.now),
+            Err(error) => {
+                debug!("the subscription was lost: {error}");
+                listening.lost(&stream, cx.now);
+                listening.refuse_all(cx, |id| reply::error(Some(id), error));
+            }
         }
-        debug!(what = ?answer, "the server takes up no subscription");
-        self.refused(answer, ids, now, out);
     }
 
     /// What was asked for last is not to be had; what there was before it stays.
-    fn refused(&mut self, answer: &Message, ids: &mut Ids, now: Instant, out: &mut Steps) {
+    fn refused(&mut self, answer: &Message, cx: &mut Context) {
         let listening = &mut self.listening;
         let error = answer.get(&["error"]).map_or("{}", Json::as_str);
         let is_unknown = peek::error_code(answer).is_some_and(|(code, _)| code == -32601);
         if is_unknown && !listening.was_taken_up {
             listening.is_refused = true;
-            return listening.refuse_all(out, |id| reply::raw_error(Some(id), error));
+            return listening.refuse_all(cx, |id| reply::raw_error(Some(id), error));
         }
         match listening.taken {
             // What was granted yesterday and is refused today may be granted tomorrow.
-            0 if listening.is_outdated() => return listening.try_later(now),
+            0 if listening.is_outdated() => return listening.try_later(cx.now),
             0 => return,
             1 => {
-                let change = listening.changes.pop_front();
-                let refusal = change.map(|change| reply::raw_error(Some(&change.id), error));
-                out.extend(refusal.map(Step::ToClient));
-                listening.settle(0, out);
+                if let Some(change) = listening.changes.pop_front() {
+                    cx.send_to_client(reply::raw_error(Some(&change.id), error));
+                }
+                listening.settle(0, cx);
             }
             _ => listening.is_careful = true,
         }
         if listening.changes.is_empty() && listening.standing.is_some() {
             return;
         }
-        self.open_stream(ids, out);
+        self.open_stream(cx);
     }
 
-    /// A subscription was lost on its way.
-    pub(super) fn listening_failed(
-        &mut self,
-        id: &Id,
-        error: &Error,
-        now: Instant,
-        out: &mut Steps,
-    ) {
-        let listening = &mut self.listening;
-        debug!("the subscription was lost: {error}");
-        if let Some(stream) = listening.standing.take_if(|standing| standing.id == *id) {
-            return listening.lost(&stream, now);
-        }
-        if let Some(stream) = listening.opening.take_if(|opening| opening.id == *id) {
-            listening.lost(&stream, now);
-            listening.refuse_all(out, |id| reply::error(Some(id), error));
-        }
-    }
-
-    pub(super) fn tick_listening(&mut self, ids: &mut Ids, now: Instant, out: &mut Steps) {
+    pub(super) fn tick_listening(&mut self, cx: &mut Context) {
+        let now = cx.now;
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let listening = &mut self.listening;
         if is_due(listening.answer_at) {
             // Some servers never say that they listen: then the newest request replaces the last.
-            listening.settle(usize::MAX, out);
+            listening.settle(usize::MAX, cx);
             if listening.retry_at.is_none() && listening.is_outdated() {
                 let unheard = listening.opening.take();
-                self.open_stream(ids, out);
-                unheard.iter().for_each(|stream| close(stream, out));
+                self.open_stream(cx);
+                unheard.iter().for_each(|stream| close(stream, cx));
             }
         }
         if is_due(self.listening.retry_at) {
-            self.open_stream(ids, out);
+            self.open_stream(cx);
         }
     }
 }
 
-fn close(stream: &Stream, out: &mut Steps) {
-    out.push_back(Step::ToServer(reply::cancelled(&stream.id, "replaced")));
+fn close(stream: &Stream, cx: &mut Context) {
+    cx.send_to_server(reply::cancelled(&stream.id, "replaced"));
 }

@@ -8,28 +8,23 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::{Protocol, Step, Steps};
+use super::{Context, Introduction, Protocol, Server, Step};
 use crate::error::Error;
 use crate::message::{Head, Id, Message, Method, peek, reply};
 use crate::revision::Era;
 
 mod calls;
 mod changing;
-mod filter;
 mod inputs;
 mod listening;
-mod offer;
 mod opening;
 mod shapes;
 #[cfg(test)]
 mod tests;
 
-use calls::Envelope;
-use changing::Doubt;
-use inputs::Inputs;
+use inputs::Round;
 use listening::Listening;
-use offer::Offer;
-use opening::{Asking, Watching};
+use opening::Asking;
 use shapes::Wrapped;
 
 /// The translation, or the watch for the moment when one is needed.
@@ -38,39 +33,55 @@ pub(crate) struct LegacyClient {
     protocol: Protocol,
     /// What is known of the server from an earlier run, or found out in this one.
     known: Option<Era>,
-    /// What was found out and not yet told.
-    finding: Option<Era>,
     state: State,
-    ids: Ids,
+    cx: Context,
     /// There was an `initialize`.
     has_opened: bool,
-    /// When a legacy server last spoke as a modern one does.
-    alarmed: Option<Instant>,
 }
 
 #[derive(Debug)]
 enum State {
     /// Everything passes: the server speaks as the client does, or nobody has opened yet.
     Through,
-    /// An `initialize` has passed; its answer tells the era.
-    Watching(Watching),
+    /// This `initialize` has passed; its answer tells the era. What follows it waits in the engine.
+    Watching(Message),
     /// The server was asked in the modern way.
     Asking(Asking),
     /// The server is modern.
     Translating(Box<Translation>),
 }
 
+impl State {
+    /// The request whose answer tells what the server is.
+    fn question(&self) -> Option<&Id> {
+        match self {
+            Self::Through => None,
+            Self::Watching(initialize) => initialize.id(),
+            Self::Asking(asking) => Some(&asking.id),
+            Self::Translating(translation) => translation.question.as_ref(),
+        }
+    }
+
+    fn is_question(&self, id: &Id) -> bool {
+        self.question().is_some_and(|question| question.canonical() == id.canonical())
+    }
+}
+
 /// What is known while messages are translated.
 #[derive(Debug)]
 struct Translation {
-    offer: Offer,
-    envelope: Envelope,
+    server: Server,
+    introduction: Introduction,
     /// Requests that are out, by the id under which the server knows them.
     asked: HashMap<Id, Asked>,
-    inputs: Inputs,
+    /// Calls that wait for answers of the client's.
+    rounds: Vec<Round>,
     listening: Listening,
     wrapped: Wrapped,
-    doubt: Doubt,
+    /// Our question whether the server is still modern, while it is out.
+    question: Option<Id>,
+    /// Answers that are not believed before it is answered.
+    kept: Vec<(Asked, Message)>,
 }
 
 /// A request of the client's, as it came.
@@ -81,58 +92,16 @@ struct Asked {
     rounds: u32,
 }
 
-/// Ids of the bridge's own, towards either side.
-#[derive(Debug)]
-pub(super) struct Ids {
-    prefix: u64,
-    first: u64,
-    count: u64,
-}
-
-impl Ids {
-    pub(super) fn new(prefix: u64) -> Self {
-        // Far from where clients count, whose pings may be out under ids of their own.
-        let first = (1 << 40) + (prefix >> 24);
-        Self { prefix, first, count: first }
-    }
-
-    /// Whether this is one of those that [`Self::number`] gave.
-    fn gave(&self, id: &Id) -> bool {
-        let number = id.as_json().parse::<u64>();
-        number.is_ok_and(|number| (self.first..=self.count).contains(&number))
-    }
-
-    /// Towards the server, which hears of nobody else's ids: a number.
-    pub(super) fn number(&mut self) -> Id {
-        self.count += 1;
-        Id::number(self.count)
-    }
-
-    /// Towards the client, whose own ids it must not meet.
-    pub(super) fn string(&mut self) -> Id {
-        self.count += 1;
-        Id::string(&format!("mcp-span-{:x}-{}", self.prefix, self.count))
-    }
-}
-
 impl LegacyClient {
-    /// `known`: what an earlier run found out about the server. `prefix`: some unpredictable bits.
-    pub(crate) fn new(protocol: Protocol, known: Option<Era>, prefix: u64) -> Self {
+    /// `known`: what an earlier run found out about the server.
+    pub(crate) fn new(protocol: Protocol, known: Option<Era>, cx: Context) -> Self {
         let known = known.filter(|_| protocol != Protocol::Legacy);
-        Self {
-            protocol,
-            known,
-            finding: None,
-            state: State::Through,
-            ids: Ids::new(prefix),
-            has_opened: false,
-            alarmed: None,
-        }
+        Self { protocol, known, state: State::Through, cx, has_opened: false }
     }
 
     /// Whether a message on its way to the server is of interest here.
     pub(crate) fn takes(&self, message: &Message) -> bool {
-        !matches!(self.state, State::Through) || is_initialize(message)
+        !self.is_through() || is_request(message, &Method::Initialize)
     }
 
     /// Whether what comes from the server passes untouched.
@@ -140,132 +109,108 @@ impl LegacyClient {
         matches!(self.state, State::Through)
     }
 
-    /// The era of the server, if it was found out just now and is worth remembering.
-    pub(crate) fn take_finding(&mut self) -> Option<Era> {
-        self.finding.take()
+    /// The next thing that the messages until now have led to.
+    pub(crate) fn next_step(&mut self) -> Option<Step> {
+        self.cx.steps.pop_front()
     }
 
-    pub(crate) fn on_client_message(&mut self, message: Message, now: Instant, out: &mut Steps) {
-        if is_initialize(&message) {
+    pub(crate) fn on_client_message(&mut self, message: Message, now: Instant) {
+        self.cx.now = now;
+        if is_request(&message, &Method::Initialize) {
             self.has_opened = true;
-            return self.open(message, out);
+            return self.open(message);
         }
-        if self.close(&message, out) {
+        if self.close(&message) {
             return;
         }
         match &mut self.state {
             State::Translating(translation) => {
-                translation.on_client_message(message, &mut self.ids, now, out);
+                translation.on_client_message(message, &mut self.cx);
             }
-            State::Asking(_) if is_ping(&message) => {
-                out.push_back(Step::ToClient(reply::raw_result(message.id(), "{}")));
+            State::Asking(_) if is_request(&message, &Method::Ping) => {
+                self.cx.send_to_client(reply::raw_result(message.id(), "{}"));
             }
             State::Asking(_) | State::Watching(_) | State::Through => {
-                out.push_back(Step::ToServer(message));
+                self.cx.send_to_server(message);
             }
         }
     }
 
-    pub(crate) fn on_server_message(&mut self, message: Message, now: Instant, out: &mut Steps) {
-        match &mut self.state {
-            State::Through => out.push_back(Step::ToClient(message)),
-            State::Watching(_) => self.watch(message, out),
-            State::Asking(_) => self.discovered(message, out),
-            State::Translating(translation) => {
-                if message.id().is_some_and(|id| translation.is_doubt(id)) {
-                    return self.resolve(Some(&message), now, out);
-                }
-                translation.on_server_message(message, &mut self.ids, now, out);
+    pub(crate) fn on_server_message(&mut self, message: Message, now: Instant) {
+        self.cx.now = now;
+        match (message.head(), &mut self.state) {
+            (Head::Response { id: Some(id), .. }, state) if state.is_question(id) => {
+                self.question_answered(message);
             }
+            (_, State::Translating(translation)) => {
+                translation.on_server_message(message, &mut self.cx);
+            }
+            _ => self.cx.send_to_client(message),
         }
     }
 
     /// A message that went to the server came back.
-    pub(crate) fn failed(&mut self, message: Message, error: Error, now: Instant, out: &mut Steps) {
+    pub(crate) fn failed(&mut self, message: Message, error: Error, now: Instant) {
+        self.cx.now = now;
+        let is_question = message.id().is_some_and(|id| self.state.is_question(id));
         match &mut self.state {
-            State::Asking(asking) if message.id() == Some(asking.id()) => {
-                self.initialize_failed(error, out);
-            }
-            State::Watching(watching) if watching.is_answered_by(message.id()) => {
-                self.initialize_failed(error, out);
-            }
-            State::Translating(translation)
-                if message.id().is_some_and(|id| translation.is_doubt(id)) =>
-            {
-                self.resolve(None, now, out);
-            }
-            State::Translating(translation) => translation.failed(message, error, now, out),
+            State::Watching(_) | State::Asking(_) if is_question => self.initialize_failed(error),
+            State::Translating(translation) if is_question => translation.believe(&mut self.cx),
+            State::Translating(translation) => translation.failed(message, error, &mut self.cx),
             // Of what was translated for a server that is no more.
-            _ if message.id().is_some_and(|id| self.ids.gave(id)) => {}
-            _ => out.push_back(Step::Failed { message, error }),
+            _ if message.id().is_some_and(|id| self.cx.gave(id)) => {}
+            _ => self.cx.steps.push_back(Step::Failed { message, error }),
         }
     }
 
     /// When [`Self::tick`] is due.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
-        match &self.state {
-            State::Translating(translation) => {
-                let both = [translation.inputs.wake_at(), translation.listening.wake_at()];
-                both.into_iter().flatten().min()
-            }
-            _ => None,
-        }
+        let State::Translating(translation) = &self.state else { return None };
+        let rounds = translation.rounds.iter().map(|round| round.at);
+        rounds.chain(translation.listening.wake_at()).min()
     }
 
-    pub(crate) fn tick(&mut self, now: Instant, out: &mut Steps) {
+    pub(crate) fn tick(&mut self, now: Instant) {
+        self.cx.now = now;
         if let State::Translating(translation) = &mut self.state {
-            translation.resume_rounds(&mut self.ids, now, out);
-            translation.tick_listening(&mut self.ids, now, out);
+            translation.resume_rounds(&mut self.cx);
+            translation.tick_listening(&mut self.cx);
         }
     }
 }
 
 impl Translation {
-    fn on_client_message(
-        &mut self,
-        message: Message,
-        ids: &mut Ids,
-        now: Instant,
-        out: &mut Steps,
-    ) {
+    fn on_client_message(&mut self, message: Message, cx: &mut Context) {
         match message.head() {
-            Head::Request { .. } => self.client_asks(message, ids, now, out),
+            Head::Request { .. } => self.client_asks(message, cx),
             Head::Notification { method } => match method {
-                Method::Cancelled => self.client_cancels(&message, out),
-                Method::Initialized => self.listen(ids, out),
+                Method::Cancelled => self.client_cancels(&message, cx),
+                Method::Initialized => self.listen(cx),
                 // A modern server reads the roots when it asks for them, and asks for no progress.
                 Method::RootsChanged | Method::Progress => {}
-                _ => out.push_back(Step::ToServer(self.envelope.put_around(&message, None))),
+                _ => cx.send_to_server(self.introduction.put_around(&message, None)),
             },
-            Head::Response { .. } => self.client_answers(&message, ids, out),
+            Head::Response { .. } => self.client_answers(&message, cx),
         }
     }
 
-    fn on_server_message(
-        &mut self,
-        message: Message,
-        ids: &mut Ids,
-        now: Instant,
-        out: &mut Steps,
-    ) {
+    fn on_server_message(&mut self, message: Message, cx: &mut Context) {
         match message.head() {
             Head::Response { id: Some(id), .. } => {
-                let id = id.clone();
-                if self.listening.is(&id) {
-                    return self.listening_ended(&id, &message, ids, now, out);
+                if self.listening.is(id) {
+                    return self.listening_ended(id, Ok(&message), cx);
                 }
-                let Some(asked) = self.asked.remove(&id) else {
-                    if ids.gave(&id) {
-                        return debug!(what = ?message, "an answer that nobody waits for was dropped");
+                match self.asked.remove(id) {
+                    Some(asked) if self.doubts(&message, cx) => self.kept.push((asked, message)),
+                    Some(asked) => self.answered(asked, &message, cx),
+                    None if cx.gave(id) => {
+                        debug!(what = ?message, "an answer that nobody waits for was dropped");
                     }
                     // To what went out before the era was known.
-                    return out.push_back(Step::ToClient(message));
-                };
-                if let Some((asked, answer)) = self.doubts(asked, message, ids, now, out) {
-                    self.answered(asked, &answer, ids, now, out);
+                    None => cx.send_to_client(message),
                 }
             }
-            Head::Notification { .. } => self.server_tells(message, ids, now, out),
+            Head::Notification { .. } => self.server_tells(message, cx),
             // A modern server has no way to hear an answer.
             Head::Request { .. } | Head::Response { id: None, .. } => {
                 debug!(what = ?message, "dropped: a modern server cannot say this");
@@ -273,31 +218,32 @@ impl Translation {
         }
     }
 
-    fn client_cancels(&mut self, notice: &Message, out: &mut Steps) {
+    fn client_cancels(&mut self, notice: &Message, cx: &mut Context) {
         let Some(id) = peek::cancelled_request(notice) else { return };
-        for own in self.inputs.withdraw(&id) {
-            let notice = reply::cancelled(&own, "The call was cancelled");
-            out.push_back(Step::ToClient(notice));
+        if let Some(at) = self.rounds.iter().position(|round| round.asked.is_for(&id)) {
+            self.rounds.swap_remove(at).take_back("The call was cancelled", cx);
         }
-        if self.withdraw_kept(&id) {
+        if let Some(at) = self.kept.iter().position(|(asked, _)| asked.is_for(&id)) {
+            self.kept.remove(at);
             return debug!(%id, "the answer that came already is kept from the client");
         }
         let found = self.asked.iter().find(|(_, asked)| asked.is_for(&id));
-        let found = found.map(|(up, _)| up.clone());
-        if let Some(up) = found {
+        if let Some(up) = found.map(|(up, _)| up.clone()) {
             self.asked.remove(&up);
-            out.push_back(Step::ToServer(reply::cancelled(&up, "cancelled")));
+            cx.send_to_server(reply::cancelled(&up, "cancelled"));
         }
     }
 
-    fn failed(&mut self, message: Message, error: Error, now: Instant, out: &mut Steps) {
-        let Some(id) = message.id() else { return out.push_back(Step::Failed { message, error }) };
+    fn failed(&mut self, message: Message, error: Error, cx: &mut Context) {
+        let Some(id) = message.id() else {
+            return cx.steps.push_back(Step::Failed { message, error });
+        };
         if self.listening.is(id) {
-            return self.listening_failed(&id.clone(), &error, now, out);
+            return self.listening_ended(id, Err(&error), cx);
         }
         if let Some(asked) = self.asked.remove(id) {
             let error = reply::about(error, id, asked.request.id());
-            out.push_back(asked.lost(error));
+            cx.steps.push_back(asked.lost(error));
         }
     }
 }
@@ -318,10 +264,6 @@ impl Asked {
     }
 }
 
-fn is_ping(message: &Message) -> bool {
-    matches!(message.head(), Head::Request { method, .. } if *method == Method::Ping)
-}
-
-fn is_initialize(message: &Message) -> bool {
-    matches!(message.head(), Head::Request { method, .. } if *method == Method::Initialize)
+fn is_request(message: &Message, wanted: &Method) -> bool {
+    matches!(message.head(), Head::Request { method, .. } if method == wanted)
 }

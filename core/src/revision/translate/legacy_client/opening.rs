@@ -1,178 +1,159 @@
 //! The handshake: `initialize` is passed on first, and only an answer that names the modern era
 //! leads to `server/discover`, from whose result it is then answered.
 
+use serde_json::Value;
 use tracing::debug;
 
-use super::calls::Envelope;
-use super::changing::Doubt;
-use super::inputs::Inputs;
 use super::listening::Listening;
-use super::offer::Offer;
-use super::{LegacyClient, Protocol, State, Step, Steps, Translation};
+use super::{LegacyClient, Protocol, State, Step, Translation};
 use crate::error::Error;
-use crate::message::{Head, Id, Message, edit, peek, reply};
-use crate::revision::{Era, era_hints};
-
-/// An `initialize` that has passed. What follows it waits in the engine until it is answered.
-#[derive(Debug)]
-pub(super) struct Watching {
-    initialize: Message,
-}
-
-impl Watching {
-    pub(super) fn is_answered_by(&self, id: Option<&Id>) -> bool {
-        id.map(Id::canonical) == self.initialize.id().map(Id::canonical)
-    }
-}
+use crate::message::{Head, Id, Json, Members, Message, edit, peek, reply};
+use crate::revision::era_hints::{self, Verdict};
+use crate::revision::translate::{Introduction, SERVER_INFO, Server};
+use crate::revision::{Era, Revision};
 
 /// A server that is being asked what it is.
 #[derive(Debug)]
 pub(super) struct Asking {
     initialize: Message,
-    envelope: Envelope,
     /// The id of our question.
-    id: Id,
+    pub(super) id: Id,
     /// What the server said to `initialize`, if it was asked that first.
     refusal: Option<Message>,
 }
 
-impl Asking {
-    pub(super) fn id(&self) -> &Id {
-        &self.id
-    }
-}
-
 impl LegacyClient {
     /// The client opens, or the engine does so again in its name.
-    pub(super) fn open(&mut self, initialize: Message, out: &mut Steps) {
+    pub(super) fn open(&mut self, initialize: Message) {
         if let State::Translating(translation) = &mut self.state {
             // What is in flight stays so; the server has said what it is.
-            let answer = translation.offer.initialize_result(&initialize);
-            out.push_back(Step::ToClient(answer));
-            translation.envelope = Envelope::of(&initialize);
-            return;
+            translation.introduction = Introduction::of_legacy(&initialize);
+            return self.cx.send_to_client(translation.server.initialize_result(&initialize));
         }
         match self.known {
-            Some(Era::Modern) => self.ask(initialize, None, out),
-            Some(Era::Legacy) | None => self.pass(initialize, out),
+            Some(Era::Modern) => self.ask(initialize, None),
+            Some(Era::Legacy) | None => self.pass(initialize),
         }
     }
 
     /// The client takes back its `initialize`: it gets no answer. `false`: another request is meant.
-    pub(super) fn close(&mut self, notice: &Message, out: &mut Steps) -> bool {
-        let (initialize, asked) = match &self.state {
-            State::Watching(watching) => (&watching.initialize, watching.initialize.id()),
-            State::Asking(asking) => (&asking.initialize, Some(&asking.id)),
-            State::Through | State::Translating(_) => return false,
+    pub(super) fn close(&mut self, notice: &Message) -> bool {
+        let (State::Watching(initialize) | State::Asking(Asking { initialize, .. })) = &self.state
+        else {
+            return false;
         };
         let cancelled = peek::cancelled_request(notice).map(|id| id.canonical());
         if cancelled.is_none() || cancelled != initialize.id().map(Id::canonical) {
             return false;
         }
-        out.extend(asked.map(|id| Step::ToServer(reply::cancelled(id, "cancelled"))));
+        if let Some(id) = self.state.question() {
+            self.cx.send_to_server(reply::cancelled(id, "cancelled"));
+        }
         self.state = State::Through;
         true
     }
 
-    fn pass(&mut self, initialize: Message, out: &mut Steps) {
-        out.push_back(Step::ToServer(initialize.clone()));
-        self.state = State::Watching(Watching { initialize });
+    fn pass(&mut self, initialize: Message) {
+        self.cx.send_to_server(initialize.clone());
+        self.state = State::Watching(initialize);
     }
 
-    fn ask(&mut self, initialize: Message, refusal: Option<Message>, out: &mut Steps) {
-        let envelope = Envelope::of(&initialize);
-        let id = self.ids.string();
-        let question = envelope.put_around(&reply::request(&id, "server/discover"), Some(&id));
-        // It is not the client who probes: a login may come of it.
-        out.push_back(Step::ToServer(question.own()));
-        self.state = State::Asking(Asking { initialize, envelope, id, refusal });
+    fn ask(&mut self, initialize: Message, refusal: Option<Message>) {
+        let id = self.cx.string();
+        let question = Introduction::of_legacy(&initialize).put_around_discover(&id);
+        self.cx.send_to_server(question);
+        self.state = State::Asking(Asking { initialize, id, refusal });
     }
 
-    /// The answer to `initialize` is what is watched for; all else passes.
-    pub(super) fn watch(&mut self, message: Message, out: &mut Steps) {
-        let watching = match (std::mem::replace(&mut self.state, State::Through), message.head()) {
-            (State::Watching(watching), Head::Response { id, .. })
-                if watching.is_answered_by(id.as_ref()) =>
-            {
-                watching
-            }
-            (other, _) => {
-                self.state = other;
-                return out.push_back(Step::ToClient(message));
-            }
-        };
-        let is_error = matches!(message.head(), Head::Response { is_error: true, .. });
-        if is_error && self.protocol != Protocol::Legacy && names_modern(&message) {
-            debug!("the server refuses initialize as a modern one does");
-            return self.ask(watching.initialize, Some(message), out);
+    /// The answer that tells what the server is.
+    pub(super) fn question_answered(&mut self, answer: Message) {
+        match std::mem::replace(&mut self.state, State::Through) {
+            State::Through => {}
+            State::Watching(initialize) => self.initialize_answered(initialize, answer),
+            State::Asking(asking) => self.discovered(asking, &answer),
+            State::Translating(translation) => self.asked_again(translation, &answer),
         }
-        out.push_back(Step::ToClient(message));
+    }
+
+    fn initialize_answered(&mut self, initialize: Message, answer: Message) {
+        let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
+        let is_modern = is_error && Verdict::of_initialize(&answer, false) == Verdict::Modern;
+        if is_modern && self.protocol != Protocol::Legacy {
+            debug!("the server refuses initialize as a modern one does");
+            return self.ask(initialize, Some(answer));
+        }
+        self.cx.send_to_client(answer);
     }
 
     /// It did not get through; the engine decides about another try.
-    pub(super) fn initialize_failed(&mut self, error: Error, out: &mut Steps) {
-        let message = match std::mem::replace(&mut self.state, State::Through) {
-            State::Watching(Watching { initialize }) | State::Asking(Asking { initialize, .. }) => {
-                initialize
+    pub(super) fn initialize_failed(&mut self, error: Error) {
+        match std::mem::replace(&mut self.state, State::Through) {
+            State::Watching(message) | State::Asking(Asking { initialize: message, .. }) => {
+                self.cx.steps.push_back(Step::Failed { message, error });
             }
-            other => return self.state = other,
-        };
-        out.push_back(Step::Failed { message, error });
+            other => self.state = other,
+        }
     }
 
     /// The server has said what it is.
-    pub(super) fn discovered(&mut self, message: Message, out: &mut Steps) {
-        let asking = match std::mem::replace(&mut self.state, State::Through) {
-            State::Asking(asking) if message.id() == Some(&asking.id) => asking,
-            other => {
-                self.state = other;
-                return out.push_back(Step::ToClient(message));
-            }
-        };
-        let Some(offer) = Offer::of(&message) else {
-            return self.not_modern(asking, &message, out);
-        };
-        if self.known != Some(Era::Modern) {
-            self.finding = Some(Era::Modern);
+    fn discovered(&mut self, asking: Asking, answer: &Message) {
+        let Some(server) = offer(answer) else { return self.not_modern(asking, answer) };
+        if self.known.replace(Era::Modern) != Some(Era::Modern) {
+            self.cx.steps.push_back(Step::Found(Era::Modern));
         }
-        self.known = Some(Era::Modern);
-        let answer = offer.initialize_result(&asking.initialize);
-        out.push_back(Step::ToClient(answer));
-        let listening = Listening::new(offer.filter);
-        let translation = Translation {
-            offer,
-            envelope: asking.envelope,
+        self.cx.send_to_client(server.initialize_result(&asking.initialize));
+        self.state = State::Translating(Box::new(Translation {
+            listening: Listening::new(server.changes.clone()),
+            server,
+            introduction: Introduction::of_legacy(&asking.initialize),
             asked: Default::default(),
-            inputs: Inputs::default(),
-            listening,
+            rounds: Vec::new(),
             wrapped: Default::default(),
-            doubt: Doubt::default(),
-        };
-        self.state = State::Translating(Box::new(translation));
+            question: None,
+            kept: Vec::new(),
+        }));
     }
 
     /// It does not know the question: what it said to `initialize` stands, or it is asked that.
-    fn not_modern(&mut self, asking: Asking, answer: &Message, out: &mut Steps) {
+    fn not_modern(&mut self, asking: Asking, answer: &Message) {
         if self.known.take().is_some() && era_hints::denies_modern(answer) {
-            self.finding = Some(Era::Legacy);
+            self.cx.steps.push_back(Step::Found(Era::Legacy));
         }
-        match asking.refusal {
-            Some(refusal) => {
-                let id = asking.initialize.id();
-                let refusal = id.map_or_else(|| refusal.clone(), |id| edit::with_id(&refusal, id));
-                out.push_back(Step::ToClient(refusal));
-            }
-            None => self.pass(asking.initialize, out),
+        match (asking.refusal, asking.initialize.id()) {
+            (Some(refusal), Some(id)) => self.cx.send_to_client(edit::with_id(&refusal, id)),
+            _ => self.pass(asking.initialize),
         }
     }
 }
 
-/// Whether an error in answer to `initialize` can only come from a modern server, or is what one
-/// says that knows neither the method nor a request without an envelope. `server/discover` then
-/// tells for certain.
-fn names_modern(answer: &Message) -> bool {
-    match era_hints::era_of(answer) {
-        Some(era) => era == Era::Modern,
-        None => matches!(peek::error_code(answer), Some((-32601 | -32602, _))),
+/// What a modern server says of itself. `None`: it is no answer, or has no modern revision in it that
+/// we know.
+fn offer(answer: &Message) -> Option<Server> {
+    let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
+    let versions = peek::supported_versions(answer).filter(|_| !is_error)?;
+    let is_known = versions.iter().any(|name| Revision::is_modern(name));
+    is_known.then(|| Server::of(answer, &["result", "_meta", SERVER_INFO]))
+}
+
+impl Server {
+    fn initialize_result(&self, initialize: &Message) -> Message {
+        // Its own revision if we know it.
+        let asked = initialize.get(&["params", "protocolVersion"]).and_then(Json::to_text);
+        let version = asked.as_deref().filter(|version| Revision::is_legacy(version));
+        let mut result = Members::default();
+        let version = version.unwrap_or(Revision::LATEST_LEGACY);
+        result.set("protocolVersion", Value::from(version).to_string());
+        result.set("capabilities", &*self.capabilities);
+        // Extensions are spoken of only to those who speak of them.
+        if initialize.get(&["params", "capabilities", "extensions"]).is_none() {
+            result.object("capabilities").remove("extensions");
+        }
+        // Legacy clients insist on one; some servers give none.
+        let unnamed = r#"{"name":"MCP server","version":""}"#;
+        result.set("serverInfo", self.info.as_deref().unwrap_or(unnamed));
+        if let Some(instructions) = &self.instructions {
+            result.set("instructions", &**instructions);
+        }
+        reply::raw_result(initialize.id(), &result.to_json())
     }
 }

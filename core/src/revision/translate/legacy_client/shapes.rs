@@ -1,100 +1,69 @@
 //! What both sides say of themselves, and tools of theirs, in the forms that the older revisions
 //! know.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use memchr::memmem;
 
 use crate::limits;
-use crate::message::{Json, Members};
+use crate::message::Members;
+use crate::revision::tools;
 use crate::revision::translate::tasks;
 
-/// Tools whose structured results are wrapped, since the client knows only objects.
+/// Tools whose structured results are wrapped, since the client knows only objects. Of each: whether
+/// the list that was read last had it, as far as it was read.
 #[derive(Debug, Default)]
-pub(super) struct Wrapped {
-    /// Of the list that was read last, as far as it was.
-    now: HashSet<String>,
-    /// Of those before it, until it was read to its end.
-    before: HashSet<String>,
-}
+pub(super) struct Wrapped(HashMap<String, bool>);
 
 impl Wrapped {
     /// Whether there are none: most servers have no such tool.
     pub(super) fn is_empty(&self) -> bool {
-        self.now.is_empty() && self.before.is_empty()
+        self.0.is_empty()
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
-        self.now.contains(name) || self.before.contains(name)
+        self.0.contains_key(name)
     }
 
-    /// A page of a list follows.
-    fn begin(&mut self, is_first: bool) {
-        if is_first {
-            self.before.extend(self.now.drain());
-        }
-    }
-
-    /// Its last page was read: what was not in it is no more.
-    fn end(&mut self) {
-        self.before.clear();
-    }
-
+    /// `false`: there is no room for it.
     fn add(&mut self, name: &str) -> bool {
-        let has_room = self.now.len() + self.before.len() < limits::WRAPPED_TOOLS;
-        if has_room || self.has(name) {
-            self.now.insert(name.to_owned());
+        let has_room = self.0.len() < limits::WRAPPED_TOOLS || self.has(name);
+        if has_room {
+            self.0.insert(name.to_owned(), true);
         }
-        has_room || self.has(name)
-    }
-
-    fn remove(&mut self, name: &str) {
-        self.now.remove(name);
-        self.before.remove(name);
+        has_room
     }
 }
 
 /// The tools of a list: output schemas are objects, and tasks are not spoken of. Names of tools
 /// whose results have to be wrapped are noted.
 pub(super) fn legacy_tools(result: &mut Members<'_>, is_first: bool, wrapped: &mut Wrapped) {
-    wrapped.begin(is_first);
-    rewrite_tools(result, wrapped);
+    if is_first {
+        wrapped.0.values_mut().for_each(|is_listed| *is_listed = false);
+    }
+    tools::change_each(result, &["outputSchema", "execution"], |tool| legacy_tool(tool, wrapped));
+    // Its last page was read: what was not in it is no more.
     if result.get("nextCursor").is_none_or(|cursor| cursor == "null") {
-        wrapped.end();
+        wrapped.0.retain(|_, is_listed| *is_listed);
     }
 }
 
-fn rewrite_tools(result: &mut Members<'_>, wrapped: &mut Wrapped) {
-    let Some(tools) = result.get("tools") else { return };
-    let is_concerned = |name: &str| memmem::find(tools.as_bytes(), name.as_bytes()).is_some();
-    if !is_concerned("outputSchema") && !is_concerned("execution") {
-        return;
-    }
-    let Some(tools) = Json::parse(tools).and_then(Json::elements) else { return };
-    let tools: Vec<String> = tools.map(|tool| legacy_tool(tool.as_str(), wrapped)).collect();
-    result.set("tools", format!("[{}]", tools.join(",")));
-}
-
-fn legacy_tool(tool: &str, wrapped: &mut Wrapped) -> String {
-    let Some(mut members) = Members::of(tool) else { return tool.to_owned() };
-    let name = members.text("name").unwrap_or_default();
-    let schema = members.get("outputSchema").and_then(Schema::of);
-    let has_tasks = tasks::drop_support(&mut members);
+/// Whether the tool had to be changed.
+fn legacy_tool(tool: &mut Members<'_>, wrapped: &mut Wrapped) -> bool {
+    let name = tool.text("name").unwrap_or_default();
+    let schema = tool.get("outputSchema").and_then(Schema::of);
+    let is_changed = tasks::drop_support(tool) || schema.is_some();
     match schema {
-        Some(Schema::Wrapped(schema)) if wrapped.add(&name) => members.set("outputSchema", schema),
+        Some(Schema::Wrapped(schema)) if wrapped.add(&name) => {
+            tool.set("outputSchema", schema);
+            return true;
+        }
         // It cannot be wrapped, or not be remembered: without a schema nobody expects a wrapper.
-        Some(_) => {
-            wrapped.remove(&name);
-            members.remove("outputSchema");
-        }
-        None => {
-            wrapped.remove(&name);
-            if !has_tasks {
-                return tool.to_owned();
-            }
-        }
+        Some(_) => drop(tool.remove("outputSchema")),
+        None => {}
     }
-    members.to_json()
+    wrapped.0.remove(&name);
+    is_changed
 }
 
 /// What a schema whose root is no object becomes.

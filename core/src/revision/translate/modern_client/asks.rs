@@ -7,7 +7,7 @@ use crate::message::{Id, Json, Members, Method, get};
 use crate::revision::translate::{CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION};
 
 /// What a request says about itself.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Asks<'a> {
     pub(super) abilities: Abilities,
     /// The level, as JSON, from which on it wants log messages.
@@ -25,13 +25,7 @@ impl<'a> Asks<'a> {
     ///
     /// `may_resume`: it may bring answers to a server's questions.
     pub(super) fn take(request: &mut Members<'a>, may_resume: bool) -> Option<Self> {
-        let mut asks = Asks {
-            abilities: Abilities::default(),
-            log_level: None,
-            token: None,
-            handle: None,
-            responses: None,
-        };
+        let mut asks = Asks::default();
         if !request.has("params") {
             return Some(asks);
         }

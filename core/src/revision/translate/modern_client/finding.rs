@@ -1,241 +1,204 @@
-//! Finds out which era the server speaks, at no cost where there is none to pay.
+//! Finds out which era the server speaks, at no cost where there is none to pay, and again when it
+//! answers as one of the other era.
 
-use tokio::time::Instant;
+use tracing::debug;
 
-use super::changing::Introduction;
-use super::passed::Kept;
-use super::{ModernClient, Own, Phase, readdressed};
+use super::{ModernClient, Own, Phase};
 use crate::limits;
-use crate::message::{Head, Message, Method, peek, reply};
-use crate::revision::translate::{Protocol, Step, Steps};
-use crate::revision::{Envelope, Era, era_hints};
+use crate::message::{Head, Id, InFlight, Message, Method, peek, reply};
+use crate::revision::era_hints::{self, Verdict};
+use crate::revision::translate::{Introduction, Protocol, Step};
+use crate::revision::{Envelope, Era};
 
-/// What an answer says about the server that wrote it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Modern,
-    Legacy,
-    /// The server refused, in words that belong to neither era.
-    Refused,
-    /// It was not the server who spoke, or it spoke of other things.
-    Nothing,
+/// An answer that is not believed before the server was asked.
+pub(super) struct Kept {
+    pub(super) request: Message,
+    answer: Message,
 }
 
-impl Verdict {
-    /// Of the answer to `server/discover`.
-    pub(super) fn of_discover(answer: &Message) -> Self {
-        if let Head::Response { is_error: false, .. } = answer.head() {
-            // Whoever knows the question is modern, unless it says otherwise.
-            return match peek::supported_versions(answer) {
-                Some(revisions) if era_hints::are_legacy(&revisions) => Self::Legacy,
-                // Some say yes to whatever they are asked.
-                None if !peek::has_result_type(answer) => Self::Legacy,
-                _ => Self::Modern,
-            };
-        }
-        Self::of_error(answer)
-    }
-
-    /// Of the answer to any other request.
-    pub(super) fn of_answer(answer: &Message) -> Self {
-        match answer.head() {
-            Head::Response { is_error: false, .. } if answer.is_own() => Self::Nothing,
-            Head::Response { is_error: false, .. } if peek::has_result_type(answer) => Self::Modern,
-            Head::Response { is_error: false, .. } => Self::Refused,
-            _ => match Self::of_error(answer) {
-                // The method may be unknown to a server of either era.
-                Self::Legacy => Self::Refused,
-                other => other,
-            },
-        }
-    }
-
-    fn of_error(answer: &Message) -> Self {
-        match (answer.failure().map(|failure| failure.status), era_hints::era_of(answer)) {
-            // Statuses that are about credentials, haste or the server's health are not about eras.
-            (Some(Some(401 | 403 | 408 | 429)), _) => Self::Nothing,
-            (Some(Some(400..=499)), _) => Self::Refused,
-            (Some(_), _) => Self::Nothing,
-            (None, Some(Era::Modern)) => Self::Modern,
-            (None, Some(Era::Legacy)) => Self::Legacy,
-            (None, None) if era_hints::denies_modern(answer) => Self::Legacy,
-            (None, None) => Self::Refused,
-        }
-    }
-
-    /// Whether the answer to `initialize` comes from a server that does not know it.
-    ///
-    /// A server that has said that it is legacy only has something against the parameters.
-    pub(super) fn of_initialize(answer: &Message, is_certain: bool) -> Self {
-        match (Self::of_error(answer), peek::error_code(answer)) {
-            (Self::Modern, _) => Self::Modern,
-            (Self::Legacy | Self::Refused, Some((-32601 | -32602, _)))
-                if !is_certain && answer.failure().is_none() =>
-            {
-                Self::Modern
-            }
-            (other, _) => other,
-        }
+impl Kept {
+    /// Whether sending the request again to a legacy server does no harm: it only looks, or was
+    /// turned away at the door, by a status or by an error that no work comes before.
+    fn may_be_repeated(&self) -> bool {
+        let is_safe = |method: &Method| method.properties().is_safe || *method == Method::Listen;
+        self.request.method().is_some_and(is_safe) || era_hints::was_turned_away(&self.answer)
     }
 }
 
 impl ModernClient {
     /// Something is said while nothing is under way.
-    pub(super) fn begin(&mut self, message: Message, now: Instant, out: &mut Steps) {
+    pub(super) fn begin(&mut self, message: Message) {
         let Head::Request { id, method } = message.head() else {
-            return out.push_back(Step::ToServer(message));
+            return self.cx.send_to_server(message);
         };
-        let is_modern = *method == Method::Discover || Envelope::of(&message).is_some();
-        if self.client.is_none() && !is_modern {
-            return out.push_back(Step::ToServer(message));
+        let is_discover = *method == Method::Discover;
+        if self.client.is_none() && !is_discover && Envelope::of(&message).is_none() {
+            return self.cx.send_to_server(message);
         }
         self.client = Some(Era::Modern);
-        if method.properties().is_legacy_only
-            || (*method == Method::Discover && self.is_legacy_only())
-        {
-            return out.push_back(Step::ToClient(reply::method_not_found(id, method.name())));
-        }
-        if *method == Method::Discover {
-            self.phase = Phase::Asked { discover: message.clone() };
-            return out.push_back(Step::ToServer(message));
+        let is_legacy_only = self.protocol == Protocol::Legacy;
+        if method.properties().is_legacy_only || (is_discover && is_legacy_only) {
+            return self.cx.send_to_client(reply::method_not_found(id, method.name()));
         }
         match self.server {
-            _ if self.is_legacy_only() => self.open(message, out),
-            Some(Era::Legacy) => self.open(message, out),
+            _ if is_discover => self.pass_and_watch(message),
+            _ if is_legacy_only => self.open(message),
+            Some(Era::Legacy) => self.open(message),
             Some(Era::Modern) => {
                 self.phase = Phase::Trusting;
-                self.pass_and_watch(message, out);
+                self.pass_and_watch(message);
+            }
+            None if *method == Method::Listen => {
+                self.probe(&message);
+                self.held.push_front(message);
             }
             // What a legacy server refuses without a session, it has not carried out.
-            None if *method != Method::Listen => {
-                let until = now + limits::TRIAL_WAIT;
-                self.phase = Phase::Trying { request: message.clone(), until };
-                out.push_back(Step::ToServer(message));
-            }
             None => {
-                self.probe(&message, out);
-                self.held.push_first(message);
+                let until = Some(self.cx.now + limits::TRIAL_WAIT);
+                self.phase = Phase::Trying { id: id.clone(), until };
+                self.pass_and_watch(message);
             }
         }
     }
 
-    fn is_legacy_only(&self) -> bool {
-        self.protocol == Protocol::Legacy
+    /// Whether the answer to the client's request `id` is to tell the server's era.
+    pub(super) fn is_tried(&self, id: &Id) -> bool {
+        matches!(&self.phase, Phase::Trying { id: tried, .. } if tried.canonical() == id.canonical())
+    }
+
+    /// A message goes out as it came; the answer shows whether the server is modern.
+    pub(super) fn pass_and_watch(&mut self, message: Message) {
+        if let Head::Request { id, method } = message.head() {
+            if *method == Method::Discover {
+                self.phase = Phase::Trying { id: id.clone(), until: None };
+            }
+            self.passed.open(id, message.clone());
+        }
+        self.cx.send_to_server(message);
+    }
+
+    /// Nothing is looked at any more.
+    pub(super) fn let_all_pass(&mut self) {
+        self.phase = Phase::Through;
+        self.passed = InFlight::default();
+    }
+
+    /// A request that went out as it came was answered.
+    pub(super) fn passed_answered(&mut self, request: Message, answer: Message) {
+        let is_tried = request.id().is_some_and(|id| self.is_tried(id));
+        let is_telling = is_tried || matches!(self.phase, Phase::Trusting);
+        if is_tried {
+            self.phase = Phase::Fresh;
+        }
+        if request.method() == Some(&Method::Discover) {
+            return self.discover_answered(request, answer);
+        }
+        match Verdict::of_answer(&answer) {
+            Verdict::Modern if is_telling => self.is_modern(),
+            Verdict::Modern | Verdict::Nothing => {}
+            Verdict::Legacy | Verdict::Refused => {
+                return self.turned_away(Kept { request, answer }, is_telling);
+            }
+        }
+        self.cx.send_to_client(answer);
+        self.release();
+    }
+
+    /// The server has refused a request. Unless the answer tells of itself, it takes part in whatever
+    /// has been found out about the server since the request was sent.
+    fn turned_away(&mut self, kept: Kept, is_telling: bool) {
+        match &self.phase {
+            _ if is_telling => self.probe_for(kept),
+            _ if !kept.may_be_repeated() => self.cx.send_to_client(kept.answer),
+            Phase::Through => self.cx.send_to_client(kept.answer),
+            Phase::Probing => self.kept.push(kept),
+            Phase::Fresh if self.server != Some(Era::Legacy) => self.probe_for(kept),
+            _ => self.accept(kept.request),
+        }
     }
 
     /// The client's own question was answered.
-    pub(super) fn discover_answered(&mut self, answer: Message, now: Instant, out: &mut Steps) {
-        let verdict = Verdict::of_discover(&answer);
-        let Phase::Asked { discover } = std::mem::replace(&mut self.phase, Phase::Fresh) else {
-            return;
-        };
-        match verdict {
+    fn discover_answered(&mut self, discover: Message, answer: Message) {
+        let is_to_be_offered = self.protocol == Protocol::Modern;
+        match Verdict::of_discover(&answer) {
             Verdict::Modern => {
                 self.is_modern();
-                out.push_back(Step::ToClient(answer));
+                self.cx.send_to_client(answer);
             }
             Verdict::Legacy => {
                 self.is_legacy(true);
-                if self.protocol == Protocol::Modern {
-                    self.open(discover, out);
+                if is_to_be_offered {
+                    self.open(discover);
                 } else {
-                    out.push_back(Step::ToClient(plain_refusal(answer)));
+                    self.cx.send_to_client(plain_refusal(answer));
                 }
             }
             // A question opens no browser; a client that cannot go on without an answer does.
-            Verdict::Nothing if wants_login(&answer) && self.protocol == Protocol::Modern => {
-                self.open(discover, out);
-            }
-            Verdict::Refused | Verdict::Nothing => out.push_back(Step::ToClient(answer)),
+            Verdict::Nothing if wants_login(&answer) && is_to_be_offered => self.open(discover),
+            Verdict::Refused | Verdict::Nothing => self.cx.send_to_client(answer),
         }
-        self.release(now, out);
-    }
-
-    /// The request that was sent as it came was answered.
-    pub(super) fn try_answered(&mut self, answer: Message, now: Instant, out: &mut Steps) {
-        let verdict = Verdict::of_answer(&answer);
-        let Phase::Trying { request, .. } = std::mem::replace(&mut self.phase, Phase::Fresh) else {
-            return;
-        };
-        match verdict {
-            Verdict::Modern => self.is_modern(),
-            Verdict::Nothing => {}
-            Verdict::Legacy | Verdict::Refused => {
-                return self.probe_for(Kept { request, answer }, out);
-            }
-        }
-        out.push_back(Step::ToClient(answer));
-        self.release(now, out);
+        self.release();
     }
 
     /// Asks the server before an answer of its is believed.
-    pub(super) fn probe_for(&mut self, kept: Kept, out: &mut Steps) {
-        self.probe(&kept.request, out);
-        self.phase = Phase::Probing { kept: vec![kept] };
+    fn probe_for(&mut self, kept: Kept) {
+        self.probe(&kept.request);
+        self.kept.push(kept);
     }
 
     /// Asks the server in the client's place, with the envelope of a request of its.
-    fn probe(&mut self, asker: &Message, out: &mut Steps) {
-        self.phase = Phase::Probing { kept: Vec::new() };
-        let introduction = Introduction::of(asker);
-        self.ask(Own::Probe, "server/discover", |params| introduction.fill(params), out);
+    fn probe(&mut self, asker: &Message) {
+        self.phase = Phase::Probing;
+        let introduction = Introduction::of_modern(asker);
+        self.ask(Own::Probe, "server/discover", |params| introduction.fill(params));
     }
 
-    pub(super) fn probe_answered(&mut self, answer: &Message, now: Instant, out: &mut Steps) {
-        let verdict = Verdict::of_discover(answer);
-        let Phase::Probing { kept } = std::mem::replace(&mut self.phase, Phase::Fresh) else {
-            return;
-        };
-        match verdict {
-            Verdict::Legacy | Verdict::Refused => {
+    pub(super) fn probe_answered(&mut self, answer: &Message) {
+        self.phase = Phase::Fresh;
+        match Verdict::of_discover(answer) {
+            verdict @ (Verdict::Legacy | Verdict::Refused) => {
                 self.is_legacy(verdict == Verdict::Legacy);
                 // The first to be turned away is the first in line.
-                for kept in kept.into_iter().rev() {
+                for kept in std::mem::take(&mut self.kept).into_iter().rev() {
                     if kept.may_be_repeated() {
-                        self.held.push_first(kept.request);
+                        self.held.push_front(kept.request);
                     } else {
-                        out.push_back(Step::ToClient(kept.answer));
+                        self.cx.send_to_client(kept.answer);
                     }
                 }
             }
             Verdict::Modern => {
                 self.is_modern();
-                out.extend(kept.into_iter().map(|kept| Step::ToClient(kept.answer)));
+                self.tell_kept();
             }
-            Verdict::Nothing if !kept.is_empty() => {
-                out.extend(kept.into_iter().map(|kept| Step::ToClient(kept.answer)));
-            }
-            Verdict::Nothing if wants_login(answer) => {
-                // The request itself may open a browser; its answer tells the era.
-                self.phase = Phase::Trusting;
-                if let Some(first) = self.held.pop() {
-                    self.pass_and_watch(first, out);
-                }
-            }
+            Verdict::Nothing if !self.kept.is_empty() => self.tell_kept(),
             Verdict::Nothing => {
                 // The one that the question was asked for.
-                let first = self.held.pop();
-                let id = first.as_ref().and_then(Message::id);
-                out.extend(id.map(|id| readdressed(answer, id)));
+                let first = self.held.pop_front();
+                if wants_login(answer) {
+                    // The request itself may open a browser; its answer tells the era.
+                    self.phase = Phase::Trusting;
+                    first.into_iter().for_each(|first| self.pass_and_watch(first));
+                } else if let Some(id) = first.as_ref().and_then(Message::id) {
+                    self.send_readdressed(answer, id);
+                }
             }
         }
-        self.release(now, out);
+        self.release();
     }
 
-    /// `initialize` was refused. `true`: because the server is modern, and all is well.
-    pub(super) fn refuses_legacy(&mut self, answer: &Message) -> bool {
-        let is_modern = !self.is_legacy_only()
-            && Verdict::of_initialize(answer, self.is_certain) == Verdict::Modern;
-        if is_modern {
-            self.is_modern();
+    /// What was kept is believed.
+    pub(super) fn tell_kept(&mut self) {
+        for kept in std::mem::take(&mut self.kept) {
+            self.cx.send_to_client(kept.answer);
         }
-        is_modern
     }
 
+    /// The server is modern, and all is well.
     pub(super) fn is_modern(&mut self) {
-        self.server = Some(Era::Modern);
-        self.is_certain = true;
-        self.finding = Some(Era::Modern);
+        if self.server.replace(Era::Modern) != Some(Era::Modern) {
+            self.cx.steps.push_back(Step::Found(Era::Modern));
+        }
         self.let_all_pass();
     }
 
@@ -243,7 +206,45 @@ impl ModernClient {
         self.server = Some(Era::Legacy);
         self.is_certain = is_certain;
         if is_certain {
-            self.finding = Some(Era::Legacy);
+            self.cx.steps.push_back(Step::Found(Era::Legacy));
+        }
+    }
+
+    /// The client hears this from a server that was modern. If it sounds like a legacy server, the
+    /// next answers are looked at; the client sees this one as it is.
+    pub(crate) fn on_message_to_client(&mut self, message: &Message) {
+        if matches!(self.phase, Phase::Through)
+            && self.client == Some(Era::Modern)
+            && era_hints::sounds_legacy(message)
+        {
+            debug!("the server may speak the modern era no longer");
+            self.phase = Phase::Trusting;
+        }
+    }
+
+    /// A server that was legacy has refused a call as only a modern one does: it is asked, since
+    /// tools write errors, too. The client sees this one as it is.
+    pub(super) fn check_era(&mut self, answer: &Message) {
+        if self.protocol != Protocol::Legacy
+            && matches!(self.phase, Phase::Serving(_))
+            && answer.failure().is_none()
+            && era_hints::era_of(answer) == Some(Era::Modern)
+            && self.cx.may_suspect()
+        {
+            debug!("the server may speak the legacy era no longer");
+            let introduction = self.introduction.clone();
+            self.ask(Own::Doubt, "server/discover", |params| introduction.fill(params));
+        }
+    }
+
+    /// It was asked. Only one that knows the question is another than it was.
+    pub(super) fn doubt_answered(&mut self, answer: &Message) {
+        let is_modern = Verdict::of_discover(answer) == Verdict::Modern;
+        if is_modern && matches!(self.phase, Phase::Serving(_)) {
+            debug!("the server speaks the legacy era no longer");
+            self.end_session("The server was replaced by another");
+            self.is_modern();
+            self.release();
         }
     }
 }

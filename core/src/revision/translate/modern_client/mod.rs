@@ -3,34 +3,28 @@
 
 mod asks;
 mod calls;
-mod changing;
+mod ending;
 mod finding;
-mod held_messages;
-mod leaving;
 mod levels;
 mod listening;
-mod lost;
 mod opening;
 mod parked;
-mod passed;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::RandomState;
 
 use tokio::time::Instant;
 use tracing::debug;
 
 use self::calls::Call;
-use self::changing::Introduction;
-use self::held_messages::HeldMessages;
-use self::levels::Levels;
+use self::finding::Kept;
+use self::levels::Level;
 use self::listening::Listening;
-use self::opening::Server;
 use self::parked::Parked;
-use self::passed::Kept;
-use super::{Protocol, Step, Steps};
+use super::{Context, Introduction, Protocol, Server, Step};
+use crate::limits;
 use crate::message::{Head, Id, InFlight, Members, Message, Method, edit, peek};
 use crate::revision::{Envelope, Era};
 
@@ -42,30 +36,29 @@ pub(crate) struct ModernClient {
     client: Option<Era>,
     /// The server's era as far as it is believed.
     server: Option<Era>,
-    /// The server itself has said so in this run.
+    /// A server that is believed to be legacy has said so itself in this run.
     is_certain: bool,
-    /// What is to be remembered for the next run.
-    finding: Option<Era>,
-    held: HeldMessages,
-    ids: OwnIds,
+    cx: Context,
+    /// What the client has said while it is found out how to say it to the server.
+    held: VecDeque<Message>,
     /// Requests of our own under way; their answers go no further.
     own: HashMap<Id, Own>,
     /// The client's requests that have no answer, by its own ids.
     waiting: InFlight<Waits>,
-    /// Those that went out as they came while the server was trusted.
+    /// Those that went out as they came and whose answers are looked at.
     passed: InFlight<Message>,
-    /// Its calls under way at the server, by our ids.
+    /// Answers that are not believed before the server was asked.
+    kept: Vec<Kept>,
+    /// The client's calls under way at the server, by our ids.
     calls: HashMap<Id, Call>,
     /// Whose progress a token of the server's is about.
     tokens: HashMap<Id, Id>,
     /// By handle.
     parked: HashMap<String, Parked>,
     listening: Listening,
-    levels: Levels,
+    level: Level,
     /// What the client has said of itself when the session was opened.
     introduction: Introduction,
-    /// When a server that was legacy was last asked whether it still is.
-    doubted: Option<Instant>,
     hashing: RandomState,
     /// The client will say nothing more.
     has_left: bool,
@@ -75,15 +68,13 @@ pub(crate) struct ModernClient {
 enum Phase {
     /// The next telling message decides what is tried.
     Fresh,
-    /// The client's own `server/discover` is under way.
-    Asked { discover: Message },
-    /// The first request went out as it came; its answer tells the server's era. All else waits for
-    /// it, but not for longer than a refusal takes.
-    Trying { request: Message, until: Instant },
+    /// The request `id` went out as it came; its answer tells the server's era. All else waits for
+    /// it: for as long as it takes if it is `server/discover`, else no longer than a refusal takes.
+    Trying { id: Id, until: Option<Instant> },
     /// Believed to be modern: all passes, and the answers are looked at until one tells.
     Trusting,
     /// Our own `server/discover` is under way.
-    Probing { kept: Vec<Kept> },
+    Probing,
     /// Our own `initialize` is under way.
     Opening,
     /// All is translated.
@@ -100,8 +91,8 @@ enum Own {
     Doubt,
     /// Waited for until then.
     LogLevel(Instant),
-    Subscribe(String),
-    Unsubscribe(String),
+    /// Whether its changes are to be told.
+    Resource(String),
 }
 
 /// Where the answer to a request of the client's will come from.
@@ -112,111 +103,97 @@ enum Waits {
     Listen,
 }
 
-/// Ids that nobody else uses.
-struct OwnIds {
-    prefix: String,
-    count: u64,
-}
-
-impl OwnIds {
-    fn next(&mut self) -> Id {
-        self.count += 1;
-        Id::string(&format!("{}-{}", self.prefix, self.count))
-    }
-}
-
 impl ModernClient {
     /// `known`: what an earlier run has found out about the server.
-    pub(crate) fn new(protocol: Protocol, known: Option<Era>) -> Self {
-        // The ids need only be unlike the client's: without random numbers they are as well.
-        let prefix = parked::random_text().unwrap_or_default();
+    pub(crate) fn new(protocol: Protocol, known: Option<Era>, cx: Context) -> Self {
         Self {
             protocol,
             phase: Phase::Fresh,
             client: None,
             server: known,
             is_certain: false,
-            finding: None,
-            held: HeldMessages::default(),
-            ids: OwnIds { prefix: format!("mcp-span-{prefix}"), count: 0 },
+            cx,
+            held: VecDeque::new(),
             own: HashMap::new(),
             waiting: InFlight::default(),
             passed: InFlight::default(),
+            kept: Vec::new(),
             calls: HashMap::new(),
             tokens: HashMap::new(),
             parked: HashMap::new(),
             listening: Listening::default(),
-            levels: Levels::default(),
+            level: Level::default(),
             introduction: Introduction::default(),
-            doubted: None,
             hashing: RandomState::new(),
             has_left: false,
         }
     }
 
+    /// The next thing that the messages until now have led to.
+    pub(crate) fn next_step(&mut self) -> Option<Step> {
+        self.cx.steps.pop_front()
+    }
+
     /// What comes from the client's side.
-    pub(crate) fn on_client_message(&mut self, message: Message, now: Instant, out: &mut Steps) {
+    pub(crate) fn on_client_message(&mut self, message: Message, now: Instant) {
+        self.cx.now = now;
+        self.accept(message);
+    }
+
+    fn accept(&mut self, message: Message) {
         if let Some(id) = peek::cancelled_request(&message) {
-            return self.client_cancels(&id, message, now, out);
+            return self.client_cancels(&id, message);
         }
         if message.method() == Some(&Method::Initialize) && Envelope::of(&message).is_none() {
-            return self.client_is_legacy(message, now, out);
+            return self.client_is_legacy(message);
         }
         match &self.phase {
-            Phase::Through => out.push_back(Step::ToServer(message)),
-            Phase::Serving(_) => self.serve(message, now, out),
-            Phase::Trusting => self.pass_and_watch(message, out),
-            Phase::Fresh => self.begin(message, now, out),
-            Phase::Asked { .. } | Phase::Trying { .. } | Phase::Probing { .. } | Phase::Opening => {
-                self.held.push(message);
-            }
+            Phase::Through => self.cx.send_to_server(message),
+            Phase::Serving(_) => self.serve(message),
+            Phase::Trusting => self.pass_and_watch(message),
+            Phase::Fresh => self.begin(message),
+            Phase::Trying { .. } | Phase::Probing | Phase::Opening => self.held.push_back(message),
         }
     }
 
     /// What comes from the server's side.
-    pub(crate) fn on_server_message(&mut self, message: Message, now: Instant, out: &mut Steps) {
+    pub(crate) fn on_server_message(&mut self, message: Message, now: Instant) {
+        self.cx.now = now;
         match message.head() {
             Head::Response { id: Some(id), .. } => {
                 let id = id.clone();
-                self.server_answers(&id, message, now, out);
+                self.server_answers(&id, message);
             }
             Head::Request { id, method } if self.has_session() => {
-                let (id, method) = (id.clone(), method.clone());
-                self.server_asks(&id, &method, message, now, out);
+                self.server_asks(id, method, &message);
             }
-            Head::Notification { method } if self.has_session() || self.is_progress(&message) => {
-                let method = method.clone();
-                self.server_notifies(&method, message, out);
+            Head::Notification { .. } if self.has_session() || self.is_progress(&message) => {
+                self.server_notifies(message);
             }
-            _ => out.push_back(Step::ToClient(message)),
+            _ => self.cx.send_to_client(message),
         }
-        self.let_go(out);
+        self.let_go();
     }
 
     /// When [`Self::tick`] is due.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
-        let parked = self.parked.values().map(|parked| parked.until).min();
-        let trying = match &self.phase {
-            Phase::Trying { until, .. } => Some(*until),
+        let tried_until = match &self.phase {
+            Phase::Trying { until, .. } => *until,
             _ => None,
         };
-        [parked, trying, self.levels.wake_at()].into_iter().flatten().min()
+        let parked = self.parked.values().map(|parked| parked.until);
+        parked.chain(tried_until).chain(self.level.asked).min()
     }
 
     /// What time brings: calls that have waited for the client for too long are given up, and a
     /// server that does not refuse at once is at work, and modern.
-    pub(crate) fn tick(&mut self, now: Instant, out: &mut Steps) {
-        self.expire(now, out);
-        self.tick_levels(now, out);
-        if let Phase::Trying { request, until } = &self.phase
-            && *until <= now
-        {
-            let request = request.clone();
-            if let Some(id) = request.id() {
-                self.passed.open(id, request.clone());
-            }
+    pub(crate) fn tick(&mut self, now: Instant) {
+        self.cx.now = now;
+        self.expire();
+        self.tick_level();
+        if matches!(&self.phase, Phase::Trying { until: Some(until), .. } if *until <= now) {
             self.phase = Phase::Trusting;
-            self.release(now, out);
+            self.release();
         }
     }
 
@@ -225,24 +202,21 @@ impl ModernClient {
         matches!(self.phase, Phase::Through) && self.own.is_empty() && self.calls.is_empty()
     }
 
-    /// Whether so much waits here that nothing more should be read.
+    /// Whether so much waits here that nothing more should be read. What is read all the same is kept,
+    /// too: nobody's request is refused for having come early.
     pub(crate) fn is_full(&self) -> bool {
-        self.held.is_full() || self.levels.is_full()
+        let bytes = self.held.iter().map(|message| message.bytes().len());
+        self.held.len() >= limits::HELD || bytes.sum::<usize>() >= limits::UNANSWERED_BYTES
     }
 
     /// Whether something of the client's waits here that the server has not seen yet.
     pub(crate) fn is_holding(&self) -> bool {
-        !self.held.is_empty() || self.levels.is_holding()
+        !self.held.is_empty()
     }
 
     /// The client's era, once something has told.
     pub(crate) fn client_era(&self) -> Option<Era> {
         self.client
-    }
-
-    /// The server's era, to be remembered; given once.
-    pub(crate) fn take_finding(&mut self) -> Option<Era> {
-        self.finding.take()
     }
 
     /// Whether what the server says of its own accord is said in a session of ours.
@@ -258,127 +232,71 @@ impl ModernClient {
     }
 
     /// A request of our own goes out; `fill` writes its parameters.
-    fn ask(
-        &mut self,
-        own: Own,
-        method: &str,
-        fill: impl FnOnce(&mut Members<'_>),
-        out: &mut Steps,
-    ) {
-        let id = self.ids.next();
+    fn ask<'a>(&mut self, own: Own, method: &str, fill: impl FnOnce(&mut Members<'a>)) {
+        let id = self.cx.string();
         let head = Head::Request { id: id.clone(), method: method.into() };
         let mut members = Members::headed(&head);
         fill(members.object("params"));
         self.own.insert(id, own);
-        out.push_back(Step::ToServer(members.into_message(head).own()));
+        self.cx.send_to_server(members.into_message(head).own());
     }
 
     /// Whatever was translated until now: this client wants the legacy era.
-    fn client_is_legacy(&mut self, initialize: Message, now: Instant, out: &mut Steps) {
+    fn client_is_legacy(&mut self, initialize: Message) {
         self.client = Some(Era::Legacy);
-        self.end_listens(out);
-        self.end_parked("The client has begun anew", out);
-        self.forget_level();
-        if let Phase::Probing { kept } = &mut self.phase {
-            out.extend(kept.drain(..).map(|kept| Step::ToClient(kept.answer)));
-        }
+        self.end_session("The client has begun anew");
+        self.tell_kept();
         self.let_all_pass();
-        self.release(now, out);
-        out.push_back(Step::ToServer(initialize));
+        self.release();
+        self.cx.send_to_server(initialize);
     }
 
-    /// What was held is said anew, as far as nothing holds it again.
-    fn release(&mut self, now: Instant, out: &mut Steps) {
-        while !self.holds()
-            && let Some(message) = self.held.pop()
-        {
-            self.on_client_message(message, now, out);
+    /// What was held is said anew; what has to wait again does so in its old order.
+    fn release(&mut self) {
+        if matches!(self.phase, Phase::Trying { .. } | Phase::Probing | Phase::Opening) {
+            return;
+        }
+        for message in std::mem::take(&mut self.held) {
+            self.accept(message);
         }
     }
 
-    fn holds(&self) -> bool {
-        matches!(
-            self.phase,
-            Phase::Asked { .. } | Phase::Trying { .. } | Phase::Probing { .. } | Phase::Opening
-        )
-    }
-
-    fn client_cancels(&mut self, id: &Id, notice: Message, now: Instant, out: &mut Steps) {
-        match self.waiting.close_exactly(id) {
-            Some(Waits::Call(upstream)) => return self.cancel_call(&upstream, &notice, out),
-            Some(Waits::Listen) => return self.end_listen(id, out),
-            None => {}
-        }
-        if self.held.withdraw(id) || self.levels.withdraw(id) {
-            return debug!(%id, "cancelled before it was sent");
-        }
-        let was_passed = self.passed.close_exactly(id).is_some();
-        match &mut self.phase {
-            Phase::Serving(_) if !was_passed => {
-                return debug!(%id, "nobody waits for what was cancelled");
-            }
-            Phase::Probing { kept } if kept.iter().any(|kept| kept.is_for(id)) => {
-                return kept.retain(|kept| !kept.is_for(id));
-            }
-            Phase::Asked { discover: watched } | Phase::Trying { request: watched, .. }
-                if is_request(watched, id) =>
-            {
-                // No answer will come to learn from: the next in line is tried.
-                self.phase = Phase::Fresh;
-                out.push_back(Step::ToServer(notice));
-                return self.release(now, out);
-            }
-            _ => {}
-        }
-        out.push_back(Step::ToServer(notice));
-    }
-
-    fn server_answers(&mut self, id: &Id, message: Message, now: Instant, out: &mut Steps) {
+    fn server_answers(&mut self, id: &Id, message: Message) {
         if let Some(own) = self.own.remove(id) {
-            return self.own_answered(own, &message, now, out);
+            return self.own_answered(own, &message);
         }
         if let Some(call) = self.calls.remove(id) {
-            let answer = message.clone();
-            self.call_answered(call, message, now, out);
-            return self.heed_era(&answer, now, out);
+            self.call_answered(&call, &message);
+            return self.check_era(&message);
         }
-        let passed = self.passed.close_exactly(id);
-        match &self.phase {
-            Phase::Asked { discover } if is_request(discover, id) => {
-                self.discover_answered(message, now, out);
-            }
-            Phase::Trying { request, .. } if is_request(request, id) => {
-                self.try_answered(message, now, out);
-            }
-            _ => match passed {
-                Some(request) => self.passed_answered(request, message, now, out),
-                None => out.push_back(Step::ToClient(message)),
-            },
+        match self.passed.close_exactly(id) {
+            Some(request) => self.passed_answered(request, message),
+            None => self.cx.send_to_client(message),
         }
     }
 
-    fn own_answered(&mut self, own: Own, answer: &Message, now: Instant, out: &mut Steps) {
+    fn own_answered(&mut self, own: Own, answer: &Message) {
         let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
         match (own, &self.phase) {
-            (Own::Probe, Phase::Probing { .. }) => self.probe_answered(answer, now, out),
-            (Own::Opening, Phase::Opening) => self.opened(answer, now, out),
+            (Own::Probe, Phase::Probing) => self.probe_answered(answer),
+            (Own::Opening, Phase::Opening) => self.opened(answer),
             (Own::Probe | Own::Opening, _) => debug!("an answer that came too late was dropped"),
-            (Own::Doubt, _) => self.doubt_answered(answer, now, out),
-            (Own::LogLevel(until), _) => self.level_settled(until, now, out),
-            (Own::Subscribe(uri), _) => self.subscribed(uri, !is_error, out),
-            (Own::Unsubscribe(uri), _) => self.unsubscribed(uri, out),
+            (Own::Doubt, _) => self.doubt_answered(answer),
+            (Own::LogLevel(until), _) => self.level_settled(until),
+            (Own::Resource(uri), _) => self.resource_answered(uri, !is_error),
         }
+    }
+
+    /// An answer of the server's for another request.
+    fn send_readdressed(&mut self, answer: &Message, id: &Id) {
+        let renamed = renamed(answer, id).unwrap_or_else(|| edit::with_id(answer, id));
+        self.cx.send_to_client(renamed);
     }
 }
 
 /// Whether `message` is the request `id`.
 fn is_request(message: &Message, id: &Id) -> bool {
     message.id().is_some_and(|own| own.canonical() == id.canonical())
-}
-
-/// The same answer for another request.
-fn readdressed(answer: &Message, id: &Id) -> Step {
-    Step::ToClient(renamed(answer, id).unwrap_or_else(|| edit::with_id(answer, id)))
 }
 
 /// An error of the bridge's own that names the request that it answers; the client knows that one

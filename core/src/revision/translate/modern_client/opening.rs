@@ -1,65 +1,33 @@
 //! Opens a session at the legacy server in the client's place, and tells the client what it is like.
 
-use tokio::time::Instant;
 use tracing::debug;
 
-use super::changing::Introduction;
-use super::{ModernClient, Own, Phase, json_string, readdressed};
+use super::levels::Level;
+use super::{ModernClient, Own, Phase, json_string};
 use crate::message::{Head, Id, Json, Members, Message, get, reply};
 use crate::revision::Revision;
+use crate::revision::era_hints::Verdict;
 use crate::revision::translate::{
-    CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INFO, Step, Steps, tasks,
+    CLIENT_CAPABILITIES, CLIENT_INFO, Introduction, Protocol, SERVER_INFO, Server, tasks,
 };
 
-/// What the server has said of itself, as JSON texts.
-#[derive(Debug)]
-pub(super) struct Server {
-    capabilities: String,
-    pub(super) info: Option<String>,
-    instructions: Option<String>,
-    pub(super) logs: bool,
-    pub(super) news: News,
-}
-
-/// What the server tells without being asked.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct News {
-    pub(super) tools: bool,
-    pub(super) prompts: bool,
-    pub(super) resources: bool,
-    /// Changes of single resources.
-    pub(super) updates: bool,
-}
-
 impl Server {
-    fn of(answer: &Message) -> Self {
-        let member = |name| answer.get(&["result", name]).map(|json| json.as_str().to_owned());
-        let capabilities = member("capabilities").unwrap_or_else(|| "{}".to_owned());
-        let offers = |what, member| get(&capabilities, &[what, member]).is_some_and(Json::is_true);
-        let news = News {
-            tools: offers("tools", "listChanged"),
-            prompts: offers("prompts", "listChanged"),
-            resources: offers("resources", "listChanged"),
-            updates: offers("resources", "subscribe"),
-        };
-        let logs = get(&capabilities, &["logging"]).is_some();
-        let (info, instructions) = (member("serverInfo"), member("instructions"));
-        Self { capabilities, info, instructions, logs, news }
+    /// Whether it has log messages.
+    pub(super) fn logs(&self) -> bool {
+        get(&self.capabilities, &["logging"]).is_some()
     }
 
     /// The answer to `server/discover`.
     pub(super) fn described(&self, id: &Id) -> Message {
-        let head = Head::Response { id: Some(id.clone()), is_error: false };
-        let mut answer = Members::headed(&head);
-        let result = answer.object("result");
+        let mut result = Members::default();
         let versions = format!("[{}]", json_string(Revision::LATEST_MODERN));
         result.set("supportedVersions", versions);
-        result.set("capabilities", tasks::without_tasks(&self.capabilities));
+        result.set("capabilities", self.capabilities.as_str());
         if let Some(instructions) = &self.instructions {
             result.set("instructions", instructions.as_str());
         }
-        self.complete(result, true);
-        answer.into_message(head)
+        self.complete(&mut result, true);
+        reply::raw_result(Some(id), &result.to_json())
     }
 
     /// Adds to a result what every modern one has; `is_cacheable`: those that are kept say for how
@@ -82,11 +50,19 @@ impl Server {
 }
 
 impl ModernClient {
+    /// Adds to a result what every modern one has.
+    pub(super) fn complete<'a>(&'a self, result: &mut Members<'a>, is_cacheable: bool) {
+        match self.server() {
+            Some(server) => server.complete(result, is_cacheable),
+            None => result.add("resultType", "\"complete\""),
+        }
+    }
+
     /// Sends `initialize` with what `request` says of the client; `request` itself follows when
     /// there is a session.
-    pub(super) fn open(&mut self, request: Message, out: &mut Steps) {
+    pub(super) fn open(&mut self, request: Message) {
         self.phase = Phase::Opening;
-        self.introduction = Introduction::of(&request);
+        self.introduction = Introduction::of_modern(&request);
         let fill = |params: &mut Members<'_>| {
             let meta = |name| request.get(&["params", "_meta", name]);
             let object = |name| meta(name).filter(|json| json.is_object()).map(Json::as_str);
@@ -99,34 +75,30 @@ impl ModernClient {
             params.set("capabilities", tasks::without_tasks(capabilities));
             params.set("clientInfo", object(CLIENT_INFO).map_or_else(unnamed, str::to_owned));
         };
-        self.ask(Own::Opening, "initialize", fill, out);
-        self.held.push_first(request);
+        self.ask(Own::Opening, "initialize", fill);
+        self.held.push_front(request);
     }
 
-    pub(super) fn opened(&mut self, answer: &Message, now: Instant, out: &mut Steps) {
+    pub(super) fn opened(&mut self, answer: &Message) {
         let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
-        match is_error {
-            false => {
-                out.push_back(Step::ToServer(reply::notification("notifications/initialized")));
-                self.forget_level();
-                self.phase = Phase::Serving(Box::new(Server::of(answer)));
-            }
-            _ if self.refuses_legacy(answer) => {}
-            _ => {
-                self.phase = Phase::Fresh;
-                return self.refuse_held(answer, out);
-            }
-        }
-        self.release(now, out);
-    }
-
-    /// There is no session: all who wait for one hear why. The next one tries again.
-    fn refuse_held(&mut self, answer: &Message, out: &mut Steps) {
-        while let Some(message) = self.held.pop() {
-            match message.head() {
-                Head::Request { id, .. } => out.push_back(readdressed(answer, id)),
-                _ => debug!(what = ?message, "dropped: there is no session for it"),
+        if !is_error {
+            self.cx.send_to_server(reply::notification("notifications/initialized"));
+            self.level = Level::default();
+            self.phase = Phase::Serving(Box::new(Server::of(answer, &["result", "serverInfo"])));
+        } else if self.protocol != Protocol::Legacy
+            && Verdict::of_initialize(answer, self.is_certain) == Verdict::Modern
+        {
+            self.is_modern();
+        } else {
+            self.phase = Phase::Fresh;
+            // All who wait for a session hear why there is none. The next one tries again.
+            for message in std::mem::take(&mut self.held) {
+                match message.head() {
+                    Head::Request { id, .. } => self.send_readdressed(answer, id),
+                    _ => debug!(what = ?message, "dropped: there is no session for it"),
+                }
             }
         }
+        self.release();
     }
 }

@@ -20,7 +20,7 @@ impl World {
         while let Some(step) = rig.out.pop_front() {
             match step {
                 Step::ToServer(m) if m.id().is_some() => self.at_server.push(value(&m)),
-                Step::ToServer(_) | Step::SessionLost => {}
+                Step::ToServer(_) | Step::Found(_) | Step::SessionLost => {}
                 Step::ToClient(m) => self.on_message_to_client(&value(&m)),
                 // Whoever hands it in decides about another try.
                 Step::Failed { message, .. } => self.end(&value(&message)["id"]),
@@ -55,12 +55,7 @@ impl World {
                 let questions = json!({"q":{"method":"roots/list"}});
                 rig.server(result(&request, json!({"resultType":"input_required","inputRequests":questions,"requestState":"s"})));
             }
-            4 => rig.translation.failed(
-                message(request),
-                Error::new(Kind::Closed, "x"),
-                rig.now,
-                &mut rig.out,
-            ),
+            4 => rig.fail(message(request), Error::new(Kind::Closed, "x")),
             _ => rig.server(refused(&request, -32000, "Server not initialized", &Value::Null)),
         }
     }

@@ -117,14 +117,14 @@ fn a_call_that_came_back_is_the_clients_own_again_unless_somebody_has_answered_f
     let mut rig = Rig::translating();
     let sent = rig.ask(1, "tools/call", json!({"name":"x"}));
     let named = format!("No response received for request ID {}", sent["id"]);
-    rig.translation.failed(message(&sent), Error::new(Kind::Closed, named), rig.now, &mut rig.out);
+    rig.fail(message(&sent), Error::new(Kind::Closed, named));
     match rig.out.pop_front() {
         Some(Step::Failed { error, .. }) => assert!(error.message.ends_with("ID 1"), "{error}"),
         other => panic!("{other:?}"),
     }
     let sent = rig.ask(1, "tools/call", json!({"name":"x"}));
     let cut = Error::new(Kind::Closed, "cut");
-    rig.translation.failed(message(sent), cut.clone(), rig.now, &mut rig.out);
+    rig.fail(message(sent), cut.clone());
     match rig.out.pop_front() {
         Some(Step::Failed { message, error }) => {
             assert_eq!((value(&message)["id"].clone(), error), (json!(1), cut.clone()));
@@ -136,7 +136,7 @@ fn a_call_that_came_back_is_the_clients_own_again_unless_somebody_has_answered_f
     rig.server(result(&sent, json!({"resultType":"input_required","requestState":"s"})));
     rig.pass(limits::INPUT_PAUSE);
     let again = rig.heard_by_server();
-    rig.translation.failed(message(again), cut, rig.now, &mut rig.out);
+    rig.fail(message(again), cut);
     assert_eq!(rig.heard_by_client()["error"]["data"]["delivery"], "unknown");
 }
 

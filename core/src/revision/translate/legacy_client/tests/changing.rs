@@ -45,7 +45,7 @@ fn a_server_that_turns_legacy_is_opened_anew_and_the_refused_calls_wait() {
         let expected = [("1", true), ("2", false), ("4", true)];
         assert_eq!(fates, expected.map(|(id, waits)| (id.to_owned(), waits)).into());
         assert!(rig.translation.is_through());
-        assert_eq!(rig.translation.take_finding(), Some(Era::Legacy));
+        assert_eq!(rig.found.take(), Some(Era::Legacy));
     }
 }
 
@@ -67,9 +67,9 @@ fn a_tool_that_writes_such_an_error_keeps_it() {
     rig.server(refused(&sent, -32000, text, &Value::Null));
     let question = rig.heard_by_server();
     let cut = Error::new(Kind::Closed, "cut");
-    rig.translation.failed(message(question), cut, rig.now, &mut rig.out);
+    rig.fail(message(question), cut);
     assert_eq!(rig.heard_by_client()["id"], 3, "who does not know better believes it");
-    assert_eq!(rig.translation.take_finding(), None);
+    assert_eq!(rig.found.take(), None);
 }
 
 const NO_SESSION: &str = "Bad Request: Mcp-Session-Id header is required";
@@ -84,7 +84,7 @@ fn only_a_server_that_denies_the_question_has_turned_legacy() {
         let question = rig.heard_by_server();
         rig.server(error(&question, code, data));
         assert_eq!(rig.heard_by_client()["error"]["message"], NO_SESSION, "{code}");
-        assert_eq!(rig.translation.take_finding(), None, "{code}");
+        assert_eq!(rig.found.take(), None, "{code}");
     }
     let mut rig = Rig::translating();
     let sent = rig.ask(1, "tools/call", json!({"name":"a"}));
@@ -130,7 +130,7 @@ fn a_legacy_server_that_speaks_as_a_modern_one_does_is_to_be_opened_anew() {
     rig.server(message(r#"{"jsonrpc":"2.0","id":"i","result":{}}"#));
     let request = json!({"id":1});
     let modern = error(&request, -32022, json!({"supported":["2026-07-28"]}));
-    assert!(!rig.translation.is_alarmed(&error(&request, -32602, Value::Null), rig.now));
-    assert!(rig.translation.is_alarmed(&modern, rig.now));
-    assert!(!rig.translation.is_alarmed(&modern, rig.now), "not again and again");
+    assert!(!rig.translation.suspects_modern(&error(&request, -32602, Value::Null), rig.now));
+    assert!(rig.translation.suspects_modern(&modern, rig.now));
+    assert!(!rig.translation.suspects_modern(&modern, rig.now), "not again and again");
 }

@@ -7,6 +7,7 @@ mod inputs;
 mod listening;
 mod opening;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -34,14 +35,21 @@ fn initialize() -> Message {
 /// A translation, and what it has led to.
 struct Rig {
     translation: LegacyClient,
-    out: Steps,
+    out: VecDeque<Step>,
     now: Instant,
+    /// The era that was found out last.
+    found: Option<Era>,
 }
 
 impl Rig {
     fn new(known: Option<Era>) -> Self {
-        let translation = LegacyClient::new(Protocol::Auto, known, 7);
-        Self { translation, out: Steps::new(), now: Instant::now() }
+        Self::with(Protocol::Auto, known)
+    }
+
+    fn with(protocol: Protocol, known: Option<Era>) -> Self {
+        let now = Instant::now();
+        let translation = LegacyClient::new(protocol, known, Context::new(7, now));
+        Self { translation, out: VecDeque::new(), now, found: None }
     }
 
     /// One whose server has said that it is modern.
@@ -55,11 +63,27 @@ impl Rig {
     }
 
     fn client(&mut self, message: Message) {
-        self.translation.on_client_message(message, self.now, &mut self.out);
+        self.translation.on_client_message(message, self.now);
+        self.collect_steps();
     }
 
     fn server(&mut self, message: Message) {
-        self.translation.on_server_message(message, self.now, &mut self.out);
+        self.translation.on_server_message(message, self.now);
+        self.collect_steps();
+    }
+
+    fn collect_steps(&mut self) {
+        while let Some(step) = self.translation.next_step() {
+            match step {
+                Step::Found(era) => self.found = Some(era),
+                step => self.out.push_back(step),
+            }
+        }
+    }
+
+    fn fail(&mut self, message: Message, error: Error) {
+        self.translation.failed(message, error, self.now);
+        self.collect_steps();
     }
 
     fn ask(&mut self, id: u32, method: &str, params: Value) -> Value {
@@ -86,7 +110,8 @@ impl Rig {
 
     fn pass(&mut self, time: Duration) {
         self.now += time;
-        self.translation.tick(self.now, &mut self.out);
+        self.translation.tick(self.now);
+        self.collect_steps();
         assert!(self.translation.wake_at().is_none_or(|at| at > self.now), "it would spin");
     }
 }

@@ -14,7 +14,7 @@ fn a_server_that_answers_initialize_is_left_alone() {
     assert_eq!(rig.out.pop_front(), Some(Step::ToClient(answer)));
     assert!(rig.out.is_empty());
     assert!(rig.translation.is_through() && !rig.translation.takes(&list));
-    assert_eq!(rig.translation.take_finding(), None, "there is nothing to remember");
+    assert_eq!(rig.found.take(), None, "there is nothing to remember");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn only_an_answer_that_names_the_modern_era_leads_to_a_question() {
 #[test]
 fn whoever_wants_the_legacy_era_alone_gets_the_refusal() {
     let mut rig = Rig::new(None);
-    rig.translation = LegacyClient::new(Protocol::Legacy, Some(Era::Modern), 7);
+    rig.translation = Rig::with(Protocol::Legacy, Some(Era::Modern)).translation;
     rig.client(initialize());
     let asked = rig.heard_by_server();
     assert_eq!(asked["method"], "initialize");
@@ -86,7 +86,7 @@ fn initialize_is_answered_from_what_the_server_says_of_itself() {
     let listen = rig.heard_by_server();
     assert_eq!(listen["method"], "subscriptions/listen");
     assert_eq!(listen["params"]["notifications"], json!({"toolsListChanged":true}));
-    assert_eq!(rig.translation.take_finding(), None, "it was known before");
+    assert_eq!(rig.found.take(), None, "it was known before");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_stale_verdict_heals_by_itself() {
     let question = rig.heard_by_server();
     rig.server(error(&question, -32601, Value::Null));
     assert_eq!(rig.out.pop_front(), Some(Step::ToServer(initialize())));
-    assert_eq!(rig.translation.take_finding(), Some(Era::Legacy));
+    assert_eq!(rig.found.take(), Some(Era::Legacy));
     let answer = message(r#"{"jsonrpc":"2.0","id":"i","result":{}}"#);
     rig.server(answer.clone());
     assert_eq!(rig.out.pop_front(), Some(Step::ToClient(answer)));
@@ -164,7 +164,7 @@ fn a_question_that_does_not_get_through_comes_back_as_initialize() {
     rig.client(initialize());
     let question = rig.heard_by_server();
     let refused = Error::new(Kind::Connect, "refused").not_delivered();
-    rig.translation.failed(message(question), refused.clone(), rig.now, &mut rig.out);
+    rig.fail(message(question), refused.clone());
     assert_eq!(rig.out.pop_front(), Some(Step::Failed { message: initialize(), error: refused }));
 }
 

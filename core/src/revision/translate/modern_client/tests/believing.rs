@@ -11,7 +11,7 @@ fn a_server_known_as_modern_is_trusted_and_looked_at() {
     assert_eq!(rig.client(list.clone()).server(), list, "nothing is held");
     rig.server(result(&call, modern_list())).client();
     assert!(rig.it.is_through());
-    assert_eq!(rig.it.take_finding(), None, "nothing new");
+    assert_eq!(rig.found.take(), None, "nothing new");
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn a_wrong_belief_in_a_modern_server_heals() {
     rig.client(list.clone());
     let probe = rig.server(bridge_error(&list, Some(400))).server();
     let initialize = rig.server(error(&probe, -32601, Value::Null)).server();
-    assert_eq!(rig.it.take_finding(), Some(Era::Legacy));
+    assert_eq!(rig.found.take(), Some(Era::Legacy));
     let said = rig.server(opened(&initialize, json!({})));
     assert_eq!(said.methods_to_server(), ["notifications/initialized", "tools/list"]);
     // A call may have been carried out: it gets what the server said, and the next is translated.
@@ -114,7 +114,7 @@ fn one_that_refuses_late_turns_away_all_that_did_not_wait() {
     let second = request(json!(2), "tools/call", json!({"name": "b"}));
     rig.client(first.clone()).server();
     rig.client(second.clone()).nothing();
-    rig.wait(crate::limits::TRIAL_WAIT).server();
+    rig.wait(limits::TRIAL_WAIT).server();
     let probe = rig.server(bridge_error(&second, Some(400))).server();
     rig.server(bridge_error(&first, Some(400))).nothing();
     let initialize = rig.server(error(&probe, -32601, Value::Null)).server();
@@ -136,7 +136,7 @@ fn a_server_known_as_legacy_is_opened_at_once() {
     );
     let said = rig.server(opened(&initialize, json!({})));
     assert_eq!(said.methods_to_server(), ["notifications/initialized", "tools/list"]);
-    assert_eq!(rig.it.take_finding(), None);
+    assert_eq!(rig.found.take(), None);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_wrong_belief_in_a_legacy_server_heals() {
         assert!(said.to_client.is_empty());
         assert_eq!(said.to_server, [list, call], "as they came");
         assert!(rig.it.is_through());
-        assert_eq!(rig.it.take_finding(), Some(Era::Modern));
+        assert_eq!(rig.found.take(), Some(Era::Modern));
     }
 }
 
@@ -191,7 +191,7 @@ fn a_legacy_server_that_turns_modern_gets_the_next_request_as_it_came() {
     assert_eq!(question["params"], json!({"_meta": envelope()}), "in the client's words");
     rig.server(discovered(question, &[Revision::LATEST_MODERN])).nothing();
     assert!(rig.it.is_through());
-    assert_eq!(rig.it.take_finding(), Some(Era::Modern));
+    assert_eq!(rig.found.take(), Some(Era::Modern));
     let call = request(json!(2), "tools/call", json!({"name": "a"}));
     assert_eq!(rig.client(call.clone()).server(), call);
 }
@@ -209,7 +209,7 @@ fn a_tool_that_writes_as_a_modern_server_does_changes_nothing() {
         let sent = rig.client(request(json!(2), "tools/call", json!({"name": "a"}))).server();
         assert_eq!(sent["params"], json!({"name": "a"}), "it is still translated");
         rig.server(error(&sent, code, Value::Null)).client();
-        rig.now += crate::limits::DOUBT_PAUSE;
+        rig.now += limits::DOUBT_PAUSE;
     }
 }
 

@@ -174,8 +174,8 @@ fn a_call_leaves_when_the_server_has_taken_its_log_level_and_in_order() {
 fn a_server_that_does_not_answer_about_levels_holds_up_no_call_for_long() {
     let mut rig = Rig::serving(json!({"logging": {}}));
     let info = rig.client(loud(1, "info")).server();
-    assert_eq!(rig.it.wake_at(), Some(rig.now + crate::limits::LEVEL_WAIT));
-    assert_eq!(rig.wait(crate::limits::LEVEL_WAIT).server()["params"]["name"], 1);
+    assert_eq!(rig.it.wake_at(), Some(rig.now + limits::LEVEL_WAIT));
+    assert_eq!(rig.wait(limits::LEVEL_WAIT).server()["params"]["name"], 1);
     let debug = rig.client(loud(2, "debug")).server();
     rig.server(result(&info, json!({}))).nothing();
     assert_eq!(rig.server(result(&debug, json!({}))).server()["params"]["name"], 2);

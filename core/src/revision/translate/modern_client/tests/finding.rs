@@ -25,8 +25,8 @@ fn a_question_that_a_modern_server_answers_opens_the_way() {
     let answer = discovered(&asked, &[Revision::LATEST_MODERN]);
     assert_eq!(rig.server(answer.clone()).client(), answer);
     assert!(rig.it.is_through());
-    assert_eq!(rig.it.take_finding(), Some(Era::Modern));
-    assert_eq!(rig.it.take_finding(), None, "once");
+    assert_eq!(rig.found.take(), Some(Era::Modern));
+    assert_eq!(rig.found.take(), None, "once");
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_question_that_is_refused_leaves_the_choice_to_the_client() {
     rig.client(asked.clone());
     let refusal = error(&asked, -32601, Value::Null);
     assert_eq!(rig.server(refusal.clone()).client(), refusal);
-    assert_eq!(rig.it.take_finding(), Some(Era::Legacy));
+    assert_eq!(rig.found.take(), Some(Era::Legacy));
     let opening = plain(json!(1), "initialize", json!({}));
     assert_eq!(rig.client(opening.clone()).server(), opening, "it falls back");
     assert!(rig.it.is_through());
@@ -57,7 +57,7 @@ fn a_list_of_old_revisions_is_a_plain_refusal_to_the_client() {
     let data = json!({"supported": [Revision::LATEST_LEGACY]});
     let said = rig.server(error(&asked, -32022, data)).client();
     assert_eq!((&said["id"], &said["error"]["code"]), (&json!(0), &json!(-32601)));
-    assert_eq!(rig.it.take_finding(), Some(Era::Legacy));
+    assert_eq!(rig.found.take(), Some(Era::Legacy));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn trouble_decides_nothing() {
         assert_eq!(rig.client(list.clone()).server(), list, "still unknown");
         assert_eq!(rig.server(bridge_error(&list, status)).client()["id"], 1);
     }
-    assert_eq!(rig.it.take_finding(), None);
+    assert_eq!(rig.found.take(), None);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_safe_request_is_the_question() {
     assert_eq!(said.to_client.len(), 1);
     assert_eq!(said.to_server, [other], "what was cancelled is not sent");
     assert!(rig.it.is_through());
-    assert_eq!(rig.it.take_finding(), Some(Era::Modern));
+    assert_eq!(rig.found.take(), Some(Era::Modern));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn an_answer_without_a_type_leads_to_the_question_and_to_translation() {
         assert_eq!(probe["method"], "server/discover");
         assert_eq!(probe["params"]["_meta"], envelope());
         let initialize = rig.server(error(&probe, -32601, Value::Null)).server();
-        assert_eq!(rig.it.take_finding(), Some(Era::Legacy));
+        assert_eq!(rig.found.take(), Some(Era::Legacy));
         let said = rig.server(opened(&initialize, json!({})));
         let methods = said.methods_to_server();
         assert_eq!(methods, ["notifications/initialized", "tools/list", "tools/call"]);
@@ -217,7 +217,7 @@ fn a_server_that_works_on_the_first_call_holds_up_nobody() {
     let second = request(json!(2), "tools/call", json!({"name": "b"}));
     rig.client(first.clone()).server();
     rig.client(second.clone()).nothing();
-    assert_eq!(rig.wait(crate::limits::TRIAL_WAIT).server(), second);
+    assert_eq!(rig.wait(limits::TRIAL_WAIT).server(), second);
     let said = rig.server(result(&first, json!({"resultType": "complete"}))).client();
     assert_eq!(said["id"], 1);
     assert!(rig.it.is_through());
@@ -343,13 +343,13 @@ fn an_initialize_that_overtakes_the_question_lets_all_pass() {
 fn nothing_that_waits_is_refused_but_it_is_said_when_it_is_much() {
     let mut rig = Rig::new(Protocol::Auto, None);
     let probe = rig.client(listen_to_nothing(json!("x"))).server();
-    for id in 1..crate::limits::HELD {
+    for id in 1..limits::HELD {
         assert!(!rig.it.is_full(), "{id}");
         rig.client(plain(json!(id), "tools/call", json!({}))).nothing();
     }
     assert!(rig.it.is_full(), "nobody should read on");
     rig.client(plain(json!("y"), "tools/call", json!({}))).nothing();
     let said = rig.server(discovered(&probe, &[Revision::LATEST_MODERN]));
-    assert_eq!(said.to_server.len(), crate::limits::HELD + 1);
+    assert_eq!(said.to_server.len(), limits::HELD + 1);
     assert!(!rig.it.is_full());
 }

@@ -31,12 +31,16 @@ struct Said {
 }
 
 impl Said {
-    fn of(steps: Steps) -> Self {
+    fn of(rig: &mut Rig) -> Self {
         let mut said = Self::default();
-        for step in steps {
+        while let Some(step) = rig.it.next_step() {
             let (message, values, texts) = match step {
                 Step::ToClient(m) => (m, &mut said.to_client, &mut said.client_text),
                 Step::ToServer(m) => (m, &mut said.to_server, &mut said.server_text),
+                Step::Found(era) => {
+                    rig.found = Some(era);
+                    continue;
+                }
                 Step::Failed { .. } | Step::SessionLost => panic!("nothing fails here"),
             };
             assert_eq!(Message::parse(message.bytes().clone()).as_ref(), Ok(&message));
@@ -72,11 +76,14 @@ impl Said {
 struct Rig {
     it: ModernClient,
     now: Instant,
+    /// The era that was found out last.
+    found: Option<Era>,
 }
 
 impl Rig {
     fn new(protocol: Protocol, known: Option<Era>) -> Self {
-        Self { it: ModernClient::new(protocol, known), now: Instant::now() }
+        let now = Instant::now();
+        Self { it: ModernClient::new(protocol, known, Context::new(9, now)), now, found: None }
     }
 
     /// One that has opened a session at a server with these capabilities.
@@ -95,34 +102,29 @@ impl Rig {
     }
 
     fn client_text(&mut self, text: &str) -> Said {
-        let mut out = Steps::new();
-        self.it.on_client_message(parse(text), self.now, &mut out);
-        Said::of(out)
+        self.it.on_client_message(parse(text), self.now);
+        Said::of(self)
     }
 
     fn server(&mut self, message: Value) -> Said {
-        let mut out = Steps::new();
-        self.it.on_server_message(from_server(&message), self.now, &mut out);
-        Said::of(out)
+        self.it.on_server_message(from_server(&message), self.now);
+        Said::of(self)
     }
 
     fn server_text(&mut self, text: &str) -> Said {
-        let mut out = Steps::new();
-        self.it.on_server_message(parse(text), self.now, &mut out);
-        Said::of(out)
+        self.it.on_server_message(parse(text), self.now);
+        Said::of(self)
     }
 
     fn leave(&mut self) -> Said {
-        let mut out = Steps::new();
-        self.it.on_client_closed(self.now, &mut out);
-        Said::of(out)
+        self.it.on_client_closed(self.now);
+        Said::of(self)
     }
 
     fn wait(&mut self, time: Duration) -> Said {
         self.now += time;
-        let mut out = Steps::new();
-        self.it.tick(self.now, &mut out);
-        Said::of(out)
+        self.it.tick(self.now);
+        Said::of(self)
     }
 }
 

@@ -269,9 +269,8 @@ fn a_lost_session_ends_the_calls_that_have_asked_at_once() {
     let answered = handle(&rig.server(question("q2")).client());
     retry(&mut rig, 3, &answered, json!({"input-1": {"action": "accept"}})).server();
     let untouched = call(&mut rig, 4, json!({}));
-    let mut out = Steps::new();
-    rig.it.session_lost(rig.now, &mut out);
-    let said = Said::of(out);
+    rig.it.session_lost(rig.now);
+    let said = Said::of(&mut rig);
     let ended: Vec<Value> = said.to_client.iter().map(|answer| answer["id"].clone()).collect();
     assert_eq!(ended, [json!(3)], "the one that waits for the server");
     assert_eq!(said.to_client[0]["error"]["data"]["kind"], "session-lost");
