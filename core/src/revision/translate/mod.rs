@@ -161,6 +161,12 @@ impl Context {
         self.steps.push_back(Step::ToServer(message));
     }
 
+    /// The server's era was found out: whatever it was suspected of before is settled.
+    fn found(&mut self, era: Era) {
+        self.steps.push_back(Step::Found(era));
+        self.suspected = None;
+    }
+
     /// The client's request `id` ends with this error of the bridge's.
     fn fail(&mut self, id: &Id, error: &Error) {
         self.send_to_client(reply::error(Some(id), error));

@@ -49,7 +49,8 @@ impl LegacyClient {
         debug!("the server no longer speaks the modern era");
         self.known = None;
         let cx = &mut self.cx;
-        cx.steps.extend([Step::Found(Era::Legacy), Step::SessionLost]);
+        cx.found(Era::Legacy);
+        cx.steps.push_back(Step::SessionLost);
         let changed = Error::new(Kind::NoResponse, "The server was replaced by another");
         for round in translation.rounds {
             round.fail(&changed, cx);

@@ -99,7 +99,7 @@ impl LegacyClient {
     fn discovered(&mut self, asking: Asking, answer: &Message) {
         let Some(server) = offer(answer) else { return self.not_modern(asking, answer) };
         if self.known.replace(Era::Modern) != Some(Era::Modern) {
-            self.cx.steps.push_back(Step::Found(Era::Modern));
+            self.cx.found(Era::Modern);
         }
         self.cx.send_to_client(server.initialize_result(&asking.initialize));
         self.state = State::Translating(Box::new(Translation {
@@ -117,7 +117,7 @@ impl LegacyClient {
     /// It does not know the question: what it said to `initialize` stands, or it is asked that.
     fn not_modern(&mut self, asking: Asking, answer: &Message) {
         if self.known.take().is_some() && era_hints::denies_modern(answer) {
-            self.cx.steps.push_back(Step::Found(Era::Legacy));
+            self.cx.found(Era::Legacy);
         }
         match (asking.refusal, asking.initialize.id()) {
             (Some(refusal), Some(id)) => self.cx.send_to_client(edit::with_id(&refusal, id)),

@@ -7,7 +7,7 @@ use super::{ModernClient, Own, Phase};
 use crate::limits;
 use crate::message::{Head, Id, InFlight, Message, Method, peek, reply};
 use crate::revision::era_hints::{self, Verdict};
-use crate::revision::translate::{Introduction, Protocol, Step};
+use crate::revision::translate::{Introduction, Protocol};
 use crate::revision::{Envelope, Era};
 
 /// An answer that is not believed before the server was asked.
@@ -197,7 +197,7 @@ impl ModernClient {
     /// The server is modern, and all is well.
     pub(super) fn is_modern(&mut self) {
         if self.server.replace(Era::Modern) != Some(Era::Modern) {
-            self.cx.steps.push_back(Step::Found(Era::Modern));
+            self.cx.found(Era::Modern);
         }
         self.let_all_pass();
     }
@@ -206,7 +206,7 @@ impl ModernClient {
         self.server = Some(Era::Legacy);
         self.is_certain = is_certain;
         if is_certain {
-            self.cx.steps.push_back(Step::Found(Era::Legacy));
+            self.cx.found(Era::Legacy);
         }
     }
 
