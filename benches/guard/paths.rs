@@ -116,7 +116,7 @@ async fn call(
 }
 
 async fn over_http(answers: Answers) -> Result<ServerLink, Fault> {
-    let mut settings = http::Settings::new(server::start(answers).await?.parse()?);
+    let mut settings = http::HttpSettings::new(server::start(answers).await?.parse()?);
     // It would come and go whenever it likes.
     settings.server_stream = false;
     Ok(http::open(settings)?.into())

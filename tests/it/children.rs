@@ -107,7 +107,7 @@ async fn a_program_that_ends_before_it_has_answered_says_why_as_well() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named_with_what_to_do() {
-    let settings = mcp_span::transport::child::Settings::new("no-such-program-here");
+    let settings = mcp_span::transport::child::ChildSettings::new("no-such-program-here");
     let spec = mcp_span::client::Spec::child(settings);
     let failure = mcp_span::client::connect(spec, Default::default()).await.unwrap_err();
     assert!(failure.message.contains("'no-such-program-here' cannot be started"), "{failure}");

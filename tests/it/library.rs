@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Gate, Hub, Reply, Server, polite, result, soon};
 
-fn http(url: &str) -> http::Settings {
-    http::Settings::new(url.parse().expect("a URL"))
+fn http(url: &str) -> http::HttpSettings {
+    http::HttpSettings::new(url.parse().expect("a URL"))
 }
 
 async fn client(spec: Spec) -> Client {
@@ -41,7 +41,7 @@ async fn the_same_conversation_over_every_transport() {
         settings.transport = transport;
         Spec::http(settings)
     };
-    let demo = child::Settings::new(env!("CARGO_BIN_EXE_mcp-span")).args(["demo"]);
+    let demo = child::ChildSettings::new(env!("CARGO_BIN_EXE_mcp-span")).args(["demo"]);
     let specs = [
         (Spec::child(demo), Transport::Child),
         (with(&server.url, http::Transport::Auto), Transport::Http),
@@ -69,7 +69,7 @@ async fn the_same_conversation_over_every_transport() {
 
 #[tokio::test]
 async fn a_call_to_a_child_has_progress_and_a_result() {
-    let demo = child::Settings::new(env!("CARGO_BIN_EXE_mcp-span")).args(["demo"]);
+    let demo = child::ChildSettings::new(env!("CARGO_BIN_EXE_mcp-span")).args(["demo"]);
     let client = client(Spec::child(demo)).await;
     let mut steps = Vec::new();
     let counted = client

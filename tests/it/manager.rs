@@ -130,7 +130,7 @@ async fn a_slow_server_holds_up_nobody_and_a_broken_one_says_why() {
     let hanging = Server::start(|_| Reply::nothing().hang()).await;
     let demo = mcp_span::demo::Demo::start().await.unwrap();
     let nursery = Nursery::new();
-    let missing = mcp_span::transport::child::Settings::new("no-such-program-here");
+    let missing = mcp_span::transport::child::ChildSettings::new("no-such-program-here");
     let servers = [
         ("hanging", url(&hanging.url)),
         ("demo", url(demo.url().as_str())),

@@ -1,5 +1,6 @@
 //! Things that all code must do in one way: the sources are searched for others.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The sources of the library and of the command line, without comments and tests.
@@ -165,4 +166,30 @@ fn processes_are_started_in_an_environment_without_our_secrets() {
             ("core/src/os/other.rs", "detaches a process whose command was made elsewhere"),
         ],
     );
+}
+
+#[test]
+fn no_type_name_of_the_core_stands_for_two_things() {
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    // What stands in `os/` is the same thing for each system.
+    let is_core = |name: &str| name.starts_with("core/src/") && !name.contains("/os/");
+    for (name, code) in sources().into_iter().filter(|(name, _)| is_core(name)) {
+        for line in code.lines() {
+            let visible = line.strip_prefix("pub").map_or(line, |rest| {
+                rest.split_once(')')
+                    .filter(|_| rest.starts_with('('))
+                    .map_or(rest, |(_, rest)| rest)
+            });
+            let mut words = visible.split_whitespace();
+            if !matches!(words.next(), Some("struct" | "enum" | "trait" | "type")) {
+                continue;
+            }
+            let is_end = |c: char| !(c.is_alphanumeric() || c == '_');
+            let declared = words.next().unwrap_or_default().split(is_end).next();
+            files.entry(declared.unwrap_or_default().to_owned()).or_default().push(name.clone());
+        }
+    }
+    assert!(files.len() > 300, "the declarations were looked at: {}", files.len());
+    let twice: Vec<_> = files.iter().filter(|(_, files)| files.len() > 1).collect();
+    assert!(twice.is_empty(), "declared more than once: {twice:#?}");
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mcp_span::client::{Client, Options, Spec, connect};
 use mcp_span::error::Kind;
-use mcp_span::transport::child::Settings;
+use mcp_span::transport::child::ChildSettings;
 use serde_json::{Value, json};
 
 use crate::peers::Peers;

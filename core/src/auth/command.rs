@@ -24,7 +24,7 @@ pub enum Prints {
 
 /// A program and its arguments.
 #[derive(Clone)]
-pub struct Command {
+pub struct CredentialCommand {
     program: String,
     arguments: Vec<String>,
     prints: Prints,
@@ -33,13 +33,13 @@ pub struct Command {
 }
 
 /// Arguments may be secrets.
-impl std::fmt::Debug for Command {
+impl std::fmt::Debug for CredentialCommand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Command({} …)", self.program)
     }
 }
 
-impl Command {
+impl CredentialCommand {
     /// The command with these words; `None` if there are none.
     #[must_use]
     pub fn new(words: Vec<String>, prints: Prints) -> Option<Self> {
@@ -113,7 +113,8 @@ mod tests {
         let script = format!("echo $$ > '{}'; exec sleep 1000", file.display());
         let words = ["sh", "-c", &script].map(str::to_owned).to_vec();
         let limit = Duration::from_millis(500);
-        let command = Command { limit, ..Command::new(words, Prints::Token).unwrap() };
+        let command =
+            CredentialCommand { limit, ..CredentialCommand::new(words, Prints::Token).unwrap() };
         let error = command.run(&Scrubber::default()).await.unwrap_err();
         assert_eq!(error.kind, Kind::Credentials);
         assert!(error.message.contains("took more than 0.5 s"), "{error}");

@@ -20,7 +20,7 @@ mod file;
 mod grant;
 pub mod oauth;
 
-pub use command::{Command, Prints};
+pub use command::{CredentialCommand, Prints};
 pub use file::read_token_file;
 pub use grant::bare as bare_token;
 use oauth::challenge::Challenge;
@@ -32,7 +32,7 @@ pub enum Source {
     /// A file that holds a token, replaced from time to time.
     File(PathBuf),
     /// A program that prints them.
-    Command(Command),
+    Command(CredentialCommand),
     /// A login, once the server wants one.
     OAuth(Arc<OAuth>),
 }
@@ -360,7 +360,7 @@ mod tests {
 
     fn of_command(words: &[&str], ttl: u64) -> Credentials {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        let command = Command::new(words, Prints::Token).expect("a command");
+        let command = CredentialCommand::new(words, Prints::Token).expect("a command");
         let ttl = Duration::from_secs(ttl);
         Credentials::new(Source::Command(command), ttl, Scrubber::default())
     }

@@ -11,10 +11,10 @@ use crate::revision::tools::without;
 
 /// Patterns for the names of tools; `*` stands for anything, and case means nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HiddenTools(Arc<[Pattern]>);
+pub struct HiddenTools(Arc<[NamePattern]>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Pattern {
+struct NamePattern {
     typed: String,
     /// What stands between the stars, in lower case.
     parts: Vec<String>,
@@ -23,7 +23,7 @@ struct Pattern {
 impl HiddenTools {
     /// Hides all tools that one of the patterns matches.
     pub fn new<T: AsRef<str>>(patterns: impl IntoIterator<Item = T>) -> Self {
-        let pattern = |typed: T| Pattern {
+        let pattern = |typed: T| NamePattern {
             typed: typed.as_ref().to_owned(),
             parts: typed.as_ref().to_lowercase().split('*').map(str::to_owned).collect(),
         };
@@ -87,7 +87,7 @@ impl HiddenTools {
         match self.filtered(&message) {
             Ok(None) => message,
             Ok(Some(filtered)) => filtered,
-            Err(Unreadable) => {
+            Err(UnreadableList) => {
                 let text = "The list of tools cannot be read, and --ignore-tool hides some of it";
                 reply::error(id.as_ref(), &Error::new(Kind::HiddenTool, text))
             }
@@ -95,15 +95,15 @@ impl HiddenTools {
     }
 
     /// The answer without tools that are hidden; `None` if there are none in it.
-    fn filtered(&self, answer: &Message) -> Result<Option<Message>, Unreadable> {
+    fn filtered(&self, answer: &Message) -> Result<Option<Message>, UnreadableList> {
         let [result, tools] =
-            answer.get_all([&["result"], &["result", "tools"]]).ok_or(Unreadable)?;
+            answer.get_all([&["result"], &["result", "tools"]]).ok_or(UnreadableList)?;
         let Some(result) = result.filter(|result| result.is_object()) else { return Ok(None) };
         if !is_plain(result, "tools") {
-            return Err(Unreadable);
+            return Err(UnreadableList);
         }
         let Some(tools) = tools.filter(|tools| !tools.is_null()) else { return Ok(None) };
-        let tools: Vec<Json<'_>> = tools.elements().ok_or(Unreadable)?.collect();
+        let tools: Vec<Json<'_>> = tools.elements().ok_or(UnreadableList)?.collect();
         let is_shown = |tool: &Json<'_>| {
             let name = tool.get(&["name"]).and_then(Json::text);
             name.is_some_and(|name| self.pattern_hiding(&name).is_none())
@@ -111,12 +111,12 @@ impl HiddenTools {
         let keeps: Vec<bool> = tools.iter().map(is_shown).collect();
         match keeps.contains(&false) {
             false => Ok(None),
-            true => without(answer, &tools, &keeps).map(Some).ok_or(Unreadable),
+            true => without(answer, &tools, &keeps).map(Some).ok_or(UnreadableList),
         }
     }
 }
 
-impl Pattern {
+impl NamePattern {
     /// Whether it matches a name in lower case. Each part is looked for behind the one before it, so
     /// it takes no longer than the name is, for each part.
     fn matches(&self, name: &str) -> bool {
@@ -149,7 +149,7 @@ pub(super) enum Passage {
 }
 
 /// It may hold what is to be hidden.
-struct Unreadable;
+struct UnreadableList;
 
 #[cfg(test)]
 mod tests {

@@ -31,7 +31,7 @@ pub use hidden_tools::HiddenTools;
 pub use pipeline::Eras;
 use pipeline::Pipeline;
 pub use server::ServerLink;
-use server::{Inbox, Server, ServerEvent};
+use server::{Inbox, ServerEvent, ServerSide};
 use shutdown::all_read;
 
 /// Why the bridge has ended.
@@ -94,8 +94,8 @@ impl Default for Policy {
 }
 
 impl Policy {
-    fn for_engine(&self) -> engine::Policy {
-        engine::Policy {
+    fn for_engine(&self) -> engine::EnginePolicy {
+        engine::EnginePolicy {
             timeouts: self.timeouts,
             connect_wait: self.connect_wait,
             away_wait: self.away_wait,
@@ -136,7 +136,7 @@ pub async fn run_telling(
     shutdown: impl Future<Output = ()>,
     why: &OnceLock<Error>,
 ) -> Ended {
-    let server = Server::from(server.into());
+    let server = ServerSide::from(server.into());
     let mut bridge = Bridge {
         pipeline: Pipeline::new(&policy, eras, server.inbox.limits()),
         from_client: client.inbox,
@@ -182,7 +182,7 @@ pub async fn run_telling(
 }
 
 /// Closes the server's link.
-async fn close(server: Server, limit: Duration) {
+async fn close(server: ServerSide, limit: Duration) {
     drop(server.outbox);
     match server.inbox {
         Inbox::Stream(inbox) => drop(inbox),
@@ -219,7 +219,7 @@ struct Bridge {
     pipeline: Pipeline,
     from_client: Receiver<Incoming>,
     to_client: Sender<Message>,
-    server: Server,
+    server: ServerSide,
     /// The client does not read its output.
     is_blocked: bool,
     /// When the client closed its input.

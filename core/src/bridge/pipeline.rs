@@ -22,7 +22,7 @@ use crate::net::Lane;
 use crate::net::backoff::entropy;
 use crate::revision::translate::legacy_client::LegacyClient;
 use crate::revision::translate::modern_client::ModernClient;
-use crate::revision::translate::{Context, Memory, Protocol, Step};
+use crate::revision::translate::{Memory, Protocol, Step, TranslatorContext};
 use crate::revision::{Envelope, Era};
 use crate::transport::Incoming;
 use crate::transport::http::{Command, Event, Send, Ticket};
@@ -96,7 +96,7 @@ impl Pipeline {
     pub(super) fn new(policy: &Policy, eras: Eras, limits: Option<Limits>) -> Self {
         let now = Instant::now();
         let known = eras.memory.as_ref().and_then(Memory::recall);
-        let context = || Context::new(entropy(), now);
+        let context = || TranslatorContext::new(entropy(), now);
         Self {
             engine: Engine::new(policy.for_engine(), limits, now),
             modern_client: ModernClient::new(eras.protocol, known, context()),

@@ -17,7 +17,7 @@ pub enum ServerLink {
     /// A child process, or any other pair of streams.
     Stream(Link),
     /// HTTP.
-    Http(Box<http::Link>),
+    Http(Box<http::HttpLink>),
 }
 
 impl From<Link> for ServerLink {
@@ -26,14 +26,14 @@ impl From<Link> for ServerLink {
     }
 }
 
-impl From<http::Link> for ServerLink {
-    fn from(link: http::Link) -> Self {
+impl From<http::HttpLink> for ServerLink {
+    fn from(link: http::HttpLink) -> Self {
         Self::Http(Box::new(link))
     }
 }
 
 /// What a bridge holds of a server's link.
-pub(super) struct Server {
+pub(super) struct ServerSide {
     /// Events of the server's.
     pub(super) inbox: Inbox,
     /// `None` over HTTP, and when nothing more will be sent.
@@ -42,7 +42,7 @@ pub(super) struct Server {
     pub(super) done: Option<JoinHandle<()>>,
 }
 
-impl From<ServerLink> for Server {
+impl From<ServerLink> for ServerSide {
     fn from(link: ServerLink) -> Self {
         match link {
             ServerLink::Stream(link) => Self {
@@ -64,7 +64,7 @@ pub(super) enum ServerEvent {
 /// The receiving side of a server's link.
 pub(super) enum Inbox {
     Stream(Receiver<Incoming>),
-    Http(Box<http::Link>),
+    Http(Box<http::HttpLink>),
 }
 
 impl Inbox {

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::entry::{Entry, Origin, Place};
-use super::{Engine, Login, Wire, addressed};
+use super::{Engine, PendingLogin, Wire, addressed};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, Method, edit, peek, reply};
@@ -39,7 +39,7 @@ impl Engine {
 
     /// A login has begun, has progressed, or is over.
     fn on_login(&mut self, stage: Option<LoginStage>) {
-        self.login = stage.map(|stage| Login { stage, since: self.now });
+        self.login = stage.map(|stage| PendingLogin { stage, since: self.now });
         if self.drain_deadline.is_some() {
             // The time left depends on whether a person is waited for.
             self.drain_deadline = Some(self.now + self.drain_limit());

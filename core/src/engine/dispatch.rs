@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tracing::debug;
 
-use super::entry::{Entry, Order, Origin, Place, Sent, State, silence_limit};
+use super::entry::{Entry, MessageState, Order, Origin, Place, Sent, silence_limit};
 use super::{Engine, Wire, log_undelivered};
 use crate::error::Kind;
 use crate::limits;
@@ -25,7 +25,7 @@ impl Engine {
         let may_try = self.server.is_up() || is_probe || answers_handshake;
         let leaves = may_try && (place == Place::Urgent || is_probe || self.may_leave(&entry));
         if leaves {
-            entry.state = State::Ready;
+            entry.state = MessageState::Ready;
         }
         let ticket = self.table.insert(entry);
         match place {
@@ -85,9 +85,9 @@ impl Engine {
             return (is_open && !self.session.is_lost()).then_some(Place::Urgent);
         };
         let is_urgent = match method.properties().lane {
-            method::Lane::Always => true,
-            method::Lane::Urgent => !self.limits.serial,
-            method::Lane::Handshake | method::Lane::Ordinary => false,
+            method::QueueLane::Always => true,
+            method::QueueLane::Urgent => !self.limits.serial,
+            method::QueueLane::Handshake | method::QueueLane::Ordinary => false,
         };
         let awaits_session = entry.envelope.is_none() && self.session.is_replaced();
         let is_ping_out =
@@ -117,7 +117,7 @@ impl Engine {
     pub(super) fn next_ready(&self) -> Option<&Entry> {
         let mut is_opening = false;
         for entry in self.table.queued() {
-            let is_delayed = matches!(entry.state, State::Delayed);
+            let is_delayed = matches!(entry.state, MessageState::Delayed);
             let is_ready = self.session.admits(entry) && !(is_opening && entry.envelope.is_none());
             if is_ready && !is_delayed {
                 return Some(entry);

@@ -21,7 +21,7 @@ pub(super) struct Entry {
     /// Set for requests of the modern era.
     pub(super) envelope: Option<Envelope>,
     pub(super) order: Order,
-    pub(super) state: State,
+    pub(super) state: MessageState,
     /// When it arrived.
     pub(super) since: Instant,
     /// Until when it waits for an unreachable server, counted from its first failure.
@@ -67,7 +67,7 @@ pub(super) enum Order {
 
 /// The state of a message.
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum MessageState {
     /// Waits for the session, the server or the limit on messages in flight.
     Queued,
     /// Waits for its timer, as the server asked with `Retry-After`.
@@ -116,7 +116,7 @@ impl Entry {
             message,
             envelope: None,
             order,
-            state: State::Queued,
+            state: MessageState::Queued,
             since: now,
             patience: None,
             sends: 0,
@@ -165,7 +165,7 @@ impl Entry {
 
     /// Whether it is in the queue.
     pub(super) fn is_in_queue(&self) -> bool {
-        matches!(self.state, State::Queued | State::Delayed)
+        matches!(self.state, MessageState::Queued | MessageState::Delayed)
     }
 
     /// Its share of the memory budget.
@@ -181,15 +181,15 @@ impl Entry {
 
     pub(super) fn sent(&self) -> Option<&Sent> {
         match &self.state {
-            State::Sent(sent) => Some(sent),
-            State::Queued | State::Delayed | State::Ready => None,
+            MessageState::Sent(sent) => Some(sent),
+            MessageState::Queued | MessageState::Delayed | MessageState::Ready => None,
         }
     }
 
     pub(super) fn sent_mut(&mut self) -> Option<&mut Sent> {
         match &mut self.state {
-            State::Sent(sent) => Some(sent),
-            State::Queued | State::Delayed | State::Ready => None,
+            MessageState::Sent(sent) => Some(sent),
+            MessageState::Queued | MessageState::Delayed | MessageState::Ready => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use tracing::debug;
 
 use super::delivery::{Retry, decide};
-use super::entry::{Entry, Origin, State};
+use super::entry::{Entry, MessageState, Origin};
 use super::{Engine, Wire, log_undelivered};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
@@ -114,7 +114,7 @@ impl Engine {
                 if is_request {
                     traffic::recovery(Recovery::AskedToWait, Some(&error));
                 }
-                entry.state = State::Delayed;
+                entry.state = MessageState::Delayed;
                 let ticket = self.table.insert(entry);
                 self.table.set_timer(ticket, Some(at));
             }

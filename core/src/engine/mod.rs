@@ -30,7 +30,7 @@ mod time;
 
 pub(crate) use entry::silence_limit;
 use entry::{Entry, Order, Origin};
-pub(crate) use policy::{Limits, Policy};
+pub(crate) use policy::{EnginePolicy, Limits};
 use record::Record;
 #[cfg(test)]
 pub(crate) use schedule::policy;
@@ -74,7 +74,7 @@ enum Wire {
 
 /// A login that holds up the server's responses.
 #[derive(Clone, Debug)]
-pub(crate) struct Login {
+pub(crate) struct PendingLogin {
     pub(crate) stage: LoginStage,
     /// When it reached this stage.
     since: Instant,
@@ -83,7 +83,7 @@ pub(crate) struct Login {
 /// The state machine; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    policy: Policy,
+    policy: EnginePolicy,
     limits: Limits,
     wire: Wire,
     table: Table,
@@ -108,7 +108,7 @@ pub(crate) struct Engine {
     last_error: Option<Error>,
     /// Logs that the server became unreachable and reachable, once each.
     absence: Absence,
-    login: Option<Login>,
+    login: Option<PendingLogin>,
     /// Since when the client has not read its output: timeouts are paused meanwhile.
     blocked_since: Option<Instant>,
     /// No timeout fires before this: the process was suspended.
@@ -123,7 +123,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// `limits` are those of an HTTP link; `None` for a pair of streams.
-    pub(crate) fn new(policy: Policy, limits: Option<Limits>, now: Instant) -> Self {
+    pub(crate) fn new(policy: EnginePolicy, limits: Option<Limits>, now: Instant) -> Self {
         let wire = match limits {
             None => Wire::Stream,
             Some(Limits { is_http_sse: true, .. }) => Wire::HttpSse { is_open: false },
@@ -311,13 +311,13 @@ impl Engine {
     }
 
     /// The login that is pending, if any.
-    pub(crate) fn login(&self) -> Option<&Login> {
+    pub(crate) fn login(&self) -> Option<&PendingLogin> {
         self.login.as_ref()
     }
 
     /// Whether the login waits for a person.
     pub(crate) fn waits_for_person(&self) -> bool {
-        matches!(&self.login, Some(Login { stage: LoginStage::Page(_), .. }))
+        matches!(&self.login, Some(PendingLogin { stage: LoginStage::Page(_), .. }))
     }
 
     /// Why the server cannot be reached or gives no session.

@@ -8,7 +8,7 @@ use crate::message::Method;
 
 /// Timeouts and budgets of the engine.
 #[derive(Clone, Debug)]
-pub(crate) struct Policy {
+pub(crate) struct EnginePolicy {
     /// Silence timeouts; also how long requests may take once the client has closed its input.
     pub(crate) timeouts: Timeouts,
     /// How long `initialize` waits for an unreachable server.
@@ -27,7 +27,7 @@ pub(crate) struct Policy {
     pub(crate) watches: bool,
 }
 
-impl Policy {
+impl EnginePolicy {
     /// How long a message waits for a server that failed in this way.
     pub(super) fn patience(&self, method: Option<&Method>, kind: Kind) -> Duration {
         match (method, kind) {
@@ -58,7 +58,7 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// For a pair of streams: no limit but the peer's reading.
-    pub(super) fn none(policy: &Policy) -> Self {
+    pub(super) fn none(policy: &EnginePolicy) -> Self {
         let timeouts = policy.timeouts;
         Self { parallel: usize::MAX, serial: false, timeouts, is_http_sse: false }
     }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::delivery::{Retry, decide};
-use super::entry::{Entry, Order, Origin, Place, State};
+use super::entry::{Entry, MessageState, Order, Origin, Place};
 use super::{Engine, Output, Wire, session_lost};
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -163,7 +163,7 @@ impl Engine {
 
     fn shorten_waits(&mut self, until: Instant) {
         let is_later = |entry: &Entry| {
-            matches!(entry.state, State::Queued) && entry.timer.is_some_and(|at| at > until)
+            matches!(entry.state, MessageState::Queued) && entry.timer.is_some_and(|at| at > until)
         };
         for ticket in self.table.tickets(is_later) {
             self.table.set_timer(ticket, Some(until));
@@ -265,7 +265,7 @@ impl Engine {
 
     /// Puts a message back into its position in the queue, under a new ticket.
     pub(super) fn requeue(&mut self, mut entry: Box<Entry>) {
-        entry.state = State::Queued;
+        entry.state = MessageState::Queued;
         let ticket = self.table.insert(entry);
         self.start_wait(ticket);
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::entry::{Order, Origin, Place, State};
-use super::{Engine, Limits, Output, Policy};
+use super::entry::{MessageState, Order, Origin, Place};
+use super::{Engine, EnginePolicy, Limits, Output};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::message::{Head, Id, Message, Method, peek, reply};
@@ -24,8 +24,8 @@ pub(super) const TIMEOUTS: Timeouts =
 pub(super) const LIMITS: Limits =
     Limits { parallel: 4, serial: false, timeouts: TIMEOUTS, is_http_sse: false };
 
-pub(crate) fn policy() -> Policy {
-    Policy {
+pub(crate) fn policy() -> EnginePolicy {
+    EnginePolicy {
         timeouts: TIMEOUTS,
         connect_wait: Duration::from_secs(20),
         away_wait: Duration::from_secs(5),
@@ -211,7 +211,7 @@ impl<'a> Schedule<'a> {
         let keep_alive = chance.one_in(4).then_some(Duration::from_secs(20));
         let now = Instant::now();
         let memory = if chance.one_in(8) { 8 * limits::LEAST_WEIGHT } else { usize::MAX };
-        let policy = Policy { keep_alive, memory, ..policy() };
+        let policy = EnginePolicy { keep_alive, memory, ..policy() };
         Self {
             engine: Engine::new(policy, (transport != Transport::Stream).then_some(http), now),
             begin: now,
@@ -724,10 +724,10 @@ impl<'a> Schedule<'a> {
         let engine = &self.engine;
         let states = engine.table.values().map(|entry| {
             let name = match &entry.state {
-                State::Queued => "Queued",
-                State::Delayed => "Delayed",
-                State::Ready => "Ready",
-                State::Sent(_) => "Sent",
+                MessageState::Queued => "Queued",
+                MessageState::Delayed => "Delayed",
+                MessageState::Ready => "Ready",
+                MessageState::Sent(_) => "Sent",
             };
             (entry.order, name)
         });

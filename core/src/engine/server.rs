@@ -11,7 +11,7 @@ use crate::transport::http::Ticket;
 /// The state of the server, and the backoff between tries.
 #[derive(Debug, Default)]
 pub(super) struct Server {
-    state: State,
+    state: ServerState,
     /// Failed tries since the server last answered.
     tries: u32,
     /// For tries that no message waits for.
@@ -19,7 +19,7 @@ pub(super) struct Server {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-enum State {
+enum ServerState {
     #[default]
     Up,
     /// Unreachable: one message at a time tries it.
@@ -47,7 +47,7 @@ impl Server {
     }
 
     pub(super) fn is_up(&self) -> bool {
-        self.state == State::Up
+        self.state == ServerState::Up
     }
 
     /// It is reachable. `true` if it was not until now. Without a session the backoff goes on: a server
@@ -57,12 +57,12 @@ impl Server {
             self.tries = 0;
             self.backoff.reset();
         }
-        std::mem::take(&mut self.state) != State::Up
+        std::mem::take(&mut self.state) != ServerState::Up
     }
 
     /// `ticket` could not reach it. It is tried again soon if `somebody_waits`.
     pub(super) fn mark_unreachable(&mut self, ticket: Ticket, now: Instant, somebody_waits: bool) {
-        if let State::Away { trial, .. } = &self.state
+        if let ServerState::Away { trial, .. } = &self.state
             && *trial != Trial::Out(ticket)
             && *trial != Trial::Over(ticket)
         {
@@ -74,23 +74,24 @@ impl Server {
             true => doubled(limits::AWAY_BASE, self.tries - 1, limits::AWAY_CAP),
             false => self.backoff.next_pause(),
         };
-        self.state = State::Away { next: now + pause, earliest: now, trial: Trial::None };
+        self.state = ServerState::Away { next: now + pause, earliest: now, trial: Trial::None };
     }
 
     /// The server asked for a delay.
     pub(super) fn delay(&mut self, now: Instant, pause: Duration) {
         let next = now + pause;
-        self.state = State::Away { next, earliest: next, trial: Trial::None };
+        self.state = ServerState::Away { next, earliest: next, trial: Trial::None };
     }
 
     /// Whether the delay that the server asked for lasts.
     pub(super) fn is_delayed(&self, now: Instant) -> bool {
-        matches!(self.state, State::Away { earliest, .. } if earliest > now)
+        matches!(self.state, ServerState::Away { earliest, .. } if earliest > now)
     }
 
     /// A new message waits for it: try at once, but at most once a second (C30).
     pub(super) fn retry_sooner(&mut self, now: Instant) {
-        if let State::Away { trial: Trial::None | Trial::Over(_), next, earliest } = &mut self.state
+        if let ServerState::Away { trial: Trial::None | Trial::Over(_), next, earliest } =
+            &mut self.state
         {
             let soonest = if self.tries > 1 { now + limits::AWAY_CAP } else { now };
             *next = (*next).min(soonest).max(*earliest);
@@ -99,14 +100,14 @@ impl Server {
 
     /// `ticket` tries the server.
     pub(super) fn start_trial(&mut self, ticket: Ticket) {
-        if let State::Away { trial, .. } = &mut self.state {
+        if let ServerState::Away { trial, .. } = &mut self.state {
             *trial = Trial::Out(ticket);
         }
     }
 
     /// `ticket` has ended. If it was the trial, another may follow.
     pub(super) fn trial_ended(&mut self, ticket: Ticket, now: Instant) {
-        if let State::Away { trial, next, .. } = &mut self.state
+        if let ServerState::Away { trial, next, .. } = &mut self.state
             && *trial == Trial::Out(ticket)
         {
             *trial = Trial::Over(ticket);
@@ -117,8 +118,8 @@ impl Server {
     /// When to try it again, if it is unreachable and no trial is in flight.
     pub(super) fn next_retry(&self) -> Option<Instant> {
         match self.state {
-            State::Up | State::Away { trial: Trial::Out(_), .. } => None,
-            State::Away { next, .. } => Some(next),
+            ServerState::Up | ServerState::Away { trial: Trial::Out(_), .. } => None,
+            ServerState::Away { next, .. } => Some(next),
         }
     }
 
@@ -126,9 +127,9 @@ impl Server {
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn name(&self) -> &'static str {
         match self.state {
-            State::Up => "Up",
-            State::Away { trial: Trial::Out(_), .. } => "Tried",
-            State::Away { .. } => "Away",
+            ServerState::Up => "Up",
+            ServerState::Away { trial: Trial::Out(_), .. } => "Tried",
+            ServerState::Away { .. } => "Away",
         }
     }
 }

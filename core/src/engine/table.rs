@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::entry::{Entry, Order, Sent, State};
+use super::entry::{Entry, MessageState, Order, Sent};
 use crate::message::fnv_map::{self, FnvMap};
 use crate::message::{Id, InFlight, Message, peek};
 use crate::transport::http::Ticket;
@@ -82,7 +82,7 @@ impl Table {
             if entry.is_in_queue() {
                 self.queue.remove(&entry.order);
             }
-            entry.state = State::Ready;
+            entry.state = MessageState::Ready;
         }
     }
 
@@ -95,7 +95,7 @@ impl Table {
         if entry.is_in_queue() {
             self.queue.remove(&entry.order);
         }
-        entry.state = State::Sent(sent);
+        entry.state = MessageState::Sent(sent);
         entry.sends += 1;
         Some(entry)
     }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::answers::gone;
-use super::entry::{Entry, Order, Origin, Sent, State};
+use super::entry::{Entry, MessageState, Order, Origin, Sent};
 use super::{Engine, Wire};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
@@ -57,13 +57,15 @@ impl Engine {
     fn wait_over(&mut self, ticket: Ticket) {
         let Some(entry) = self.table.get_mut(ticket) else { return };
         match entry.state {
-            State::Delayed => {
-                entry.state = State::Queued;
+            MessageState::Delayed => {
+                entry.state = MessageState::Queued;
                 let must_wait = self.table.get(ticket).is_some_and(|entry| self.must_wait(entry));
                 let until = must_wait.then_some(self.now + self.policy.away_wait);
                 self.table.set_timer(ticket, until);
             }
-            State::Queued | State::Ready | State::Sent(_) => self.end_waiting(ticket),
+            MessageState::Queued | MessageState::Ready | MessageState::Sent(_) => {
+                self.end_waiting(ticket);
+            }
         }
     }
 
@@ -207,7 +209,7 @@ impl Engine {
     }
 
     pub(super) fn is_waiting(&self, entry: &Entry) -> bool {
-        self.must_wait(entry) || matches!(entry.state, State::Delayed)
+        self.must_wait(entry) || matches!(entry.state, MessageState::Delayed)
     }
 
     /// How long each of the client's requests may still take.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::wire::lines::{Line, Lines};
-use crate::wire::sse::{Decoder, Event, TooLarge};
+use crate::wire::sse::{Decoder, SseEvent, TooLarge};
 
 /// Blanks around a line that [`Lines`] waits for at least, before it takes the line for too long.
 const BLANKS: usize = 64;
@@ -107,7 +107,7 @@ pub fn events(data: &[u8]) {
 }
 
 /// The events of a stream.
-fn decode(limit: usize, pieces: &[&[u8]]) -> Vec<Result<Event, TooLarge>> {
+fn decode(limit: usize, pieces: &[&[u8]]) -> Vec<Result<SseEvent, TooLarge>> {
     let (mut decoder, mut found) = (Decoder::new(limit), Vec::new());
     let mut is_skipping = false;
     for piece in pieces {

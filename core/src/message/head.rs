@@ -37,7 +37,7 @@ pub(super) fn parse(bytes: &Bytes) -> Result<Message, Malformed> {
     let bytes = bytes.slice_ref(bytes.trim_ascii());
     // Checked once for all of it: names and values would be looked at one by one otherwise.
     let text = str::from_utf8(&bytes).map_err(|error| Malformed::NotJson(error.to_string()))?;
-    let Some(members) = Members::of(text) else {
+    let Some(members) = HeadMembers::of(text) else {
         return Err(match Scanner::is_value(text) {
             true => not_json_rpc(None, "it is not an object"),
             false => Malformed::NotJson(fault(text)),
@@ -53,7 +53,7 @@ fn not_json_rpc(waiting: Option<Option<Id>>, reason: &'static str) -> Malformed 
 
 /// The members that make up the head, as their raw text.
 #[derive(Default)]
-struct Members<'a> {
+struct HeadMembers<'a> {
     version: Option<&'a str>,
     id: Option<&'a str>,
     method: Option<&'a str>,
@@ -62,7 +62,7 @@ struct Members<'a> {
     is_ambiguous: bool,
 }
 
-impl<'a> Members<'a> {
+impl<'a> HeadMembers<'a> {
     /// Those of the object `text`; `None` if it is none.
     fn of(text: &'a str) -> Option<Self> {
         let mut members = Self::default();

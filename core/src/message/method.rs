@@ -15,9 +15,9 @@ pub struct Properties {
     /// How long it may be silent.
     pub clock: Clock,
     /// How it is queued.
-    pub lane: Lane,
+    pub lane: QueueLane,
     /// What becomes of it while a person has to log in.
-    pub login: Login,
+    pub login: LoginWait,
     /// Whether it opens the conversation with a server: no session is needed for it.
     pub opens: bool,
     /// Whether a new session has to be told it again, once it has succeeded.
@@ -51,7 +51,7 @@ impl Subject {
 
 /// How a message is queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum QueueLane {
     /// Holds up all others of the session.
     Handshake,
     /// In order, a limited number at once.
@@ -64,7 +64,7 @@ pub enum Lane {
 
 /// What becomes of a request while a person has to log in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Login {
+pub enum LoginWait {
     /// It starts no login and waits for none.
     Never,
     /// It waits for as long as it takes.
@@ -77,8 +77,8 @@ const REQUEST: Properties = Properties {
     is_legacy_only: false,
     is_safe: false,
     clock: Clock::Quick,
-    lane: Lane::Ordinary,
-    login: Login::Limited,
+    lane: QueueLane::Ordinary,
+    login: LoginWait::Limited,
     opens: false,
     is_restored: false,
     is_cacheable: false,
@@ -92,7 +92,7 @@ const STATE: Properties = Properties { is_legacy_only: true, is_restored: true, 
 const SUBSCRIPTION: Properties = Properties { subject: Some(Subject::Shown("uri")), ..STATE };
 const WORK: Properties = Properties { clock: Clock::Work, may_ask_input: true, ..REQUEST };
 const TASK: Properties = Properties { subject: Some(Subject::Named("taskId")), ..REQUEST };
-const NOTIFICATION: Properties = Properties { login: Login::Never, ..REQUEST };
+const NOTIFICATION: Properties = Properties { login: LoginWait::Never, ..REQUEST };
 
 /// Of the requests that the protocol does not know (yet), those that end so only look.
 const SAFE_ENDINGS: [&str; 3] = ["/list", "/read", "/get"];
@@ -147,15 +147,15 @@ macro_rules! methods {
 
 methods! {
     Initialize "initialize" Properties {
-        is_legacy_only: true, lane: Lane::Handshake, login: Login::Waits, opens: true, ..SAFE
+        is_legacy_only: true, lane: QueueLane::Handshake, login: LoginWait::Waits, opens: true, ..SAFE
     };
-    Initialized "notifications/initialized" Properties { lane: Lane::Handshake, ..NOTIFICATION };
+    Initialized "notifications/initialized" Properties { lane: QueueLane::Handshake, ..NOTIFICATION };
     Ping "ping" Properties {
-        is_legacy_only: true, lane: Lane::Urgent, login: Login::Never, ..SAFE
+        is_legacy_only: true, lane: QueueLane::Urgent, login: LoginWait::Never, ..SAFE
     };
     // The client's own starts no login: it is a probe. Whoever sends one as the first step of a
     // translation asks for a login explicitly.
-    Discover "server/discover" Properties { login: Login::Never, opens: true, ..SAFE };
+    Discover "server/discover" Properties { login: LoginWait::Never, opens: true, ..SAFE };
     ToolsList "tools/list" LIST;
     // Safe by the tool's own hints alone.
     ToolsCall "tools/call" Properties { subject: Some(Subject::Named("name")), ..WORK };
@@ -171,7 +171,7 @@ methods! {
     SetLevel "logging/setLevel" STATE;
     Complete "completion/complete" Properties { clock: Clock::Work, ..SAFE };
     // It stays for good, and would hold a place in the queue for ever.
-    Listen "subscriptions/listen" Properties { clock: Clock::Never, lane: Lane::Always, ..REQUEST };
+    Listen "subscriptions/listen" Properties { clock: Clock::Never, lane: QueueLane::Always, ..REQUEST };
     TasksGet "tasks/get" Properties { is_safe: true, ..TASK };
     TasksUpdate "tasks/update" TASK;
     TasksCancel "tasks/cancel" TASK;
@@ -179,7 +179,7 @@ methods! {
     RootsList "roots/list" SAFE;
     CreateMessage "sampling/createMessage" REQUEST;
     Elicit "elicitation/create" REQUEST;
-    Cancelled "notifications/cancelled" Properties { lane: Lane::Always, ..NOTIFICATION };
+    Cancelled "notifications/cancelled" Properties { lane: QueueLane::Always, ..NOTIFICATION };
     Progress "notifications/progress" NOTIFICATION;
     LogMessage "notifications/message" NOTIFICATION;
     ToolsChanged "notifications/tools/list_changed" NOTIFICATION;
@@ -275,10 +275,10 @@ mod tests {
     #[test]
     fn what_does_not_wait_behind_calls_is_named() {
         let handshake = ["initialize", "notifications/initialized"];
-        assert_eq!(with(|method| method.lane == Lane::Handshake), handshake);
-        assert_eq!(with(|method| method.lane == Lane::Urgent), ["ping"]);
+        assert_eq!(with(|method| method.lane == QueueLane::Handshake), handshake);
+        assert_eq!(with(|method| method.lane == QueueLane::Urgent), ["ping"]);
         let always = ["subscriptions/listen", "notifications/cancelled"];
-        assert_eq!(with(|method| method.lane == Lane::Always), always);
+        assert_eq!(with(|method| method.lane == QueueLane::Always), always);
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
         let legacy = [&["initialize", "ping"][..], &state].concat();
         assert_eq!(with(|method| method.is_legacy_only), legacy);
         assert_eq!(with(|method| method.opens), ["initialize", "server/discover"]);
-        assert_eq!(with(|method| method.login == Login::Waits), ["initialize"]);
+        assert_eq!(with(|method| method.login == LoginWait::Waits), ["initialize"]);
         let cacheable = [
             "tools/list",
             "prompts/list",

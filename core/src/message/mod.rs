@@ -36,10 +36,10 @@ pub use outline::{Outline, Outliner};
 /// One JSON-RPC message: its bytes, and what its head says. Shared, since it passes through many
 /// hands on its way and never changes.
 #[derive(Clone)]
-pub struct Message(Arc<Content>);
+pub struct Message(Arc<Inner>);
 
 #[derive(Clone)]
-struct Content {
+struct Inner {
     bytes: Bytes,
     head: Head,
     author: Author,
@@ -108,7 +108,7 @@ impl Head {
 
 impl Message {
     fn new(bytes: Bytes, head: Head) -> Self {
-        Self(Arc::new(Content { bytes, head, author: Author::Peer }))
+        Self(Arc::new(Inner { bytes, head, author: Author::Peer }))
     }
 
     fn by(mut self, author: Author) -> Self {

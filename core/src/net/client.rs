@@ -9,7 +9,7 @@ use tracing::debug;
 
 use super::body::{Inbound, Progress, Withdrawal};
 use super::connect::Connector;
-use super::fault::Remedy;
+use super::fault::RetryAtOnce;
 use super::pool::Pool;
 use super::{Endpoint, Options, fault, redirect};
 use crate::error::{Error, Kind};
@@ -133,7 +133,7 @@ impl HttpClient {
             let Some(remedy) = remedy.filter(|_| tries <= limits::UNTOUCHED_TRIES) else {
                 return Err(fault::explain(&error, url, &call.progress));
             };
-            if remedy == Remedy::Http1 {
+            if remedy == RetryAtOnce::Http1 {
                 self.pool.host(uri).refuses_http2();
             }
             debug!("retry {tries} of {}, {remedy:?}: {error}", limits::UNTOUCHED_TRIES);

@@ -19,7 +19,7 @@ use tower_service::Service;
 use super::Options;
 use super::addresses::Addresses;
 use super::loopback::is_localhost;
-use super::protocol::Protocol;
+use super::protocol::HttpVersion;
 use super::proxy::{Proxy, is_secure};
 use super::proxy_fault::{ProxyFault, Trouble};
 use super::tls::LazyTls;
@@ -34,7 +34,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(super) type Carrier = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// A connection, ready for its first request.
-pub(super) type Stream = MaybeHttpsStream<Carrier>;
+pub(super) type NetStream = MaybeHttpsStream<Carrier>;
 
 /// What can go wrong before a request is on its way.
 #[derive(Debug, thiserror::Error)]
@@ -125,8 +125,8 @@ impl Connector {
     pub(super) async fn connect(
         &self,
         uri: &Uri,
-        offer: &[Protocol],
-    ) -> Result<Stream, ConnectFault> {
+        offer: &[HttpVersion],
+    ) -> Result<NetStream, ConnectFault> {
         let limit = self.options.connect_timeout;
         let told = traffic::Connecting::begin(uri);
         let proxy = self.options.proxies.of(uri);
@@ -142,8 +142,8 @@ impl Connector {
         &self,
         uri: &Uri,
         proxy: Option<&Arc<Proxy>>,
-        offer: &[Protocol],
-    ) -> Result<Stream, ConnectFault> {
+        offer: &[HttpVersion],
+    ) -> Result<NetStream, ConnectFault> {
         let carrier = match proxy {
             None => {
                 let addresses = self.options.addresses.clone();

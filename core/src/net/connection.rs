@@ -11,9 +11,9 @@ use tokio::sync::oneshot;
 use tracing::debug;
 
 use super::body::Outbound;
-use super::connect::{Connector, Stream};
-use super::fault::Failure;
-use super::protocol::Protocol;
+use super::connect::{Connector, NetStream};
+use super::fault::RequestFailure;
+use super::protocol::HttpVersion;
 use crate::limits;
 
 /// A connection for one request.
@@ -46,30 +46,31 @@ impl Connection {
     pub(super) async fn open(
         connector: &Connector,
         origin: &Uri,
-        offer: &[Protocol],
-    ) -> Result<Self, Failure> {
+        offer: &[HttpVersion],
+    ) -> Result<Self, RequestFailure> {
         let stream = connector.connect(origin, offer).await?;
         let is_direct = connector.options.proxies.of(origin).is_none();
         let peer = peer(&stream).filter(|_| is_direct);
-        match Protocol::of(&stream) {
-            Protocol::Http1 => Http1::handshake(stream, peer).await.map(Self::Http1),
-            Protocol::Http2 => Http2::handshake(connector, stream, peer).await.map(Self::Http2),
+        match HttpVersion::of(&stream) {
+            HttpVersion::Http1 => Http1::handshake(stream, peer).await.map(Self::Http1),
+            HttpVersion::Http2 => Http2::handshake(connector, stream, peer).await.map(Self::Http2),
         }
     }
 
-    pub(super) fn protocol(&self) -> Protocol {
+    pub(super) fn protocol(&self) -> HttpVersion {
         match self {
-            Self::Http1(_) => Protocol::Http1,
-            Self::Http2(_) => Protocol::Http2,
+            Self::Http1(_) => HttpVersion::Http1,
+            Self::Http2(_) => HttpVersion::Http2,
         }
     }
 }
 
 impl Http1 {
-    async fn handshake(stream: Stream, peer: Option<IpAddr>) -> Result<Self, Failure> {
+    async fn handshake(stream: NetStream, peer: Option<IpAddr>) -> Result<Self, RequestFailure> {
         let mut http1 = http1::Builder::new();
         http1.max_buf_size(limits::HTTP1_BUFFER).max_headers(limits::HTTP1_HEADERS);
-        let (mut sender, connection) = http1.handshake(stream).await.map_err(Failure::Http1)?;
+        let (mut sender, connection) =
+            http1.handshake(stream).await.map_err(RequestFailure::Http1)?;
         let (tell, told) = oneshot::channel();
         tokio::spawn(async move {
             if let Err(error) = connection.await {
@@ -80,7 +81,7 @@ impl Http1 {
         match sender.ready().await {
             Ok(()) => Ok(Self { sender, peer, was_used: false }),
             // The connection itself knows more of why it has ended.
-            Err(error) => Err(Failure::Http1(told.await.unwrap_or(error))),
+            Err(error) => Err(RequestFailure::Http1(told.await.unwrap_or(error))),
         }
     }
 }
@@ -88,9 +89,9 @@ impl Http1 {
 impl Http2 {
     async fn handshake(
         connector: &Connector,
-        stream: Stream,
+        stream: NetStream,
         peer: Option<IpAddr>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, RequestFailure> {
         let mut http2 = http2::Builder::new(TokioExecutor::new());
         http2
             .timer(TokioTimer::new())
@@ -102,7 +103,7 @@ impl Http2 {
             .initial_stream_window_size(limits::HTTP2_STREAM_WINDOW)
             .initial_connection_window_size(limits::HTTP2_CONNECTION_WINDOW)
             .max_header_list_size(limits::HTTP2_HEAD);
-        let (sender, connection) = http2.handshake(stream).await.map_err(Failure::Http2)?;
+        let (sender, connection) = http2.handshake(stream).await.map_err(RequestFailure::Http2)?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 debug!("a connection has ended: {error}");
@@ -118,12 +119,12 @@ impl Http2 {
     pub(super) async fn send(
         mut self,
         request: Request<Outbound>,
-    ) -> Result<Response<Incoming>, Failure> {
-        self.sender.send_request(request).await.map_err(Failure::Http2)
+    ) -> Result<Response<Incoming>, RequestFailure> {
+        self.sender.send_request(request).await.map_err(RequestFailure::Http2)
     }
 }
 
-fn peer(stream: &Stream) -> Option<IpAddr> {
+fn peer(stream: &NetStream) -> Option<IpAddr> {
     let mut extras = Extensions::new();
     stream.connected().get_extras(&mut extras);
     extras.get::<HttpInfo>().map(|info| info.remote_addr().ip())

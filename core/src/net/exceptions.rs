@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 /// A list of hosts, networks and domains, each with a port if only that is meant.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-pub struct Exceptions(Vec<Entry>);
+pub struct Exceptions(Vec<Exception>);
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-struct Entry {
-    hosts: Hosts,
+struct Exception {
+    hosts: HostPattern,
     port: Option<u16>,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-enum Hosts {
+enum HostPattern {
     All,
     /// The address, and how many of its bits count.
     Network(IpAddr, u32),
@@ -50,7 +50,7 @@ impl Exceptions {
     /// Whether it leaves nothing to any proxy.
     #[must_use]
     pub fn is_all(&self) -> bool {
-        self.0.iter().any(|entry| entry.hosts == Hosts::All && entry.port.is_none())
+        self.0.iter().any(|entry| entry.hosts == HostPattern::All && entry.port.is_none())
     }
 
     /// Whether `host`, as it stands in a URL, is among them.
@@ -64,51 +64,51 @@ impl Exceptions {
         self.0.iter().any(|entry| {
             entry.port.is_none_or(|only| only == port)
                 && match (&entry.hosts, address) {
-                    (Hosts::All, _) => true,
-                    (Hosts::Network(network, bits), Some(ip)) => is_in(ip, *network, *bits),
-                    (Hosts::Domain(name), None) => is_below(&host, name),
+                    (HostPattern::All, _) => true,
+                    (HostPattern::Network(network, bits), Some(ip)) => is_in(ip, *network, *bits),
+                    (HostPattern::Domain(name), None) => is_below(&host, name),
                     _ => false,
                 }
         })
     }
 }
 
-fn entry(text: &str) -> Option<Entry> {
+fn entry(text: &str) -> Option<Exception> {
     if let Some(hosts) = network(text) {
-        return Some(Entry { hosts, port: None });
+        return Some(Exception { hosts, port: None });
     }
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) => (host, Some(port.parse().ok()?)),
         None => (text, None),
     };
     let hosts = network(host).or_else(|| domain(host))?;
-    Some(Entry { hosts, port })
+    Some(Exception { hosts, port })
 }
 
 /// An address with or without brackets, or a network.
-fn network(text: &str) -> Option<Hosts> {
+fn network(text: &str) -> Option<HostPattern> {
     let bare = |text: &str| {
         let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
         inner.unwrap_or(text).parse::<IpAddr>().ok()
     };
     let Some((address, bits)) = text.split_once('/') else {
         let ip = bare(text)?.to_canonical();
-        return Some(Hosts::Network(ip, width(ip)));
+        return Some(HostPattern::Network(ip, width(ip)));
     };
     let (ip, bits) = (bare(address)?, bits.parse::<u32>().ok()?);
-    (bits <= width(ip)).then_some(Hosts::Network(ip, bits))
+    (bits <= width(ip)).then_some(HostPattern::Network(ip, bits))
 }
 
-fn domain(text: &str) -> Option<Hosts> {
+fn domain(text: &str) -> Option<HostPattern> {
     if text == "*" {
-        return Some(Hosts::All);
+        return Some(HostPattern::All);
     }
     let name = text.strip_prefix('*').unwrap_or(text);
     let name = name.trim_matches('.').to_ascii_lowercase();
     // A part of a name before or behind a star is nothing that others understand, either.
     let is_suffix = !text.starts_with('*') || text.starts_with("*.");
     let is_name = !name.is_empty() && !name.contains(['*', '/', ':', '@', '[', ']']);
-    (is_suffix && is_name).then_some(Hosts::Domain(name))
+    (is_suffix && is_name).then_some(HostPattern::Domain(name))
 }
 
 fn width(ip: IpAddr) -> u32 {

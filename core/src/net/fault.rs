@@ -15,7 +15,7 @@ use crate::secret::shown;
 
 /// Why a request has brought no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum RequestFailure {
     #[error("there is no connection")]
     Unconnected(#[from] ConnectFault),
     #[error("the connection broke")]
@@ -25,8 +25,8 @@ pub(super) enum Failure {
 }
 
 /// Explains why `url` gave no answer.
-pub(super) fn explain(error: &Failure, url: &Url, progress: &Progress) -> Error {
-    if let Failure::Unconnected(fault) = error {
+pub(super) fn explain(error: &RequestFailure, url: &Url, progress: &Progress) -> Error {
+    if let RequestFailure::Unconnected(fault) = error {
         return unconnected(fault, url);
     }
     if let Some(refusal) = find(error).and_then(|e| tls_fault::late_refusal(e, &place(url))) {
@@ -45,7 +45,7 @@ pub(super) fn explain(error: &Failure, url: &Url, progress: &Progress) -> Error 
 }
 
 /// The limit that the head of an answer is over, if it is.
-fn exceeded_head(error: &Failure) -> Option<String> {
+fn exceeded_head(error: &RequestFailure) -> Option<String> {
     if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse_too_large) {
         // The parser does not tell which.
         let (lines, size) = (limits::HTTP1_HEADERS, limits::HTTP1_BUFFER / 1024);
@@ -60,7 +60,7 @@ fn exceeded_head(error: &Failure) -> Option<String> {
 
 /// What can be done at once about a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Remedy {
+pub(super) enum RetryAtOnce {
     /// The server has not looked at it, and takes it on another stream or connection.
     Again,
     /// The server wants it over HTTP/1.1.
@@ -68,21 +68,21 @@ pub(super) enum Remedy {
 }
 
 /// Finds the remedy for a request that failed; `None` if nothing is certain to be right.
-pub(super) fn remedy(error: &Failure, progress: &Progress) -> Option<Remedy> {
+pub(super) fn remedy(error: &RequestFailure, progress: &Progress) -> Option<RetryAtOnce> {
     // It waited for a place on a connection that broke under others.
-    let waited = matches!(error, Failure::Http2(_)) && !progress.has_started();
-    named_remedy(error).or(waited.then_some(Remedy::Again))
+    let waited = matches!(error, RequestFailure::Http2(_)) && !progress.has_started();
+    named_remedy(error).or(waited.then_some(RetryAtOnce::Again))
 }
 
 /// The remedy that the server has named.
-fn named_remedy(error: &Failure) -> Option<Remedy> {
+fn named_remedy(error: &RequestFailure) -> Option<RetryAtOnce> {
     let error = find::<h2::Error>(error).filter(|error| error.is_remote())?;
     match error.reason() {
-        Some(Reason::HTTP_1_1_REQUIRED) => Some(Remedy::Http1),
-        Some(Reason::REFUSED_STREAM) => Some(Remedy::Again),
+        Some(Reason::HTTP_1_1_REQUIRED) => Some(RetryAtOnce::Http1),
+        Some(Reason::REFUSED_STREAM) => Some(RetryAtOnce::Again),
         // h2 gives this to those streams only that the server has not looked at: they are behind
         // the last one that it names. The others live on, or break without it.
-        _ => error.is_go_away().then_some(Remedy::Again),
+        _ => error.is_go_away().then_some(RetryAtOnce::Again),
     }
 }
 
@@ -135,7 +135,7 @@ fn place(url: &Url) -> String {
 }
 
 /// hyper gave the request back without having written any of it.
-fn is_canceled(error: &Failure) -> bool {
+fn is_canceled(error: &RequestFailure) -> bool {
     find::<hyper::Error>(error).is_some_and(hyper::Error::is_canceled)
 }
 

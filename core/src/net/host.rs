@@ -13,8 +13,8 @@ use super::body::Outbound;
 use super::client::{Call, Lane};
 use super::connect::{ConnectFault, Connector};
 use super::connection::{Connection, Http1, Http2};
-use super::fault::Failure;
-use super::protocol::Protocol;
+use super::fault::RequestFailure;
+use super::protocol::HttpVersion;
 use super::proxy::Proxy;
 use super::request::HeaderCache;
 use crate::limits;
@@ -27,15 +27,15 @@ pub(super) struct Host {
     origin: Uri,
     /// The proxy that passes requests on, if one does.
     pub(super) forwarder: Option<Arc<Proxy>>,
-    state: Mutex<State>,
+    state: Mutex<HostState>,
     /// Somebody who waits for a new HTTP/1.1 connection can have an old one.
     came_back: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HostState {
     /// What its last connection has shown.
-    protocol: Protocol,
+    protocol: HttpVersion,
     /// It has said that it wants HTTP/1.1, whatever it negotiates.
     refuses_http2: bool,
     /// Idle connections, each with the time since when; the last to come is the first to go, as it
@@ -58,7 +58,7 @@ struct Shared {
     asked: Option<Instant>,
 }
 
-impl State {
+impl HostState {
     /// Lets go of connections that will have been idle for too long when it is looked again; `false`
     /// if there are no others.
     fn close_idle(&mut self) -> bool {
@@ -105,8 +105,8 @@ impl Host {
 
     /// The same host with all that was learnt of it, and without any connection.
     pub(super) fn without_connections(&self) -> Self {
-        let State { protocol, refuses_http2, .. } = *self.lock();
-        let state = Mutex::new(State { protocol, refuses_http2, ..State::default() });
+        let HostState { protocol, refuses_http2, .. } = *self.lock();
+        let state = Mutex::new(HostState { protocol, refuses_http2, ..HostState::default() });
         Self { state, ..Self::new(&self.origin, Arc::clone(&self.connector)) }
     }
 
@@ -118,29 +118,32 @@ impl Host {
     /// Whether there is something to remember of it.
     pub(super) fn is_known(&self) -> bool {
         let state = self.lock();
-        state.has_connections() || state.refuses_http2 || state.protocol == Protocol::Http2
+        state.has_connections() || state.refuses_http2 || state.protocol == HttpVersion::Http2
     }
 
     /// It has said that it wants HTTP/1.1, after all.
     pub(super) fn refuses_http2(&self) {
         let mut state = self.lock();
-        (state.protocol, state.refuses_http2) = (Protocol::Http1, true);
+        (state.protocol, state.refuses_http2) = (HttpVersion::Http1, true);
     }
 
     pub(super) fn request(&self, call: &Call) -> Request<Outbound> {
         self.lock().header_cache.request(call, self.forwarder.as_deref())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HostState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An idle connection, or a new one, or one that comes back before the new one is open.
-    pub(super) async fn connection(self: &Arc<Self>, lane: Lane) -> Result<Connection, Failure> {
+    pub(super) async fn connection(
+        self: &Arc<Self>,
+        lane: Lane,
+    ) -> Result<Connection, RequestFailure> {
         if let Some(connection) = self.idle() {
             return Ok(Connection::Http1(connection));
         }
-        if self.lock().protocol == Protocol::Http2 {
+        if self.lock().protocol == HttpVersion::Http2 {
             return Box::pin(self.http2(lane)).await;
         }
         let mut opening = Box::pin(Arc::clone(self).open());
@@ -168,7 +171,7 @@ impl Host {
 
     /// The connection that requests share; a new one for a stream that lasts. A server may take a
     /// single request at a time on each, and does not always tell how many it takes.
-    async fn http2(self: &Arc<Self>, lane: Lane) -> Result<Connection, Failure> {
+    async fn http2(self: &Arc<Self>, lane: Lane) -> Result<Connection, RequestFailure> {
         if lane == Lane::Lasting {
             return Arc::clone(self).open().await;
         }
@@ -196,9 +199,9 @@ impl Host {
         }
     }
 
-    async fn open(self: Arc<Self>) -> Result<Connection, Failure> {
+    async fn open(self: Arc<Self>) -> Result<Connection, RequestFailure> {
         let refuses_http2 = self.lock().refuses_http2;
-        let offer = if refuses_http2 { &[Protocol::Http1][..] } else { &Protocol::ALL };
+        let offer = if refuses_http2 { &[HttpVersion::Http1][..] } else { &HttpVersion::ALL };
         let opened = Connection::open(&self.connector, &self.origin, offer).await?;
         self.lock().protocol = opened.protocol();
         Ok(opened)
@@ -249,7 +252,7 @@ impl Host {
         self.came_back.notify_one();
     }
 
-    fn watch(self: &Arc<Self>, state: &mut State) {
+    fn watch(self: &Arc<Self>, state: &mut HostState) {
         // It may have gone with its runtime.
         if state.watch.as_ref().is_none_or(AbortHandle::is_finished) {
             state.watch = Some(tokio::spawn(watch(Arc::downgrade(self))).abort_handle());

@@ -49,6 +49,6 @@ pub use loopback::{is_localhost, is_loopback};
 pub use options::Options;
 pub use pem::{PemFault, read_file};
 pub(crate) use portable::Portable;
-pub use probe::{Look, Reached, Secured, Step, look};
+pub use probe::{Look, ProbeStep, Reached, Secured, look};
 pub use proxy::{Proxies, Proxy};
 pub use tls_options::{Identity, Roots, TlsOptions};

@@ -12,7 +12,7 @@ use super::Call;
 use super::body::Inbound;
 use super::connect::{ConnectFault, Connector};
 use super::connection::Connection;
-use super::fault::Failure;
+use super::fault::RequestFailure;
 use super::host::Host;
 use super::proxy_fault::ProxyFault;
 use super::request::over_http2;
@@ -40,7 +40,7 @@ impl Pool {
     }
 
     /// Sends `call` and gives back the head of the answer.
-    pub(super) async fn send(&self, call: &Call) -> Result<Response<Inbound>, Failure> {
+    pub(super) async fn send(&self, call: &Call) -> Result<Response<Inbound>, RequestFailure> {
         let host = self.host(call.endpoint.uri());
         loop {
             let mut connection = match host.connection(call.lane).await? {
@@ -59,7 +59,7 @@ impl Pool {
                     call.progress.note_peer(connection.peer);
                     let lease = host.have_back(connection);
                     if let Some(fault) = ProxyFault::of(&response, host.forwarder.as_ref()) {
-                        return Err(Failure::Unconnected(ConnectFault::Proxy(fault)));
+                        return Err(RequestFailure::Unconnected(ConnectFault::Proxy(fault)));
                     }
                     return Ok(response.map(|body| Inbound::new(body, lease)));
                 }
@@ -67,7 +67,7 @@ impl Pool {
                 Err(error) if error.message().is_some() && connection.was_used => {
                     debug!("a connection has ended while it was idle");
                 }
-                Err(error) => return Err(Failure::Http1(error.into_error())),
+                Err(error) => return Err(RequestFailure::Http1(error.into_error())),
             }
         }
     }

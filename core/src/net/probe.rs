@@ -18,7 +18,7 @@ use url::Url;
 use super::certificate::Certificate;
 use super::connect::{Carrier, ConnectFault, Connector, Unreachable, bare_host};
 use super::fault::unconnected;
-use super::protocol::Protocol;
+use super::protocol::HttpVersion;
 use super::proxy::{Proxy, is_secure, port};
 use super::{Endpoint, Options, TlsOptions};
 use crate::error::Error;
@@ -30,18 +30,18 @@ pub struct Look {
     /// What stands in between.
     pub proxy: Option<Arc<Proxy>>,
     /// The addresses of the host; `None` where nothing is looked up here.
-    pub names: Option<Step<Vec<IpAddr>>>,
+    pub names: Option<ProbeStep<Vec<IpAddr>>>,
     /// The connection, by the proxy if there is one; `None` if it did not come to that.
-    pub connection: Option<Step<Reached>>,
+    pub connection: Option<ProbeStep<Reached>>,
     /// TLS on it; `None` for http, or if it did not come to that.
-    pub tls: Option<Step<Secured>>,
+    pub tls: Option<ProbeStep<Secured>>,
     /// What a server that is not trusted has shown.
     pub refused: Vec<Certificate>,
 }
 
 /// One step of the way.
 #[derive(Debug)]
-pub struct Step<T> {
+pub struct ProbeStep<T> {
     /// How long it took.
     pub took: Duration,
     /// What came of it.
@@ -70,7 +70,7 @@ impl Look {
     /// Why there is no connection.
     #[must_use]
     pub fn fault(&self) -> Option<&Error> {
-        fn fault<T>(step: Option<&Step<T>>) -> Option<&Error> {
+        fn fault<T>(step: Option<&ProbeStep<T>>) -> Option<&Error> {
             step?.outcome.as_ref().err()
         }
         let connection = fault(self.names.as_ref()).or(fault(self.connection.as_ref()));
@@ -116,15 +116,15 @@ async fn go(options: &Options, endpoint: &Endpoint, until: Instant) -> Look {
         let carrier = connector.via_proxy(proxy, uri).await?;
         Ok((Reached::default(), carrier, begun.elapsed()))
     };
-    let Step { took, outcome } = step(url, until, too_slow(), connecting).await;
+    let ProbeStep { took, outcome } = step(url, until, too_slow(), connecting).await;
     let (reached, carrier, took) = match outcome {
         Ok((reached, carrier, took)) => (Ok(reached), Some(carrier), took),
         Err(error) => (Err(error), None, took),
     };
-    look.connection = Some(Step { took, outcome: reached });
+    look.connection = Some(ProbeStep { took, outcome: reached });
     if let Some(carrier) = carrier.filter(|_| is_secure(uri)) {
         let securing = async {
-            let stream = connector.tls.handshake(uri, &Protocol::ALL, carrier).await;
+            let stream = connector.tls.handshake(uri, &HttpVersion::ALL, carrier).await;
             stream.map(secured).map_err(|fault| ConnectFault::insecure(fault, proxy))
         };
         look.tls = Some(step(url, until, too_slow(), securing).await);
@@ -138,10 +138,10 @@ async fn step<T>(
     until: Instant,
     late: ConnectFault,
     work: impl Future<Output = Result<T, ConnectFault>>,
-) -> Step<T> {
+) -> ProbeStep<T> {
     let begun = Instant::now();
     let outcome = timeout_at(until.into(), work).await.unwrap_or(Err(late));
-    Step { took: begun.elapsed(), outcome: outcome.map_err(|fault| unconnected(&fault, url)) }
+    ProbeStep { took: begun.elapsed(), outcome: outcome.map_err(|fault| unconnected(&fault, url)) }
 }
 
 /// Connects to all of them: the first that answers counts, with the time that it took, and the

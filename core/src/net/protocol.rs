@@ -2,11 +2,11 @@
 
 use hyper_rustls::MaybeHttpsStream;
 
-use super::connect::Stream;
+use super::connect::NetStream;
 
 /// A version of HTTP, as far as it makes a difference to a pool of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Protocol {
+pub(super) enum HttpVersion {
     /// One request at a time on a connection.
     #[default]
     Http1,
@@ -14,7 +14,7 @@ pub(super) enum Protocol {
     Http2,
 }
 
-impl Protocol {
+impl HttpVersion {
     /// All of them, the most wanted first.
     pub(super) const ALL: [Self; 2] = [Self::Http2, Self::Http1];
 
@@ -27,7 +27,7 @@ impl Protocol {
     }
 
     /// What was negotiated. Without TLS nothing is, and HTTP/1.1 is what everybody speaks.
-    pub(super) fn of(stream: &Stream) -> Self {
+    pub(super) fn of(stream: &NetStream) -> Self {
         match stream {
             MaybeHttpsStream::Https(tls)
                 if tls.inner().get_ref().1.alpn_protocol() == Some(Self::Http2.alpn()) =>

@@ -51,10 +51,10 @@ pub(super) fn is_secure(uri: &Uri) -> bool {
 /// One proxy.
 #[derive(Clone)]
 pub struct Proxy {
-    pub(super) speaks: Speaks,
+    pub(super) speaks: ProxyProtocol,
     /// An http URI of nothing but host and port: where to connect to.
     pub(super) address: Uri,
-    pub(super) login: Option<Login>,
+    pub(super) login: Option<ProxyCredentials>,
     /// The flag or variable that it came from, for people.
     pub(super) origin: String,
     /// As it may be shown.
@@ -67,7 +67,7 @@ pub struct Proxy {
 
 /// How a proxy is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Speaks {
+pub(super) enum ProxyProtocol {
     Http,
     /// HTTP inside TLS.
     Https,
@@ -79,7 +79,7 @@ pub(super) enum Speaks {
 
 /// A user and a password.
 #[derive(Clone)]
-pub(super) struct Login {
+pub(super) struct ProxyCredentials {
     pub(super) user: Vec<u8>,
     pub(super) password: Vec<u8>,
     /// Both in the form that HTTP has for them.
@@ -101,11 +101,11 @@ impl Proxy {
             _ => wrong(),
         })?;
         let (speaks, usual_port) = match url.scheme() {
-            "http" => (Speaks::Http, 80),
-            "https" => (Speaks::Https, 443),
+            "http" => (ProxyProtocol::Http, 80),
+            "https" => (ProxyProtocol::Https, 443),
             // Desktops write `socks` for it.
-            "socks5" | "socks" => (Speaks::Socks5, 1080),
-            "socks5h" => (Speaks::Socks5h, 1080),
+            "socks5" | "socks" => (ProxyProtocol::Socks5, 1080),
+            "socks5h" => (ProxyProtocol::Socks5h, 1080),
             other => {
                 let other = other.escape_debug();
                 return Err(format!(
@@ -127,7 +127,7 @@ impl Proxy {
             .path_and_query(PathAndQuery::from_static("/"))
             .build()
             .map_err(|_| wrong())?;
-        let login = Login::of(&url, speaks)?;
+        let login = ProxyCredentials::of(&url, speaks)?;
         let password = url.password().map(Secret::new);
         let shown = format!("{}://{place}", url.scheme());
         let (origin, text) = (origin.to_owned(), Secret::new(text));
@@ -156,7 +156,7 @@ impl Proxy {
     }
 
     pub(super) fn is_socks(&self) -> bool {
-        matches!(self.speaks, Speaks::Socks5 | Speaks::Socks5h)
+        matches!(self.speaks, ProxyProtocol::Socks5 | ProxyProtocol::Socks5h)
     }
 
     /// Whether it gets the request itself, with the whole URL in it, rather than a tunnel.
@@ -165,14 +165,14 @@ impl Proxy {
     }
 }
 
-impl Login {
-    fn of(url: &Url, speaks: Speaks) -> Result<Option<Self>, String> {
+impl ProxyCredentials {
+    fn of(url: &Url, speaks: ProxyProtocol) -> Result<Option<Self>, String> {
         if url.username().is_empty() && url.password().is_none() {
             return Ok(None);
         }
         let user: Vec<u8> = percent_decode_str(url.username()).collect();
         let password: Vec<u8> = percent_decode_str(url.password().unwrap_or_default()).collect();
-        let is_socks = matches!(speaks, Speaks::Socks5 | Speaks::Socks5h);
+        let is_socks = matches!(speaks, ProxyProtocol::Socks5 | ProxyProtocol::Socks5h);
         if is_socks && user.len().max(password.len()) > usize::from(u8::MAX) {
             return Err("its user or password is longer than SOCKS allows".to_owned());
         }
@@ -208,13 +208,13 @@ mod tests {
     #[test]
     fn every_scheme_has_its_port_and_http_is_meant_without_one() {
         for (text, shown, speaks) in [
-            ("proxy.example", "http://proxy.example:80", Speaks::Http),
-            ("proxy:3128", "http://proxy:3128", Speaks::Http),
-            (" http://proxy:80/ ", "http://proxy:80", Speaks::Http),
-            ("HTTPS://Proxy", "https://proxy:443", Speaks::Https),
-            ("socks5://127.0.0.1", "socks5://127.0.0.1:1080", Speaks::Socks5),
-            ("socks5h://[::1]:80", "socks5h://[::1]:80", Speaks::Socks5h),
-            ("socks://proxy:1/", "socks://proxy:1", Speaks::Socks5),
+            ("proxy.example", "http://proxy.example:80", ProxyProtocol::Http),
+            ("proxy:3128", "http://proxy:3128", ProxyProtocol::Http),
+            (" http://proxy:80/ ", "http://proxy:80", ProxyProtocol::Http),
+            ("HTTPS://Proxy", "https://proxy:443", ProxyProtocol::Https),
+            ("socks5://127.0.0.1", "socks5://127.0.0.1:1080", ProxyProtocol::Socks5),
+            ("socks5h://[::1]:80", "socks5h://[::1]:80", ProxyProtocol::Socks5h),
+            ("socks://proxy:1/", "socks://proxy:1", ProxyProtocol::Socks5),
         ] {
             let proxy = proxy(text);
             assert_eq!((&*proxy.to_string(), proxy.speaks), (shown, speaks), "{text}");

@@ -15,7 +15,7 @@ use super::{Call, Endpoint};
 /// To put two more into a copy of a call's headers takes as long as to copy them twice, since such a
 /// copy has no room for them: 1,300 instructions of a call.
 #[derive(Default)]
-pub(super) struct HeaderCache(Option<Kept>);
+pub(super) struct HeaderCache(Option<CachedHeaders>);
 
 /// Headers are secrets.
 impl fmt::Debug for HeaderCache {
@@ -24,7 +24,7 @@ impl fmt::Debug for HeaderCache {
     }
 }
 
-struct Kept {
+struct CachedHeaders {
     /// Of which call they are; both are kept, or others might come to lie in the same place.
     of: (Arc<HeaderMap>, Arc<Endpoint>),
     /// All that go on the wire, with a length that stands for any other.
@@ -52,7 +52,7 @@ impl HeaderCache {
     fn with_length(&mut self, call: &Call, forwarder: Option<&Proxy>) -> HeaderMap {
         let kept = match self.0.take() {
             Some(kept) if kept.is_of(call) => self.0.insert(kept),
-            _ => self.0.insert(Kept::new(call, forwarder)),
+            _ => self.0.insert(CachedHeaders::new(call, forwarder)),
         };
         let mut headers = kept.headers.clone();
         if let Some(length) = headers.get_mut(CONTENT_LENGTH) {
@@ -62,7 +62,7 @@ impl HeaderCache {
     }
 }
 
-impl Kept {
+impl CachedHeaders {
     fn new(call: &Call, forwarder: Option<&Proxy>) -> Self {
         let mut headers = headers(call, forwarder);
         headers.insert(CONTENT_LENGTH, HeaderValue::from(0));

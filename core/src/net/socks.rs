@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::proxy::Login;
+use super::proxy::ProxyCredentials;
 use super::proxy_fault::{Refused, Trouble};
 
 const VERSION: u8 = 5;
@@ -15,7 +15,7 @@ const CONNECT: u8 = 1;
 
 /// Where the proxy is to connect to.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Target<'a> {
+pub(super) enum SocksTarget<'a> {
     /// A name that the proxy resolves.
     Name(&'a str, u16),
     Address(SocketAddr),
@@ -24,8 +24,8 @@ pub(super) enum Target<'a> {
 /// Makes `stream`, a fresh connection to a proxy, one to `target`.
 pub(super) async fn establish(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
-    target: Target<'_>,
-    login: Option<&Login>,
+    target: SocksTarget<'_>,
+    login: Option<&ProxyCredentials>,
 ) -> Result<(), Trouble> {
     let request = request(target)?;
     let offer: &[u8] = match login {
@@ -83,17 +83,17 @@ async fn skip_address(stream: &mut (impl AsyncRead + Unpin), kind: u8) -> Result
     Ok(())
 }
 
-fn request(target: Target<'_>) -> Result<Vec<u8>, Trouble> {
+fn request(target: SocksTarget<'_>) -> Result<Vec<u8>, Trouble> {
     let mut request = vec![VERSION, CONNECT, 0];
     let port = match target {
-        Target::Name(name, port) => {
+        SocksTarget::Name(name, port) => {
             let length = u8::try_from(name.len())
                 .map_err(|_| Trouble::Refused(said("the host's name is too long for SOCKS")))?;
             request.extend_from_slice(&[3, length]);
             request.extend_from_slice(name.as_bytes());
             port
         }
-        Target::Address(address) => {
+        SocksTarget::Address(address) => {
             match address.ip() {
                 IpAddr::V4(ip) => {
                     request.push(1);
@@ -111,7 +111,7 @@ fn request(target: Target<'_>) -> Result<Vec<u8>, Trouble> {
     Ok(request)
 }
 
-fn password(login: &Login) -> Vec<u8> {
+fn password(login: &ProxyCredentials) -> Vec<u8> {
     let mut bytes = vec![LOGIN_VERSION];
     for text in [&login.user, &login.password] {
         // Longer ones were refused when the proxy's URL was read.
@@ -150,7 +150,7 @@ mod tests {
     /// What comes of these answers, and all that the proxy got.
     async fn answered(
         answers: &[u8],
-        target: Target<'_>,
+        target: SocksTarget<'_>,
         login: bool,
     ) -> (Result<(), Trouble>, Vec<u8>) {
         let proxy = Proxy::parse("socks5://me:pass@proxy", "").unwrap();
@@ -171,21 +171,21 @@ mod tests {
         tokio::join!(establishing, talk)
     }
 
-    const NAME: Target<'_> = Target::Name("a.b", 443);
+    const NAME: SocksTarget<'_> = SocksTarget::Name("a.b", 443);
 
     #[tokio::test]
     async fn the_words_are_those_of_the_standard() {
         let (done, got) = answered(b"\x05\0\x05\0\0\x01\x7f\0\0\x01\0\x50", NAME, false).await;
         assert!(done.is_ok());
         assert_eq!(got, b"\x05\x01\0\x05\x01\0\x03\x03a.b\x01\xbb");
-        let v6 = Target::Address("[::2]:80".parse().unwrap());
+        let v6 = SocksTarget::Address("[::2]:80".parse().unwrap());
         let answers = b"\x05\x02\x01\0\x05\0\0\x03\x01x\0\x50";
         let (done, got) = answered(answers, v6, true).await;
         assert!(done.is_ok());
         let expected =
             [&b"\x05\x02\0\x02\x01\x02me\x04pass\x05\x01\0\x04"[..], &[0; 15], &[2, 0, 80]];
         assert_eq!(got, expected.concat());
-        let v4 = Target::Address("192.0.2.1:80".parse().unwrap());
+        let v4 = SocksTarget::Address("192.0.2.1:80".parse().unwrap());
         let answers = [&b"\x05\0\x05\0\0\x04"[..], &[0; 18]].concat();
         let (done, got) = answered(&answers, v4, true).await;
         assert!(done.is_ok());
@@ -216,7 +216,7 @@ mod tests {
             assert!(matches!(trouble(answers, false).await, Trouble::Broken(_)), "{answers:?}");
         }
         let name = "x".repeat(256);
-        let (done, got) = answered(b"", Target::Name(&name, 1), false).await;
+        let (done, got) = answered(b"", SocksTarget::Name(&name, 1), false).await;
         assert!(matches!(done, Err(Trouble::Refused(_))) && got.is_empty());
     }
 

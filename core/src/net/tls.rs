@@ -20,10 +20,10 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::connect::bare_host;
-use super::protocol::Protocol;
-use super::tls_fault::{Introduction, TlsFault};
+use super::protocol::HttpVersion;
+use super::tls_fault::{CertificateShown, TlsFault};
 use super::tls_options::{Identity, TlsOptions};
-use super::trust::{Refused, with_trust};
+use super::trust::{RejectedCertificate, with_trust};
 use crate::limits;
 
 /// Reading the system's certificates takes milliseconds, so nobody does it before the first need.
@@ -31,7 +31,7 @@ use crate::limits;
 pub(super) struct LazyTls {
     options: TlsOptions,
     config: OnceLock<Arc<ClientConfig>>,
-    refused: Refused,
+    refused: RejectedCertificate,
     /// Some server has asked for a client certificate.
     asked: Arc<AtomicBool>,
 }
@@ -45,7 +45,7 @@ impl LazyTls {
     pub(super) async fn handshake<T>(
         &self,
         uri: &Uri,
-        protocols: &[Protocol],
+        protocols: &[HttpVersion],
         stream: T,
     ) -> Result<TlsStream<TokioIo<T>>, TlsFault>
     where
@@ -101,15 +101,15 @@ impl LazyTls {
     }
 
     /// How far the server and we have come with who we are.
-    fn introduction(&self) -> Introduction {
+    fn introduction(&self) -> CertificateShown {
         match (self.asked.load(Ordering::Relaxed), &self.options.identity) {
-            (false, _) => Introduction::NotAsked,
-            (true, None) => Introduction::Nothing,
-            (true, Some(_)) => Introduction::Certificate,
+            (false, _) => CertificateShown::NotAsked,
+            (true, None) => CertificateShown::Nothing,
+            (true, Some(_)) => CertificateShown::Certificate,
         }
     }
 
-    fn config(&self, protocols: &[Protocol]) -> Result<Arc<ClientConfig>, rustls::Error> {
+    fn config(&self, protocols: &[HttpVersion]) -> Result<Arc<ClientConfig>, rustls::Error> {
         let mut config = match self.config.get() {
             Some(config) => Arc::clone(config),
             None => {
@@ -130,7 +130,7 @@ impl LazyTls {
         let (identity, asked) = (self.options.identity.clone(), Arc::clone(&self.asked));
         let mut config = with_trust(builder, &self.options, &self.refused)?
             .with_client_cert_resolver(Arc::new(Introducer { identity, asked }));
-        config.alpn_protocols = Protocol::ALL.iter().map(|p| p.alpn().to_vec()).collect();
+        config.alpn_protocols = HttpVersion::ALL.iter().map(|p| p.alpn().to_vec()).collect();
         Ok(config)
     }
 }

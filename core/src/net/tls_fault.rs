@@ -23,13 +23,13 @@ pub(super) enum TlsFault {
         cause: io::Error,
         /// What the server has shown, if that is why.
         peer: Option<Peer>,
-        introduction: Introduction,
+        introduction: CertificateShown,
     },
 }
 
 /// What a server has learnt about who we are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Introduction {
+pub(super) enum CertificateShown {
     NotAsked,
     /// It has asked, and we had nothing to show.
     Nothing,
@@ -70,7 +70,7 @@ pub(super) fn explain(fault: &TlsFault, place: &str) -> Error {
 pub(super) fn late_refusal(error: &io::Error, place: &str) -> Option<Error> {
     let Some(rustls::Error::AlertReceived(alert)) = inner(error) else { return None };
     objection(*alert)?;
-    let reason = alerted(*alert, Introduction::Certificate);
+    let reason = alerted(*alert, CertificateShown::Certificate);
     Some(insecure(place, reason).because(error).not_delivered())
 }
 
@@ -183,15 +183,15 @@ fn names(presented: &[String]) -> String {
 }
 
 /// The server has said no.
-fn alerted(alert: Alert, introduction: Introduction) -> Reason {
+fn alerted(alert: Alert, introduction: CertificateShown) -> Reason {
     let objection = objection(alert);
     let of_certificate = objection.is_some() || alert == Alert::HandshakeFailure;
     let words = objection.map_or_else(|| format!("{alert:?}"), str::to_owned);
     match (alert, introduction) {
-        (Alert::CertificateRequired, _) | (_, Introduction::Nothing) if of_certificate => {
+        (Alert::CertificateRequired, _) | (_, CertificateShown::Nothing) if of_certificate => {
             said("it wants a client certificate", CLIENT_CERTIFICATE)
         }
-        (_, Introduction::Certificate) if of_certificate => said(
+        (_, CertificateShown::Certificate) if of_certificate => said(
             format!("it refuses our client certificate ({words})"),
             "Check with who runs the server that --client-cert is one that it takes",
         ),
@@ -257,17 +257,17 @@ fn protocol(error: &rustls::Error) -> Reason {
 }
 
 /// The connection ended without a word.
-fn broken(introduction: Introduction) -> Reason {
+fn broken(introduction: CertificateShown) -> Reason {
     match introduction {
-        Introduction::NotAsked => said(
+        CertificateShown::NotAsked => said(
             "it broke the connection in the TLS handshake",
             "Check that the URL should begin with https, and that nothing between here and the \
              server cuts such connections",
         ),
-        Introduction::Nothing => {
+        CertificateShown::Nothing => {
             said("it asked for a client certificate and broke the connection", CLIENT_CERTIFICATE)
         }
-        Introduction::Certificate => said(
+        CertificateShown::Certificate => said(
             "it broke the connection after it had our client certificate",
             "Check with who runs the server that --client-cert is one that it takes",
         ),
@@ -282,7 +282,7 @@ mod tests {
     fn handshake(
         error: rustls::Error,
         peer: Option<Peer>,
-        introduction: Introduction,
+        introduction: CertificateShown,
     ) -> (String, String) {
         let cause = io::Error::new(io::ErrorKind::InvalidData, error);
         let error = explain(&TlsFault::Handshake { cause, peer, introduction }, "h:1");
@@ -304,7 +304,7 @@ mod tests {
     }
 
     fn refused(error: CertificateError, peer: Option<Peer>) -> String {
-        handshake(error.into(), peer, Introduction::NotAsked).0
+        handshake(error.into(), peer, CertificateShown::NotAsked).0
     }
 
     #[test]
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn what_a_server_says_depends_on_whether_it_has_asked() {
-        use Introduction as Is;
+        use CertificateShown as Is;
         let said = |alert, introduction| {
             handshake(rustls::Error::AlertReceived(alert), None, introduction).0
         };

@@ -28,7 +28,7 @@ use super::tls_options::{Roots, TlsOptions};
 pub(super) fn with_trust(
     builder: ConfigBuilder<ClientConfig, WantsVerifier>,
     options: &TlsOptions,
-    refused: &Refused,
+    refused: &RejectedCertificate,
 ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, Error> {
     let provider = Arc::clone(builder.crypto_provider());
     let verifier: Arc<dyn ServerCertVerifier> = if options.insecure {
@@ -65,7 +65,7 @@ fn quick(
 /// The last server certificate that was refused. Handshakes run side by side on one configuration,
 /// so it is kept under the name of its server.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Refused(Arc<Mutex<Option<(ServerName<'static>, Peer)>>>);
+pub(super) struct RejectedCertificate(Arc<Mutex<Option<(ServerName<'static>, Peer)>>>);
 
 /// What a server that was refused has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub(super) struct Peer {
     pub(super) is_alone: bool,
 }
 
-impl Refused {
+impl RejectedCertificate {
     fn note(&self, name: &ServerName<'_>, peer: Peer) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((name.to_owned(), peer));
     }
@@ -99,7 +99,7 @@ struct RecordingVerifier {
     provider: Arc<CryptoProvider>,
     /// Those of the user's own choice.
     own: Roots,
-    refused: Refused,
+    refused: RejectedCertificate,
 }
 
 impl RecordingVerifier {
@@ -258,7 +258,7 @@ mod tests {
             platform: OnceLock::new(),
             provider,
             own: roots(own),
-            refused: Refused::default(),
+            refused: RejectedCertificate::default(),
         }
     }
 
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn what_was_refused_is_kept_for_its_own_server() {
-        let refused = Refused::default();
+        let refused = RejectedCertificate::default();
         let name = |text: &str| ServerName::try_from(text.to_owned()).unwrap();
         let peer = Peer { certificate: None, is_alone: true };
         refused.note(&name("a.example"), peer.clone());

@@ -20,7 +20,7 @@ pub(super) async fn establish(
     stream.flush().await.map_err(Trouble::Broken)?;
     let mut buffer = Vec::with_capacity(1024);
     let head = loop {
-        match Head::read(&buffer).map_err(Trouble::Garbage)? {
+        match ResponseHead::read(&buffer).map_err(Trouble::Garbage)? {
             // Something in between, with the answer behind it.
             Some(head) if (100..200).contains(&head.status) => {
                 buffer.drain(..head.length);
@@ -72,7 +72,7 @@ async fn body(
 
 /// The head of an answer.
 #[derive(Debug, PartialEq, Eq)]
-struct Head {
+struct ResponseHead {
     status: u16,
     /// The status with its text.
     text: String,
@@ -84,7 +84,7 @@ struct Head {
     offers: Vec<String>,
 }
 
-impl Head {
+impl ResponseHead {
     /// Reads what has come so far; `None` if the head does not end in it.
     fn read(bytes: &[u8]) -> Result<Option<Self>, &'static str> {
         const START: &[u8] = b"HTTP/1.";
@@ -213,8 +213,8 @@ mod tests {
             ],
             cut in 0usize..80,
         ) {
-            let whole = Head::read(&bytes);
-            let part = Head::read(&bytes[..cut.min(bytes.len())]);
+            let whole = ResponseHead::read(&bytes);
+            let part = ResponseHead::read(&bytes[..cut.min(bytes.len())]);
             prop_assert!(part == Ok(None) || part == whole);
         }
     }

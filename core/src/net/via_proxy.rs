@@ -10,10 +10,10 @@ use tracing::debug;
 
 use super::addresses::Addresses;
 use super::connect::{Carrier, ConnectFault, Connector, bare_host};
-use super::protocol::Protocol;
-use super::proxy::{Proxy, Speaks, port};
+use super::protocol::HttpVersion;
+use super::proxy::{Proxy, ProxyProtocol, port};
 use super::proxy_fault::{ProxyFault, Trouble};
-use super::socks::{self, Target};
+use super::socks::{self, SocksTarget};
 use super::tunnel;
 
 impl Connector {
@@ -29,10 +29,10 @@ impl Connector {
             return self.via_http(proxy, uri).await.map_err(fault);
         }
         let (host, port) = (bare_host(uri), port(uri));
-        let address = |ip| Target::Address(SocketAddr::new(ip, port));
+        let address = |ip| SocksTarget::Address(SocketAddr::new(ip, port));
         let targets = match host.parse::<IpAddr>() {
             Ok(ip) => vec![address(ip)],
-            Err(_) if proxy.speaks == Speaks::Socks5h => vec![Target::Name(host, port)],
+            Err(_) if proxy.speaks == ProxyProtocol::Socks5h => vec![SocksTarget::Name(host, port)],
             Err(_) => self.resolve(host).await?.into_iter().map(address).collect(),
         };
         let mut last = Trouble::Garbage("the host has no address");
@@ -58,7 +58,7 @@ impl Connector {
         Ok(stream.into_inner())
     }
 
-    async fn via_socks(&self, proxy: &Proxy, target: Target<'_>) -> Result<Carrier, Trouble> {
+    async fn via_socks(&self, proxy: &Proxy, target: SocksTarget<'_>) -> Result<Carrier, Trouble> {
         let mut stream = TokioIo::new(self.to_proxy(proxy).await?);
         socks::establish(&mut stream, target, proxy.login.as_ref()).await?;
         Ok(stream.into_inner())
@@ -67,11 +67,11 @@ impl Connector {
     /// A connection to the proxy itself, which is the user's own and may be anywhere.
     async fn to_proxy(&self, proxy: &Proxy) -> Result<Carrier, Trouble> {
         let tcp = self.tcp(Addresses::default(), &proxy.address).await?;
-        if proxy.speaks != Speaks::Https {
+        if proxy.speaks != ProxyProtocol::Https {
             return Ok(MaybeHttpsStream::Http(tcp));
         }
         // CONNECT is spoken in HTTP/1.1 only.
-        let stream = self.tls.handshake(&proxy.address, &[Protocol::Http1], tcp).await;
+        let stream = self.tls.handshake(&proxy.address, &[HttpVersion::Http1], tcp).await;
         Ok(MaybeHttpsStream::Https(TokioIo::new(stream.map_err(Trouble::Tls)?)))
     }
 }

@@ -122,7 +122,7 @@ pub(crate) fn was_turned_away(answer: &Message) -> bool {
 
 /// What an answer says about the server that wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum EraVerdict {
     Modern,
     Legacy,
     /// The server refused, in words that belong to neither era.
@@ -131,7 +131,7 @@ pub(crate) enum Verdict {
     Nothing,
 }
 
-impl Verdict {
+impl EraVerdict {
     /// Of the answer to `server/discover`.
     pub(crate) fn of_discover(answer: &Message) -> Self {
         if let Head::Response { is_error: false, .. } = answer.head() {

@@ -21,7 +21,7 @@ pub struct Tools {
 
 /// One page of a list.
 #[derive(Debug, Default)]
-pub struct Page {
+pub struct ToolsPage {
     /// The tools with annotations on it.
     annotated: Vec<(String, Arc<[Mirrored]>)>,
     /// The tools that cannot be offered, and why.
@@ -48,7 +48,7 @@ impl Tools {
     }
 
     /// Takes in a page; the first one of a list starts anew.
-    pub fn learn(&mut self, page: &Page, is_first: bool) {
+    pub fn learn(&mut self, page: &ToolsPage, is_first: bool) {
         if is_first {
             self.annotated.clear();
         }
@@ -68,7 +68,7 @@ impl Tools {
     }
 }
 
-impl Page {
+impl ToolsPage {
     /// Whether an answer to `tools/list` has to be looked at: those without the word are not.
     #[must_use]
     pub fn is_of_interest(answer: &Message) -> bool {
@@ -178,8 +178,8 @@ mod tests {
         Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect("a message")
     }
 
-    fn read(answer: &Message) -> Page {
-        Page::read(answer).expect("a list")
+    fn read(answer: &Message) -> ToolsPage {
+        ToolsPage::read(answer).expect("a list")
     }
 
     fn tool(name: &str, header: &str) -> String {
@@ -208,7 +208,7 @@ mod tests {
         }
         tools.learn(&page(&["d"]), true);
         assert!(tools.mirrored("a").is_none() && tools.mirrored("d").is_some());
-        tools.learn(&Page::default(), true);
+        tools.learn(&ToolsPage::default(), true);
         assert!(tools.is_empty());
     }
 
@@ -254,11 +254,11 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"result":{"tools":["x-mcp-header",{"x-mcp-header":""}]}}"#,
             r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","description":"x-mcp-header","inputSchema":{}}]}}"#,
         ] {
-            assert!(Page::is_of_interest(&message(text)));
-            let page = Page::read(&message(text)).unwrap_or_default();
+            assert!(ToolsPage::is_of_interest(&message(text)));
+            let page = ToolsPage::read(&message(text)).unwrap_or_default();
             assert!(page.without.is_none() && page.annotated.is_empty(), "{text}");
         }
-        assert!(!Page::is_of_interest(&message(
+        assert!(!ToolsPage::is_of_interest(&message(
             r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#
         )));
     }

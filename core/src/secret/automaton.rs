@@ -46,7 +46,7 @@ const ROOT: u32 = 0;
 
 /// What was found in a text.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct Matches {
     /// In order, apart from each other.
     pub(super) places: Vec<Range<usize>>,
     /// Where the beginning of a pattern starts that the end of the text may have cut.
@@ -68,8 +68,8 @@ impl Automaton {
     }
 
     /// Looks for all patterns at once.
-    pub(super) fn find(&self, symbols: impl Iterator<Item = Symbol>) -> Found {
-        let mut found = Found::default();
+    pub(super) fn find(&self, symbols: impl Iterator<Item = Symbol>) -> Matches {
+        let mut found = Matches::default();
         // Where the last symbols start, as many as the longest pattern has.
         let mut starts = vec![0; self.longest.next_power_of_two()];
         let mask = starts.len() - 1;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::automaton::{Automaton, Found};
+use super::automaton::{Automaton, Matches};
 use super::{Secret, forms, view};
 use crate::untrusted::Untrusted;
 
@@ -149,7 +149,7 @@ impl Known {
 
 /// Looks at the text as it stands there and, if it has escapes, at what they mean: an escape may
 /// hide a secret, and what looks like one may be the character before a secret.
-fn look(automaton: &Automaton, text: &str) -> Found {
+fn look(automaton: &Automaton, text: &str) -> Matches {
     let mut found = automaton.find(view::plain(text));
     if view::has_escapes(text) {
         let more = automaton.find(view::unescaped(text));

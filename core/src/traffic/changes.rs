@@ -11,7 +11,7 @@ use serde::Serialize;
 use tracing::{info, warn};
 use url::Url;
 
-use super::{Data, Kind, in_words, is_on, tell};
+use super::{Data, TrafficKind, in_words, is_on, tell};
 use crate::error::Error;
 use crate::limits;
 use crate::secret::shown;
@@ -75,7 +75,7 @@ pub fn recovery(what: Recovery, why: Option<&Error>) {
     }
     if is_on() {
         tell(
-            Kind::Recovery,
+            TrafficKind::Recovery,
             &Data::default().with("what", what).with_some("why", why.map(in_words)),
         );
     }
@@ -83,7 +83,7 @@ pub fn recovery(what: Recovery, why: Option<&Error>) {
 
 /// Which stream was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
+pub enum StreamKind {
     /// That of an answer.
     Answer,
     /// The one for what the server says by itself, or a subscription's.
@@ -93,20 +93,20 @@ pub enum Stream {
 }
 
 /// A stream has ended before its time. `after`: the event behind which it can go on.
-pub fn stream_cut(stream: Stream, why: Option<&Error>, after: Option<&HeaderValue>) {
+pub fn stream_cut(stream: StreamKind, why: Option<&Error>, after: Option<&HeaderValue>) {
     let (why, after) = (why.map(in_words), after.and_then(|id| id.to_str().ok()));
     info!("{}", cut_words(stream, why.as_deref(), after));
     if is_on() {
         let data = Data::default().with("what", Recovery::StreamCut);
-        tell(Kind::Recovery, &data.with_some("why", why).with_some("after", after));
+        tell(TrafficKind::Recovery, &data.with_some("why", why).with_some("after", after));
     }
 }
 
-fn cut_words(stream: Stream, why: Option<&str>, after: Option<&str>) -> String {
+fn cut_words(stream: StreamKind, why: Option<&str>, after: Option<&str>) -> String {
     let mut words = match stream {
-        Stream::Answer if after.is_some() => "Stream cut, resuming",
-        Stream::Answer | Stream::Session => "Stream cut",
-        Stream::Own => "Server's own stream cut, opening it again",
+        StreamKind::Answer if after.is_some() => "Stream cut, resuming",
+        StreamKind::Answer | StreamKind::Session => "Stream cut",
+        StreamKind::Own => "Server's own stream cut, opening it again",
     }
     .to_owned();
     if let Some(id) = after {
@@ -233,15 +233,15 @@ mod tests {
     #[test]
     fn a_cut_says_where_the_stream_goes_on_and_why_it_ended() {
         assert_eq!(
-            cut_words(Stream::Answer, None, Some("17")),
+            cut_words(StreamKind::Answer, None, Some("17")),
             "Stream cut, resuming after event 17"
         );
-        assert_eq!(cut_words(Stream::Answer, Some("reset"), None), "Stream cut (reset)");
+        assert_eq!(cut_words(StreamKind::Answer, Some("reset"), None), "Stream cut (reset)");
         assert_eq!(
-            cut_words(Stream::Own, None, Some("4")),
+            cut_words(StreamKind::Own, None, Some("4")),
             "Server's own stream cut, opening it again after event 4"
         );
-        assert_eq!(cut_words(Stream::Session, None, None), "Stream cut");
+        assert_eq!(cut_words(StreamKind::Session, None, None), "Stream cut");
     }
 
     #[test]

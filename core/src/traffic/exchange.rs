@@ -9,30 +9,30 @@ use serde_json::value::RawValue;
 use url::Url;
 
 use super::changes::Recovery;
-use super::retried::{Retried, Subject};
-use super::{Data, Head, Kind, headers, in_words, is_on, milliseconds, tell};
+use super::retried::{Retried, RetriedSubject};
+use super::{Data, MessageSummary, TrafficKind, headers, in_words, is_on, milliseconds, tell};
 use crate::error::Error;
 use crate::message::Message;
 use crate::secret::shown;
 
 /// A request that is out. Dropping it tells that nobody waits for its answer any more.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct ExchangeTrace {
     number: u64,
     method: Method,
     url: Url,
-    message: Head,
+    message: MessageSummary,
     /// What it is a try of.
-    subject: Subject,
+    subject: RetriedSubject,
     since: Instant,
     is_over: bool,
     /// A try at a server that was away, of which nothing was told yet.
-    retry: Option<Retry>,
+    retry: Option<RetryTrace>,
 }
 
 /// Another try at a server that is away: one line if it fails, those of any other exchange if not.
 #[derive(Debug)]
-struct Retry {
+struct RetryTrace {
     number: u32,
     /// What is told as soon as it leaves.
     request: Data,
@@ -42,7 +42,7 @@ struct Retry {
 /// Gives each exchange a name that its two lines share.
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 
-impl Head {
+impl MessageSummary {
     /// By what it is known again when it is sent again. An id of the bridge's own is another one
     /// each time.
     fn subject(&self, method: &Method) -> String {
@@ -58,7 +58,7 @@ impl Head {
     }
 }
 
-impl Exchange {
+impl ExchangeTrace {
     /// Tells that a request leaves; `None` if nobody listens. `is_away`: the server could not be
     /// reached by whatever was sent last.
     #[must_use]
@@ -73,9 +73,9 @@ impl Exchange {
             return None;
         }
         let message = Message::parse(body.clone()).ok();
-        let message = message.as_ref().map(Head::of).unwrap_or_default();
+        let message = message.as_ref().map(MessageSummary::of).unwrap_or_default();
         let mut exchange = Self {
-            subject: Subject::new(url, message.subject(method)),
+            subject: RetriedSubject::new(url, message.subject(method)),
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             method: method.clone(),
             url: url.clone(),
@@ -91,9 +91,10 @@ impl Exchange {
             .with("size", body.len());
         let request = exchange.message.add_to(request);
         match exchange.subject.vain_tries() {
-            0 if !is_away => tell(Kind::HttpReq, &request),
+            0 if !is_away => tell(TrafficKind::HttpReq, &request),
             number => {
-                exchange.retry = Some(Retry { number, request, _retried: Retried::begin(url) });
+                exchange.retry =
+                    Some(RetryTrace { number, request, _retried: Retried::begin(url) });
             }
         }
         Some(exchange)
@@ -108,7 +109,7 @@ impl Exchange {
     /// It is on its way: there is a connection.
     pub fn leaves(&mut self) {
         if let Some(retry) = self.retry.take() {
-            tell(Kind::HttpReq, &retry.request);
+            tell(TrafficKind::HttpReq, &retry.request);
         }
     }
 
@@ -126,7 +127,7 @@ impl Exchange {
                 .with("what", Recovery::Retry)
                 .with("why", in_words(error))
                 .with("number", retry.number);
-            return tell(Kind::Recovery, &self.ended(self.data(data)));
+            return tell(TrafficKind::Recovery, &self.ended(self.data(data)));
         }
         self.leaves();
         let data = self.data(Data::default());
@@ -136,7 +137,7 @@ impl Exchange {
                 .with("headers", headers::told(response.headers(), &self.url)),
             Err(error) => data.with_some("status", error.status).with("error", in_words(error)),
         };
-        tell(Kind::HttpRes, &self.ended(data));
+        tell(TrafficKind::HttpRes, &self.ended(data));
     }
 
     /// Which exchange it is.
@@ -150,11 +151,14 @@ impl Exchange {
     }
 }
 
-impl Drop for Exchange {
+impl Drop for ExchangeTrace {
     fn drop(&mut self) {
         if !self.is_over {
             self.leaves();
-            tell(Kind::HttpRes, &self.ended(self.data(Data::default()).with("givenUp", true)));
+            tell(
+                TrafficKind::HttpRes,
+                &self.ended(self.data(Data::default()).with("givenUp", true)),
+            );
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::limits;
 use crate::message::{Members, Message, edit, peek};
 use crate::secret::{beginning, shown};
-use crate::wire::sse::Event;
+use crate::wire::sse::SseEvent;
 
 mod changes;
 mod exchange;
@@ -26,10 +26,10 @@ mod headers;
 mod retried;
 
 pub use changes::{
-    Absence, Recovery, Stream, connected, logged_in, login_begun, recovery, started, stream_cut,
-    token_refreshed,
+    Absence, Recovery, StreamKind, connected, logged_in, login_begun, recovery, started,
+    stream_cut, token_refreshed,
 };
-pub use exchange::Exchange;
+pub use exchange::ExchangeTrace;
 pub use headers::told as shown_headers;
 
 /// The target of all these events. No module path looks like it.
@@ -41,7 +41,7 @@ const LEVEL: Level = if cfg!(feature = "traffic-at-debug") { Level::DEBUG } else
 
 /// What sort of thing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TrafficKind {
     /// A line of the client's.
     Stdin,
     /// A line for the client.
@@ -64,7 +64,7 @@ pub enum Kind {
     Recovery,
 }
 
-impl Kind {
+impl TrafficKind {
     fn name(self) -> &'static str {
         match self {
             Self::Stdin => "STDIN",
@@ -97,11 +97,11 @@ pub fn is_on() -> bool {
     tracing::enabled!(target: TARGET, LEVEL)
 }
 
-fn tell(kind: Kind, data: &Data) {
+fn tell(kind: TrafficKind, data: &Data) {
     tell_json(kind, &data.0.to_json());
 }
 
-fn tell_json(kind: Kind, data: &str) {
+fn tell_json(kind: TrafficKind, data: &str) {
     let (direction, kind) = (kind.direction(), kind.name());
     tracing::event!(target: TARGET, LEVEL, direction, kind, data);
 }
@@ -125,16 +125,16 @@ impl Data {
 }
 
 /// A message, or what stands where one should be.
-pub fn message(kind: Kind, bytes: &Bytes) {
+pub fn message(kind: TrafficKind, bytes: &Bytes) {
     if is_on() {
         tell_json(kind, content(bytes).get());
     }
 }
 
 /// An event of a stream that came from `url`.
-pub fn event(event: &Event, url: &Url) {
+pub fn event(event: &SseEvent, url: &Url) {
     if is_on() {
-        tell(Kind::SseChunk, &chunk(event, url));
+        tell(TrafficKind::SseChunk, &chunk(event, url));
     }
 }
 
@@ -172,7 +172,7 @@ impl Connecting {
             .with("opened", failure.is_none())
             .with_some("why", failure.map(ToString::to_string))
             .with("ms", milliseconds(self.since.elapsed()));
-        tell(Kind::Connection, &data);
+        tell(TrafficKind::Connection, &data);
     }
 }
 
@@ -193,7 +193,7 @@ fn content(bytes: &Bytes) -> Box<RawValue> {
 /// A message that is too large for a trace.
 fn large(bytes: &Bytes) -> Data {
     let message = Message::parse(bytes.clone()).ok();
-    let head = message.as_ref().map(Head::of).unwrap_or_default();
+    let head = message.as_ref().map(MessageSummary::of).unwrap_or_default();
     // A cut character becomes a mark, and the cut moves before it.
     let start = String::from_utf8_lossy(&bytes[..limits::TRACE_BEGINNING + 4]);
     Data::default()
@@ -207,14 +207,14 @@ fn large(bytes: &Bytes) -> Data {
 
 /// What of a message stands in a line that is not about its content.
 #[derive(Debug, Default)]
-struct Head {
+struct MessageSummary {
     id: Option<Box<RawValue>>,
     method: Option<String>,
     /// Of the tool, the prompt or the resource that it is about.
     name: Option<String>,
 }
 
-impl Head {
+impl MessageSummary {
     fn of(message: &Message) -> Self {
         Self {
             id: message.id().and_then(|id| RawValue::from_string(id.as_json().to_owned()).ok()),
@@ -224,7 +224,7 @@ impl Head {
     }
 }
 
-fn chunk(event: &Event, url: &Url) -> Data {
+fn chunk(event: &SseEvent, url: &Url) -> Data {
     let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
     let data = Data::default()
         .with_some("event", event.name.as_ref().map(text))
@@ -269,23 +269,23 @@ mod tests {
     #[test]
     fn events_keep_their_fields_and_an_address_keeps_its_session_to_itself() {
         let url = Url::parse("http://h/sse").unwrap();
-        let text = |event: &Event| chunk(event, &url).0.to_json();
-        let event = Event {
+        let text = |event: &SseEvent| chunk(event, &url).0.to_json();
+        let event = SseEvent {
             name: Some("endpoint".into()),
             data: Some("/messages?sessionId=abc".into()),
-            ..Event::default()
+            ..SseEvent::default()
         };
         assert_eq!(
             text(&event),
             r#"{"event":"endpoint","data":"http://h/messages?sessionId=[secret]"}"#
         );
-        let event = Event {
+        let event = SseEvent {
             id: Some("7".into()),
             retry: Some(Duration::from_secs(1)),
             data: Some(r#"{"b":1}"#.into()),
-            ..Event::default()
+            ..SseEvent::default()
         };
         assert_eq!(text(&event), r#"{"id":"7","retry":1000,"data":{"b":1}}"#);
-        assert_eq!(text(&Event::default()), "{}");
+        assert_eq!(text(&SseEvent::default()), "{}");
     }
 }

@@ -20,7 +20,7 @@ static VAIN: Mutex<VecDeque<Vain>> = Mutex::new(VecDeque::new());
 
 #[derive(Debug)]
 struct Vain {
-    subject: Subject,
+    subject: RetriedSubject,
     times: u32,
 }
 
@@ -30,12 +30,12 @@ fn vain() -> MutexGuard<'static, VecDeque<Vain>> {
 
 /// Something that is sent to a server, however often: a message, or a request for the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Subject {
+pub(super) struct RetriedSubject {
     place: String,
     subject: String,
 }
 
-impl Subject {
+impl RetriedSubject {
     pub(super) fn new(url: &Url, subject: String) -> Self {
         Self { place: place(url), subject }
     }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn tries_are_counted_for_each_subject_until_the_server_is_reached() {
         let url = Url::parse("http://vain.test/mcp").unwrap();
-        let subject = |name: &str| Subject::new(&url, name.to_owned());
+        let subject = |name: &str| RetriedSubject::new(&url, name.to_owned());
         let (stream, call) = (subject("GET"), subject("3"));
         assert_eq!(stream.vain_tries(), 0);
         stream.note_vain_try();
@@ -112,7 +112,8 @@ mod tests {
         }
         assert_eq!(stream.vain_tries(), 0, "the oldest is forgotten");
         call.note_vain_try();
-        let elsewhere = Subject::new(&Url::parse("http://elsewhere.test/").unwrap(), "3".into());
+        let elsewhere =
+            RetriedSubject::new(&Url::parse("http://elsewhere.test/").unwrap(), "3".into());
         elsewhere.note_vain_try();
         stream.note_reached();
         assert_eq!((call.vain_tries(), elsewhere.vain_tries()), (0, 1));

@@ -38,7 +38,7 @@ use crate::error::{self, Error};
 use crate::limits;
 use crate::os::Group;
 use crate::secret::{Scrubber, Secret};
-use crate::traffic::{self, Kind};
+use crate::traffic::{self, TrafficKind};
 
 mod stderr;
 
@@ -46,7 +46,7 @@ use stderr::{LastLines, StderrReader};
 
 /// Which program is started, and how.
 #[derive(Clone)]
-pub struct Settings {
+pub struct ChildSettings {
     /// The program: a path, or a name that is looked for in `PATH`.
     pub program: OsString,
     /// Its arguments.
@@ -69,13 +69,13 @@ pub struct Settings {
 pub type OnStderr = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Arguments may be secrets.
-impl fmt::Debug for Settings {
+impl fmt::Debug for ChildSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings").field("program", &self.program).finish_non_exhaustive()
     }
 }
 
-impl Settings {
+impl ChildSettings {
     /// The defaults for `program`.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl Settings {
 /// # Errors
 ///
 /// When the program cannot be started.
-pub fn open(settings: Settings) -> Result<Link, Error> {
+pub fn open(settings: ChildSettings) -> Result<Link, Error> {
     let program = settings.shown();
     let mut process = command(&settings).spawn().map_err(|why| cannot_start(&settings, &why))?;
     let group = Group::led_by(process.id());
@@ -128,7 +128,7 @@ pub fn open(settings: Settings) -> Result<Link, Error> {
     }))
 }
 
-fn command(settings: &Settings) -> Command {
+fn command(settings: &ChildSettings) -> Command {
     let mut command = Command::from(settings.environment.command(&settings.program));
     command
         .args(&settings.args)
@@ -146,7 +146,7 @@ fn command(settings: &Settings) -> Command {
     command
 }
 
-fn cannot_start(settings: &Settings, why: &std::io::Error) -> Error {
+fn cannot_start(settings: &ChildSettings, why: &std::io::Error) -> Error {
     let program = settings.shown();
     let hint = match (why.kind(), &settings.cwd) {
         (std::io::ErrorKind::NotFound, Some(cwd)) if !cwd.is_dir() => {
@@ -190,13 +190,13 @@ struct ChildProcess {
 }
 
 impl ChildProcess {
-    async fn run(mut self, ends: Ends, (stdin, stdout, stderr): Streams, settings: Settings) {
+    async fn run(mut self, ends: Ends, (stdin, stdout, stderr): Streams, settings: ChildSettings) {
         let Ends { outgoing, incoming, written } = ends;
-        let Settings { max_message, scrubber, on_stderr, .. } = settings;
-        let from = stdio::read(stdout, incoming.clone(), max_message, Kind::FromChild);
+        let ChildSettings { max_message, scrubber, on_stderr, .. } = settings;
+        let from = stdio::read(stdout, incoming.clone(), max_message, TrafficKind::FromChild);
         let to = stdio::Counted { output: stdin, written };
         let mut reading = tokio::spawn(from);
-        let mut writing = tokio::spawn(stdio::write(to, outgoing, Kind::ToChild));
+        let mut writing = tokio::spawn(stdio::write(to, outgoing, TrafficKind::ToChild));
         let stderr_reader = StderrReader {
             last_lines: self.last_lines.clone(),
             program: self.program.clone(),

@@ -29,8 +29,8 @@ where
 {
     spawn(|Ends { outgoing, incoming, written, .. }| async move {
         // Reading ends by itself with the input; whoever waits for the link waits for the writes.
-        let reader = tokio::spawn(read(input, incoming, max_message, traffic::Kind::Stdin));
-        write(Counted { output, written }, outgoing, traffic::Kind::Stdout).await;
+        let reader = tokio::spawn(read(input, incoming, max_message, traffic::TrafficKind::Stdin));
+        write(Counted { output, written }, outgoing, traffic::TrafficKind::Stdout).await;
         reader.abort();
     })
 }
@@ -40,7 +40,7 @@ pub(super) async fn read(
     mut input: impl AsyncRead + Unpin,
     incoming: channel::Sender<Incoming>,
     max: usize,
-    kind: traffic::Kind,
+    kind: traffic::TrafficKind,
 ) {
     let mut lines = Lines::new(max);
     // Looks for the id of a line that is over the limit.
@@ -131,7 +131,7 @@ fn refuse(malformed: Malformed) -> Option<Incoming> {
 pub(super) async fn write(
     mut output: Counted<impl AsyncWrite + Unpin>,
     mut outgoing: channel::Receiver<Message>,
-    kind: traffic::Kind,
+    kind: traffic::TrafficKind,
 ) -> bool {
     let mut buffer: Vec<u8> = Vec::new();
     while let Some(first) = outgoing.recv().await {

@@ -15,7 +15,7 @@ const LARGE: usize = 512 * 1024;
 /// Bytes that grow at their end.
 #[derive(Debug)]
 pub struct BodyBuffer {
-    store: Store,
+    store: BufferStorage,
     /// How many there will be; 0 if that is not known.
     expected: usize,
     /// How many there will be at most.
@@ -23,7 +23,7 @@ pub struct BodyBuffer {
 }
 
 #[derive(Debug)]
-enum Store {
+enum BufferStorage {
     Small(BytesMut),
     Large(HugePages),
 }
@@ -32,7 +32,7 @@ impl BodyBuffer {
     /// For as many bytes as come, `most` at most.
     #[must_use]
     pub fn up_to(most: usize) -> Self {
-        Self { store: Store::Small(BytesMut::new()), expected: 0, most }
+        Self { store: BufferStorage::Small(BytesMut::new()), expected: 0, most }
     }
 
     /// For `expected` bytes.
@@ -44,20 +44,20 @@ impl BodyBuffer {
     /// Adds a piece.
     pub fn push(&mut self, piece: &[u8]) {
         let len = self.len() + piece.len();
-        if let Store::Large(room) = &mut self.store {
+        if let BufferStorage::Large(room) = &mut self.store {
             if room.push(piece) {
                 return;
             }
             // More than was promised.
-            self.store = Store::Small(BytesMut::from(room.as_ref()));
+            self.store = BufferStorage::Small(BytesMut::from(room.as_ref()));
         }
-        let Store::Small(small) = &mut self.store else { return };
+        let BufferStorage::Small(small) = &mut self.store else { return };
         if self.expected.max(len) >= LARGE
             && let Some(mut room) = HugePages::with_room(self.most.max(len))
             && room.push(small)
             && room.push(piece)
         {
-            self.store = Store::Large(room);
+            self.store = BufferStorage::Large(room);
             return;
         }
         small.reserve(self.expected.min(LARGE).max(len) - small.len());
@@ -67,9 +67,9 @@ impl BodyBuffer {
     /// All of it; nothing is left.
     #[must_use]
     pub fn take(&mut self) -> Bytes {
-        match std::mem::replace(&mut self.store, Store::Small(BytesMut::new())) {
-            Store::Small(small) => small.freeze(),
-            Store::Large(room) => Bytes::from_owner(room),
+        match std::mem::replace(&mut self.store, BufferStorage::Small(BytesMut::new())) {
+            BufferStorage::Small(small) => small.freeze(),
+            BufferStorage::Large(room) => Bytes::from_owner(room),
         }
     }
 }
@@ -79,8 +79,8 @@ impl Deref for BodyBuffer {
 
     fn deref(&self) -> &[u8] {
         match &self.store {
-            Store::Small(small) => small,
-            Store::Large(room) => room.as_ref(),
+            BufferStorage::Small(small) => small,
+            BufferStorage::Large(room) => room.as_ref(),
         }
     }
 }

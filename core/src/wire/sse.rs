@@ -9,7 +9,7 @@ use crate::limits;
 
 /// One block of fields that a blank line has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// The `data` lines, joined by line feeds; `None` if there were none.
     pub data: Option<Bytes>,
     /// The `event` field; `None` means `message`.
@@ -35,7 +35,7 @@ pub struct Decoder {
     chunk: Bytes,
     /// The beginning of a line whose end has not come.
     partial: BodyBuffer,
-    event: Event,
+    event: SseEvent,
     /// The last line ended in CR: a LF that follows belongs to it.
     after_cr: bool,
     /// No line has ended yet: a byte order mark may come first.
@@ -59,7 +59,7 @@ impl Decoder {
         Self {
             chunk: Bytes::new(),
             partial: BodyBuffer::up_to(limit.saturating_add(NAME)),
-            event: Event::default(),
+            event: SseEvent::default(),
             after_cr: false,
             at_start: true,
             limit,
@@ -79,7 +79,7 @@ impl Decoder {
     /// # Errors
     ///
     /// When the unfinished event is over the limit.
-    pub fn next_event(&mut self) -> Result<Option<Event>, TooLarge> {
+    pub fn next_event(&mut self) -> Result<Option<SseEvent>, TooLarge> {
         while !self.chunk.is_empty() {
             if self.passes_line_feed() {
                 continue;
@@ -198,7 +198,7 @@ impl Decoder {
     }
 
     /// A blank line: gives out what the block had, unless it had nothing of interest.
-    fn dispatch(&mut self) -> Option<Event> {
+    fn dispatch(&mut self) -> Option<SseEvent> {
         let event = std::mem::take(&mut self.event);
         let counts = event.data.is_some() || event.id.is_some() || event.retry.is_some();
         counts.then_some(event)
@@ -234,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    fn decode(chunks: &[&[u8]]) -> Vec<Event> {
+    fn decode(chunks: &[&[u8]]) -> Vec<SseEvent> {
         let mut decoder = Decoder::new(1 << 20);
         let mut events = Vec::new();
         for chunk in chunks {

@@ -13,7 +13,7 @@ use super::args::{Connect, is_explicit};
 use super::environment;
 use super::report::Usage;
 use super::values::{seconds_text, some_seconds};
-use crate::auth::{Command, Credentials, Prints, Source, bare_token, read_token_file};
+use crate::auth::{CredentialCommand, Credentials, Prints, Source, bare_token, read_token_file};
 use crate::environment::Environment;
 use crate::limits;
 use crate::secret::{Scrubber, Secret};
@@ -160,9 +160,12 @@ fn source(
     for (text, prints, flag) in commands {
         if let Some(text) = text {
             let words = words(text, typed.credential_shell);
-            let command = words.and_then(|words| Command::new(words, prints)).ok_or_else(|| {
-                Usage::new(format!("{flag}: there is no command in it, or a quote is not closed"))
-            })?;
+            let command =
+                words.and_then(|words| CredentialCommand::new(words, prints)).ok_or_else(|| {
+                    Usage::new(format!(
+                        "{flag}: there is no command in it, or a quote is not closed"
+                    ))
+                })?;
             if !can_be_found(command.program(), path) {
                 let name = command.program();
                 return Err(Usage::new(format!("{flag}: there is no program '{name}' to be run")));

@@ -17,7 +17,7 @@ use super::secrets::{Purpose, Secrets};
 use super::values::{callback_ports, seconds, seconds_text, some_seconds};
 use super::{environment, paste};
 use crate::auth::oauth::{
-    Bearer, CallbackPorts, Grant, Parties, PrivateKey, Prompt, Settings, TokenStore,
+    Bearer, CallbackPorts, Grant, OAuthSettings, Parties, PrivateKey, Prompt, TokenStore,
 };
 use crate::limits;
 use crate::secret::Scrubber;
@@ -173,7 +173,7 @@ pub(super) fn of(
     allow_http: bool,
     scrubber: &Scrubber,
     lookup: impl Fn(&str) -> Option<String> + Copy,
-) -> Result<Option<Settings>, Usage> {
+) -> Result<Option<OAuthSettings>, Usage> {
     if typed.no_oauth {
         return Ok(None);
     }
@@ -181,7 +181,7 @@ pub(super) fn of(
     let (purpose, flag) = (Purpose::ClientSecret, "oauth-client-secret-env");
     let client_secret = typed.secrets.find(purpose, flag, variable, scrubber, lookup)?;
     let private_key = typed.oauth_private_key.as_deref().map(key).transpose()?;
-    Ok(Some(Settings {
+    Ok(Some(OAuthSettings {
         client_id: typed.oauth_client_id.clone(),
         client_secret,
         client_metadata_url: typed.oauth_client_metadata_url.clone(),

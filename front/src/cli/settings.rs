@@ -26,7 +26,7 @@ use crate::transport::http::{self, basic_authorization};
 /// All that a command needs to know.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    pub(super) http: http::Settings,
+    pub(super) http: http::HttpSettings,
     pub(super) policy: Policy,
     pub(super) eras: Eras,
 }
@@ -67,7 +67,7 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     let folder = oauth::folder(Some(&typed.oauth), lookup);
     settings.eras.memory = folder.map(|folder| Memory::new(&folder, &settings.http.url));
     let login = oauth::of(&typed.oauth, typed.allow_http, &settings.http.scrubber, lookup)?;
-    let login = login.map(|login| auth::oauth::Settings {
+    let login = login.map(|login| auth::oauth::OAuthSettings {
         // Whoever runs `mcp-span login` waits for it at a terminal; clients do not.
         process: (!typed.oauth.is_attended)
             .then(|| login_process::command(&typed.log, environment::for_browser(&typed.oauth))),
@@ -80,11 +80,11 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
 /// The login for these headers alone, if that is asked for, or if there is one: an account that was
 /// kept for them, as mcp-remote does, is the one that is meant by whoever sends them.
 fn apart_by_headers(
-    login: auth::oauth::Settings,
+    login: auth::oauth::OAuthSettings,
     is_asked_for: bool,
-    http: &http::Settings,
-) -> auth::oauth::Settings {
-    let apart = auth::oauth::Settings { apart_by: as_pairs(&http.headers), ..login.clone() };
+    http: &http::HttpSettings,
+) -> auth::oauth::OAuthSettings {
+    let apart = auth::oauth::OAuthSettings { apart_by: as_pairs(&http.headers), ..login.clone() };
     let is_kept = || !http.headers.is_empty() && OAuth::is_kept_in_file(&http.url, &apart);
     if is_asked_for || is_kept() { apart } else { login }
 }
@@ -113,7 +113,7 @@ fn unplaced_spec(typed: &args::Connect) -> Result<Spec, Usage> {
             }
             let mut words = typed.program.iter();
             let program = words.next().cloned().unwrap_or_default();
-            Spec::child(child::Settings::new(program).args(words))
+            Spec::child(child::ChildSettings::new(program).args(words))
         }
         _ => return of(typed).map(Spec::from),
     };
@@ -149,7 +149,7 @@ pub(super) fn server_name(spec: &Spec) -> String {
 }
 
 /// Logins, unless the user has given credentials: then nothing is done behind the user's back (C5).
-fn logins(login: auth::oauth::Settings, http: &http::Settings) -> Option<Credentials> {
+fn logins(login: auth::oauth::OAuthSettings, http: &http::HttpSettings) -> Option<Credentials> {
     if http.headers.contains_key(AUTHORIZATION) || basic_authorization(&http.url).is_some() {
         return None;
     }
@@ -226,7 +226,7 @@ pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
         Usage::new(format!("--protocol-version must be a date such as {known}"))
     })?;
     let policy = policy(typed);
-    let http = http::Settings {
+    let http = http::HttpSettings {
         protocol_version,
         timeouts: policy.timeouts,
         net: net::Options {
@@ -240,7 +240,7 @@ pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
         serial: typed.serial,
         server_stream: !typed.no_server_stream,
         cookies: !typed.no_cookies,
-        ..http::Settings::new(url)
+        ..http::HttpSettings::new(url)
     };
     let protocol = protocol(typed);
     Ok(Settings { http, policy, eras: Eras { protocol, memory: None } })

@@ -25,27 +25,27 @@ pub struct Spec {
 #[derive(Clone, Debug)]
 pub enum Server {
     /// A program that is started, and spoken to over its stdin and stdout.
-    Child(child::Settings),
+    Child(child::ChildSettings),
     /// A URL, over Streamable HTTP or HTTP+SSE; which of them is found out unless it is said.
-    Http(Box<http::Settings>),
+    Http(Box<http::HttpSettings>),
 }
 
 impl Spec {
     /// The server at `url`, with the defaults.
     #[must_use]
     pub fn url(url: Url) -> Self {
-        Self::http(http::Settings::new(url))
+        Self::http(http::HttpSettings::new(url))
     }
 
     /// A server over HTTP.
     #[must_use]
-    pub fn http(settings: http::Settings) -> Self {
+    pub fn http(settings: http::HttpSettings) -> Self {
         Self::new(Server::Http(Box::new(settings)))
     }
 
     /// A server that is a child process.
     #[must_use]
-    pub fn child(settings: child::Settings) -> Self {
+    pub fn child(settings: child::ChildSettings) -> Self {
         Self::new(Server::Child(settings))
     }
 

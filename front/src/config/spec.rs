@@ -66,18 +66,18 @@ impl Server {
         match self {
             Self::Child { command, args, env, cwd } => {
                 let env = env.iter().map(|(name, value)| (OsString::from(name), value.clone()));
-                Spec::child(child::Settings {
+                Spec::child(child::ChildSettings {
                     env: env.collect(),
                     cwd: cwd.clone(),
                     scrubber,
-                    ..child::Settings::new(command).args(args)
+                    ..child::ChildSettings::new(command).args(args)
                 })
             }
-            Self::Url { url, transport, headers } => Spec::http(http::Settings {
+            Self::Url { url, transport, headers } => Spec::http(http::HttpSettings {
                 transport: *transport,
                 headers: headers.clone(),
                 scrubber,
-                ..http::Settings::new(url.clone())
+                ..http::HttpSettings::new(url.clone())
             }),
         }
     }

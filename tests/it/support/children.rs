@@ -34,8 +34,9 @@ impl Nursery {
     }
 
     /// What `script` runs as; it finds the folder as its working directory.
-    pub(crate) fn settings(&self, script: &str) -> child::Settings {
-        let mut settings = child::Settings::new("sh").args(["-c", &format!("{PRELUDE}{script}")]);
+    pub(crate) fn settings(&self, script: &str) -> child::ChildSettings {
+        let mut settings =
+            child::ChildSettings::new("sh").args(["-c", &format!("{PRELUDE}{script}")]);
         settings.cwd = Some(self.path().to_owned());
         settings
     }

@@ -8,11 +8,11 @@ use http::StatusCode;
 use super::apart::Apart;
 use super::callback_server::Opener;
 use super::challenge::Challenge;
-use super::kept::Kept;
+use super::kept::StoredLogin;
 use super::listing::listing;
 use super::store::Store;
 use super::token::Token;
-use super::{OAuth, Pending, Settings, TokenStore, identity};
+use super::{OAuth, OAuthSettings, Pending, TokenStore, identity};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::private_file;
@@ -87,7 +87,7 @@ impl OAuth {
         self.store.forget_failure();
         self.check_place()?;
         if self.login(Challenge::of(&said).as_ref(), lock).await? {
-            let access = |kept: Kept| kept.token.map(|token| token.access);
+            let access = |kept: StoredLogin| kept.token.map(|token| token.access);
             let is_kept = access(self.store.read().await) == access(self.kept().await);
             return if is_kept { Ok(()) } else { Err(self.unkept("They are gone")) };
         }
@@ -140,7 +140,7 @@ impl OAuth {
     /// How many other logins for this server are kept in files, whatever keeps them apart.
     #[must_use]
     pub fn count_others(&self) -> usize {
-        let Settings { folder, usual_folder, .. } = &self.settings;
+        let OAuthSettings { folder, usual_folder, .. } = &self.settings;
         let Some(folder) = folder else { return 0 };
         let Ok(all) = listing(folder, usual_folder.as_deref()) else { return 0 };
         let (server, name) = (shown(&self.server), self.store.name());
@@ -193,7 +193,7 @@ impl OAuth {
     }
 
     /// A provider that offers no revocation has nothing to be told.
-    async fn revoke(&self, kept: &Kept, token: &Token) -> Result<(), Error> {
+    async fn revoke(&self, kept: &StoredLogin, token: &Token) -> Result<(), Error> {
         let Some(place) = &kept.revocation_endpoint else { return Ok(()) };
         let given = &self.settings.given;
         if !given.allows(kept.issuer.as_deref()) {

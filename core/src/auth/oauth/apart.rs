@@ -3,8 +3,8 @@
 
 use url::Url;
 
-use super::Settings;
-use super::kept::Kept;
+use super::OAuthSettings;
+use super::kept::StoredLogin;
 use super::metadata::covers;
 
 /// What tells one login at a server from another.
@@ -23,7 +23,7 @@ pub(super) struct Apart {
 
 impl Apart {
     /// Reads it out of what was wished for.
-    pub(super) fn new(server: &Url, settings: &Settings) -> Self {
+    pub(super) fn new(server: &Url, settings: &OAuthSettings) -> Self {
         let given = &settings.given;
         // A token is good for the client that it was given to: each that is named has its own.
         let owner = match &settings.client_id {
@@ -57,7 +57,7 @@ impl Apart {
 
     /// Whether a login that was stored without any of this, as earlier versions did, may be used:
     /// not if it is that of another resource.
-    pub(super) fn allows(&self, stored: &Kept) -> bool {
+    pub(super) fn allows(&self, stored: &StoredLogin) -> bool {
         match (&self.resource, stored.resource.as_deref()) {
             (Some(wanted), stored) => stored == Some(wanted),
             (None, None) => true,
@@ -96,7 +96,7 @@ mod tests {
     }
 
     fn of(given: Given) -> Apart {
-        Apart::new(&server(), &Settings { given, ..settings() })
+        Apart::new(&server(), &OAuthSettings { given, ..settings() })
     }
 
     fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn in_words_the_values_of_parameters_and_headers_are_left_out() {
         let given = Given { page_params: pairs(&[("tenant", "s3cret")]), ..Given::default() };
-        let settings = Settings {
+        let settings = OAuthSettings {
             given,
             scope: Some("b a".into()),
             apart_by: pairs(&[("x-team", "s3cret")]),
@@ -136,9 +136,9 @@ mod tests {
 
     #[test]
     fn a_login_of_another_resource_is_not_taken_over() {
-        let stored = |resource: Option<&str>| Kept {
+        let stored = |resource: Option<&str>| StoredLogin {
             resource: resource.map(str::to_owned),
-            ..Kept::default()
+            ..StoredLogin::default()
         };
         let tenant = of(Given { resource: Some("https://t/".into()), ..Given::default() });
         assert!(tenant.allows(&stored(Some("https://t/"))));
@@ -152,7 +152,7 @@ mod tests {
         for other in [Some("https://t/"), Some("https://h/b"), Some("tenant")] {
             assert!(!plain.allows(&stored(other)), "{other:?}");
         }
-        let without = Settings {
+        let without = OAuthSettings {
             send_resource: false,
             given: Given { resource: Some("https://t/".into()), ..Given::default() },
             ..settings()

@@ -16,7 +16,7 @@ use crate::error::Error;
 
 /// Who gives out tokens for a server, as it was found or given.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct FoundAuthority {
     pub(super) metadata: Issuer,
     /// Its name, as it was asked for: what it says of itself was found there.
     pub(super) issuer: String,
@@ -28,7 +28,7 @@ pub(super) struct Found {
     pub(super) is_guess: bool,
 }
 
-/// The same after [`Found::check`], which is the only way to have one, here or in the process that has
+/// The same after [`FoundAuthority::check`], which is the only way to have one, here or in the process that has
 /// handed a login to this one.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Authority {
@@ -41,7 +41,7 @@ pub(super) struct Authority {
     stray_registration: Option<String>,
 }
 
-impl Found {
+impl FoundAuthority {
     /// Takes what belongs together, for a login by `grant`, and refuses what cannot be trusted.
     ///
     /// An endpoint that the user has given is the user's to choose.
@@ -101,8 +101,8 @@ impl Authority {
 
     /// For tests of what comes after the check.
     #[cfg(test)]
-    pub(super) fn unchecked(found: Found) -> Self {
-        let Found { metadata, issuer, resource, scopes, is_guess } = found;
+    pub(super) fn unchecked(found: FoundAuthority) -> Self {
+        let FoundAuthority { metadata, issuer, resource, scopes, is_guess } = found;
         Self { metadata, issuer, resource, scopes, is_guess, stray_registration: None }
     }
 
@@ -268,7 +268,7 @@ mod tests {
         Url::parse("https://mcp.example.com/mcp").unwrap()
     }
 
-    fn found(&(issuer, page, token, registration, revocation): &Shape) -> Found {
+    fn found(&(issuer, page, token, registration, revocation): &Shape) -> FoundAuthority {
         let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let metadata = Issuer {
             issuer: text(issuer),
@@ -280,7 +280,7 @@ mod tests {
             ..Issuer::default()
         };
         let issuer = issuer.to_owned();
-        Found { metadata, issuer, resource: None, scopes: None, is_guess: false }
+        FoundAuthority { metadata, issuer, resource: None, scopes: None, is_guess: false }
     }
 
     fn check(shape: &Shape, grant: Grant) -> Result<Authority, Error> {

@@ -41,7 +41,7 @@ impl CallbackPort {
         paste: Option<Paste>,
     ) -> Result<CallbackServer, Error> {
         let (sender, arrivals) = mpsc::channel(4);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(CallbackState {
             server,
             port: self.port,
             path: self.place.path.clone(),
@@ -76,8 +76,8 @@ impl CallbackPort {
 
 /// The server of a login; it ends when this is dropped.
 pub(super) struct CallbackServer {
-    shared: Arc<Shared>,
-    /// From [`Shared::arrivals`].
+    shared: Arc<CallbackState>,
+    /// From [`CallbackState::arrivals`].
     arrivals: mpsc::Receiver<Result<Callback, Error>>,
     tasks: Vec<AbortHandle>,
 }
@@ -92,7 +92,7 @@ impl CallbackServer {
     /// Sends a browser to `page`, and expects it back with `state`: the one that has come back from an
     /// earlier page and waits, else one that is opened.
     pub(super) fn visit(&self, state: &str, page: &Url) {
-        let round = Round {
+        let round = ProviderVisit {
             state: state.to_owned(),
             page: page.clone(),
             is_taken: false,
@@ -141,7 +141,7 @@ impl CallbackServer {
                 self.shared.visited.notified().await;
             }
             let open = std::mem::take(&mut *self.shared.connections());
-            for connection in open.into_iter().filter(Connection::has_begun) {
+            for connection in open.into_iter().filter(BrowserConnection::has_begun) {
                 let _ = connection.task.await;
             }
         };
@@ -151,7 +151,7 @@ impl CallbackServer {
     }
 }
 
-struct Shared {
+struct CallbackState {
     /// The server that the login is for, as it may be shown.
     server: String,
     port: u16,
@@ -161,21 +161,21 @@ struct Shared {
     result_path: String,
     /// To [`CallbackServer::arrival`].
     arrivals: mpsc::Sender<Result<Callback, Error>>,
-    login: Mutex<Login>,
-    connections: Mutex<VecDeque<Connection>>,
+    login: Mutex<LoginProgress>,
+    connections: Mutex<VecDeque<BrowserConnection>>,
     /// Told when the last page is fetched.
     visited: Notify,
 }
 
 #[derive(Default)]
-struct Login {
-    round: Option<Round>,
-    links: Vec<Link>,
+struct LoginProgress {
+    round: Option<ProviderVisit>,
+    links: Vec<StartLink>,
     result: Option<Page>,
 }
 
 /// One visit to the provider.
-struct Round {
+struct ProviderVisit {
     state: String,
     page: Url,
     /// The browser has come back.
@@ -186,18 +186,18 @@ struct Round {
 
 /// An address for the browser's command line, which other users of this machine can read: it leads
 /// on once.
-struct Link {
+struct StartLink {
     path: String,
     is_used: bool,
     opened: Instant,
 }
 
-impl Login {
+impl LoginProgress {
     /// Whether a browser may be opened: not after enough of them, nor within moments of the last. A
     /// person who asks for one gets it.
     fn may_open(&self, opener: Opener, now: Instant) -> bool {
         let is_recent =
-            |link: &Link| now.saturating_duration_since(link.opened) < limits::LOGIN_REOPEN;
+            |link: &StartLink| now.saturating_duration_since(link.opened) < limits::LOGIN_REOPEN;
         let is_enough = self.links.len() >= limits::LOGIN_OPENINGS;
         opener == Opener::Person || !is_enough && !self.links.last().is_some_and(is_recent)
     }
@@ -216,18 +216,18 @@ pub(super) enum Opener {
 const ASKED: &str = "asked";
 
 /// One connection, and whether its request has come.
-struct Connection {
+struct BrowserConnection {
     task: JoinHandle<()>,
     has_begun: Arc<AtomicBool>,
 }
 
-impl Connection {
+impl BrowserConnection {
     fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Relaxed)
     }
 }
 
-async fn accept_all<F>(shared: Arc<Shared>, mut accept: impl FnMut() -> F)
+async fn accept_all<F>(shared: Arc<CallbackState>, mut accept: impl FnMut() -> F)
 where
     F: Future<Output = std::io::Result<TcpStream>>,
 {
@@ -243,12 +243,12 @@ where
     }
 }
 
-impl Shared {
-    fn login(&self) -> MutexGuard<'_, Login> {
+impl CallbackState {
+    fn login(&self) -> MutexGuard<'_, LoginProgress> {
         self.login.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn connections(&self) -> MutexGuard<'_, VecDeque<Connection>> {
+    fn connections(&self) -> MutexGuard<'_, VecDeque<BrowserConnection>> {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -264,7 +264,7 @@ impl Shared {
                 connection.task.abort();
             }
         }
-        connections.push_back(Connection { task, has_begun });
+        connections.push_back(BrowserConnection { task, has_begun });
     }
 
     /// Opens a browser, unless that was done often enough.
@@ -275,7 +275,7 @@ impl Shared {
         let Ok(url) = Url::parse(&format!("http://127.0.0.1:{}{path}", self.port)) else { return };
         let (mut login, opened) = (self.login(), Instant::now());
         if login.round.is_some() && login.may_open(opener, opened) {
-            login.links.push(Link { path, is_used: false, opened });
+            login.links.push(StartLink { path, is_used: false, opened });
             drop(login);
             open(&url);
         }
@@ -316,7 +316,7 @@ impl Shared {
     /// Leads the first visitor of a link on to the provider; a second one ends the login.
     fn start(&self, path: &str) -> Response<Full<Bytes>> {
         let mut login = self.login();
-        let Login { round, links, .. } = &mut *login;
+        let LoginProgress { round, links, .. } = &mut *login;
         let Some(link) = links.iter_mut().find(|link| link.path == path) else {
             return Page::wrong_address().response();
         };
@@ -356,7 +356,8 @@ impl Shared {
         }
         let mut next = {
             let mut login = self.login();
-            let expected = |round: &&mut Round| callback.state.as_deref() == Some(&round.state);
+            let expected =
+                |round: &&mut ProviderVisit| callback.state.as_deref() == Some(&round.state);
             let Some(round) = login.round.as_mut().filter(expected) else {
                 return Page::expired().response();
             };
@@ -373,7 +374,7 @@ impl Shared {
 }
 
 /// Answers one request on `stream`. Whoever says nothing is not waited for.
-async fn answer(shared: Arc<Shared>, stream: TcpStream, has_begun: Arc<AtomicBool>) {
+async fn answer(shared: Arc<CallbackState>, stream: TcpStream, has_begun: Arc<AtomicBool>) {
     // The link that the browser is started with can be read in the process list, and whoever is
     // quicker than the browser would log in as somebody else.
     let is_stranger = match (stream.peer_addr(), stream.local_addr()) {

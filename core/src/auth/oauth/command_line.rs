@@ -1,7 +1,7 @@
 //! The command lines that are about one login, for a person: with all that keeps it apart from others,
 //! and without anything that may be secret.
 
-use super::{Grant, OAuth, Settings, TokenStore};
+use super::{Grant, OAuth, OAuthSettings, TokenStore};
 use crate::net::is_loopback;
 use crate::secret::shown;
 use url::Url;
@@ -35,7 +35,7 @@ fn command(verb: &str, words: Option<Vec<String>>) -> String {
 
 /// The server, and the flags by which this login is found. `None` if that takes more than may be
 /// shown.
-fn selection(server: &Url, settings: &Settings) -> Option<Vec<String>> {
+fn selection(server: &Url, settings: &OAuthSettings) -> Option<Vec<String>> {
     let given = &settings.given;
     let has_secrets = !settings.apart_by.is_empty()
         || !given.page_params.is_empty()
@@ -68,7 +68,7 @@ fn selection(server: &Url, settings: &Settings) -> Option<Vec<String>> {
 }
 
 /// Where it is kept, if that is not where everybody looks.
-fn place(settings: &Settings) -> Option<Vec<String>> {
+fn place(settings: &OAuthSettings) -> Option<Vec<String>> {
     let mut words = Vec::new();
     if let (Some(folder), None) = (&settings.folder, &settings.usual_folder) {
         let folder = folder.to_str().filter(|_| folder.is_absolute())?;
@@ -82,7 +82,7 @@ fn place(settings: &Settings) -> Option<Vec<String>> {
 }
 
 /// Whether another login needs no settings but those by which it is found.
-fn is_enough(settings: &Settings) -> bool {
+fn is_enough(settings: &OAuthSettings) -> bool {
     let given = &settings.given;
     let is_any_client = settings.client_secret.is_none()
         && settings.private_key.is_none()
@@ -112,14 +112,14 @@ mod tests {
     use crate::auth::oauth::Given;
     use crate::auth::oauth::tests::settings;
 
-    fn line(server: &str, settings: &Settings) -> Option<String> {
+    fn line(server: &str, settings: &OAuthSettings) -> Option<String> {
         selection(&Url::parse(server).unwrap(), settings).map(|words| words.join(" "))
     }
 
     #[test]
     fn a_command_line_has_all_that_keeps_a_login_apart() {
         assert_eq!(line("https://h/mcp", &settings()).unwrap(), "https://h/mcp");
-        let apart = Settings {
+        let apart = OAuthSettings {
             profile: "work".into(),
             client_id: Some("me".into()),
             scope: Some("read write".into()),
@@ -138,20 +138,20 @@ mod tests {
     fn what_may_be_secret_or_means_something_to_a_shell_stands_on_no_command_line() {
         assert_eq!(line("https://h/mcp?key=s3cret", &settings()), None);
         let header = vec![("x-team".to_owned(), "red".to_owned())];
-        assert_eq!(line("https://h/", &Settings { apart_by: header, ..settings() }), None);
+        assert_eq!(line("https://h/", &OAuthSettings { apart_by: header, ..settings() }), None);
         for profile in ["$(id)", "a'b", "a\"b", "`id`", "a\\", "a\u{1b}b", "%PATH%"] {
-            let settings = Settings { profile: profile.into(), ..settings() };
+            let settings = OAuthSettings { profile: profile.into(), ..settings() };
             assert_eq!(line("https://h/", &settings), None, "{profile}");
         }
-        let relative = Settings { folder: Some("state".into()), ..settings() };
+        let relative = OAuthSettings { folder: Some("state".into()), ..settings() };
         assert_eq!(line("https://h/", &relative), None, "nobody knows relative to what");
     }
 
     #[test]
     fn a_login_with_a_client_of_its_own_is_not_begun_without_it() {
         assert!(is_enough(&settings()));
-        assert!(!is_enough(&Settings { grant: Grant::DeviceCode, ..settings() }));
+        assert!(!is_enough(&OAuthSettings { grant: Grant::DeviceCode, ..settings() }));
         let secret = Some(crate::secret::Secret::new("s"));
-        assert!(!is_enough(&Settings { client_secret: secret, ..settings() }));
+        assert!(!is_enough(&OAuthSettings { client_secret: secret, ..settings() }));
     }
 }

@@ -9,14 +9,14 @@ use super::callback::Callback;
 use super::callback_port::CallbackPort;
 use super::callback_server::CallbackServer;
 use super::flow::Plan;
-use super::grant::Refusal;
-use super::identity::{Identity, Purpose};
+use super::grant::TokenRefusal;
+use super::identity::{ClientIdentity, Purpose};
 use super::page_note::{Noted, PageNote};
 use super::pause::Failed;
 use super::site;
 use super::token::Token;
 use super::words::{login_error, said};
-use super::{OAuth, Parties, PendingGuard, Prompt, Settings, pkce};
+use super::{OAuth, OAuthSettings, Parties, PendingGuard, Prompt, pkce};
 use crate::error::Error;
 use crate::secret::shown;
 
@@ -27,12 +27,12 @@ impl OAuth {
         &self,
         plan: &Plan,
         browser: &mut Option<CallbackServer>,
-    ) -> Result<(Identity, Token), Failed> {
+    ) -> Result<(ClientIdentity, Token), Failed> {
         let authority = &plan.authority;
         authority.metadata.check_pkce()?;
         let (port, identity) = self.introduce(plan).await?;
         let redirect = port.redirect_uri();
-        let Settings { open, paste, .. } = &self.settings;
+        let OAuthSettings { open, paste, .. } = &self.settings;
         let server = port.serve(shown(&self.server), open.clone(), paste.clone())?;
         let browser = browser.insert(server);
         let mut consent = self.consent(plan, &identity, &redirect, browser).await?;
@@ -49,7 +49,7 @@ impl OAuth {
         ];
         match self.request_for(plan, &identity).send(form).await {
             Ok(token) => Ok((identity, token)),
-            Err(Refusal::Client(error)) => {
+            Err(TokenRefusal::Client(error)) => {
                 self.forget_client_alone(&identity.id).await;
                 Err(Failed::refused(error))
             }
@@ -96,7 +96,7 @@ impl OAuth {
     async fn consent(
         &self,
         plan: &Plan,
-        identity: &Identity,
+        identity: &ClientIdentity,
         redirect: &str,
         browser: &mut CallbackServer,
     ) -> Result<Consent, Error> {
@@ -128,9 +128,9 @@ impl OAuth {
 
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
     /// many a provider compares redirect addresses to the letter.
-    async fn introduce(&self, plan: &Plan) -> Result<(CallbackPort, Identity), Error> {
-        let Settings { callback_port: wanted, callback, .. } = &self.settings;
-        let fits = |identity: &Identity| {
+    async fn introduce(&self, plan: &Plan) -> Result<(CallbackPort, ClientIdentity), Error> {
+        let OAuthSettings { callback_port: wanted, callback, .. } = &self.settings;
+        let fits = |identity: &ClientIdentity| {
             let is_wanted = |port: u16| wanted.as_ref().is_none_or(|wanted| wanted.contains(&port));
             let has_place = identity.place.as_ref().is_none_or(|place| place == callback);
             has_place && identity.port.is_none_or(is_wanted)
@@ -152,7 +152,7 @@ impl OAuth {
     fn page(
         &self,
         authority: &Authority,
-        identity: &Identity,
+        identity: &ClientIdentity,
         redirect: &str,
         scope: Option<&str>,
         (state, challenge): (&str, &str),

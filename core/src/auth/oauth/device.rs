@@ -11,7 +11,7 @@ use url::Url;
 use super::authority::Authority;
 use super::flow::Plan;
 use super::grant::TokenRequest;
-use super::identity::{Identity, Only, Purpose};
+use super::identity::{ClientIdentity, Only, Purpose};
 use super::pause::{Failed, How};
 use super::token::Token;
 use super::web::Form;
@@ -35,7 +35,7 @@ struct DeviceCode {
 
 /// What comes of one question whether the person has entered the code.
 #[derive(Debug)]
-enum Step {
+enum DevicePoll {
     /// Not yet.
     Wait,
     /// Not yet, and we ask too often.
@@ -46,7 +46,7 @@ enum Step {
 
 impl OAuth {
     /// Has a person enter a code somewhere.
-    pub(super) async fn by_device(&self, plan: &Plan) -> Result<(Identity, Token), Failed> {
+    pub(super) async fn by_device(&self, plan: &Plan) -> Result<(ClientIdentity, Token), Failed> {
         let Plan { authority, scope, .. } = plan;
         let place = self.device_place(authority)?;
         // A client that was registered with a redirect address may not do this.
@@ -181,14 +181,14 @@ impl OAuth {
                 }
             };
             match step(status, &answer) {
-                Step::Wait if status.is_server_error() => {
+                DevicePoll::Wait if status.is_server_error() => {
                     trouble = Some(refused("The request for a token", status, &answer));
                 }
-                Step::Wait => trouble = None,
-                Step::Slower => {
+                DevicePoll::Wait => trouble = None,
+                DevicePoll::Slower => {
                     interval = (interval + limits::DEVICE_SLOW_DOWN).min(self.slowest_poll());
                 }
-                Step::Settled => {
+                DevicePoll::Settled => {
                     let failed = match request.read(status, &answer) {
                         Ok(token) => return Ok(token),
                         Err(refusal) => Failed::from(refusal),
@@ -211,13 +211,13 @@ fn is_unknown_client(answer: &Value) -> bool {
     matches!(answer["error"].as_str(), Some("invalid_client" | "unauthorized_client"))
 }
 
-fn step(status: StatusCode, answer: &Value) -> Step {
+fn step(status: StatusCode, answer: &Value) -> DevicePoll {
     match answer["error"].as_str() {
-        Some("authorization_pending") => Step::Wait,
-        Some("slow_down") => Step::Slower,
-        _ if status == StatusCode::TOO_MANY_REQUESTS => Step::Slower,
-        _ if status.is_server_error() => Step::Wait,
-        _ => Step::Settled,
+        Some("authorization_pending") => DevicePoll::Wait,
+        Some("slow_down") => DevicePoll::Slower,
+        _ if status == StatusCode::TOO_MANY_REQUESTS => DevicePoll::Slower,
+        _ if status.is_server_error() => DevicePoll::Wait,
+        _ => DevicePoll::Settled,
     }
 }
 

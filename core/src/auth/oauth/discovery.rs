@@ -4,7 +4,7 @@ use tracing::debug;
 use url::Url;
 
 use super::address;
-use super::authority::Found;
+use super::authority::FoundAuthority;
 use super::challenge::Challenge;
 use super::metadata::{Issuer, Resource, at_path, is_same_issuer, issuer_places, resource_places};
 use super::web::Web;
@@ -21,7 +21,7 @@ pub(super) async fn find(
     challenge: Option<&Challenge>,
     known: Option<&str>,
     pinned: Option<&str>,
-) -> Result<Option<Found>, Error> {
+) -> Result<Option<FoundAuthority>, Error> {
     web.take_tried();
     let described = describe(web, server, challenge).await?;
     if let Some(issuer) = pinned {
@@ -47,7 +47,7 @@ pub(super) async fn find(
             }
         };
         metadata.check(issuer)?;
-        return Ok(Some(Found {
+        return Ok(Some(FoundAuthority {
             metadata,
             issuer: issuer.clone(),
             resource: Some(resource.resource.unwrap_or_else(|| canonical(server))),
@@ -65,7 +65,7 @@ async fn at(
     server: &Url,
     issuer: &str,
     described: Option<Resource>,
-) -> Result<Found, Error> {
+) -> Result<FoundAuthority, Error> {
     let place = address::of_user(issuer)?;
     // A server that is its own provider and says nothing of itself knows of no resources.
     let is_own = described.is_none() && place.origin() == server.origin();
@@ -88,7 +88,7 @@ async fn at(
     metadata.check(issuer)?;
     let resource = described.resource.or_else(|| (!is_own).then(|| canonical(server)));
     let (issuer, scopes) = (issuer.to_owned(), described.scopes_supported);
-    Ok(Found { metadata, issuer, resource, scopes, is_guess: false })
+    Ok(FoundAuthority { metadata, issuer, resource, scopes, is_guess: false })
 }
 
 fn says_nothing(issuer: &Url, why: Option<Error>) -> Error {
@@ -138,12 +138,12 @@ async fn describe(
 
 /// 2025-03-26: the server is its own authorization server. Where not even metadata says so, only a
 /// server that `asks` for a token is believed to be one.
-async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Result<Option<Found>, Error> {
+async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Result<Option<FoundAuthority>, Error> {
     let root = at_path(server, "/");
     let issuer = root.origin().ascii_serialization();
     let found = |metadata, is_guess| {
         let issuer = issuer.clone();
-        Found { metadata, issuer, resource: None, scopes: None, is_guess }
+        FoundAuthority { metadata, issuer, resource: None, scopes: None, is_guess }
     };
     let Ok(metadata) = about(web, &root).await else {
         debug!("no metadata at all: the endpoints of the first revision with logins may be there");
@@ -166,14 +166,14 @@ async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Result<Option<Found>
 }
 
 /// What the issuer of this name says of itself, if it confirms the name.
-async fn by_name(web: &Web, server: &Url, issuer: &str) -> Option<Found> {
+async fn by_name(web: &Web, server: &Url, issuer: &str) -> Option<FoundAuthority> {
     let place = address::checked(issuer, "its authorization server", server).ok()?;
     let metadata = about(web, &place).await.ok()?;
     metadata.check(issuer).ok()?;
     // That revision has no resources, but a token of somebody else must not be good for more than
     // this server.
     let (issuer, resource) = (issuer.to_owned(), Some(canonical(server)));
-    Some(Found { metadata, issuer, resource, scopes: None, is_guess: false })
+    Some(FoundAuthority { metadata, issuer, resource, scopes: None, is_guess: false })
 }
 
 /// The name of the resource, as RFC 8707 wants it: without the query, in which some keep a secret.

@@ -8,9 +8,9 @@ use url::Url;
 use super::authority::Authority;
 use super::callback_server::CallbackServer;
 use super::challenge::Challenge;
-use super::grant::{Refusal, TokenRequest};
-use super::identity::{self, Identity, Only, Purpose};
-use super::kept::{Holder, Kept};
+use super::grant::{TokenRefusal, TokenRequest};
+use super::identity::{self, ClientIdentity, Only, Purpose};
+use super::kept::{Holder, StoredLogin};
 use super::pages::About;
 use super::pause::{Failed, How};
 use super::scope::Scopes;
@@ -18,7 +18,7 @@ use super::store_lock::Lock;
 use super::token::Token;
 use super::web::Form;
 use super::words::login_error;
-use super::{Grant, OAuth, Settings, pkce};
+use super::{Grant, OAuth, OAuthSettings, pkce};
 use crate::error::Error;
 use crate::limits;
 use crate::secret::shown;
@@ -126,7 +126,7 @@ impl OAuth {
     }
 
     /// A token for which nobody need be asked.
-    async fn without_person(&self, plan: &Plan) -> Result<Option<(Identity, Token)>, Error> {
+    async fn without_person(&self, plan: &Plan) -> Result<Option<(ClientIdentity, Token)>, Error> {
         match self.settings.grant {
             Grant::ClientCredentials => self.as_client(plan).await.map(Some),
             Grant::Code | Grant::DeviceCode => self.by_what_was_given(plan).await,
@@ -169,7 +169,7 @@ impl OAuth {
         &self,
         plan: &Plan,
         browser: &mut Option<CallbackServer>,
-    ) -> Result<(Identity, Token), Failed> {
+    ) -> Result<(ClientIdentity, Token), Failed> {
         if self.settings.grant == Grant::DeviceCode {
             return self.by_device(plan).await;
         }
@@ -182,7 +182,7 @@ impl OAuth {
     }
 
     pub(super) fn about(&self, authority: &Authority) -> About {
-        let Settings { given, profile, send_resource, .. } = &self.settings;
+        let OAuthSettings { given, profile, send_resource, .. } = &self.settings;
         let resource = given.resource.as_deref().filter(|_| *send_resource);
         let resource = resource.map(|text| Url::parse(text).map_or(text.to_owned(), |u| shown(&u)));
         About {
@@ -205,14 +205,14 @@ impl OAuth {
     }
 
     /// Keeps what a login has brought.
-    async fn keep_login(&self, plan: &Plan, identity: Identity, token: Token) {
+    async fn keep_login(&self, plan: &Plan, identity: ClientIdentity, token: Token) {
         self.note_login();
         let Plan { authority, token_endpoint, .. } = plan;
         // It was checked before anybody was asked.
         let kept = self.kept_for(authority).await.unwrap_or_default();
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
         let is_configured = identity::is_configured(&self.settings, &identity.id);
-        self.keep_alone(Kept {
+        self.keep_alone(StoredLogin {
             issuer: Some(authority.issuer.clone()),
             identity: if is_configured { kept.identity } else { Some(identity) },
             holder,
@@ -222,19 +222,19 @@ impl OAuth {
             resource: self.resource(authority).map(str::to_owned),
             without_resource: self.refuses_resource(),
             near: Some(self.web.near()),
-            ..Kept::default()
+            ..StoredLogin::default()
         })
         .await;
     }
 
-    async fn as_client(&self, plan: &Plan) -> Result<(Identity, Token), Error> {
+    async fn as_client(&self, plan: &Plan) -> Result<(ClientIdentity, Token), Error> {
         let Some(identity) = identity::configured(&self.settings, &plan.authority.metadata) else {
             return Err(login_error("A login as a client needs the client's id")
                 .hint("Give it with --oauth-client-id, and its secret or key"));
         };
         let form = self.client_form(plan.scope.as_deref());
         let sent = self.request_for(plan, &identity).send(form).await;
-        let token = sent.map_err(Refusal::into_error)?;
+        let token = sent.map_err(TokenRefusal::into_error)?;
         Ok((identity, token))
     }
 
@@ -261,7 +261,7 @@ impl OAuth {
         &self,
         plan: &Plan,
         only: Option<Only>,
-    ) -> Result<Option<Identity>, Error> {
+    ) -> Result<Option<ClientIdentity>, Error> {
         let registered = self.kept_for(&plan.authority).await?.identity;
         Ok(registered.filter(|identity| {
             let is_for_this = self.settings.client_id.is_none() && identity.only == only;
@@ -274,7 +274,7 @@ impl OAuth {
         &self,
         plan: &Plan,
         purpose: Purpose<'_>,
-    ) -> Result<Identity, Error> {
+    ) -> Result<ClientIdentity, Error> {
         let (authority, scope) = (&plan.authority, plan.scope.as_deref());
         identity::choose(&self.settings, authority, &self.web, &self.server, purpose, scope).await
     }
@@ -283,7 +283,7 @@ impl OAuth {
     pub(super) fn request_for<'a>(
         &'a self,
         plan: &'a Plan,
-        identity: &'a Identity,
+        identity: &'a ClientIdentity,
     ) -> TokenRequest<'a> {
         let Plan { authority, token_endpoint, scope, .. } = plan;
         let resource = self.resource(authority);
@@ -293,7 +293,7 @@ impl OAuth {
     pub(super) fn request<'a>(
         &'a self,
         endpoint: &'a Url,
-        identity: &'a Identity,
+        identity: &'a ClientIdentity,
         issuer: &'a str,
         resource: Option<&'a str>,
         scope: Option<&'a str>,

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue};
 use url::Url;
 
 use super::Grant;
-use super::authority::{Authority, Found};
+use super::authority::{Authority, FoundAuthority};
 use super::challenge::Challenge;
 use super::given::Given;
 use super::metadata::{Issuer, Resource, covers, is_same_issuer, issuer_places, resource_places};
@@ -88,7 +88,7 @@ fn check_issuer(issuer: &Issuer, server: &Url) {
     }
     let name = issuer.issuer.clone().unwrap_or_default();
     for grant in [Grant::Code, Grant::DeviceCode, Grant::ClientCredentials] {
-        let found = Found {
+        let found = FoundAuthority {
             metadata: issuer.clone(),
             issuer: name.clone(),
             resource: None,

@@ -6,12 +6,12 @@ use tokio::time::timeout;
 use tracing::{debug, warn};
 use url::Url;
 
-use super::authority::{Authority, Found};
+use super::authority::{Authority, FoundAuthority};
 use super::challenge::Challenge;
 use super::discovery;
 use super::flow::Plan;
-use super::grant::Refusal;
-use super::identity::{self, Identity};
+use super::grant::TokenRefusal;
+use super::identity::{self, ClientIdentity};
 use super::metadata::{Issuer, is_same_issuer};
 use super::token::Token;
 use super::words::login_error;
@@ -101,7 +101,7 @@ impl Given {
 
     /// The authority that needs no looking for: all of it is given, or nobody is to be asked.
     /// `needs_page`: a person has to be sent somewhere.
-    pub(super) fn authority(&self, needs_page: bool) -> Option<Found> {
+    pub(super) fn authority(&self, needs_page: bool) -> Option<FoundAuthority> {
         let token_url = self.token_url.as_ref()?;
         let is_whole = self.authorization_url.is_some() || !needs_page;
         if !is_whole && !self.no_discovery {
@@ -114,11 +114,11 @@ impl Given {
         let issuer = self.issuer.clone();
         let issuer = issuer.unwrap_or_else(|| token_url.origin().ascii_serialization());
         let (resource, scopes) = (None, None);
-        Some(self.amended(Found { metadata, issuer, resource, scopes, is_guess: false }))
+        Some(self.amended(FoundAuthority { metadata, issuer, resource, scopes, is_guess: false }))
     }
 
     /// What is given counts, whatever was found.
-    fn amended(&self, mut found: Found) -> Found {
+    fn amended(&self, mut found: FoundAuthority) -> FoundAuthority {
         let metadata = &mut found.metadata;
         let replace = |found: &mut Option<String>, given: Option<String>| {
             *found = given.or_else(|| found.take());
@@ -150,7 +150,7 @@ impl OAuth {
         &self,
         challenge: Option<&Challenge>,
         known: Option<&str>,
-    ) -> Result<Option<Found>, Error> {
+    ) -> Result<Option<FoundAuthority>, Error> {
         let given = &self.settings.given;
         let pinned = given.issuer.as_deref();
         let finding = discovery::find(&self.web, &self.server, challenge, known, pinned);
@@ -184,7 +184,7 @@ impl OAuth {
     pub(super) async fn by_what_was_given(
         &self,
         plan: &Plan,
-    ) -> Result<Option<(Identity, Token)>, Error> {
+    ) -> Result<Option<(ClientIdentity, Token)>, Error> {
         let (given, spent) = (&self.settings.given, self.state(|state| state.spent));
         let kept = self.kept_for(&plan.authority).await?;
         let refresh = given.refresh_token.as_ref().filter(|_| !spent.refresh_token);
@@ -214,7 +214,7 @@ impl OAuth {
                     let refresh = token.refresh.clone().or_else(|| refresh.cloned());
                     return Ok(Some((identity, Token { refresh, ..token })));
                 }
-                Err(Refusal::Grant(error)) => {
+                Err(TokenRefusal::Grant(error)) => {
                     warn!("the {what} that was given is no good any more: {error}");
                     self.state(|state| state.spent.refresh_token |= what == "refresh token");
                 }

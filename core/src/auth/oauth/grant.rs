@@ -9,7 +9,7 @@ use serde_json::Value;
 use tracing::debug;
 use url::Url;
 
-use super::identity::{Identity, Proof};
+use super::identity::{ClientAuthentication, ClientIdentity};
 use super::token::Token;
 use super::web::Form;
 use super::words::{login_error, refused};
@@ -21,7 +21,7 @@ use crate::secret::{Scrubber, Secret};
 pub(super) struct TokenRequest<'a> {
     pub(super) oauth: &'a OAuth,
     pub(super) endpoint: &'a Url,
-    pub(super) identity: &'a Identity,
+    pub(super) identity: &'a ClientIdentity,
     /// The audience of what we sign.
     pub(super) issuer: &'a str,
     /// The resource that the token is for (RFC 8707), if the server is to be told.
@@ -31,7 +31,7 @@ pub(super) struct TokenRequest<'a> {
 
 /// Why there is no token.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum TokenRefusal {
     /// The code or the refresh token is no good (any more).
     Grant(Error),
     /// The client is not known (any more).
@@ -42,7 +42,7 @@ pub(super) enum Refusal {
     Unanswered(Error),
 }
 
-impl Refusal {
+impl TokenRefusal {
     pub(super) fn into_error(self) -> Error {
         match self {
             Self::Grant(error)
@@ -55,8 +55,8 @@ impl Refusal {
 
 impl TokenRequest<'_> {
     /// Sends `form`, with who we are added.
-    pub(super) async fn send(&self, form: Form) -> Result<Token, Refusal> {
-        let (status, answer) = self.ask(&form).await.map_err(Refusal::Unanswered)?;
+    pub(super) async fn send(&self, form: Form) -> Result<Token, TokenRefusal> {
+        let (status, answer) = self.ask(&form).await.map_err(TokenRefusal::Unanswered)?;
         self.read(status, &answer)
     }
 
@@ -93,7 +93,7 @@ impl TokenRequest<'_> {
     fn has_other_spelling(&self) -> bool {
         let differs = |text: &str| coded(text) != text;
         let Some(secret) = &self.identity.secret else { return false };
-        self.identity.proof == Proof::Basic
+        self.identity.proof == ClientAuthentication::Basic
             && (differs(&self.identity.id) || differs(secret.reveal()))
     }
 
@@ -108,14 +108,14 @@ impl TokenRequest<'_> {
         form.extend(resource.map(|resource| ("resource", resource.to_owned())));
         let mut basic = None;
         match (self.identity.proof, &self.identity.secret) {
-            (Proof::Basic, Some(secret)) => {
+            (ClientAuthentication::Basic, Some(secret)) => {
                 basic = Some(basic_header(&self.identity.id, secret.reveal(), spell)?);
             }
-            (Proof::Post, Some(secret)) => {
+            (ClientAuthentication::Post, Some(secret)) => {
                 form.push(("client_id", self.identity.id.clone()));
                 form.push(("client_secret", secret.reveal().to_owned()));
             }
-            (Proof::Signed, _) => form.extend(self.signed()?),
+            (ClientAuthentication::Signed, _) => form.extend(self.signed()?),
             _ => form.push(("client_id", self.identity.id.clone())),
         }
         let sent = basic.clone();
@@ -167,7 +167,7 @@ impl TokenRequest<'_> {
         ])
     }
 
-    pub(super) fn read(&self, status: StatusCode, answer: &Value) -> Result<Token, Refusal> {
+    pub(super) fn read(&self, status: StatusCode, answer: &Value) -> Result<Token, TokenRefusal> {
         if status.is_success()
             && let Some(token) = Token::read(answer, self.scope, SystemTime::now())
         {
@@ -175,16 +175,16 @@ impl TokenRequest<'_> {
         }
         let error = refused("The request for a token", status, answer);
         Err(match answer["error"].as_str() {
-            Some("invalid_grant") => Refusal::Grant(error),
-            Some("invalid_client" | "unauthorized_client") => Refusal::Client(error),
+            Some("invalid_grant") => TokenRefusal::Grant(error),
+            Some("invalid_client" | "unauthorized_client") => TokenRefusal::Client(error),
             Some("temporarily_unavailable" | "server_error" | "slow_down") => {
-                Refusal::Unanswered(error)
+                TokenRefusal::Unanswered(error)
             }
-            _ if is_passing(status) => Refusal::Unanswered(error),
+            _ if is_passing(status) => TokenRefusal::Unanswered(error),
             // Some say no with a success.
-            Some(_) => Refusal::Other(error),
+            Some(_) => TokenRefusal::Other(error),
             // A stranger's page in between.
-            None => Refusal::Unanswered(error),
+            None => TokenRefusal::Unanswered(error),
         })
     }
 }

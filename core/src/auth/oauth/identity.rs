@@ -5,23 +5,23 @@ use serde_json::Value;
 use url::Url;
 
 use super::authority::Authority;
-use super::kept::{Holder, Kept};
+use super::kept::{Holder, StoredLogin};
 use super::metadata::Issuer;
 use super::scope::Scopes;
 use super::web::Web;
-use super::{CallbackPlace, CallbackPorts, Settings, Style, registration, said};
+use super::{CallbackPlace, CallbackPorts, OAuthSettings, Style, registration, said};
 use crate::error::{Error, Kind};
 use crate::secret::{self, Secret, shown};
 
 /// A client in the sense of OAuth, in the form in which it is stored.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(super) struct Identity {
+pub(super) struct ClientIdentity {
     #[serde(rename = "client_id")]
     pub(super) id: String,
     #[serde(rename = "client_secret", serialize_with = "secret::revealed")]
     pub(super) secret: Option<Secret>,
     #[serde(default, rename = "client_proof")]
-    pub(super) proof: Proof,
+    pub(super) proof: ClientAuthentication,
     /// The port of the redirect address that it was registered with on the spot.
     #[serde(rename = "client_port")]
     pub(super) port: Option<u16>,
@@ -36,9 +36,9 @@ pub(super) struct Identity {
     pub(super) only: Option<Only>,
 }
 
-impl Identity {
+impl ClientIdentity {
     /// A client that was not registered on the spot.
-    fn new(id: impl Into<String>, secret: Option<Secret>, proof: Proof) -> Self {
+    fn new(id: impl Into<String>, secret: Option<Secret>, proof: ClientAuthentication) -> Self {
         Self { id: id.into(), secret, proof, port: None, place: None, scope: None, only: None }
     }
 
@@ -70,7 +70,7 @@ pub(super) enum Purpose<'a> {
 
 /// How it proves at the token endpoint who it is, by the names of RFC 7591.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-pub(super) enum Proof {
+pub(super) enum ClientAuthentication {
     #[default]
     #[serde(rename = "none")]
     Nothing,
@@ -85,7 +85,7 @@ pub(super) enum Proof {
     Signed,
 }
 
-impl Proof {
+impl ClientAuthentication {
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::deserialize(Value::from(name)).ok()
     }
@@ -106,30 +106,30 @@ impl Proof {
 }
 
 /// The identity that was configured, if any.
-pub(super) fn configured(settings: &Settings, issuer: &Issuer) -> Option<Identity> {
+pub(super) fn configured(settings: &OAuthSettings, issuer: &Issuer) -> Option<ClientIdentity> {
     let id = settings.client_id.clone()?;
     let secret = settings.client_secret.clone();
     let proof = match (&settings.private_key, &secret) {
-        (Some(_), _) => Proof::Signed,
+        (Some(_), _) => ClientAuthentication::Signed,
         (None, Some(_)) => match settings.given.style {
-            Some(Style::Basic) => Proof::Basic,
-            Some(Style::Post) => Proof::Post,
-            None => Proof::with_secret(issuer),
+            Some(Style::Basic) => ClientAuthentication::Basic,
+            Some(Style::Post) => ClientAuthentication::Post,
+            None => ClientAuthentication::with_secret(issuer),
         },
-        (None, None) => Proof::Nothing,
+        (None, None) => ClientAuthentication::Nothing,
     };
-    Some(Identity::new(id, secret, proof))
+    Some(ClientIdentity::new(id, secret, proof))
 }
 
 /// Whether `id` is that of a client in the settings, rather than of one registered on the spot.
-pub(super) fn is_configured(settings: &Settings, id: &str) -> bool {
+pub(super) fn is_configured(settings: &OAuthSettings, id: &str) -> bool {
     settings.client_id.as_deref() == Some(id)
         || settings.client_metadata_url.as_ref().is_some_and(|url| url.as_str() == id)
 }
 
 /// The client that the token in `kept` was given to: only that one can renew or revoke it. `None` if
 /// the settings have changed since.
-pub(super) fn of_token(settings: &Settings, kept: &Kept) -> Option<Identity> {
+pub(super) fn of_token(settings: &OAuthSettings, kept: &StoredLogin) -> Option<ClientIdentity> {
     let Some(Holder { id, proof }) = kept.holder.clone() else { return kept.identity.clone() };
     if !is_configured(settings, &id) {
         let registered = kept.identity.clone().filter(|identity| identity.id == id);
@@ -137,19 +137,19 @@ pub(super) fn of_token(settings: &Settings, kept: &Kept) -> Option<Identity> {
     }
     let secret = settings.client_secret.clone().filter(|_| settings.client_id.is_some());
     let proof = match (&settings.private_key, &secret) {
-        (Some(_), _) if settings.client_id.is_some() => Proof::Signed,
-        (_, None) => Proof::Nothing,
-        (_, Some(_)) if proof == Proof::Post => Proof::Post,
-        (_, Some(_)) => Proof::Basic,
+        (Some(_), _) if settings.client_id.is_some() => ClientAuthentication::Signed,
+        (_, None) => ClientAuthentication::Nothing,
+        (_, Some(_)) if proof == ClientAuthentication::Post => ClientAuthentication::Post,
+        (_, Some(_)) => ClientAuthentication::Basic,
     };
-    Some(Identity::new(id, secret, proof))
+    Some(ClientIdentity::new(id, secret, proof))
 }
 
 /// What is kept, but for a token that was given to another client than the one that is configured,
 /// and for all that another authorization server has given out than the one that the user has named.
-pub(super) fn without_others(settings: &Settings, kept: Kept) -> Kept {
+pub(super) fn without_others(settings: &OAuthSettings, kept: StoredLogin) -> StoredLogin {
     if !settings.given.allows(kept.issuer.as_deref()) {
-        return Kept { near: kept.near, ..Kept::default() };
+        return StoredLogin { near: kept.near, ..StoredLogin::default() };
     }
     let holder = kept.holder.as_ref().map(|holder| &holder.id);
     let holder = holder.or_else(|| kept.identity.as_ref().map(|identity| &identity.id));
@@ -157,18 +157,18 @@ pub(super) fn without_others(settings: &Settings, kept: Kept) -> Kept {
         (Some(ours), Some(holder)) => ours == holder,
         _ => true,
     };
-    Kept { token: kept.token.filter(|_| is_ours), ..kept }
+    StoredLogin { token: kept.token.filter(|_| is_ours), ..kept }
 }
 
 /// The identity to use with `issuer`, in the order of the specification.
 pub(super) async fn choose(
-    settings: &Settings,
+    settings: &OAuthSettings,
     authority: &Authority,
     web: &Web,
     server: &Url,
     purpose: Purpose<'_>,
     scope: Option<&str>,
-) -> Result<Identity, Error> {
+) -> Result<ClientIdentity, Error> {
     let issuer = &authority.metadata;
     if let Some(identity) = configured(settings, issuer) {
         return Ok(identity);
@@ -176,7 +176,7 @@ pub(super) async fn choose(
     if let Some(document) = &settings.client_metadata_url
         && issuer.client_id_metadata_document_supported
     {
-        return Ok(Identity::new(document.as_str(), None, Proof::Nothing));
+        return Ok(ClientIdentity::new(document.as_str(), None, ClientAuthentication::Nothing));
     }
     if issuer.registration_endpoint.is_some() {
         let (place, given) = (issuer.registration_endpoint.as_ref(), &settings.given);
@@ -210,15 +210,22 @@ fn redirect_in_words(redirect: &str, wanted: Option<&CallbackPorts>) -> String {
     )
 }
 
-pub(super) fn identity(id: &str, answer: &Value, wanted: Proof, issuer: &Issuer) -> Identity {
+pub(super) fn identity(
+    id: &str,
+    answer: &Value,
+    wanted: ClientAuthentication,
+    issuer: &Issuer,
+) -> ClientIdentity {
     let secret = answer["client_secret"].as_str().filter(|text| !text.is_empty()).map(Secret::new);
-    let named = answer["token_endpoint_auth_method"].as_str().and_then(Proof::named);
+    let named = answer["token_endpoint_auth_method"].as_str().and_then(ClientAuthentication::named);
     let proof = match (named, &secret) {
         (Some(proof), _) => proof,
-        (None, Some(_)) if wanted == Proof::Nothing => Proof::with_secret(issuer),
+        (None, Some(_)) if wanted == ClientAuthentication::Nothing => {
+            ClientAuthentication::with_secret(issuer)
+        }
         (None, _) => wanted,
     };
-    Identity::new(id, secret, proof)
+    ClientIdentity::new(id, secret, proof)
 }
 
 #[cfg(test)]
@@ -234,18 +241,30 @@ mod tests {
 
     #[test]
     fn a_secret_goes_the_way_that_the_server_offers() {
-        assert_eq!(Proof::with_secret(&Issuer::default()), Proof::Basic);
-        assert_eq!(Proof::with_secret(&offering(&["client_secret_post"])), Proof::Post);
+        assert_eq!(
+            ClientAuthentication::with_secret(&Issuer::default()),
+            ClientAuthentication::Basic
+        );
+        assert_eq!(
+            ClientAuthentication::with_secret(&offering(&["client_secret_post"])),
+            ClientAuthentication::Post
+        );
         let both = offering(&["client_secret_post", "client_secret_basic"]);
-        assert_eq!(Proof::with_secret(&both), Proof::Basic);
-        assert_eq!(Proof::with_secret(&offering(&["private_key_jwt"])), Proof::Basic);
+        assert_eq!(ClientAuthentication::with_secret(&both), ClientAuthentication::Basic);
+        assert_eq!(
+            ClientAuthentication::with_secret(&offering(&["private_key_jwt"])),
+            ClientAuthentication::Basic
+        );
     }
 
     #[test]
     fn a_client_asks_for_what_it_was_registered_for() {
         let with = |scope: Option<&str>| {
             let scope = scope.map(str::to_owned);
-            Identity { scope, ..identity("i", &Value::Null, Proof::Nothing, &Issuer::default()) }
+            ClientIdentity {
+                scope,
+                ..identity("i", &Value::Null, ClientAuthentication::Nothing, &Issuer::default())
+            }
         };
         assert!(with(Some("a b")).may_ask_for(Some("b")) && with(Some("a")).may_ask_for(None));
         assert!(with(None).may_ask_for(Some("a")), "nothing was said");
@@ -254,24 +273,29 @@ mod tests {
 
     #[test]
     fn a_registration_says_how_to_prove_it() {
-        let read = |answer: Value| identity("i", &answer, Proof::Nothing, &Issuer::default()).proof;
-        assert_eq!(read(json!({})), Proof::Nothing);
-        assert_eq!(read(json!({"client_secret": "s"})), Proof::Basic);
+        let read = |answer: Value| {
+            identity("i", &answer, ClientAuthentication::Nothing, &Issuer::default()).proof
+        };
+        assert_eq!(read(json!({})), ClientAuthentication::Nothing);
+        assert_eq!(read(json!({"client_secret": "s"})), ClientAuthentication::Basic);
         let named =
             json!({"client_secret": "s", "token_endpoint_auth_method": "client_secret_post"});
-        assert_eq!(read(named), Proof::Post);
+        assert_eq!(read(named), ClientAuthentication::Post);
     }
 
     #[test]
     fn only_the_client_that_has_a_token_renews_it() {
-        let registered = Identity { port: Some(1), ..Identity::new("r", None, Proof::Nothing) };
-        let kept = |holder: &str| Kept {
+        let registered = ClientIdentity {
+            port: Some(1),
+            ..ClientIdentity::new("r", None, ClientAuthentication::Nothing)
+        };
+        let kept = |holder: &str| StoredLogin {
             identity: Some(registered.clone()),
-            holder: Some(Holder { id: holder.into(), proof: Proof::Post }),
-            ..Kept::default()
+            holder: Some(Holder { id: holder.into(), proof: ClientAuthentication::Post }),
+            ..StoredLogin::default()
         };
         let plain = crate::auth::oauth::tests::settings();
-        let by_hand = Settings {
+        let by_hand = OAuthSettings {
             client_id: Some("c".into()),
             client_secret: Some(Secret::new("s")),
             ..plain.clone()
@@ -280,8 +304,8 @@ mod tests {
         assert_eq!(of_token(&plain, &kept("c")), None, "it is configured no more");
         assert_eq!(of_token(&by_hand, &kept("r")), None, "another is configured");
         let used = of_token(&by_hand, &kept("c")).unwrap();
-        assert_eq!((used.proof, used.secret.unwrap().reveal()), (Proof::Post, "s"));
-        let old = Kept { holder: None, ..kept("r") };
+        assert_eq!((used.proof, used.secret.unwrap().reveal()), (ClientAuthentication::Post, "s"));
+        let old = StoredLogin { holder: None, ..kept("r") };
         assert_eq!(of_token(&plain, &old), Some(registered.clone()));
     }
 }

@@ -8,8 +8,8 @@ use tracing::debug;
 use super::authority::Authority;
 use super::callback_server::Opener;
 use super::challenge::Challenge;
-use super::identity::{self, Identity, Only, Proof};
-use super::kept::{Holder, Kept};
+use super::identity::{self, ClientAuthentication, ClientIdentity, Only};
+use super::kept::{Holder, StoredLogin};
 use super::metadata::{Issuer, is_same_issuer};
 use super::token::{Token, claims};
 use super::{Account, OAuth, said};
@@ -72,7 +72,7 @@ impl OAuth {
             _ => None,
         };
         let holder = identity.as_ref().map(|i| Holder { id: i.id.clone(), proof: i.proof });
-        self.keep_alone(Kept {
+        self.keep_alone(StoredLogin {
             issuer: authority.as_ref().map(|authority| authority.issuer.clone()),
             identity: identity.filter(|i| !identity::is_configured(&self.settings, &i.id)),
             holder,
@@ -82,7 +82,7 @@ impl OAuth {
             resource: authority.as_ref().and_then(|a| self.resource(a)).map(str::to_owned),
             without_resource: self.refuses_resource(),
             near: Some(self.web.near()),
-            ..Kept::default()
+            ..StoredLogin::default()
         })
         .await;
         let account = self
@@ -150,10 +150,10 @@ fn token(foreign: &Foreign) -> Option<Token> {
     Some(Token { expires_at, ..token })
 }
 
-fn client(found: &Value, issuer: &Issuer) -> Option<Identity> {
+fn client(found: &Value, issuer: &Issuer) -> Option<ClientIdentity> {
     let id = found["client_id"].as_str().filter(|id| !id.is_empty())?;
-    let identity = identity::identity(id, found, Proof::Nothing, issuer);
-    Some(Identity { only: Some(Only::Renewal), ..identity })
+    let identity = identity::identity(id, found, ClientAuthentication::Nothing, issuer);
+    Some(ClientIdentity { only: Some(Only::Renewal), ..identity })
 }
 
 #[cfg(test)]
@@ -204,6 +204,6 @@ mod tests {
         let found = json!({"client_id": "c", "client_secret": "s",
             "token_endpoint_auth_method": "client_secret_post"});
         let client = client(&found, &Issuer::default()).unwrap();
-        assert_eq!((client.proof, client.only), (Proof::Post, Some(Only::Renewal)));
+        assert_eq!((client.proof, client.only), (ClientAuthentication::Post, Some(Only::Renewal)));
     }
 }

@@ -6,17 +6,17 @@ use url::Url;
 use super::address::Reach;
 use super::flow::Plan;
 use super::store::Stamp;
-use super::{OAuth, Open, PrivateKey, Settings, Show};
+use super::{OAuth, OAuthSettings, Open, PrivateKey, Show};
 use crate::net;
 use crate::secret::Secret;
 
 /// It holds secrets, and is never shown.
 #[derive(Deserialize, Serialize)]
-pub(super) struct Job {
+pub(super) struct LoginJob {
     server: Url,
     plan: Plan,
     net: net::Portable,
-    settings: Settings,
+    settings: OAuthSettings,
     client_secret: Option<String>,
     /// PEM.
     private_key: Option<String>,
@@ -27,7 +27,7 @@ pub(super) struct Job {
     stamp: Option<Stamp>,
 }
 
-impl Job {
+impl LoginJob {
     pub(super) fn new(oauth: &OAuth, plan: &Plan) -> Self {
         let settings = oauth.settings.clone();
         let text = |secret: &Secret| secret.reveal().to_owned();
@@ -49,7 +49,7 @@ impl Job {
     pub(super) fn read(job: &[u8], show: Show, open: Open) -> Option<(OAuth, Plan, Option<Stamp>)> {
         let job: Self = serde_json::from_slice(job).ok()?;
         let key = job.private_key.map(|pem| PrivateKey::from_pem(pem.as_bytes()));
-        let settings = Settings {
+        let settings = OAuthSettings {
             client_secret: job.client_secret.map(Secret::new),
             private_key: key.transpose().ok()?,
             show,

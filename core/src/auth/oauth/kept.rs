@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::address::Reach;
-use super::identity::{Identity, Proof};
+use super::identity::{ClientAuthentication, ClientIdentity};
 use super::token::Token;
 
 /// What is kept between runs. Its JSON has secrets in it, and is never shown.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
-pub(super) struct Kept {
+pub(super) struct StoredLogin {
     /// The server that it is for, as it may be shown.
     pub(super) server: String,
     /// Logins are kept apart by what is asked for; earlier versions had one for all.
@@ -24,7 +24,7 @@ pub(super) struct Kept {
     pub(super) issuer: Option<String>,
     /// A client that was registered on the spot; never one that is configured.
     #[serde(flatten)]
-    pub(super) identity: Option<Identity>,
+    pub(super) identity: Option<ClientIdentity>,
     /// The client that the token was given to, where that is known.
     #[serde(flatten)]
     pub(super) holder: Option<Holder>,
@@ -45,10 +45,10 @@ pub(super) struct Holder {
     #[serde(rename = "token_client_id")]
     pub(super) id: String,
     #[serde(default, rename = "token_client_proof")]
-    pub(super) proof: Proof,
+    pub(super) proof: ClientAuthentication,
 }
 
-impl Kept {
+impl StoredLogin {
     /// Reads it; else says what is wrong with it, without quoting what stands there.
     pub(super) fn read(text: &[u8]) -> Result<Self, String> {
         let mut kept: Self = from_json(text)?;
@@ -66,7 +66,7 @@ impl Kept {
     }
 }
 
-/// The JSON object that a file of tokens holds; else what is wrong, as [`Kept::read`] says it.
+/// The JSON object that a file of tokens holds; else what is wrong, as [`StoredLogin::read`] says it.
 pub(super) fn parse(text: &[u8]) -> Result<Value, String> {
     let value: Value = from_json(text)?;
     match value.is_object() {
@@ -88,12 +88,12 @@ mod tests {
     fn json_of_another_type_is_damaged() {
         for text in ["[]", "7", "\"x\"", "null", "true", r#"{"token": []}"#, r#"{"token": ["a"]}"#]
         {
-            assert!(Kept::read(text.as_bytes()).is_err(), "{text}");
+            assert!(StoredLogin::read(text.as_bytes()).is_err(), "{text}");
         }
         for text in ["{}", r#"{"token": null}"#, r#"{"token": {"access_token": "a"}}"#] {
-            assert!(Kept::read(text.as_bytes()).is_ok(), "{text}");
+            assert!(StoredLogin::read(text.as_bytes()).is_ok(), "{text}");
         }
-        let Err(why) = Kept::read(b"{\n\"token\": \"s3cret") else { panic!("half a text") };
+        let Err(why) = StoredLogin::read(b"{\n\"token\": \"s3cret") else { panic!("half a text") };
         assert!(why.starts_with("line 2, column "), "{why}");
     }
 }

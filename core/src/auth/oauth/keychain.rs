@@ -11,25 +11,25 @@ use keyring_core::{CredentialStore, Error as Fault};
 use crate::error::{Error, Kind};
 
 /// Opens the keychain.
-type Open = Arc<dyn Fn() -> keyring_core::Result<Arc<CredentialStore>> + Send + Sync>;
+type OpenKeychain = Arc<dyn Fn() -> keyring_core::Result<Arc<CredentialStore>> + Send + Sync>;
 
 /// One entry.
 #[derive(Clone)]
-pub(super) struct Entry {
-    open: Open,
+pub(super) struct KeychainEntry {
+    open: OpenKeychain,
     name: String,
 }
 
 /// The name under which people find our entries.
 const SERVICE: &str = "mcp-span";
 
-impl fmt::Debug for Entry {
+impl fmt::Debug for KeychainEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Entry").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl Entry {
+impl KeychainEntry {
     /// The entry `name` in the keychain of this system.
     pub(super) fn new(name: &str) -> Self {
         Self { open: Arc::new(platform), name: name.to_owned() }
@@ -118,21 +118,21 @@ pub(super) mod tests {
     use crate::auth::oauth::blocking::OneAtATime;
 
     /// An entry in a keychain that forgets everything at the end.
-    pub(in crate::auth::oauth) fn in_memory() -> Entry {
+    pub(in crate::auth::oauth) fn in_memory() -> KeychainEntry {
         let store = keyring_core::mock::Store::new().unwrap();
-        Entry { open: Arc::new(move || Ok(store.clone())), name: "n".to_owned() }
+        KeychainEntry { open: Arc::new(move || Ok(store.clone())), name: "n".to_owned() }
     }
 
     /// The same in one that answers no question before it was unlocked for it.
-    pub(in crate::auth::oauth) fn locked() -> (Entry, mpsc::Sender<()>) {
+    pub(in crate::auth::oauth) fn locked() -> (KeychainEntry, mpsc::Sender<()>) {
         let store = keyring_core::mock::Store::new().unwrap();
         let (unlock, unlocked) = mpsc::channel();
         let unlocked = std::sync::Mutex::new(unlocked);
-        let open: Open = Arc::new(move || {
+        let open: OpenKeychain = Arc::new(move || {
             let _ = unlocked.lock().unwrap().recv();
             Ok(store.clone())
         });
-        (Entry { open, name: "n".to_owned() }, unlock)
+        (KeychainEntry { open, name: "n".to_owned() }, unlock)
     }
 
     #[test]
@@ -155,8 +155,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_keychain_that_is_not_there_is_an_error_that_says_what_helps() {
-        let open: Open = Arc::new(|| Err(Fault::NoDefaultStore));
-        let entry = Entry { open, name: "n".to_owned() };
+        let open: OpenKeychain = Arc::new(|| Err(Fault::NoDefaultStore));
+        let entry = KeychainEntry { open, name: "n".to_owned() };
         let error = unusable(entry.probe().unwrap_err());
         assert_eq!(error.hint.as_deref(), Some("Use --token-store file"));
         assert!(entry.read().is_err() && entry.write(b"x").is_err());
@@ -164,11 +164,11 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn one_that_is_silent_is_not_waited_for() {
-        let open: Open = Arc::new(|| {
+        let open: OpenKeychain = Arc::new(|| {
             std::thread::sleep(Duration::from_secs(60));
             Err(Fault::NoEntry)
         });
-        let entry = Entry { open, name: "n".to_owned() };
+        let entry = KeychainEntry { open, name: "n".to_owned() };
         let (thread, limit) = (OneAtATime::default(), Duration::from_millis(20));
         let error = thread.run(limit, move || entry.read()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);

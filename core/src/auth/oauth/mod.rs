@@ -74,7 +74,7 @@ use callback_server::Opener;
 use challenge::Challenge;
 pub use given::{Given, OneShot, Style};
 pub use import::{Foreign, TakenOver};
-use kept::Kept;
+use kept::StoredLogin;
 pub use key::PrivateKey;
 pub use listing::{Listing, Unreadable, listing};
 use page_note::PageNote;
@@ -86,10 +86,10 @@ pub use prompt::Prompt;
 use recent::Recent;
 use renewal::{Cause, Renewal};
 use scope::Scopes;
-pub use settings::{Grant, LoginCommand, Open, Settings, Show, TokenStore};
+pub use settings::{Grant, LoginCommand, OAuthSettings, Open, Show, TokenStore};
 use store::Store;
 use store_lock::Lock;
-pub use survey::{Found, Provider, Survey, Tried};
+pub use survey::{FoundMetadata, Provider, Survey, TriedPlace};
 pub use token::Bearer;
 use token::{Age, Token};
 use web::Web;
@@ -98,10 +98,10 @@ use words::{login_error, refused, said};
 /// The tokens of one server.
 pub struct OAuth {
     server: Url,
-    settings: Settings,
+    settings: OAuthSettings,
     web: Web,
     store: Store,
-    state: Mutex<State>,
+    state: Mutex<OAuthState>,
     /// One permit: whoever has it renews the token, the others wait for what comes of that.
     renewing: Semaphore,
     /// The same for the question whether renewals are in vain.
@@ -118,8 +118,8 @@ impl fmt::Debug for OAuth {
 }
 
 #[derive(Default)]
-struct State {
-    kept: Option<Kept>,
+struct OAuthState {
+    kept: Option<StoredLogin>,
     /// Counts how often `kept` was replaced.
     version: u64,
     /// The token in it is in the store as well, unless somebody has taken it out.
@@ -164,7 +164,7 @@ pub(super) enum Remedy {
 impl OAuth {
     /// Tokens for `server`; nothing is asked of anybody yet.
     #[must_use]
-    pub fn new(server: &Url, settings: Settings, options: net::Options) -> Self {
+    pub fn new(server: &Url, settings: OAuthSettings, options: net::Options) -> Self {
         let server = without_fragment(server);
         let store = Store::of(&server, &settings);
         let web = Web::new(options, &server, &settings.given);
@@ -176,7 +176,7 @@ impl OAuth {
     /// Whether a login with these settings is kept in a file. Neither a network nor a keychain is
     /// asked.
     #[must_use]
-    pub fn is_kept_in_file(server: &Url, settings: &Settings) -> bool {
+    pub fn is_kept_in_file(server: &Url, settings: &OAuthSettings) -> bool {
         settings.token_store == TokenStore::File
             && Store::of(&without_fragment(server), settings).has_file()
     }
@@ -358,7 +358,7 @@ impl OAuth {
     }
 
     /// Takes over what another process has stored. `true` if that is another token than before.
-    async fn reread(&self, before: &Kept) -> bool {
+    async fn reread(&self, before: &StoredLogin) -> bool {
         let version = self.state(|state| state.version);
         let Some(stored) = self.store.look().await else { return false };
         let (held, is_stored, is_newer) = self.state(|state| {
@@ -390,7 +390,7 @@ impl OAuth {
     }
 
     /// What there is; the store is read for the first who asks.
-    async fn kept(&self) -> Kept {
+    async fn kept(&self) -> StoredLogin {
         if let Some(kept) = self.state(|state| state.kept.clone()) {
             return kept;
         }
@@ -408,32 +408,32 @@ impl OAuth {
     }
 
     /// Uses `kept` from now on, and stores it.
-    async fn keep(&self, kept: Kept) {
+    async fn keep(&self, kept: StoredLogin) {
         self.hold(kept.clone());
         self.save(kept).await;
     }
 
     /// The same for what a renewal has brought.
-    async fn keep_renewed(&self, kept: Kept) {
+    async fn keep_renewed(&self, kept: StoredLogin) {
         self.hold(kept.clone());
         // Before it is stored: it is used from now on, and may be refused.
         self.state(|state| state.is_renewal = true);
         self.save(kept).await;
     }
 
-    async fn save(&self, kept: Kept) {
+    async fn save(&self, kept: StoredLogin) {
         let has_token = kept.token.is_some();
         let is_stored = self.store.write(kept).await && has_token;
         self.state(|state| state.is_stored = is_stored);
     }
 
     /// The same for what a login has brought: others may be renewing what it replaces.
-    async fn keep_alone(&self, kept: Kept) {
+    async fn keep_alone(&self, kept: StoredLogin) {
         let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
         self.keep(kept).await;
     }
 
-    fn hold(&self, kept: Kept) {
+    fn hold(&self, kept: StoredLogin) {
         self.state(|state| {
             state.refuses_resource |= kept.without_resource;
             state.kept = Some(kept);
@@ -442,7 +442,7 @@ impl OAuth {
         });
     }
 
-    fn state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+    fn state<T>(&self, look: impl FnOnce(&mut OAuthState) -> T) -> T {
         look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -480,8 +480,8 @@ mod tests {
     }
 
     /// Nothing is configured, and nothing kept.
-    pub(super) fn settings() -> Settings {
-        Settings {
+    pub(super) fn settings() -> OAuthSettings {
+        OAuthSettings {
             client_id: None,
             client_secret: None,
             client_metadata_url: None,

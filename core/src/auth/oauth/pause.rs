@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use tracing::debug;
 
-use super::grant::Refusal;
+use super::grant::TokenRefusal;
 use super::store::Store;
 use super::words::login_error;
 use crate::error::Error;
@@ -69,10 +69,10 @@ impl From<Error> for Failed {
     }
 }
 
-impl From<Refusal> for Failed {
-    fn from(refusal: Refusal) -> Self {
+impl From<TokenRefusal> for Failed {
+    fn from(refusal: TokenRefusal) -> Self {
         match refusal {
-            Refusal::Unanswered(error) => Self::unfinished(error),
+            TokenRefusal::Unanswered(error) => Self::unfinished(error),
             refusal => Self::refused(refusal.into_error()),
         }
     }
@@ -140,13 +140,13 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use crate::auth::oauth::Settings;
+    use crate::auth::oauth::OAuthSettings;
     use crate::auth::oauth::tests::settings;
 
     fn store(folder: &tempfile::TempDir) -> Store {
         let server = Url::parse("https://h/mcp").unwrap();
         let folder = Some(folder.path().to_owned());
-        Store::of(&server, &Settings { folder, ..settings() })
+        Store::of(&server, &OAuthSettings { folder, ..settings() })
     }
 
     fn failed(how: How) -> Failed {

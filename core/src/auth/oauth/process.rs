@@ -18,8 +18,8 @@ use tracing::debug;
 use super::OAuth;
 use super::callback_server::Opener;
 use super::flow::Plan;
-use super::job::Job;
-use super::kept::Kept;
+use super::job::LoginJob;
+use super::kept::StoredLogin;
 use super::pause::{Failed, How};
 use super::renewal::{Cause, is_renewed};
 use super::settings::{LoginCommand, Open, Show};
@@ -65,7 +65,7 @@ impl OAuth {
     /// Starts the process, and waits until it has the lock or knows who has. What it returns can be
     /// read from when there is something new.
     async fn start_process(&self, command: &LoginCommand, plan: &Plan) -> io::Result<ChildStdout> {
-        let job = serde_json::to_vec(&Job::new(self, plan))?;
+        let job = serde_json::to_vec(&LoginJob::new(self, plan))?;
         let mut command = Command::from(command()?);
         // Nothing of ours: clients wait until nobody has their pipes any more.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -87,7 +87,12 @@ impl OAuth {
     }
 
     /// Waits for the end of the login that another process does.
-    async fn follow(&self, plan: &Plan, before: &Kept, news: ChildStdout) -> Result<(), Failed> {
+    async fn follow(
+        &self,
+        plan: &Plan,
+        before: &StoredLogin,
+        news: ChildStdout,
+    ) -> Result<(), Failed> {
         let until = Instant::now() + self.settings.login_wait + limits::LOGIN_QUESTION * 3;
         let (mut watched, mut stamp) = (None, self.store.stamp());
         let mut news = Some(news);
@@ -119,7 +124,7 @@ impl OAuth {
 
     /// Whether the login has brought what it was begun for. A renewal changes the store as well, but
     /// brings no more scope.
-    async fn has_brought(&self, plan: &Plan, before: &Kept) -> bool {
+    async fn has_brought(&self, plan: &Plan, before: &StoredLogin) -> bool {
         let is_other = self.reread(before).await;
         is_other && (!plan.is_step_up || is_renewed(before, &self.kept().await, Cause::Scope))
     }
@@ -155,7 +160,7 @@ pub async fn login_process(
         let say = say.clone();
         move |_, _| say(PAGE)
     });
-    let Some((oauth, plan, stamp)) = Job::read(job, show, open) else {
+    let Some((oauth, plan, stamp)) = LoginJob::read(job, show, open) else {
         return Err(Error::new(Kind::Login, "The job of this login cannot be read"));
     };
     oauth.settings.client_secret.iter().for_each(|secret| scrubber.add(secret));

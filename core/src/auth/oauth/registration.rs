@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use tracing::debug;
 use url::Url;
 
-use super::identity::{Identity, Only, Proof, Purpose, identity};
+use super::identity::{ClientAuthentication, ClientIdentity, Only, Purpose, identity};
 use super::metadata::Issuer;
 use super::web::Web;
 use super::{CallbackPlace, device, refused};
@@ -19,13 +19,16 @@ pub(super) async fn register(
     purpose: Purpose<'_>,
     scope: Option<&str>,
     said: &Map<String, Value>,
-) -> Result<Identity, Error> {
-    let wanted = [Proof::Nothing, Proof::Basic, Proof::Post]
-        .into_iter()
-        .find(|proof| proof.is_offered(issuer))
-        .unwrap_or_default();
-    let named =
-        said.get("token_endpoint_auth_method").and_then(Value::as_str).and_then(Proof::named);
+) -> Result<ClientIdentity, Error> {
+    let wanted =
+        [ClientAuthentication::Nothing, ClientAuthentication::Basic, ClientAuthentication::Post]
+            .into_iter()
+            .find(|proof| proof.is_offered(issuer))
+            .unwrap_or_default();
+    let named = said
+        .get("token_endpoint_auth_method")
+        .and_then(Value::as_str)
+        .and_then(ClientAuthentication::named);
     let wanted = named.unwrap_or(wanted);
     let mut request = description(wanted, purpose, scope);
     describe(&mut request, said);
@@ -41,20 +44,20 @@ pub(super) async fn register(
     let Some(id) = text("client_id").filter(|_| status.is_success()) else {
         return Err(refused("The registration", status, &answer));
     };
-    let identity = Identity { scope, ..identity(id, &answer, wanted, issuer) };
+    let identity = ClientIdentity { scope, ..identity(id, &answer, wanted, issuer) };
     Ok(match purpose {
         Purpose::Redirect(redirect) => {
             let url = Url::parse(redirect).ok();
             let place = url.as_ref().and_then(CallbackPlace::of);
-            Identity { port: url.and_then(|url| url.port()), place, ..identity }
+            ClientIdentity { port: url.and_then(|url| url.port()), place, ..identity }
         }
-        Purpose::Devices => Identity { only: Some(Only::Devices), ..identity },
+        Purpose::Devices => ClientIdentity { only: Some(Only::Devices), ..identity },
     })
 }
 
 /// What we say of ourselves. Some providers let a client ask for nothing but what it was registered
 /// for.
-fn description(proof: Proof, purpose: Purpose<'_>, scope: Option<&str>) -> Value {
+fn description(proof: ClientAuthentication, purpose: Purpose<'_>, scope: Option<&str>) -> Value {
     let (redirects, grant, responses) = match purpose {
         Purpose::Redirect(redirect) => (vec![redirect], "authorization_code", vec!["code"]),
         Purpose::Devices => (vec![], device::GRANT_TYPE, vec![]),

@@ -8,8 +8,8 @@ use tracing::{debug, warn};
 use url::Url;
 
 use super::challenge::Challenge;
-use super::grant::Refusal;
-use super::kept::Kept;
+use super::grant::TokenRefusal;
+use super::kept::StoredLogin;
 use super::token::{Age, Token};
 use super::{OAuth, address, identity};
 use crate::error::{Error, Kind};
@@ -47,7 +47,7 @@ impl OAuth {
     /// place must be kept.
     pub(super) async fn renew(
         self: &Arc<Self>,
-        before: &Kept,
+        before: &StoredLogin,
         cause: Cause,
     ) -> Result<Renewal, Error> {
         let (oauth, before) = (Arc::clone(self), before.clone());
@@ -70,7 +70,7 @@ impl OAuth {
     /// The same for a task of its own, which waits for the lock for as long as `patience` lasts.
     pub(super) async fn renew_alone(
         &self,
-        before: &Kept,
+        before: &StoredLogin,
         cause: Cause,
         patience: Duration,
     ) -> Result<Renewal, Error> {
@@ -88,7 +88,7 @@ impl OAuth {
     }
 
     /// The same for whoever has the lock.
-    async fn renew_locked(&self, before: &Kept, cause: Cause) -> Result<Renewal, Error> {
+    async fn renew_locked(&self, before: &StoredLogin, cause: Cause) -> Result<Renewal, Error> {
         self.reread(&self.kept().await).await;
         let kept = self.kept().await;
         let is_young = || kept.token.as_ref().is_some_and(|token| self.age(token) != Age::Old);
@@ -173,20 +173,20 @@ impl OAuth {
                 traffic::token_refreshed(&self.server);
                 let token = Some(renewed.or_refresh_of(token));
                 let without_resource = self.refuses_resource();
-                self.keep_renewed(Kept { token, without_resource, ..kept }).await;
+                self.keep_renewed(StoredLogin { token, without_resource, ..kept }).await;
                 return Ok(true);
             }
-            Err(Refusal::Grant(error)) => {
+            Err(TokenRefusal::Grant(error)) => {
                 debug!("the refresh token is no good any more: {error}");
-                self.keep(Kept { token: usable(token, cause), ..kept }).await;
+                self.keep(StoredLogin { token: usable(token, cause), ..kept }).await;
             }
-            Err(Refusal::Client(error)) => {
+            Err(TokenRefusal::Client(error)) => {
                 debug!("the client is not known any more: {error}");
-                self.keep(Kept { token: usable(token, cause), ..kept }).await;
+                self.keep(StoredLogin { token: usable(token, cause), ..kept }).await;
                 self.forget_client(&identity.id).await;
             }
-            Err(Refusal::Other(error)) => debug!("the token is not renewed: {error}"),
-            Err(Refusal::Unanswered(error)) => return Err(error),
+            Err(TokenRefusal::Other(error)) => debug!("the token is not renewed: {error}"),
+            Err(TokenRefusal::Unanswered(error)) => return Err(error),
         }
         Ok(false)
     }
@@ -244,14 +244,14 @@ impl OAuth {
     async fn forget_client(&self, id: &str) {
         let kept = self.kept().await;
         if kept.identity.as_ref().is_some_and(|identity| identity.id == id) {
-            self.keep(Kept { identity: None, ..kept }).await;
+            self.keep(StoredLogin { identity: None, ..kept }).await;
         }
     }
 }
 
 /// Whether `now` has another token than `before`, as far as that helps with `cause`. A provider may
 /// give the same access token out again, with another life or another refresh token.
-pub(super) fn is_renewed(before: &Kept, now: &Kept, cause: Cause) -> bool {
+pub(super) fn is_renewed(before: &StoredLogin, now: &StoredLogin, cause: Cause) -> bool {
     let Some(now) = &now.token else { return false };
     let Some(before) = &before.token else { return true };
     match cause {

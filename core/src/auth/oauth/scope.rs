@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::authority::Authority;
 use super::challenge::Challenge;
-use super::{Bearer, Grant, Settings};
+use super::{Bearer, Grant, OAuthSettings};
 use crate::limits;
 
 /// What was asked for, and may be asked for next.
@@ -72,7 +72,7 @@ impl Scopes {
         before: Option<&str>,
         challenge: &Challenge,
         authority: &Authority,
-        settings: &Settings,
+        settings: &OAuthSettings,
     ) -> Self {
         if let Some(configured) = settings.scope.as_deref() {
             return Self::of(configured);
@@ -101,14 +101,14 @@ impl Scopes {
 mod tests {
     use super::*;
 
-    use crate::auth::oauth::authority::Found;
+    use crate::auth::oauth::authority::FoundAuthority;
     use crate::auth::oauth::metadata::Issuer;
     use crate::auth::oauth::tests::settings;
 
     fn authority(named: Option<&[&str]>, offered: &[&str]) -> Authority {
         let texts = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
         let metadata = Issuer { scopes_supported: Some(texts(offered)), ..Issuer::default() };
-        Authority::unchecked(Found {
+        Authority::unchecked(FoundAuthority {
             metadata,
             issuer: String::new(),
             resource: None,
@@ -134,14 +134,15 @@ mod tests {
         assert_eq!(choose(&challenge(None, None), &authority(None, &["x"])), None);
         let offline = authority(None, &["offline_access"]);
         assert_eq!(choose(&challenge(Some("c"), None), &offline).unwrap(), "c offline_access");
-        let mine = Settings { scope: Some("mine".into()), bearer: Bearer::IdToken, ..settings() };
+        let mine =
+            OAuthSettings { scope: Some("mine".into()), bearer: Bearer::IdToken, ..settings() };
         let configured = Scopes::choose(Some("b"), &challenge(Some("c"), None), &offline, &mine);
         assert_eq!(configured.text().unwrap(), "mine");
     }
 
     #[test]
     fn what_is_offered_is_asked_for_where_nobody_names_anything_and_the_user_wants_that() {
-        let wide = Settings { offered_scopes: true, ..settings() };
+        let wide = OAuthSettings { offered_scopes: true, ..settings() };
         let choose = |c: Option<&str>, a: &Authority| {
             Scopes::choose(None, &challenge(c, None), a, &wide).text()
         };

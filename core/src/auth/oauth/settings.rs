@@ -55,7 +55,7 @@ pub type LoginCommand = Arc<dyn Fn() -> std::io::Result<std::process::Command> +
 /// What another process is handed of it leaves out secrets, which go there by themselves, and what
 /// only this process has.
 #[derive(Clone, Deserialize, Serialize)]
-pub struct Settings {
+pub struct OAuthSettings {
     /// A client that was registered by hand.
     pub client_id: Option<String>,
     /// Its secret.
@@ -117,7 +117,7 @@ fn show_nothing() -> Show {
     Arc::new(|_, _| ())
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for OAuthSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings").field("grant", &self.grant).finish_non_exhaustive()
     }

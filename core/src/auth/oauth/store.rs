@@ -11,12 +11,12 @@ use std::time::{Duration, SystemTime};
 use tracing::{debug, warn};
 use url::Url;
 
-use super::Settings;
+use super::OAuthSettings;
 #[cfg(feature = "keychain")]
 use super::TokenStore;
 use super::apart::Apart;
 use super::blocking::OneAtATime;
-use super::kept::Kept;
+use super::kept::StoredLogin;
 #[cfg(feature = "keychain")]
 use super::keychain;
 use super::page_note::{Noted, PageNote};
@@ -34,7 +34,7 @@ pub(super) struct Store {
     places: Option<Places>,
     /// In place of the file.
     #[cfg(feature = "keychain")]
-    keychain: Option<keychain::Entry>,
+    keychain: Option<keychain::KeychainEntry>,
     apart: Apart,
     /// Where earlier versions kept all logins at the server, if that is not here.
     earlier: Option<Box<Self>>,
@@ -52,7 +52,7 @@ impl Store {
     pub(super) const PLACES: usize = Places::COUNT;
 
     /// For the login at `server` that these settings mean.
-    pub(super) fn of(server: &Url, settings: &Settings) -> Self {
+    pub(super) fn of(server: &Url, settings: &OAuthSettings) -> Self {
         let apart = Apart::new(server, settings);
         let key = format!("{server}\n{}", apart.owner);
         let own = match &*apart.asked {
@@ -64,7 +64,7 @@ impl Store {
     }
 
     /// The login whose file has this name, whatever it is kept apart by.
-    pub(super) fn of_name(settings: &Settings, apart: Apart, name: &str) -> Self {
+    pub(super) fn of_name(settings: &OAuthSettings, apart: Apart, name: &str) -> Self {
         let usual = settings.usual_folder.as_deref();
         let folder = settings.folder.as_deref();
         let places = folder.map(|folder| Places::new(folder, usual, name));
@@ -73,7 +73,7 @@ impl Store {
             keychain: places
                 .as_ref()
                 .filter(|_| settings.token_store == TokenStore::Keychain)
-                .map(|_| keychain::Entry::new(name)),
+                .map(|_| keychain::KeychainEntry::new(name)),
             places,
             apart,
             earlier: None,
@@ -114,7 +114,7 @@ impl Store {
         private_file::read(&self.file().ok_or(io::ErrorKind::NotFound)?)
     }
 
-    fn save(&self, kept: Kept) -> io::Result<()> {
+    fn save(&self, kept: StoredLogin) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(&self.own(kept))?;
         #[cfg(feature = "keychain")]
         if let Some(keychain) = &self.keychain {
@@ -226,14 +226,14 @@ impl Store {
     }
 
     /// What is kept; a damaged file is as good as none.
-    pub(super) async fn read(&self) -> Kept {
+    pub(super) async fn read(&self) -> StoredLogin {
         self.look().await.unwrap_or_default()
     }
 
     /// The same; `None` if it cannot be known.
-    pub(super) async fn look(&self) -> Option<Kept> {
+    pub(super) async fn look(&self) -> Option<StoredLogin> {
         if self.is_empty() {
-            return Some(Kept::default());
+            return Some(StoredLogin::default());
         }
         let looked = self.run(|store| Ok(store.look_now())).await;
         looked.unwrap_or_else(|error| {
@@ -257,7 +257,7 @@ impl Store {
             && self.earlier.as_ref().is_none_or(|earlier| earlier.is_empty())
     }
 
-    fn look_now(&self) -> Option<Kept> {
+    fn look_now(&self) -> Option<StoredLogin> {
         let Some(stored) = self.stored()? else {
             return Some(self.take_over().unwrap_or_default());
         };
@@ -267,7 +267,7 @@ impl Store {
         // An earlier version has stored it, when logins were not kept apart.
         if !self.apart.allows(&stored) {
             debug!("the login that is kept is that of another resource, and not used");
-            return Some(Kept::default());
+            return Some(StoredLogin::default());
         }
         if let Some(_lock) = self.try_lock()
             && let Err(error) = self.save(stored.clone())
@@ -279,7 +279,7 @@ impl Store {
 
     /// What is there, whomever it is for.
     #[allow(clippy::option_option, reason = "not known, or known to be nothing")]
-    fn stored(&self) -> Option<Option<Kept>> {
+    fn stored(&self) -> Option<Option<StoredLogin>> {
         let place = self.place()?;
         let text = match self.load() {
             Ok(text) => text,
@@ -289,7 +289,7 @@ impl Store {
                 return None;
             }
         };
-        Kept::read(&text)
+        StoredLogin::read(&text)
             .inspect_err(|why| {
                 if !self.told_damage.swap(true, Ordering::Relaxed) {
                     warn!("the tokens in {place} are damaged ({why}) and not used");
@@ -301,10 +301,11 @@ impl Store {
 
     /// Moves a login here that an earlier version has stored for all. It is never copied: two who
     /// renew with the same refresh token lose it.
-    fn take_over(&self) -> Option<Kept> {
+    fn take_over(&self) -> Option<StoredLogin> {
         let earlier = self.earlier.as_ref()?;
-        let is_such =
-            |stored: &Kept| !stored.is_apart && stored.token.is_some() && self.apart.allows(stored);
+        let is_such = |stored: &StoredLogin| {
+            !stored.is_apart && stored.token.is_some() && self.apart.allows(stored)
+        };
         earlier.stored()?.filter(is_such)?;
         // Whoever has the lock may be renewing it.
         let _lock = earlier.try_lock()?;
@@ -317,10 +318,10 @@ impl Store {
     }
 
     /// The same as the login that this store is for.
-    fn own(&self, kept: Kept) -> Kept {
+    fn own(&self, kept: StoredLogin) -> StoredLogin {
         let Apart { server, profile, words, .. } = &self.apart;
         let (server, profile) = (shown(server), profile.clone());
-        Kept { server, is_apart: true, profile, apart_by: words.clone(), ..kept }
+        StoredLogin { server, is_apart: true, profile, apart_by: words.clone(), ..kept }
     }
 
     fn try_lock(&self) -> Option<File> {
@@ -328,7 +329,7 @@ impl Store {
     }
 
     /// Replaces what is kept, at once or not at all. Gives back whether that was done.
-    pub(super) async fn write(&self, kept: Kept) -> bool {
+    pub(super) async fn write(&self, kept: StoredLogin) -> bool {
         let Some(place) = self.place() else { return false };
         let saved = self.run(move |store| store.save(kept)).await;
         saved.inspect_err(|e| warn!("tokens cannot be kept in {place}: {e}")).is_ok()
@@ -377,7 +378,7 @@ mod tests {
 
     use super::*;
     use crate::auth::oauth::address::Reach;
-    use crate::auth::oauth::identity::{Identity, Proof};
+    use crate::auth::oauth::identity::{ClientAuthentication, ClientIdentity};
     use crate::auth::oauth::kept::Holder;
     use crate::auth::oauth::tests::settings;
     use crate::auth::oauth::token::Token;
@@ -391,29 +392,29 @@ mod tests {
     /// The login of this account below a folder, apart from nothing.
     fn at(folder: &Path, profile: &str) -> Store {
         let (folder, profile) = (Some(folder.to_owned()), profile.to_owned());
-        Store::of(&server(), &Settings { folder, profile, ..settings() })
+        Store::of(&server(), &OAuthSettings { folder, profile, ..settings() })
     }
 
-    fn kept() -> Kept {
+    fn kept() -> StoredLogin {
         let answer = json!({"access_token": "a", "refresh_token": "r"});
         let secret = Some(Secret::new("s"));
-        let identity = Identity {
+        let identity = ClientIdentity {
             id: "i".into(),
             secret,
-            proof: Proof::Post,
+            proof: ClientAuthentication::Post,
             port: Some(4000),
             place: Some(CallbackPlace::default()),
             scope: Some("x".into()),
             only: None,
         };
-        Kept {
+        StoredLogin {
             issuer: Some("https://as".into()),
             identity: Some(identity),
-            holder: Some(Holder { id: "i".into(), proof: Proof::Post }),
+            holder: Some(Holder { id: "i".into(), proof: ClientAuthentication::Post }),
             token: Token::read(&answer, Some("x"), SystemTime::now()),
             without_resource: true,
             near: Some(Reach::Private),
-            ..Kept::default()
+            ..StoredLogin::default()
         }
     }
 

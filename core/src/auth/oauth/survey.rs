@@ -5,30 +5,30 @@ use http::HeaderMap;
 use super::authority::Authority;
 use super::challenge::Challenge;
 use super::metadata::Issuer;
-use super::{Grant, OAuth, Settings};
+use super::{Grant, OAuth, OAuthSettings};
 use crate::error::Error;
 
 /// What a login would find.
 #[derive(Clone, Debug)]
 pub struct Survey {
     /// What was asked for, in this order.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TriedPlace>,
     /// Who gives out tokens; `None` if nothing shows that the server knows of logins.
     pub provider: Result<Option<Provider>, Error>,
 }
 
 /// A place where metadata was looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
+pub struct TriedPlace {
     /// The place, as it may be shown.
     pub url: String,
     /// What was there.
-    pub found: Found,
+    pub found: FoundMetadata,
 }
 
 /// What stands at a place of metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundMetadata {
     /// A document.
     Document,
     /// Something that is none.
@@ -73,7 +73,7 @@ impl OAuth {
     }
 }
 
-fn provider(found: Authority, settings: &Settings) -> Provider {
+fn provider(found: Authority, settings: &OAuthSettings) -> Provider {
     let Authority { metadata, issuer, resource, scopes, is_guess, .. } = found;
     let ways_in = ways_in(&metadata, settings);
     Provider {
@@ -88,7 +88,7 @@ fn provider(found: Authority, settings: &Settings) -> Provider {
     }
 }
 
-fn ways_in(metadata: &Issuer, settings: &Settings) -> Vec<&'static str> {
+fn ways_in(metadata: &Issuer, settings: &OAuthSettings) -> Vec<&'static str> {
     let has_document =
         metadata.client_id_metadata_document_supported && settings.client_metadata_url.is_some();
     let ways = [
@@ -99,7 +99,7 @@ fn ways_in(metadata: &Issuer, settings: &Settings) -> Vec<&'static str> {
     ways.into_iter().filter_map(|(is_open, name)| is_open.then_some(name)).collect()
 }
 
-fn missing(metadata: &Issuer, settings: &Settings, ways_in: &[&str]) -> Vec<&'static str> {
+fn missing(metadata: &Issuer, settings: &OAuthSettings, ways_in: &[&str]) -> Vec<&'static str> {
     let needs = [
         (metadata.token_endpoint.is_none(), "a token endpoint"),
         (
@@ -118,12 +118,12 @@ fn missing(metadata: &Issuer, settings: &Settings, ways_in: &[&str]) -> Vec<&'st
 
 #[cfg(test)]
 mod tests {
-    use super::super::authority::Found;
+    use super::super::authority::FoundAuthority;
     use super::super::tests::settings;
     use super::*;
 
     fn authority(json: &str) -> Authority {
-        Authority::unchecked(Found {
+        Authority::unchecked(FoundAuthority {
             metadata: serde_json::from_str(json).unwrap(),
             issuer: "https://as".into(),
             resource: Some("https://h/mcp".into()),
@@ -156,11 +156,11 @@ mod tests {
 
     #[test]
     fn a_client_of_our_own_needs_no_registration() {
-        let known = Settings { client_id: Some("me".into()), ..settings() };
+        let known = OAuthSettings { client_id: Some("me".into()), ..settings() };
         let found = provider(authority(r#"{"token_endpoint":"https://as/t"}"#), &known);
         assert_eq!(found.ways_in, ["configured"]);
         assert!(!found.missing.contains(&"a way to register a client"));
-        let device = Settings { grant: Grant::DeviceCode, ..known };
+        let device = OAuthSettings { grant: Grant::DeviceCode, ..known };
         let found = provider(authority(r#"{"token_endpoint":"https://as/t"}"#), &device);
         assert_eq!(found.missing, ["an endpoint for logins on other devices"]);
     }

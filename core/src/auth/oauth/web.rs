@@ -13,7 +13,7 @@ use url::{Origin, Url};
 
 use super::Given;
 use super::address::{self, Reach};
-use super::survey::{Found, Tried};
+use super::survey::{FoundMetadata, TriedPlace};
 use super::words::login_error;
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -40,7 +40,7 @@ pub(super) struct Web {
     token_url: Option<Url>,
     issuer: Option<Origin>,
     /// Where metadata was looked for the last time.
-    tried: Mutex<Vec<Tried>>,
+    tried: Mutex<Vec<TriedPlace>>,
 }
 
 /// A body as a form has it.
@@ -67,7 +67,7 @@ impl Web {
     }
 
     /// Where metadata was looked for since this was asked.
-    pub(super) fn take_tried(&self) -> Vec<Tried> {
+    pub(super) fn take_tried(&self) -> Vec<TriedPlace> {
         std::mem::take(&mut *self.tried.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -108,14 +108,16 @@ impl Web {
         let asking = self.ask(Method::GET, url, HeaderMap::new(), Bytes::new());
         let answer = tokio::time::timeout(limits::METADATA_WAIT, asking).await;
         let (found, read) = match answer.unwrap_or_else(|_| Err(late(url))) {
-            Err(error) => (Found::Nobody(error.message.clone()), Err(Some(error))),
-            Ok((status, _)) if !status.is_success() => (Found::Status(status.as_u16()), Err(None)),
+            Err(error) => (FoundMetadata::Nobody(error.message.clone()), Err(Some(error))),
+            Ok((status, _)) if !status.is_success() => {
+                (FoundMetadata::Status(status.as_u16()), Err(None))
+            }
             Ok((_, body)) => match serde_json::from_slice(&body) {
-                Ok(document) => (Found::Document, Ok(document)),
-                Err(_) => (Found::Unreadable, Err(None)),
+                Ok(document) => (FoundMetadata::Document, Ok(document)),
+                Err(_) => (FoundMetadata::Unreadable, Err(None)),
             },
         };
-        let tried = Tried { url: shown(url), found };
+        let tried = TriedPlace { url: shown(url), found };
         debug!("metadata at {}: {:?}", tried.url, tried.found);
         self.tried.lock().unwrap_or_else(PoisonError::into_inner).push(tried);
         read

@@ -10,7 +10,7 @@ use super::schedule::{
     LIMITS, answer_to, cancelled, lost, message, modern, notification, policy, progress, refused,
     request,
 };
-use super::{Engine, Limits, Output, Policy};
+use super::{Engine, EnginePolicy, Limits, Output};
 use crate::error::{Error, Kind};
 use crate::message::{Message, Method};
 use crate::transport::http::{Command, Event, Send, Ticket};
@@ -39,7 +39,7 @@ impl Scene {
         Self::with(policy(), Some(limits))
     }
 
-    fn with(policy: Policy, limits: Option<Limits>) -> Self {
+    fn with(policy: EnginePolicy, limits: Option<Limits>) -> Self {
         let now = Instant::now();
         Self {
             engine: Engine::new(policy, limits, now),

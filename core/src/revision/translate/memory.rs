@@ -20,7 +20,7 @@ pub struct Memory {
 
 /// What stands in it. Not the address: it may hold secrets.
 #[derive(Debug, Deserialize, Serialize)]
-struct Verdict {
+struct StoredEra {
     era: Era,
     /// Seconds since 1970.
     found: u64,
@@ -38,7 +38,7 @@ impl Memory {
     #[must_use]
     pub fn recall(&self) -> Option<Era> {
         let text = private_file::read(&self.file).ok()?;
-        let verdict: Verdict = serde_json::from_slice(&text).ok()?;
+        let verdict: StoredEra = serde_json::from_slice(&text).ok()?;
         let age = seconds_now().checked_sub(verdict.found)?;
         (age <= limits::VERDICT_LIFE.as_secs()).then_some(verdict.era)
     }
@@ -52,7 +52,7 @@ impl Memory {
 }
 
 fn write(file: &Path, era: Era) -> io::Result<()> {
-    let verdict = Verdict { era, found: seconds_now() };
+    let verdict = StoredEra { era, found: seconds_now() };
     private_file::make_folder_of(file)?;
     // Another process may be writing as well: whoever is last has replaced it whole.
     private_file::replace(file, &serde_json::to_vec(&verdict)?)

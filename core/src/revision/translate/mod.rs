@@ -108,7 +108,7 @@ impl Introduction {
 
 /// What a server says of itself, as JSON texts.
 #[derive(Debug)]
-struct Server {
+struct ServerDescription {
     /// Without what is about tasks.
     capabilities: String,
     info: Option<String>,
@@ -117,7 +117,7 @@ struct Server {
     changes: Changes,
 }
 
-impl Server {
+impl ServerDescription {
     /// Out of its answer to `initialize` or `server/discover`, in which its name stands at `info`.
     fn of(answer: &Message, info: &[&str]) -> Self {
         let member = |path: &[&str]| answer.get(path).map(|json| json.as_str().to_owned());
@@ -134,7 +134,7 @@ impl Server {
 /// What every part of a translator needs: the time of the event, ids of the bridge's own, and the
 /// queue of what the event leads to.
 #[derive(Debug)]
-pub(crate) struct Context {
+pub(crate) struct TranslatorContext {
     now: Instant,
     steps: VecDeque<Step>,
     prefix: u64,
@@ -144,7 +144,7 @@ pub(crate) struct Context {
     suspected: Option<Instant>,
 }
 
-impl Context {
+impl TranslatorContext {
     /// `prefix`: some unpredictable bits.
     pub(crate) fn new(prefix: u64, now: Instant) -> Self {
         // Far from where clients count, whose pings may be out under ids of their own.

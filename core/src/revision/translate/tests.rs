@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::legacy_client::LegacyClient;
 use super::modern_client::ModernClient;
-use super::{Context, Protocol, Step};
+use super::{Protocol, Step, TranslatorContext};
 use crate::message::{Id, Message};
 use crate::revision::Era;
 
@@ -31,8 +31,10 @@ struct Pair {
 impl Pair {
     fn opened() -> Self {
         let now = Instant::now();
-        let near = LegacyClient::new(Protocol::Auto, Some(Era::Modern), Context::new(3, now));
-        let far = ModernClient::new(Protocol::Modern, Some(Era::Legacy), Context::new(4, now));
+        let near =
+            LegacyClient::new(Protocol::Auto, Some(Era::Modern), TranslatorContext::new(3, now));
+        let far =
+            ModernClient::new(Protocol::Modern, Some(Era::Legacy), TranslatorContext::new(4, now));
         let mut pair = Self { near, far, now, out: VecDeque::new() };
         let discover = pair.near_says(message(
             r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,
@@ -110,8 +112,10 @@ struct Turned(Pair);
 impl Turned {
     fn opened() -> Self {
         let now = Instant::now();
-        let near = LegacyClient::new(Protocol::Auto, Some(Era::Modern), Context::new(5, now));
-        let far = ModernClient::new(Protocol::Auto, Some(Era::Legacy), Context::new(4, now));
+        let near =
+            LegacyClient::new(Protocol::Auto, Some(Era::Modern), TranslatorContext::new(5, now));
+        let far =
+            ModernClient::new(Protocol::Auto, Some(Era::Legacy), TranslatorContext::new(4, now));
         let mut pair = Pair { near, far, now, out: VecDeque::new() };
         pair.far.on_client_message(envelope("0", "tools/list", ""), pair.now);
         pair.collect_steps();

@@ -188,7 +188,7 @@ impl Refusal {
         let _ = tokio::time::timeout(limits::ERROR_BODY_WAIT, reading).await;
         let body = collected.finish();
         if !body.is_empty() {
-            traffic::message(traffic::Kind::HttpBody, &body);
+            traffic::message(traffic::TrafficKind::HttpBody, &body);
         }
         Self {
             status: parts.status,

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use super::{Context, Link, Settings, Transport};
+use super::{Context, HttpLink, HttpSettings, Transport};
 use crate::engine::{Engine, Limits, Output, policy};
 use crate::message::Message;
 use crate::net::Endpoint;
@@ -23,7 +23,7 @@ const RESULT: &str = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"202
 /// A server with a stream that never ends, the link to it, and what it was asked.
 struct Scene {
     context: Arc<Context>,
-    link: Link,
+    link: HttpLink,
     engine: Engine,
     asked: mpsc::Receiver<String>,
 }
@@ -43,11 +43,11 @@ impl Scene {
                 tokio::spawn(converse(BufReader::new(stream), tell.clone()));
             }
         });
-        let settings = Settings { transport, ..Settings::new(url.parse().expect("a URL")) };
+        let settings = HttpSettings { transport, ..HttpSettings::new(url.parse().expect("a URL")) };
         let endpoint = Arc::new(Endpoint::new(&settings.url).expect("an endpoint"));
         let limits = Limits::from(&settings);
         let context = Arc::new(Context::new(settings, endpoint));
-        let link = Link::new(Arc::clone(&context));
+        let link = HttpLink::new(Arc::clone(&context));
         let engine = Engine::new(policy(), Some(limits), Instant::now());
         Self { context, link, engine, asked }
     }

@@ -13,7 +13,7 @@ use super::exchanges::{Exchanges, Job};
 use super::legacy_sse::HttpSse;
 use super::report::Report;
 use super::streamable::{Streamable, delete_session};
-use super::{Context, Settings, Transport, logins};
+use super::{Context, HttpSettings, Transport, logins};
 use crate::engine::Limits;
 use crate::error::Error;
 use crate::limits;
@@ -21,7 +21,7 @@ use crate::net::Endpoint;
 
 /// A link to an HTTP server.
 #[derive(Debug)]
-pub struct Link {
+pub struct HttpLink {
     io: Io,
     speaks: Speaks,
 }
@@ -46,12 +46,12 @@ enum Speaks {
 /// # Errors
 ///
 /// When the URL is not one that HTTP can carry.
-pub fn open(settings: Settings) -> Result<Link, Error> {
+pub fn open(settings: HttpSettings) -> Result<HttpLink, Error> {
     let endpoint = Arc::new(Endpoint::new(&settings.url)?);
-    Ok(Link::new(Arc::new(Context::new(settings, endpoint))))
+    Ok(HttpLink::new(Arc::new(Context::new(settings, endpoint))))
 }
 
-impl Link {
+impl HttpLink {
     pub(super) fn new(context: Arc<Context>) -> Self {
         let speaks = match context.settings.transport {
             Transport::Sse => Speaks::HttpSse(Box::new(HttpSse::new(&context))),
@@ -164,7 +164,7 @@ impl Link {
 }
 
 /// Whoever drops a link without closing it leaves no session behind.
-impl Drop for Link {
+impl Drop for HttpLink {
     fn drop(&mut self) {
         let Speaks::Streamable(streamable) = &mut self.speaks else { return };
         let session = streamable.end();
@@ -210,8 +210,8 @@ impl Io {
     }
 }
 
-impl From<&Settings> for Limits {
-    fn from(settings: &Settings) -> Self {
+impl From<&HttpSettings> for Limits {
+    fn from(settings: &HttpSettings) -> Self {
         Self {
             parallel: settings.parallel,
             serial: settings.serial,

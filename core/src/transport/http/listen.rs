@@ -70,7 +70,7 @@ impl Exchange {
                 Ok(Some(Item::Oversized(_))) => continue,
                 end => {
                     let why = end.err().map(|error| self.context.scrubbed(error));
-                    traffic::stream_cut(traffic::Stream::Own, why.as_ref(), None);
+                    traffic::stream_cut(traffic::StreamKind::Own, why.as_ref(), None);
                     break;
                 }
             };

@@ -26,15 +26,15 @@ pub(super) struct Logins {
 
 impl Logins {
     /// One more who waits, until the result is dropped.
-    fn wait(&self) -> Waits<'_> {
+    fn wait(&self) -> LoginWaits<'_> {
         self.waiting.send_modify(|count| *count += 1);
-        Waits(&self.waiting)
+        LoginWaits(&self.waiting)
     }
 }
 
-struct Waits<'a>(&'a watch::Sender<usize>);
+struct LoginWaits<'a>(&'a watch::Sender<usize>);
 
-impl Drop for Waits<'_> {
+impl Drop for LoginWaits<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count = count.saturating_sub(1));
     }

@@ -54,7 +54,7 @@ use answer::Refusal;
 pub(crate) use command::{Command, Event, Send, Ticket};
 pub use detect::Transport;
 pub(crate) use events::{lost_response, timeout};
-pub use link::{Link, open};
+pub use link::{HttpLink, open};
 use logins::Logins;
 use modern::Learnt;
 use presence::{Presence, tell_when_sent};
@@ -65,7 +65,7 @@ use session_loss::Habits;
 
 /// All that a link to a server needs to know.
 #[derive(Clone)]
-pub struct Settings {
+pub struct HttpSettings {
     /// The MCP endpoint.
     pub url: Url,
     /// How the server is spoken to.
@@ -99,14 +99,14 @@ pub struct Settings {
 }
 
 /// The URL may hold a password.
-impl fmt::Debug for Settings {
+impl fmt::Debug for HttpSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = shown(&self.url);
         f.debug_struct("Settings").field("url", &url).finish_non_exhaustive()
     }
 }
 
-impl Settings {
+impl HttpSettings {
     /// The defaults for `url`.
     #[must_use]
     pub fn new(url: Url) -> Self {
@@ -158,13 +158,13 @@ impl SendOptions {
             return Self { what: "Notify", ..Self::aside() };
         };
         let (login, waits) = match method.properties().login {
-            method::Login::Never if *method == Method::Discover && message.is_own() => {
+            method::LoginWait::Never if *method == Method::Discover && message.is_own() => {
                 (Login::Allowed, true)
             }
-            method::Login::Never => (Login::Never, true),
+            method::LoginWait::Never => (Login::Never, true),
             // Who opens a session is answered in other ways while a login is pending.
-            method::Login::Waits => (Login::Allowed, true),
-            method::Login::Limited => (Login::Allowed, false),
+            method::LoginWait::Waits => (Login::Allowed, true),
+            method::LoginWait::Limited => (Login::Allowed, false),
         };
         Self { login, waits, ..Self::aside() }
     }
@@ -175,7 +175,7 @@ impl SendOptions {
 struct Context {
     client: HttpClient,
     endpoint: Arc<Endpoint>,
-    settings: Settings,
+    settings: HttpSettings,
     /// To whoever holds the link.
     events: EventQueue,
     /// To the link itself, which takes them before anything else happens: a few at most.
@@ -197,7 +197,7 @@ struct Context {
 }
 
 impl Context {
-    fn new(settings: Settings, endpoint: Arc<Endpoint>) -> Self {
+    fn new(settings: HttpSettings, endpoint: Arc<Endpoint>) -> Self {
         Self {
             client: HttpClient::new(&settings.net),
             endpoint,
@@ -318,8 +318,13 @@ impl Context {
         });
         let call = with_cookies.as_ref().unwrap_or(call);
         let (method, headers) = (&call.method, &call.headers);
-        let mut told =
-            traffic::Exchange::begin(method, url, headers, &call.body, self.presence.is_away());
+        let mut told = traffic::ExchangeTrace::begin(
+            method,
+            url,
+            headers,
+            &call.body,
+            self.presence.is_away(),
+        );
         let answer = {
             let retry = told.as_mut().filter(|told| told.is_retry());
             // It stays where it is: it is large, and there would be a second place for it otherwise.

@@ -8,9 +8,9 @@ use tracing::{debug, warn};
 
 use super::Context;
 use super::command::Send;
-use super::session::Session;
+use super::session::SessionHeaders;
 use crate::message::{Members, Message, Method, edit};
-use crate::revision::tools::{Page, Tools, is_first_page};
+use crate::revision::tools::{Tools, ToolsPage, is_first_page};
 use crate::revision::{Envelope, params, translate};
 
 /// What the answers of a modern server have taught.
@@ -33,7 +33,7 @@ struct Last {
 
 /// A message as it goes over the wire.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct WrittenHeaders {
     pub(super) headers: Arc<HeaderMap>,
     pub(super) body: Bytes,
     /// Those of the headers that repeat arguments.
@@ -45,7 +45,7 @@ pub(super) type Params = Vec<(HeaderName, HeaderValue)>;
 
 impl Context {
     /// The message with its headers. Only modern requests differ from what the client has sent.
-    pub(super) fn written(&self, session: &Session, send: &Send) -> Written {
+    pub(super) fn written(&self, session: &SessionHeaders, send: &Send) -> WrittenHeaders {
         let body = send.message.bytes().clone();
         let mirrored = self.mirrored(send);
         let (mut headers, body) = match self.spoken_instead(send.envelope.as_ref()) {
@@ -61,10 +61,10 @@ impl Context {
         for (name, value) in &mirrored {
             Arc::make_mut(&mut headers).insert(name, value.clone());
         }
-        Written { headers, body, mirrored }
+        WrittenHeaders { headers, body, mirrored }
     }
 
-    fn headers(&self, session: &Session, send: &Send) -> Arc<HeaderMap> {
+    fn headers(&self, session: &SessionHeaders, send: &Send) -> Arc<HeaderMap> {
         let (Some(envelope), Some(method)) = (&send.envelope, send.message.method()) else {
             return session.post_headers(send);
         };
@@ -109,10 +109,10 @@ impl Context {
 
     /// Learns from the answer to `tools/list`, and takes out what must not be offered.
     pub(super) fn handle_tools_list(&self, request: &Message, answer: Message) -> Message {
-        if !Page::is_of_interest(&answer) && self.learnt().tools.is_empty() {
+        if !ToolsPage::is_of_interest(&answer) && self.learnt().tools.is_empty() {
             return answer;
         }
-        let Some(page) = Page::read(&answer) else { return answer };
+        let Some(page) = ToolsPage::read(&answer) else { return answer };
         let mut learnt = self.learnt();
         learnt.tools.learn(&page, is_first_page(request));
         for (name, fault) in page.refused {
@@ -125,7 +125,7 @@ impl Context {
     }
 
     /// Takes in a list that was asked for by ourselves; one that is not whole only adds.
-    pub(super) fn replace_tools(&self, pages: &[Page], is_whole: bool) {
+    pub(super) fn replace_tools(&self, pages: &[ToolsPage], is_whole: bool) {
         let mut learnt = self.learnt();
         for (at, page) in pages.iter().enumerate() {
             learnt.tools.learn(page, is_whole && at == 0);

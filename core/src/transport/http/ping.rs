@@ -8,7 +8,7 @@ use tracing::debug;
 
 use super::answer::{Refusal, drain};
 use super::command::Send;
-use super::session_loss::{self, Complaint, Fate, Proof, Verdict};
+use super::session_loss::{self, Complaint, Fate, LossVerdict, Proof};
 use super::{Context, SendOptions};
 use crate::limits;
 use crate::message::{Id, Method, reply};
@@ -34,9 +34,9 @@ pub(super) async fn fate(
     let is_safe = sent.message.method().is_some_and(|method| method.properties().is_safe);
     let verdict = session_loss::of_message(&complaint, is_ping, &context.habits());
     match verdict {
-        Verdict::Answer => Fate::Answered,
-        Verdict::Lost => Fate::Lost,
-        Verdict::Suspected | Verdict::Presumed => {
+        LossVerdict::Answer => Fate::Answered,
+        LossVerdict::Lost => Fate::Lost,
+        LossVerdict::Suspected | LossVerdict::Presumed => {
             let (proof, pinged) = ask(context, endpoint, headers).await;
             debug!(?verdict, ?proof, "a refusal may be about the session");
             session_loss::fate(verdict, proof, &complaint, pinged.as_ref(), is_safe)

@@ -14,7 +14,7 @@ use super::log::Direction;
 use super::modern::Params;
 use super::remedy::{Tried, is_modern_refusal};
 use super::report::Report;
-use super::session::Session;
+use super::session::SessionHeaders;
 use super::{Context, SendOptions};
 use crate::engine::silence_limit;
 use crate::error::{Error, Kind};
@@ -33,7 +33,7 @@ pub(super) struct Exchange {
     pub(super) mirrored: Params,
     pub(super) rules: &'static Revision,
     /// The session that it goes to.
-    pub(super) session: Arc<Session>,
+    pub(super) session: Arc<SessionHeaders>,
     /// How long the server may be silent.
     pub(super) limit: Option<Duration>,
     /// Whether the request has its answer, or its error.
@@ -51,7 +51,7 @@ pub(super) struct Exchange {
 impl Exchange {
     pub(super) fn new(
         context: Arc<Context>,
-        session: Arc<Session>,
+        session: Arc<SessionHeaders>,
         send: Send,
         mirrored: Params,
     ) -> Self {

@@ -71,7 +71,7 @@ impl Context {
 pub(super) async fn tell_when_sent<T>(
     call: &Call,
     sending: impl Future<Output = T>,
-    told: &mut traffic::Exchange,
+    told: &mut traffic::ExchangeTrace,
 ) -> T {
     let mut sending = pin!(sending);
     tokio::select! {

@@ -29,7 +29,7 @@ impl Exchange {
     }
 
     async fn deliver_body(&mut self, body: Bytes) -> Result<(), Error> {
-        traffic::message(traffic::Kind::HttpBody, &body);
+        traffic::message(traffic::TrafficKind::HttpBody, &body);
         if body.trim_ascii().is_empty() {
             return Err(self.no_response().because("the body of the answer is empty"));
         }
@@ -71,7 +71,7 @@ impl Exchange {
                 return Ok(());
             }
             let after = position.last_id.as_ref().filter(|_| self.rules.resumable);
-            traffic::stream_cut(traffic::Stream::Answer, cause.as_ref(), after);
+            traffic::stream_cut(traffic::StreamKind::Answer, cause.as_ref(), after);
             let lost = cause.map_or_else(|| self.no_response(), |cause| self.lost(&cause));
             if position.moved {
                 active = Instant::now();

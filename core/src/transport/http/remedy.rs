@@ -23,7 +23,7 @@ use crate::message::{Head, Id, Members, Message, Method, edit, peek, reply};
 use crate::net::backoff::entropy;
 use crate::net::{Call, Content, Lane};
 use crate::revision::era_hints::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
-use crate::revision::tools::Page;
+use crate::revision::tools::ToolsPage;
 use crate::revision::{Envelope, Era, Revision};
 use crate::traffic::{self, Recovery};
 
@@ -204,7 +204,7 @@ impl Exchange {
         self.context.replace_tools(&pages, is_whole);
     }
 
-    async fn list_page(&self, cursor: Option<&str>, limit: Duration) -> Result<Page, Error> {
+    async fn list_page(&self, cursor: Option<&str>, limit: Duration) -> Result<ToolsPage, Error> {
         let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
         let message = list_request(&self.send.message, &id, cursor);
         let envelope = Envelope::of(&message);
@@ -212,7 +212,7 @@ impl Exchange {
         let silent = |_| Error::new(Kind::Timeout, "tools/list was not answered in time");
         let answer = tokio::time::timeout(limit, asking).await.map_err(silent)??;
         let other = || Error::new(Kind::BadResponse, "tools/list was not answered with a list");
-        Page::read(&answer).ok_or_else(other)
+        ToolsPage::read(&answer).ok_or_else(other)
     }
 
     /// The answer to a request of our own.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::HeaderValue;
 
 use super::command::{Send, Ticket};
-use super::legacy_sse::{Posted, Stream};
-use super::session::Session;
+use super::legacy_sse::{EventStream, Posted};
+use super::session::SessionHeaders;
 use crate::error::Error;
 use crate::message::Message;
 
@@ -25,7 +25,7 @@ pub(super) enum Report {
     /// The server does not know the session that a message was sent in.
     SessionRejected {
         ticket: Ticket,
-        session: Arc<Session>,
+        session: Arc<SessionHeaders>,
         error: Error,
         /// The server's own error, in case that it is not about the session.
         last_word: Option<Message>,
@@ -35,9 +35,9 @@ pub(super) enum Report {
     /// The same, found out without a message of the client's.
     SessionGone { session: HeaderValue },
     /// The server refused `initialize`, but opened a stream of the older transport.
-    IsLegacySse { send: Box<Send>, stream: Box<Stream> },
+    IsLegacySse { send: Box<Send>, stream: Box<EventStream> },
     /// The stream of an HTTP+SSE server stands, or there is none.
-    StreamOpened(Result<Box<Stream>, Error>),
+    StreamOpened(Result<Box<EventStream>, Error>),
     /// What became of a POST to an HTTP+SSE server.
     Posted(Posted),
 }

@@ -6,7 +6,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue};
 use url::Url;
 
-use super::Settings;
+use super::HttpSettings;
 use super::command::{Send, Ticket};
 use crate::limits;
 use crate::message::Method;
@@ -15,7 +15,7 @@ use crate::wire::header;
 
 /// What has been learned from the answer to `initialize`.
 #[derive(Clone, Debug)]
-pub(super) struct Session {
+pub(super) struct SessionHeaders {
     /// The headers of every POST: the user's, and those that never change.
     base: Arc<HeaderMap>,
     /// The same with session and version, made once for many messages.
@@ -32,8 +32,8 @@ pub(super) struct Session {
     rules: &'static Revision,
 }
 
-impl Session {
-    pub(super) fn new(settings: &Settings) -> Self {
+impl SessionHeaders {
+    pub(super) fn new(settings: &HttpSettings) -> Self {
         let mut base = settings.headers.clone();
         base.entry(USER_AGENT).or_insert(header::AGENT);
         if let Some(basic) = basic_authorization(&settings.url) {
@@ -258,8 +258,8 @@ mod tests {
         assert_eq!(session.begin(Ticket(1), None, None), Some(id("d")));
     }
 
-    fn session() -> Session {
-        Session::new(&Settings::new(Url::parse("http://localhost/mcp").unwrap()))
+    fn session() -> SessionHeaders {
+        SessionHeaders::new(&HttpSettings::new(Url::parse("http://localhost/mcp").unwrap()))
     }
 
     const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;
@@ -291,11 +291,11 @@ mod tests {
     #[test]
     fn a_configured_version_wins_but_not_on_initialize() {
         // S4-06, C21
-        let mut settings = Settings::new(Url::parse("http://localhost/mcp").unwrap());
+        let mut settings = HttpSettings::new(Url::parse("http://localhost/mcp").unwrap());
         settings.headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static("2025-03-26"));
         settings.headers.insert(header::SESSION_ID, HeaderValue::from_static("mine"));
         settings.headers.insert(ACCEPT, HeaderValue::from_static("text/plain"));
-        let mut session = Session::new(&settings);
+        let mut session = SessionHeaders::new(&settings);
         assert!(!session.post_headers(&send(INITIALIZE)).contains_key(header::PROTOCOL_VERSION));
         session.begin(Ticket(1), None, Some("2025-06-18"));
         let headers = session.post_headers(&send(LIST));

@@ -26,7 +26,7 @@ pub(super) struct Complaint {
 
 /// What a refused message says about its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum LossVerdict {
     /// Nothing: it is the answer.
     Answer,
     /// It speaks of a session. Lost if a ping proves it, else the answer.
@@ -99,35 +99,37 @@ impl Habits {
 }
 
 /// Judges the refusal of a message that was sent in a session.
-pub(super) fn of_message(complaint: &Complaint, is_ping: bool, habits: &Habits) -> Verdict {
+pub(super) fn of_message(complaint: &Complaint, is_ping: bool, habits: &Habits) -> LossVerdict {
     if is_ping {
         // It has nothing to say but this, and needs no other ping to prove it.
         return match of_ping(complaint, habits) {
-            Proof::Lost => Verdict::Lost,
-            Proof::Lives | Proof::Refused | Proof::Silence => Verdict::Answer,
+            Proof::Lost => LossVerdict::Lost,
+            Proof::Lives | Proof::Refused | Proof::Silence => LossVerdict::Answer,
         };
     }
     match complaint.code {
-        _ if complaint.is_result => Verdict::Answer,
-        Some(METHOD_NOT_FOUND) => Verdict::Answer,
-        _ if complaint.is_bare_404() && habits.repeats_404 => Verdict::Presumed,
-        _ if complaint.is_bare_404() => Verdict::Lost,
-        Some(INVALID_PARAMS) => Verdict::Answer,
+        _ if complaint.is_result => LossVerdict::Answer,
+        Some(METHOD_NOT_FOUND) => LossVerdict::Answer,
+        _ if complaint.is_bare_404() && habits.repeats_404 => LossVerdict::Presumed,
+        _ if complaint.is_bare_404() => LossVerdict::Lost,
+        Some(INVALID_PARAMS) => LossVerdict::Answer,
         _ if complaint.may_be_about_session()
             && era_hints::speaks_of_lost_session(&complaint.text) =>
         {
-            Verdict::Suspected
+            LossVerdict::Suspected
         }
-        _ => Verdict::Answer,
+        _ => LossVerdict::Answer,
     }
 }
 
 /// Judges the refusal of a GET for a stream, which is sent under no id: at most a suspicion, since
 /// many servers have no stream and say so by 404.
-pub(super) fn of_stream(complaint: &Complaint) -> Verdict {
+pub(super) fn of_stream(complaint: &Complaint) -> LossVerdict {
     match of_message(complaint, false, &Habits::default()) {
-        Verdict::Answer => Verdict::Answer,
-        Verdict::Suspected | Verdict::Presumed | Verdict::Lost => Verdict::Suspected,
+        LossVerdict::Answer => LossVerdict::Answer,
+        LossVerdict::Suspected | LossVerdict::Presumed | LossVerdict::Lost => {
+            LossVerdict::Suspected
+        }
     }
 }
 
@@ -151,7 +153,7 @@ pub(super) fn of_ping(complaint: &Complaint, habits: &Habits) -> Proof {
 /// The ping tells about now. Whoever has refused the request may have carried it out before the
 /// session was lost: only if the ping is refused in the same words was that said of the session, too.
 pub(super) fn fate(
-    verdict: Verdict,
+    verdict: LossVerdict,
     proof: Proof,
     asked: &Complaint,
     pinged: Option<&Complaint>,
@@ -160,7 +162,7 @@ pub(super) fn fate(
     let is_same = pinged.is_some_and(|ping| ping.says_as(asked));
     // A server that denies every ping its session does not speak of calls in the same words.
     let is_denied = is_same && pinged.is_some_and(Complaint::denies_session);
-    let is_proved = is_denied && verdict == Verdict::Suspected && proof == Proof::Refused;
+    let is_proved = is_denied && verdict == LossVerdict::Suspected && proof == Proof::Refused;
     if !is_lost(verdict, proof) && !is_proved {
         return Fate::Answered;
     }
@@ -170,12 +172,12 @@ pub(super) fn fate(
 }
 
 /// Whether the session of a message with this verdict is lost.
-fn is_lost(verdict: Verdict, proof: Proof) -> bool {
+fn is_lost(verdict: LossVerdict, proof: Proof) -> bool {
     match verdict {
-        Verdict::Answer => false,
-        Verdict::Suspected => proof == Proof::Lost,
-        Verdict::Presumed => matches!(proof, Proof::Lost | Proof::Refused),
-        Verdict::Lost => true,
+        LossVerdict::Answer => false,
+        LossVerdict::Suspected => proof == Proof::Lost,
+        LossVerdict::Presumed => matches!(proof, Proof::Lost | Proof::Refused),
+        LossVerdict::Lost => true,
     }
 }
 
@@ -232,7 +234,7 @@ mod tests {
         Complaint { code: Some(code), is_own: true, said, ..bare(status, text) }
     }
 
-    fn message(complaint: Complaint) -> Verdict {
+    fn message(complaint: Complaint) -> LossVerdict {
         of_message(&complaint, false, FRESH)
     }
 
@@ -260,23 +262,27 @@ mod tests {
     #[test]
     fn a_bare_404_is_a_lost_session() {
         for text in ["", "anything", "<html>", r#"{"detail":"Not Found"}"#] {
-            assert_eq!(message(bare(404, text)), Verdict::Lost, "{text}");
-            assert_eq!(of_message(&bare(404, text), false, DOUBTED), Verdict::Presumed, "{text}");
+            assert_eq!(message(bare(404, text)), LossVerdict::Lost, "{text}");
+            assert_eq!(
+                of_message(&bare(404, text), false, DOUBTED),
+                LossVerdict::Presumed,
+                "{text}"
+            );
         }
         let others = Complaint { code: Some(-32000), ..bare(404, "x") };
-        assert_eq!(message(others), Verdict::Lost, "an error under another id, or none");
+        assert_eq!(message(others), LossVerdict::Lost, "an error under another id, or none");
     }
 
     #[test]
     fn words_are_a_suspicion_whatever_the_status_and_the_id() {
         for text in WORDS {
-            assert_eq!(message(bare(400, text)), Verdict::Suspected, "{text}");
-            assert_eq!(message(bare(410, text)), Verdict::Suspected, "{text}");
+            assert_eq!(message(bare(400, text)), LossVerdict::Suspected, "{text}");
+            assert_eq!(message(bare(410, text)), LossVerdict::Suspected, "{text}");
             for status in [400, 404, 409, 422] {
-                assert_eq!(message(own(status, -32000, text)), Verdict::Suspected, "{text}");
+                assert_eq!(message(own(status, -32000, text)), LossVerdict::Suspected, "{text}");
             }
             for status in [401, 403, 408, 413, 429, 500, 503] {
-                assert_eq!(message(bare(status, text)), Verdict::Answer, "{status} {text}");
+                assert_eq!(message(bare(status, text)), LossVerdict::Answer, "{status} {text}");
             }
         }
     }
@@ -284,14 +290,14 @@ mod tests {
     #[test]
     fn what_was_read_and_does_not_speak_of_a_session_is_the_answer() {
         for status in [400, 404, 409, 422] {
-            assert_eq!(message(own(status, -32000, "item not found")), Verdict::Answer);
-            assert_eq!(message(own(status, -32602, "invalid session id")), Verdict::Answer);
-            assert_eq!(message(own(status, -32601, "session id")), Verdict::Answer);
+            assert_eq!(message(own(status, -32000, "item not found")), LossVerdict::Answer);
+            assert_eq!(message(own(status, -32602, "invalid session id")), LossVerdict::Answer);
+            assert_eq!(message(own(status, -32601, "session id")), LossVerdict::Answer);
         }
         let unknown = Complaint { is_own: false, ..own(404, -32601, "Method not found") };
-        assert_eq!(message(unknown), Verdict::Answer, "a method that nobody knows");
-        assert_eq!(message(bare(400, "Bad Request")), Verdict::Answer);
-        assert_eq!(message(bare(400, "invalid: session_name is required")), Verdict::Answer);
+        assert_eq!(message(unknown), LossVerdict::Answer, "a method that nobody knows");
+        assert_eq!(message(bare(400, "Bad Request")), LossVerdict::Answer);
+        assert_eq!(message(bare(400, "invalid: session_name is required")), LossVerdict::Answer);
     }
 
     #[test]
@@ -330,7 +336,8 @@ mod tests {
         assert!(!habits.denies_pings());
         habits.note_refused_ping(Some("s2"), &denied());
         assert_eq!(of_ping(&denied(), &habits), Proof::Refused);
-        let fate = |asked| fate(Verdict::Suspected, Proof::Refused, &asked, Some(&denied()), false);
+        let fate =
+            |asked| fate(LossVerdict::Suspected, Proof::Refused, &asked, Some(&denied()), false);
         assert_eq!(fate(own(404, -32001, "invalid session id for booking")), Fate::Answered);
         assert_eq!(fate(denied()), Fate::Lost, "calls are refused in the same words");
         assert_eq!(of_ping(&bare(404, "Not Found"), &habits), Proof::Refused);
@@ -340,17 +347,17 @@ mod tests {
 
     #[test]
     fn a_stream_that_is_refused_is_never_more_than_a_suspicion() {
-        assert_eq!(of_stream(&bare(404, "")), Verdict::Suspected);
-        assert_eq!(of_stream(&bare(400, "Session expired")), Verdict::Suspected);
-        assert_eq!(of_stream(&bare(405, "")), Verdict::Answer);
-        assert_eq!(of_stream(&bare(400, "no")), Verdict::Answer);
+        assert_eq!(of_stream(&bare(404, "")), LossVerdict::Suspected);
+        assert_eq!(of_stream(&bare(400, "Session expired")), LossVerdict::Suspected);
+        assert_eq!(of_stream(&bare(405, "")), LossVerdict::Answer);
+        assert_eq!(of_stream(&bare(400, "no")), LossVerdict::Answer);
     }
 
     #[test]
     fn a_result_is_the_answer_and_shows_that_the_session_lives() {
         for text in WORDS {
             let result = || Complaint { is_own: true, is_result: true, ..bare(404, text) };
-            assert_eq!(message(result()), Verdict::Answer, "{text}");
+            assert_eq!(message(result()), LossVerdict::Answer, "{text}");
             assert_eq!(of_ping(&result(), PINGED), Proof::Lives, "{text}");
         }
     }
@@ -358,7 +365,7 @@ mod tests {
     #[test]
     fn what_was_answered_is_repeated_only_if_the_ping_is_refused_in_the_same_words() {
         let fate = |asked: &Complaint, pinged: &Complaint, is_safe| {
-            fate(Verdict::Suspected, Proof::Lost, asked, Some(pinged), is_safe)
+            fate(LossVerdict::Suspected, Proof::Lost, asked, Some(pinged), is_safe)
         };
         let asked = own(404, -32001, "Session not found");
         let same = Complaint { is_own: false, ..own(404, -32001, "Session not found") };
@@ -382,7 +389,7 @@ mod tests {
         for (proof, pinged) in
             [(Proof::Lives, &same), (Proof::Refused, &refused), (Proof::Silence, &same)]
         {
-            let fate = super::fate(Verdict::Suspected, proof, &asked, Some(pinged), true);
+            let fate = super::fate(LossVerdict::Suspected, proof, &asked, Some(pinged), true);
             assert_eq!(fate, Fate::Answered, "{proof:?}");
         }
     }
@@ -410,13 +417,13 @@ mod tests {
             let complaint = Complaint { code, is_own, ..bare(status, text) };
             let habits = Habits { answers_pings, repeats_404, denied: Vec::new() };
             let verdict = of_message(&complaint, false, &habits);
-            if verdict == Verdict::Lost {
+            if verdict == LossVerdict::Lost {
                 prop_assert!(status == 404 && !is_own);
             }
             // A session in which a ping is answered is never given up, but for a bare 404 that has
             // not misled anybody yet.
-            prop_assert!(!is_lost(verdict, Proof::Lives) || verdict == Verdict::Lost);
-            prop_assert!(!is_lost(verdict, Proof::Silence) || verdict == Verdict::Lost);
+            prop_assert!(!is_lost(verdict, Proof::Lives) || verdict == LossVerdict::Lost);
+            prop_assert!(!is_lost(verdict, Proof::Silence) || verdict == LossVerdict::Lost);
             prop_assert!(!is_lost(verdict, Proof::Refused) || status == 404 && !is_own);
         }
 
@@ -429,8 +436,8 @@ mod tests {
             let habits = Habits { answers_pings, ..Habits::default() };
             let verdict = of_message(&complaint, true, &habits);
             let proof = of_ping(&complaint, &habits);
-            prop_assert_eq!(verdict == Verdict::Lost, proof == Proof::Lost);
-            prop_assert!(matches!(verdict, Verdict::Lost | Verdict::Answer));
+            prop_assert_eq!(verdict == LossVerdict::Lost, proof == Proof::Lost);
+            prop_assert!(matches!(verdict, LossVerdict::Lost | LossVerdict::Answer));
         }
     }
 }

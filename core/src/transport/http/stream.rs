@@ -14,7 +14,7 @@ use super::command::Event;
 use super::events::{Events, Item, Position, timeout};
 use super::log::Direction;
 use super::report::Report;
-use super::session_loss::{self, Proof, Verdict};
+use super::session_loss::{self, LossVerdict, Proof};
 use super::{Context, SendOptions, ping};
 use crate::limits;
 use crate::net::backoff::Backoff;
@@ -224,7 +224,7 @@ pub(super) async fn open(
             let refusal = Refusal::read(response, context).await;
             debug!("no stream: {}", refusal.error());
             match session_loss::of_stream(&refusal.complaint(None, session.as_deref())) {
-                Verdict::Suspected if in_session => Opened::Suspicious,
+                LossVerdict::Suspected if in_session => Opened::Suspicious,
                 _ => by_status(refusal.status(), refusal.retry_after()),
             }
         }
@@ -271,7 +271,7 @@ async fn read(
             Err(error) => break Some(context.scrubbed(error)),
         }
     };
-    traffic::stream_cut(traffic::Stream::Own, why.as_ref(), events.position.last_id.as_ref());
+    traffic::stream_cut(traffic::StreamKind::Own, why.as_ref(), events.position.last_id.as_ref());
     false
 }
 

@@ -11,10 +11,10 @@ use tracing::debug;
 
 use super::command::{Event, Send, Ticket};
 use super::link::Io;
-use super::modern::Written;
+use super::modern::WrittenHeaders;
 use super::post::Exchange;
 use super::report::Report;
-use super::session::Session;
+use super::session::SessionHeaders;
 use super::{Context, SendOptions, stream};
 use crate::auth::Login;
 use crate::error::{Error, Kind};
@@ -24,7 +24,7 @@ use crate::net::Call;
 #[derive(Debug)]
 pub(super) struct Streamable {
     /// Shared with the POSTs that were sent in it; replaced, not changed, when another begins.
-    session: Arc<Session>,
+    session: Arc<SessionHeaders>,
     /// Why the last session was lost.
     loss: Error,
     server_stream: Option<Ticket>,
@@ -33,7 +33,7 @@ pub(super) struct Streamable {
 impl Streamable {
     pub(super) fn new(context: &Context) -> Self {
         Self {
-            session: Arc::new(Session::new(&context.settings)),
+            session: Arc::new(SessionHeaders::new(&context.settings)),
             loss: session_gone(),
             server_stream: None,
         }
@@ -125,7 +125,7 @@ impl Streamable {
             return io.report(Event::Accepted(ticket));
         }
         io.context.wake_retries();
-        let Written { headers, body, mirrored } = io.context.written(&self.session, &send);
+        let WrittenHeaders { headers, body, mirrored } = io.context.written(&self.session, &send);
         let call = Call {
             lane: send.lane,
             progress: send.progress.clone(),
@@ -154,7 +154,7 @@ impl Streamable {
     }
 
     /// Nothing more is sent in the session, which is given back to be deleted.
-    pub(super) fn end(&mut self) -> Arc<Session> {
+    pub(super) fn end(&mut self) -> Arc<SessionHeaders> {
         let session = Arc::clone(&self.session);
         Arc::make_mut(&mut self.session).forget();
         session
@@ -162,7 +162,7 @@ impl Streamable {
 }
 
 /// Ends the session, if there is one.
-pub(super) async fn delete_session(context: &Context, session: &Session, limit: Duration) {
+pub(super) async fn delete_session(context: &Context, session: &SessionHeaders, limit: Duration) {
     let Some(id) = session.id() else { return };
     let call = delete(context, session, id);
     match timeout(
@@ -177,7 +177,7 @@ pub(super) async fn delete_session(context: &Context, session: &Session, limit: 
     }
 }
 
-fn delete(context: &Context, session: &Session, id: &HeaderValue) -> Call {
+fn delete(context: &Context, session: &SessionHeaders, id: &HeaderValue) -> Call {
     context.call(http::Method::DELETE, session.delete_headers(id), Bytes::new())
 }
 

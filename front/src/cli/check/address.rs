@@ -108,7 +108,7 @@ mod tests {
     use super::super::finding::Status;
     use super::*;
     use crate::error::{Error, Kind};
-    use crate::net::Step;
+    use crate::net::ProbeStep;
 
     fn nothing() -> Look {
         Look { proxy: None, names: None, connection: None, tls: None, refused: Vec::new() }
@@ -131,7 +131,7 @@ mod tests {
         let live: SocketAddr = "192.0.2.1:443".parse().unwrap();
         let dead = vec![("[2001:db8::1]:443".parse().unwrap(), "no route".to_owned())];
         let outcome = Ok(Reached { address: Some(live), dead });
-        let step = Step { took: Duration::from_millis(3), outcome };
+        let step = ProbeStep { took: Duration::from_millis(3), outcome };
         let found = connection(&Look { connection: Some(step), ..nothing() });
         assert_eq!(found.summary, "192.0.2.1:443 (3.0 ms)");
         assert_eq!(found.details, ["[2001:db8::1]:443 does not answer: no route"]);
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_name_that_nobody_knows_ends_it() {
         let outcome = Err(Error::new(Kind::Dns, "The host name h could not be resolved"));
-        let step = Step { took: Duration::ZERO, outcome };
+        let step = ProbeStep { took: Duration::ZERO, outcome };
         let look = Look { names: Some(step), ..nothing() };
         let statuses = way(&at("https://h/"), &look).into_iter().map(|f| f.status);
         assert_eq!(statuses.collect::<Vec<_>>(), [Status::Failed, Status::Ok, Status::Skipped]);

@@ -7,12 +7,12 @@ use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use super::door::Heard;
 use super::finding::Finding;
 use crate::auth::oauth::challenge::Challenge;
-use crate::auth::oauth::{Account, Found, OAuth, Provider, Survey};
+use crate::auth::oauth::{Account, FoundMetadata, OAuth, Provider, Survey};
 use crate::error::Error;
-use crate::transport::http::Settings;
+use crate::transport::http::HttpSettings;
 
 /// The server has asked for nothing, or takes what it got.
-pub(super) async fn taken(settings: &Settings, has_header: bool) -> Finding {
+pub(super) async fn taken(settings: &HttpSettings, has_header: bool) -> Finding {
     let account = match oauth(settings) {
         Some(oauth) => oauth.account().await,
         None => None,
@@ -35,7 +35,11 @@ pub(super) fn unavailable(error: &Error) -> Finding {
 }
 
 /// The server refuses us.
-pub(super) async fn refused(settings: &Settings, heard: &Heard, login: Option<&Error>) -> Finding {
+pub(super) async fn refused(
+    settings: &HttpSettings,
+    heard: &Heard,
+    login: Option<&Error>,
+) -> Finding {
     let status = heard.status.as_u16();
     let challenge = Challenge::of(&heard.headers);
     let asks = match heard.headers.contains_key(WWW_AUTHENTICATE) {
@@ -68,7 +72,7 @@ pub(super) async fn refused(settings: &Settings, heard: &Heard, login: Option<&E
     surveyed(&survey, &said, account.as_ref()).exchange(&heard.exchange)
 }
 
-pub(super) fn oauth(settings: &Settings) -> Option<&OAuth> {
+pub(super) fn oauth(settings: &HttpSettings) -> Option<&OAuth> {
     settings.credentials.as_deref().and_then(|credentials| credentials.oauth())
 }
 
@@ -93,10 +97,10 @@ fn surveyed(survey: &Survey, said: &str, account: Option<&Account>) -> Finding {
     };
     let tried = survey.tried.iter().map(|tried| {
         let found = match &tried.found {
-            Found::Document => "found".to_owned(),
-            Found::Unreadable => "something that is no metadata".to_owned(),
-            Found::Status(status) => format!("HTTP {status}"),
-            Found::Nobody(why) => why.clone(),
+            FoundMetadata::Document => "found".to_owned(),
+            FoundMetadata::Unreadable => "something that is no metadata".to_owned(),
+            FoundMetadata::Status(status) => format!("HTTP {status}"),
+            FoundMetadata::Nobody(why) => why.clone(),
         };
         format!("{}: {found}", tried.url)
     });
@@ -175,7 +179,7 @@ fn token(account: &Account, now: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::oauth::Tried;
+    use crate::auth::oauth::TriedPlace;
     use crate::error::Kind;
 
     fn provider() -> Provider {
@@ -192,7 +196,8 @@ mod tests {
     }
 
     fn found(provider: Result<Option<Provider>, Error>) -> Finding {
-        let tried = vec![Tried { url: "https://h/x".into(), found: Found::Status(404) }];
+        let tried =
+            vec![TriedPlace { url: "https://h/x".into(), found: FoundMetadata::Status(404) }];
         surveyed(&Survey { tried, provider }, "HTTP 401", None)
     }
 

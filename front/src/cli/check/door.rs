@@ -19,7 +19,7 @@ use crate::message::edit;
 use crate::net::{Call, Content, Endpoint, HttpClient, Jar, Lane, Progress, final_endpoint};
 use crate::secret::{Scrubber, Secret, shown};
 use crate::traffic::shown_headers;
-use crate::transport::http::{Settings, basic_authorization};
+use crate::transport::http::{HttpSettings, basic_authorization};
 use crate::wire::sse::Decoder;
 use crate::wire::{header, media};
 
@@ -125,7 +125,7 @@ impl Heard {
 }
 
 impl Door {
-    pub(super) fn new(settings: &Settings, limit: Duration) -> Result<Self, Error> {
+    pub(super) fn new(settings: &HttpSettings, limit: Duration) -> Result<Self, Error> {
         let mut base = settings.headers.clone();
         base.entry(USER_AGENT).or_insert(header::AGENT);
         if let Some(basic) = basic_authorization(&settings.url) {

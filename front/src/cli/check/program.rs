@@ -15,7 +15,7 @@ use crate::client::{Client, Failure, Options, Spec};
 use crate::error::Kind;
 use crate::limits::{self, Timeouts};
 use crate::message::edit;
-use crate::transport::child::Settings;
+use crate::transport::child::ChildSettings;
 
 /// What cannot be looked at without a handshake.
 const BEHIND: [&str; 5] = ["transport", "server", "round-trip", "contents", "goodbye"];
@@ -68,7 +68,7 @@ fn locked(lines: &Lines) -> MutexGuard<'_, Written> {
 
 /// All that can be said about the program.
 pub(super) async fn check(
-    mut settings: Settings,
+    mut settings: ChildSettings,
     check_options: CheckOptions,
     activity: Activity,
 ) -> Vec<Finding> {

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::limits::{self, Timeouts};
 use crate::net::{self, Endpoint};
 use crate::revision::translate::SERVER_INFO;
-use crate::transport::http::Settings;
+use crate::transport::http::HttpSettings;
 
 /// What cannot be looked at without a connection, in the order of a report.
 const BEHIND: [&str; 11] = [
@@ -40,7 +40,7 @@ const OF_SERVER: [&str; 5] = ["server", "session", "session-unknown", "session-e
 
 /// All that can be said about the server.
 pub(super) async fn check(
-    mut settings: Settings,
+    mut settings: HttpSettings,
     eras: Eras,
     check_options: CheckOptions,
     activity: Activity,
@@ -80,7 +80,7 @@ fn skipped<'a>(checks: &'a [&'static str], why: &'a str) -> impl Iterator<Item =
 
 /// A visit to a server that can be connected to.
 struct Visit {
-    settings: Settings,
+    settings: HttpSettings,
     eras: Eras,
     check_options: CheckOptions,
     activity: Activity,

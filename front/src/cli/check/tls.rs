@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::finding::{Finding, ms};
 use crate::limits;
-use crate::net::{Certificate, Look, Secured, Step};
+use crate::net::{Certificate, Look, ProbeStep, Secured};
 
 const DAY: u64 = 24 * 60 * 60;
 
@@ -28,7 +28,12 @@ pub(super) fn tls(look: &Look, is_https: bool, is_checked: bool, now: SystemTime
     found.took(step.took)
 }
 
-fn secure(secured: &Secured, step: &Step<Secured>, is_checked: bool, now: SystemTime) -> Finding {
+fn secure(
+    secured: &Secured,
+    step: &ProbeStep<Secured>,
+    is_checked: bool,
+    now: SystemTime,
+) -> Finding {
     let summary = format!("{} ({})", secured.version, ms(step.took));
     let lines = chain(&secured.chain, now);
     let soonest = secured.chain.iter().map(|certificate| certificate.valid_until).min();

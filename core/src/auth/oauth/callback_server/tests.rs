@@ -107,12 +107,12 @@ async fn another_process_can_have_the_page_opened_again_but_not_at_once() {
 
 #[test]
 fn a_login_opens_a_browser_three_times_at_most_and_never_twice_within_ten_seconds() {
-    let (mut login, start) = (Login::default(), Instant::now());
+    let (mut login, start) = (LoginProgress::default(), Instant::now());
     let mut opens = |opener, seconds| {
         let opened = start + Duration::from_secs(seconds);
         let is_open = login.may_open(opener, opened);
         if is_open {
-            login.links.push(Link { path: String::new(), is_used: false, opened });
+            login.links.push(StartLink { path: String::new(), is_used: false, opened });
         }
         is_open
     };

@@ -2,7 +2,7 @@
 
 use tracing::debug;
 
-use super::{Asked, Context, Translation, shapes};
+use super::{Asked, Translation, TranslatorContext, shapes};
 use crate::error::{Error, Kind};
 use crate::message::{Head, Id, Members, Message, Method, reply};
 use crate::revision::tools::is_first_page;
@@ -30,7 +30,7 @@ impl Introduction {
 }
 
 impl Translation {
-    pub(super) fn client_asks(&mut self, request: Message, cx: &mut Context) {
+    pub(super) fn client_asks(&mut self, request: Message, cx: &mut TranslatorContext) {
         match request.method() {
             Some(Method::Ping) => cx.send_to_client(reply::raw_result(request.id(), "{}")),
             Some(Method::SetLevel) => self.set_level(&request, cx),
@@ -41,7 +41,7 @@ impl Translation {
         }
     }
 
-    fn ask(&mut self, request: Message, cx: &mut Context) {
+    fn ask(&mut self, request: Message, cx: &mut TranslatorContext) {
         let mut members = Members::of_message(&request).unwrap_or_default();
         // Parameters by position have no place for the envelope.
         let has_room = members.get("params").is_none_or(|params| params.starts_with('{'));
@@ -55,7 +55,7 @@ impl Translation {
     }
 
     /// It is kept here, and goes with every request from now on.
-    fn set_level(&mut self, request: &Message, cx: &mut Context) {
+    fn set_level(&mut self, request: &Message, cx: &mut TranslatorContext) {
         let Some(id) = request.id() else { return };
         let level = parameter(request, "level").filter(|level| LEVELS.contains(&level.as_str()));
         let Some(level) = level else { return cx.refuse(id, "Unknown log level") };
@@ -64,7 +64,7 @@ impl Translation {
     }
 
     /// The answer to a request of the client's.
-    pub(super) fn answered(&mut self, asked: Asked, answer: &Message, cx: &mut Context) {
+    pub(super) fn answered(&mut self, asked: Asked, answer: &Message, cx: &mut TranslatorContext) {
         let Some(id) = asked.request.id().cloned() else { return };
         if matches!(answer.head(), Head::Response { is_error: true, .. }) {
             return cx.send_to_client(legacy_error(&asked.request, answer, &id));
@@ -106,7 +106,7 @@ impl Translation {
     }
 
     /// What a server tells: about a request, or on a subscription.
-    pub(super) fn server_tells(&mut self, message: Message, cx: &mut Context) {
+    pub(super) fn server_tells(&mut self, message: Message, cx: &mut TranslatorContext) {
         if message.method() == Some(&Method::Acknowledged) {
             return self.acknowledged(&message, cx);
         }

@@ -6,14 +6,14 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::calls::legacy_error;
-use super::{Asked, Context, LegacyClient, State, Step, Translation};
+use super::{Asked, LegacyClient, Step, Translation, TranslatorContext, TranslatorState};
 use crate::error::{Error, Kind};
 use crate::message::{Message, reply};
 use crate::revision::{Era, era_hints};
 
 impl Translation {
     /// Whether an answer waits for what the server says of itself.
-    pub(super) fn doubts(&mut self, answer: &Message, cx: &mut Context) -> bool {
+    pub(super) fn doubts(&mut self, answer: &Message, cx: &mut TranslatorContext) -> bool {
         if !era_hints::sounds_legacy(answer) {
             return false;
         }
@@ -26,7 +26,7 @@ impl Translation {
     }
 
     /// It is what it was, or nobody knows better: the answers stand.
-    pub(super) fn believe(&mut self, cx: &mut Context) {
+    pub(super) fn believe(&mut self, cx: &mut TranslatorContext) {
         self.question = None;
         for (asked, answer) in std::mem::take(&mut self.kept) {
             self.answered(asked, &answer, cx);
@@ -41,7 +41,7 @@ impl LegacyClient {
             return self.turn_legacy(*translation);
         }
         translation.believe(&mut self.cx);
-        self.state = State::Translating(translation);
+        self.state = TranslatorState::Translating(translation);
     }
 
     /// The server that was modern is so no longer: the engine opens a session with it.

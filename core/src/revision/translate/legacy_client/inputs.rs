@@ -3,7 +3,7 @@
 
 use tokio::time::Instant;
 
-use super::{Asked, Context, Translation};
+use super::{Asked, Translation, TranslatorContext};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Json, Members, Message, Method, reply};
@@ -24,26 +24,31 @@ pub(super) struct Round {
 
 impl Round {
     /// Takes back what is still asked of the client.
-    pub(super) fn take_back(&self, reason: &str, cx: &mut Context) {
+    pub(super) fn take_back(&self, reason: &str, cx: &mut TranslatorContext) {
         for (own, _) in &self.open {
             cx.send_to_client(reply::cancelled(own, reason));
         }
     }
 
     /// The call ends with `answer`.
-    fn end(&self, answer: Message, cx: &mut Context) {
+    fn end(&self, answer: Message, cx: &mut TranslatorContext) {
         self.take_back("The call has ended", cx);
         cx.send_to_client(answer);
     }
 
-    pub(super) fn fail(&self, error: &Error, cx: &mut Context) {
+    pub(super) fn fail(&self, error: &Error, cx: &mut TranslatorContext) {
         self.end(reply::error(self.asked.request.id(), error), cx);
     }
 }
 
 impl Translation {
     /// The server has asked back.
-    pub(super) fn ask_client(&mut self, mut asked: Asked, result: &Members<'_>, cx: &mut Context) {
+    pub(super) fn ask_client(
+        &mut self,
+        mut asked: Asked,
+        result: &Members<'_>,
+        cx: &mut TranslatorContext,
+    ) {
         asked.rounds += 1;
         let questions = match questions(asked.rounds, result, cx) {
             Ok(questions) => questions,
@@ -63,7 +68,7 @@ impl Translation {
     }
 
     /// The client has answered one of our questions.
-    pub(super) fn client_answers(&mut self, answer: &Message, cx: &mut Context) {
+    pub(super) fn client_answers(&mut self, answer: &Message, cx: &mut TranslatorContext) {
         let Head::Response { id: Some(id), is_error } = answer.head() else { return };
         let found =
             self.rounds.iter().enumerate().find_map(|(at, round)| {
@@ -84,7 +89,7 @@ impl Translation {
         }
     }
 
-    fn call_again(&mut self, round: Round, cx: &mut Context) {
+    fn call_again(&mut self, round: Round, cx: &mut TranslatorContext) {
         let request = &round.asked.request;
         let mut call = Members::of_message(request).unwrap_or_default();
         let params = call.object("params");
@@ -101,7 +106,7 @@ impl Translation {
     }
 
     /// What time brings: calls that were only to be made again later, and clients that never answer.
-    pub(super) fn resume_rounds(&mut self, cx: &mut Context) {
+    pub(super) fn resume_rounds(&mut self, cx: &mut TranslatorContext) {
         while let Some(at) = self.rounds.iter().position(|round| round.at <= cx.now) {
             let round = self.rounds.swap_remove(at);
             if round.open.is_empty() {
@@ -119,7 +124,7 @@ impl Translation {
 fn questions(
     rounds: u32,
     result: &Members<'_>,
-    cx: &mut Context,
+    cx: &mut TranslatorContext,
 ) -> Result<Vec<(Id, String, Message)>, String> {
     if rounds > limits::INPUT_ROUNDS {
         return Err(format!("The server asked back more than {} times", limits::INPUT_ROUNDS));

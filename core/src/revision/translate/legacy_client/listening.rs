@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::calls::{parameter, subscription};
-use super::{Context, Translation};
+use super::{Translation, TranslatorContext};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Json, Members, Message, Method, peek, reply};
@@ -20,7 +20,7 @@ use crate::revision::subscription::{Changes, Promise};
 
 /// One request for it.
 #[derive(Debug)]
-struct Stream {
+struct ListenStream {
     id: Id,
     uris: BTreeSet<String>,
     /// When the server has acknowledged it.
@@ -48,7 +48,7 @@ impl Change {
 
 /// The subscription as it stands.
 #[derive(Debug, Default)]
-pub(super) struct Listening {
+pub(super) struct Subscription {
     /// What the server announces.
     offered: Changes,
     /// The resources that the client hears of, or will when the stream is there again.
@@ -58,9 +58,9 @@ pub(super) struct Listening {
     /// The handshake is done.
     is_ready: bool,
     /// The stream that brings what is new.
-    standing: Option<Stream>,
+    standing: Option<ListenStream>,
     /// The one that replaces it once it is acknowledged: nothing is missed in between.
-    opening: Option<Stream>,
+    opening: Option<ListenStream>,
     /// How many of the changes `opening` would bring into force.
     taken: usize,
     /// Several changes were refused together: they are tried one by one.
@@ -78,7 +78,7 @@ pub(super) struct Listening {
     is_refused: bool,
 }
 
-impl Listening {
+impl Subscription {
     pub(super) fn new(offered: Changes) -> Self {
         Self { offered, ..Self::default() }
     }
@@ -93,7 +93,7 @@ impl Listening {
     }
 
     /// Nobody will be listened to.
-    pub(super) fn end_all(mut self, error: &Error, cx: &mut Context) {
+    pub(super) fn end_all(mut self, error: &Error, cx: &mut TranslatorContext) {
         for stream in self.standing.take().into_iter().chain(self.opening.take()) {
             close(&stream, cx);
         }
@@ -101,7 +101,7 @@ impl Listening {
     }
 
     /// The first `count` changes are in force.
-    fn settle(&mut self, count: usize, cx: &mut Context) {
+    fn settle(&mut self, count: usize, cx: &mut TranslatorContext) {
         for change in self.changes.drain(..count.min(self.changes.len())) {
             change.apply(&mut self.uris);
             cx.send_to_client(reply::raw_result(Some(&change.id), "{}"));
@@ -114,7 +114,7 @@ impl Listening {
     }
 
     /// No change comes into force.
-    fn refuse_all(&mut self, cx: &mut Context, answer: impl Fn(&Id) -> Message) {
+    fn refuse_all(&mut self, cx: &mut TranslatorContext, answer: impl Fn(&Id) -> Message) {
         (self.taken, self.is_careful, self.answer_at) = (0, false, None);
         for change in self.changes.drain(..) {
             cx.send_to_client(answer(&change.id));
@@ -128,7 +128,7 @@ impl Listening {
     }
 
     /// A stream that had been acknowledged, or would have been, is no more.
-    fn lost(&mut self, stream: &Stream, now: Instant) {
+    fn lost(&mut self, stream: &ListenStream, now: Instant) {
         if stream.since.is_some_and(|since| now >= since + limits::STREAM_STEADY) {
             self.tries = 0;
         }
@@ -146,7 +146,7 @@ impl Listening {
     }
 
     /// The client has been told of everything that may have happened without a stream.
-    fn tell_gap(&mut self, cx: &mut Context) {
+    fn tell_gap(&mut self, cx: &mut TranslatorContext) {
         if !std::mem::take(&mut self.has_gap) {
             return;
         }
@@ -161,7 +161,7 @@ impl Listening {
 
 impl Translation {
     /// The client's handshake is done: it wants to hear of changes from now on.
-    pub(super) fn listen(&mut self, cx: &mut Context) {
+    pub(super) fn listen(&mut self, cx: &mut TranslatorContext) {
         self.listening.is_ready = true;
         if self.listening.standing.is_none() {
             self.open_stream(cx);
@@ -169,7 +169,7 @@ impl Translation {
     }
 
     /// Asks for the stream that is wanted now, unless an answer about one is awaited.
-    fn open_stream(&mut self, cx: &mut Context) {
+    fn open_stream(&mut self, cx: &mut TranslatorContext) {
         let listening = &mut self.listening;
         if listening.opening.is_some() {
             return;
@@ -191,11 +191,11 @@ impl Translation {
         let request = reply::raw_request(&id, "subscriptions/listen", &params.to_json());
         cx.send_to_server(self.introduction.put_around(&request, None));
         listening.taken = taken;
-        listening.opening = Some(Stream { id, uris, since: None });
+        listening.opening = Some(ListenStream { id, uris, since: None });
     }
 
     /// `resources/subscribe` and `resources/unsubscribe`.
-    pub(super) fn change_subscriptions(&mut self, request: &Message, cx: &mut Context) {
+    pub(super) fn change_subscriptions(&mut self, request: &Message, cx: &mut TranslatorContext) {
         let Head::Request { id, method } = request.head() else { return };
         let listening = &mut self.listening;
         if !listening.offered.resources || listening.is_refused {
@@ -221,7 +221,7 @@ impl Translation {
     }
 
     /// The server has taken a subscription up.
-    pub(super) fn acknowledged(&mut self, message: &Message, cx: &mut Context) {
+    pub(super) fn acknowledged(&mut self, message: &Message, cx: &mut TranslatorContext) {
         let listening = &mut self.listening;
         let Some(id) = subscription(message) else { return };
         let Some(mut stream) = listening.opening.take_if(|opening| opening.id == id) else {
@@ -244,7 +244,7 @@ impl Translation {
         &mut self,
         id: &Id,
         end: Result<&Message, &Error>,
-        cx: &mut Context,
+        cx: &mut TranslatorContext,
     ) {
         let listening = &mut self.listening;
         if let Some(stream) = listening.standing.take_if(|standing| standing.id == *id) {
@@ -266,7 +266,7 @@ impl Translation {
     }
 
     /// What was asked for last is not to be had; what there was before it stays.
-    fn refused(&mut self, answer: &Message, cx: &mut Context) {
+    fn refused(&mut self, answer: &Message, cx: &mut TranslatorContext) {
         let listening = &mut self.listening;
         let error = answer.get(&["error"]).map_or("{}", Json::as_str);
         let is_unknown = peek::error_code(answer).is_some_and(|(code, _)| code == -32601);
@@ -292,7 +292,7 @@ impl Translation {
         self.open_stream(cx);
     }
 
-    pub(super) fn tick_listening(&mut self, cx: &mut Context) {
+    pub(super) fn tick_listening(&mut self, cx: &mut TranslatorContext) {
         let now = cx.now;
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         let listening = &mut self.listening;
@@ -311,6 +311,6 @@ impl Translation {
     }
 }
 
-fn close(stream: &Stream, cx: &mut Context) {
+fn close(stream: &ListenStream, cx: &mut TranslatorContext) {
     cx.send_to_server(reply::cancelled(&stream.id, "replaced"));
 }

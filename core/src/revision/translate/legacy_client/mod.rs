@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::{Context, Introduction, Protocol, Server, Step};
+use super::{Introduction, Protocol, ServerDescription, Step, TranslatorContext};
 use crate::error::Error;
 use crate::message::{Head, Id, Message, Method, peek, reply};
 use crate::revision::Era;
@@ -23,7 +23,7 @@ mod shapes;
 mod tests;
 
 use inputs::Round;
-use listening::Listening;
+use listening::Subscription;
 use opening::Asking;
 use shapes::Wrapped;
 
@@ -33,14 +33,14 @@ pub(crate) struct LegacyClient {
     protocol: Protocol,
     /// What is known of the server from an earlier run, or found out in this one.
     known: Option<Era>,
-    state: State,
-    cx: Context,
+    state: TranslatorState,
+    cx: TranslatorContext,
     /// There was an `initialize`.
     has_opened: bool,
 }
 
 #[derive(Debug)]
-enum State {
+enum TranslatorState {
     /// Everything passes: the server speaks as the client does, or nobody has opened yet.
     Through,
     /// This `initialize` has passed; its answer tells the era. What follows it waits in the engine.
@@ -51,7 +51,7 @@ enum State {
     Translating(Box<Translation>),
 }
 
-impl State {
+impl TranslatorState {
     /// The request whose answer tells what the server is.
     fn question(&self) -> Option<&Id> {
         match self {
@@ -70,13 +70,13 @@ impl State {
 /// What is known while messages are translated.
 #[derive(Debug)]
 struct Translation {
-    server: Server,
+    server: ServerDescription,
     introduction: Introduction,
     /// Requests that are out, by the id under which the server knows them.
     asked: HashMap<Id, Asked>,
     /// Calls that wait for answers of the client's.
     rounds: Vec<Round>,
-    listening: Listening,
+    listening: Subscription,
     wrapped: Wrapped,
     /// Our question whether the server is still modern, while it is out.
     question: Option<Id>,
@@ -94,9 +94,9 @@ struct Asked {
 
 impl LegacyClient {
     /// `known`: what an earlier run found out about the server.
-    pub(crate) fn new(protocol: Protocol, known: Option<Era>, cx: Context) -> Self {
+    pub(crate) fn new(protocol: Protocol, known: Option<Era>, cx: TranslatorContext) -> Self {
         let known = known.filter(|_| protocol != Protocol::Legacy);
-        Self { protocol, known, state: State::Through, cx, has_opened: false }
+        Self { protocol, known, state: TranslatorState::Through, cx, has_opened: false }
     }
 
     /// Whether a message on its way to the server is of interest here.
@@ -106,7 +106,7 @@ impl LegacyClient {
 
     /// Whether what comes from the server passes untouched.
     pub(crate) fn is_through(&self) -> bool {
-        matches!(self.state, State::Through)
+        matches!(self.state, TranslatorState::Through)
     }
 
     /// The next thing that the messages until now have led to.
@@ -124,13 +124,15 @@ impl LegacyClient {
             return;
         }
         match &mut self.state {
-            State::Translating(translation) => {
+            TranslatorState::Translating(translation) => {
                 translation.on_client_message(message, &mut self.cx);
             }
-            State::Asking(_) if is_request(&message, &Method::Ping) => {
+            TranslatorState::Asking(_) if is_request(&message, &Method::Ping) => {
                 self.cx.send_to_client(reply::raw_result(message.id(), "{}"));
             }
-            State::Asking(_) | State::Watching(_) | State::Through => {
+            TranslatorState::Asking(_)
+            | TranslatorState::Watching(_)
+            | TranslatorState::Through => {
                 self.cx.send_to_server(message);
             }
         }
@@ -142,7 +144,7 @@ impl LegacyClient {
             (Head::Response { id: Some(id), .. }, state) if state.is_question(id) => {
                 self.question_answered(message);
             }
-            (_, State::Translating(translation)) => {
+            (_, TranslatorState::Translating(translation)) => {
                 translation.on_server_message(message, &mut self.cx);
             }
             _ => self.cx.send_to_client(message),
@@ -154,9 +156,15 @@ impl LegacyClient {
         self.cx.now = now;
         let is_question = message.id().is_some_and(|id| self.state.is_question(id));
         match &mut self.state {
-            State::Watching(_) | State::Asking(_) if is_question => self.initialize_failed(error),
-            State::Translating(translation) if is_question => translation.believe(&mut self.cx),
-            State::Translating(translation) => translation.failed(message, error, &mut self.cx),
+            TranslatorState::Watching(_) | TranslatorState::Asking(_) if is_question => {
+                self.initialize_failed(error);
+            }
+            TranslatorState::Translating(translation) if is_question => {
+                translation.believe(&mut self.cx);
+            }
+            TranslatorState::Translating(translation) => {
+                translation.failed(message, error, &mut self.cx);
+            }
             // Of what was translated for a server that is no more.
             _ if message.id().is_some_and(|id| self.cx.gave(id)) => {}
             _ => self.cx.steps.push_back(Step::Failed { message, error }),
@@ -165,14 +173,14 @@ impl LegacyClient {
 
     /// When [`Self::tick`] is due.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
-        let State::Translating(translation) = &self.state else { return None };
+        let TranslatorState::Translating(translation) = &self.state else { return None };
         let rounds = translation.rounds.iter().map(|round| round.at);
         rounds.chain(translation.listening.wake_at()).min()
     }
 
     pub(crate) fn tick(&mut self, now: Instant) {
         self.cx.now = now;
-        if let State::Translating(translation) = &mut self.state {
+        if let TranslatorState::Translating(translation) = &mut self.state {
             translation.resume_rounds(&mut self.cx);
             translation.tick_listening(&mut self.cx);
         }
@@ -180,7 +188,7 @@ impl LegacyClient {
 }
 
 impl Translation {
-    fn on_client_message(&mut self, message: Message, cx: &mut Context) {
+    fn on_client_message(&mut self, message: Message, cx: &mut TranslatorContext) {
         match message.head() {
             Head::Request { .. } => self.client_asks(message, cx),
             Head::Notification { method } => match method {
@@ -194,7 +202,7 @@ impl Translation {
         }
     }
 
-    fn on_server_message(&mut self, message: Message, cx: &mut Context) {
+    fn on_server_message(&mut self, message: Message, cx: &mut TranslatorContext) {
         match message.head() {
             Head::Response { id: Some(id), .. } => {
                 if self.listening.is(id) {
@@ -218,7 +226,7 @@ impl Translation {
         }
     }
 
-    fn client_cancels(&mut self, notice: &Message, cx: &mut Context) {
+    fn client_cancels(&mut self, notice: &Message, cx: &mut TranslatorContext) {
         let Some(id) = peek::cancelled_request(notice) else { return };
         if let Some(at) = self.rounds.iter().position(|round| round.asked.is_for(&id)) {
             self.rounds.swap_remove(at).take_back("The call was cancelled", cx);
@@ -234,7 +242,7 @@ impl Translation {
         }
     }
 
-    fn failed(&mut self, message: Message, error: Error, cx: &mut Context) {
+    fn failed(&mut self, message: Message, error: Error, cx: &mut TranslatorContext) {
         let Some(id) = message.id() else {
             return cx.steps.push_back(Step::Failed { message, error });
         };

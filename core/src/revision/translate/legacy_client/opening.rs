@@ -4,12 +4,12 @@
 use serde_json::Value;
 use tracing::debug;
 
-use super::listening::Listening;
-use super::{LegacyClient, Protocol, State, Step, Translation};
+use super::listening::Subscription;
+use super::{LegacyClient, Protocol, Step, Translation, TranslatorState};
 use crate::error::Error;
 use crate::message::{Head, Id, Json, Members, Message, edit, peek, reply};
-use crate::revision::era_hints::{self, Verdict};
-use crate::revision::translate::{Introduction, SERVER_INFO, Server};
+use crate::revision::era_hints::{self, EraVerdict};
+use crate::revision::translate::{Introduction, SERVER_INFO, ServerDescription};
 use crate::revision::{Era, Revision};
 
 /// A server that is being asked what it is.
@@ -25,7 +25,7 @@ pub(super) struct Asking {
 impl LegacyClient {
     /// The client opens, or the engine does so again in its name.
     pub(super) fn open(&mut self, initialize: Message) {
-        if let State::Translating(translation) = &mut self.state {
+        if let TranslatorState::Translating(translation) = &mut self.state {
             // What is in flight stays so; the server has said what it is.
             translation.introduction = Introduction::of_legacy(&initialize);
             return self.cx.send_to_client(translation.server.initialize_result(&initialize));
@@ -38,7 +38,8 @@ impl LegacyClient {
 
     /// The client takes back its `initialize`: it gets no answer. `false`: another request is meant.
     pub(super) fn close(&mut self, notice: &Message) -> bool {
-        let (State::Watching(initialize) | State::Asking(Asking { initialize, .. })) = &self.state
+        let (TranslatorState::Watching(initialize)
+        | TranslatorState::Asking(Asking { initialize, .. })) = &self.state
         else {
             return false;
         };
@@ -49,35 +50,35 @@ impl LegacyClient {
         if let Some(id) = self.state.question() {
             self.cx.send_to_server(reply::cancelled(id, "cancelled"));
         }
-        self.state = State::Through;
+        self.state = TranslatorState::Through;
         true
     }
 
     fn pass(&mut self, initialize: Message) {
         self.cx.send_to_server(initialize.clone());
-        self.state = State::Watching(initialize);
+        self.state = TranslatorState::Watching(initialize);
     }
 
     fn ask(&mut self, initialize: Message, refusal: Option<Message>) {
         let id = self.cx.string();
         let question = Introduction::of_legacy(&initialize).put_around_discover(&id);
         self.cx.send_to_server(question);
-        self.state = State::Asking(Asking { initialize, id, refusal });
+        self.state = TranslatorState::Asking(Asking { initialize, id, refusal });
     }
 
     /// The answer that tells what the server is.
     pub(super) fn question_answered(&mut self, answer: Message) {
-        match std::mem::replace(&mut self.state, State::Through) {
-            State::Through => {}
-            State::Watching(initialize) => self.initialize_answered(initialize, answer),
-            State::Asking(asking) => self.discovered(asking, &answer),
-            State::Translating(translation) => self.asked_again(translation, &answer),
+        match std::mem::replace(&mut self.state, TranslatorState::Through) {
+            TranslatorState::Through => {}
+            TranslatorState::Watching(initialize) => self.initialize_answered(initialize, answer),
+            TranslatorState::Asking(asking) => self.discovered(asking, &answer),
+            TranslatorState::Translating(translation) => self.asked_again(translation, &answer),
         }
     }
 
     fn initialize_answered(&mut self, initialize: Message, answer: Message) {
         let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
-        let is_modern = is_error && Verdict::of_initialize(&answer, false) == Verdict::Modern;
+        let is_modern = is_error && EraVerdict::of_initialize(&answer, false) == EraVerdict::Modern;
         if is_modern && self.protocol != Protocol::Legacy {
             debug!("the server refuses initialize as a modern one does");
             return self.ask(initialize, Some(answer));
@@ -87,8 +88,9 @@ impl LegacyClient {
 
     /// It did not get through; the engine decides about another try.
     pub(super) fn initialize_failed(&mut self, error: Error) {
-        match std::mem::replace(&mut self.state, State::Through) {
-            State::Watching(message) | State::Asking(Asking { initialize: message, .. }) => {
+        match std::mem::replace(&mut self.state, TranslatorState::Through) {
+            TranslatorState::Watching(message)
+            | TranslatorState::Asking(Asking { initialize: message, .. }) => {
                 self.cx.steps.push_back(Step::Failed { message, error });
             }
             other => self.state = other,
@@ -102,8 +104,8 @@ impl LegacyClient {
             self.cx.found(Era::Modern);
         }
         self.cx.send_to_client(server.initialize_result(&asking.initialize));
-        self.state = State::Translating(Box::new(Translation {
-            listening: Listening::new(server.changes.clone()),
+        self.state = TranslatorState::Translating(Box::new(Translation {
+            listening: Subscription::new(server.changes.clone()),
             server,
             introduction: Introduction::of_legacy(&asking.initialize),
             asked: Default::default(),
@@ -128,14 +130,14 @@ impl LegacyClient {
 
 /// What a modern server says of itself. `None`: it is no answer, or has no modern revision in it that
 /// we know.
-fn offer(answer: &Message) -> Option<Server> {
+fn offer(answer: &Message) -> Option<ServerDescription> {
     let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
     let versions = peek::supported_versions(answer).filter(|_| !is_error)?;
     let is_known = versions.iter().any(|name| Revision::is_modern(name));
-    is_known.then(|| Server::of(answer, &["result", "_meta", SERVER_INFO]))
+    is_known.then(|| ServerDescription::of(answer, &["result", "_meta", SERVER_INFO]))
 }
 
-impl Server {
+impl ServerDescription {
     fn initialize_result(&self, initialize: &Message) -> Message {
         // Its own revision if we know it.
         let asked = initialize.get(&["params", "protocolVersion"]).and_then(Json::to_text);

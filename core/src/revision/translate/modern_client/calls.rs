@@ -10,7 +10,7 @@ use crate::revision::translate::{Protocol, tasks};
 
 /// A request that is under way at the server.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct ServerCall {
     pub(super) what: What,
     /// Later ones have a higher number.
     pub(super) order: u64,
@@ -105,7 +105,7 @@ impl ModernClient {
             meta.set("progressToken", token.as_json().to_owned());
         }
         self.waiting.open(id, Waits::Call(upstream.clone()));
-        let call = Call {
+        let call = ServerCall {
             what,
             order: self.cx.last_id,
             waiter: Waiter::Client(id.clone()),
@@ -128,13 +128,13 @@ impl ModernClient {
     }
 
     /// Forgets a call that is over for the server.
-    pub(super) fn drop_call(&mut self, upstream: &Id) -> Option<Call> {
+    pub(super) fn drop_call(&mut self, upstream: &Id) -> Option<ServerCall> {
         let call = self.calls.remove(upstream)?;
         self.free_token(&call);
         Some(call)
     }
 
-    fn free_token(&mut self, call: &Call) {
+    fn free_token(&mut self, call: &ServerCall) {
         if let Some(token) = &call.upstream_token {
             self.tokens.remove(&token.canonical());
         }
@@ -147,7 +147,7 @@ impl ModernClient {
         self.cx.send_to_server(members.into_message(notice.head().clone()));
     }
 
-    pub(super) fn call_answered(&mut self, call: &Call, answer: &Message) {
+    pub(super) fn call_answered(&mut self, call: &ServerCall, answer: &Message) {
         self.free_token(call);
         match &call.waiter {
             Waiter::Client(id) => self.finish(&call.what, id, answer),
@@ -189,7 +189,7 @@ impl ModernClient {
             Method::Progress => self.progress(message),
             Method::LogMessage => {
                 let is_wanted =
-                    |call: &Call| call.wants_logs && matches!(call.waiter, Waiter::Client(_));
+                    |call: &ServerCall| call.wants_logs && matches!(call.waiter, Waiter::Client(_));
                 if self.calls.values().any(is_wanted) {
                     self.cx.send_to_client(message);
                 }

@@ -7,7 +7,7 @@ use tracing::debug;
 use super::calls::Waiter;
 use super::levels::Level;
 use super::parked::{LEFT, Upstream};
-use super::{ModernClient, Own, Phase, Waits, is_request};
+use super::{EraPhase, ModernClient, Own, Waits, is_request};
 use crate::error::{Error, Kind};
 use crate::message::{Head, Id, Message, Method, reply};
 
@@ -28,13 +28,13 @@ impl ModernClient {
             return;
         }
         let was_passed = self.passed.close_exactly(id).is_some();
-        if matches!(self.phase, Phase::Serving(_)) && !was_passed {
+        if matches!(self.phase, EraPhase::Serving(_)) && !was_passed {
             return debug!(%id, "nobody waits for what was cancelled");
         }
         self.cx.send_to_server(notice);
         if self.is_tried(id) {
             // No answer will come to learn from: the next in line is tried.
-            self.phase = Phase::Fresh;
+            self.phase = EraPhase::Fresh;
             self.release();
         }
     }
@@ -97,8 +97,8 @@ impl ModernClient {
             self.own.remove(&id);
             self.cx.send_to_server(reply::cancelled(&id, LEFT));
         }
-        if !is_waited_for && matches!(self.phase, Phase::Probing | Phase::Opening) {
-            self.phase = Phase::Fresh;
+        if !is_waited_for && matches!(self.phase, EraPhase::Probing | EraPhase::Opening) {
+            self.phase = EraPhase::Fresh;
             for message in self.held.drain(..) {
                 debug!(what = ?message, "dropped: there is no session for it");
             }

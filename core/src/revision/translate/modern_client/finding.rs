@@ -3,20 +3,20 @@
 
 use tracing::debug;
 
-use super::{ModernClient, Own, Phase};
+use super::{EraPhase, ModernClient, Own};
 use crate::limits;
 use crate::message::{Head, Id, InFlight, Message, Method, peek, reply};
-use crate::revision::era_hints::{self, Verdict};
+use crate::revision::era_hints::{self, EraVerdict};
 use crate::revision::translate::{Introduction, Protocol};
 use crate::revision::{Envelope, Era};
 
 /// An answer that is not believed before the server was asked.
-pub(super) struct Kept {
+pub(super) struct HeldAnswer {
     pub(super) request: Message,
     answer: Message,
 }
 
-impl Kept {
+impl HeldAnswer {
     /// Whether sending the request again to a legacy server does no harm: it only looks, or was
     /// turned away at the door, by a status or by an error that no work comes before.
     fn may_be_repeated(&self) -> bool {
@@ -45,7 +45,7 @@ impl ModernClient {
             _ if is_legacy_only => self.open(message),
             Some(Era::Legacy) => self.open(message),
             Some(Era::Modern) => {
-                self.phase = Phase::Trusting;
+                self.phase = EraPhase::Trusting;
                 self.pass_and_watch(message);
             }
             None if *method == Method::Listen => {
@@ -55,7 +55,7 @@ impl ModernClient {
             // What a legacy server refuses without a session, it has not carried out.
             None => {
                 let until = Some(self.cx.now + limits::TRIAL_WAIT);
-                self.phase = Phase::Trying { id: id.clone(), until };
+                self.phase = EraPhase::Trying { id: id.clone(), until };
                 self.pass_and_watch(message);
             }
         }
@@ -63,14 +63,14 @@ impl ModernClient {
 
     /// Whether the answer to the client's request `id` is to tell the server's era.
     pub(super) fn is_tried(&self, id: &Id) -> bool {
-        matches!(&self.phase, Phase::Trying { id: tried, .. } if tried.canonical() == id.canonical())
+        matches!(&self.phase, EraPhase::Trying { id: tried, .. } if tried.canonical() == id.canonical())
     }
 
     /// A message goes out as it came; the answer shows whether the server is modern.
     pub(super) fn pass_and_watch(&mut self, message: Message) {
         if let Head::Request { id, method } = message.head() {
             if *method == Method::Discover {
-                self.phase = Phase::Trying { id: id.clone(), until: None };
+                self.phase = EraPhase::Trying { id: id.clone(), until: None };
             }
             self.passed.open(id, message.clone());
         }
@@ -79,25 +79,25 @@ impl ModernClient {
 
     /// Nothing is looked at any more.
     pub(super) fn let_all_pass(&mut self) {
-        self.phase = Phase::Through;
+        self.phase = EraPhase::Through;
         self.passed = InFlight::default();
     }
 
     /// A request that went out as it came was answered.
     pub(super) fn passed_answered(&mut self, request: Message, answer: Message) {
         let is_tried = request.id().is_some_and(|id| self.is_tried(id));
-        let is_telling = is_tried || matches!(self.phase, Phase::Trusting);
+        let is_telling = is_tried || matches!(self.phase, EraPhase::Trusting);
         if is_tried {
-            self.phase = Phase::Fresh;
+            self.phase = EraPhase::Fresh;
         }
         if request.method() == Some(&Method::Discover) {
             return self.discover_answered(request, answer);
         }
-        match Verdict::of_answer(&answer) {
-            Verdict::Modern if is_telling => self.is_modern(),
-            Verdict::Modern | Verdict::Nothing => {}
-            Verdict::Legacy | Verdict::Refused => {
-                return self.turned_away(Kept { request, answer }, is_telling);
+        match EraVerdict::of_answer(&answer) {
+            EraVerdict::Modern if is_telling => self.is_modern(),
+            EraVerdict::Modern | EraVerdict::Nothing => {}
+            EraVerdict::Legacy | EraVerdict::Refused => {
+                return self.turned_away(HeldAnswer { request, answer }, is_telling);
             }
         }
         self.cx.send_to_client(answer);
@@ -106,13 +106,13 @@ impl ModernClient {
 
     /// The server has refused a request. Unless the answer tells of itself, it takes part in whatever
     /// has been found out about the server since the request was sent.
-    fn turned_away(&mut self, kept: Kept, is_telling: bool) {
+    fn turned_away(&mut self, kept: HeldAnswer, is_telling: bool) {
         match &self.phase {
             _ if is_telling => self.probe_for(kept),
             _ if !kept.may_be_repeated() => self.cx.send_to_client(kept.answer),
-            Phase::Through => self.cx.send_to_client(kept.answer),
-            Phase::Probing => self.kept.push(kept),
-            Phase::Fresh if self.server != Some(Era::Legacy) => self.probe_for(kept),
+            EraPhase::Through => self.cx.send_to_client(kept.answer),
+            EraPhase::Probing => self.kept.push(kept),
+            EraPhase::Fresh if self.server != Some(Era::Legacy) => self.probe_for(kept),
             _ => self.accept(kept.request),
         }
     }
@@ -120,12 +120,12 @@ impl ModernClient {
     /// The client's own question was answered.
     fn discover_answered(&mut self, discover: Message, answer: Message) {
         let is_to_be_offered = self.protocol == Protocol::Modern;
-        match Verdict::of_discover(&answer) {
-            Verdict::Modern => {
+        match EraVerdict::of_discover(&answer) {
+            EraVerdict::Modern => {
                 self.is_modern();
                 self.cx.send_to_client(answer);
             }
-            Verdict::Legacy => {
+            EraVerdict::Legacy => {
                 self.is_legacy(true);
                 if is_to_be_offered {
                     self.open(discover);
@@ -134,30 +134,30 @@ impl ModernClient {
                 }
             }
             // A question opens no browser; a client that cannot go on without an answer does.
-            Verdict::Nothing if wants_login(&answer) && is_to_be_offered => self.open(discover),
-            Verdict::Refused | Verdict::Nothing => self.cx.send_to_client(answer),
+            EraVerdict::Nothing if wants_login(&answer) && is_to_be_offered => self.open(discover),
+            EraVerdict::Refused | EraVerdict::Nothing => self.cx.send_to_client(answer),
         }
         self.release();
     }
 
     /// Asks the server before an answer of its is believed.
-    fn probe_for(&mut self, kept: Kept) {
+    fn probe_for(&mut self, kept: HeldAnswer) {
         self.probe(&kept.request);
         self.kept.push(kept);
     }
 
     /// Asks the server in the client's place, with the envelope of a request of its.
     fn probe(&mut self, asker: &Message) {
-        self.phase = Phase::Probing;
+        self.phase = EraPhase::Probing;
         let introduction = Introduction::of_modern(asker);
         self.ask(Own::Probe, "server/discover", |params| introduction.fill(params));
     }
 
     pub(super) fn probe_answered(&mut self, answer: &Message) {
-        self.phase = Phase::Fresh;
-        match Verdict::of_discover(answer) {
-            verdict @ (Verdict::Legacy | Verdict::Refused) => {
-                self.is_legacy(verdict == Verdict::Legacy);
+        self.phase = EraPhase::Fresh;
+        match EraVerdict::of_discover(answer) {
+            verdict @ (EraVerdict::Legacy | EraVerdict::Refused) => {
+                self.is_legacy(verdict == EraVerdict::Legacy);
                 // The first to be turned away is the first in line.
                 for kept in std::mem::take(&mut self.kept).into_iter().rev() {
                     if kept.may_be_repeated() {
@@ -167,17 +167,17 @@ impl ModernClient {
                     }
                 }
             }
-            Verdict::Modern => {
+            EraVerdict::Modern => {
                 self.is_modern();
                 self.tell_kept();
             }
-            Verdict::Nothing if !self.kept.is_empty() => self.tell_kept(),
-            Verdict::Nothing => {
+            EraVerdict::Nothing if !self.kept.is_empty() => self.tell_kept(),
+            EraVerdict::Nothing => {
                 // The one that the question was asked for.
                 let first = self.held.pop_front();
                 if wants_login(answer) {
                     // The request itself may open a browser; its answer tells the era.
-                    self.phase = Phase::Trusting;
+                    self.phase = EraPhase::Trusting;
                     first.into_iter().for_each(|first| self.pass_and_watch(first));
                 } else if let Some(id) = first.as_ref().and_then(Message::id) {
                     self.send_readdressed(answer, id);
@@ -213,12 +213,12 @@ impl ModernClient {
     /// The client hears this from a server that was modern. If it sounds like a legacy server, the
     /// next answers are looked at; the client sees this one as it is.
     pub(crate) fn on_message_to_client(&mut self, message: &Message) {
-        if matches!(self.phase, Phase::Through)
+        if matches!(self.phase, EraPhase::Through)
             && self.client == Some(Era::Modern)
             && era_hints::sounds_legacy(message)
         {
             debug!("the server may speak the modern era no longer");
-            self.phase = Phase::Trusting;
+            self.phase = EraPhase::Trusting;
         }
     }
 
@@ -226,7 +226,7 @@ impl ModernClient {
     /// tools write errors, too. The client sees this one as it is.
     pub(super) fn check_era(&mut self, answer: &Message) {
         if self.protocol != Protocol::Legacy
-            && matches!(self.phase, Phase::Serving(_))
+            && matches!(self.phase, EraPhase::Serving(_))
             && answer.failure().is_none()
             && era_hints::era_of(answer) == Some(Era::Modern)
             && self.cx.may_suspect()
@@ -239,8 +239,8 @@ impl ModernClient {
 
     /// It was asked. Only one that knows the question is another than it was.
     pub(super) fn doubt_answered(&mut self, answer: &Message) {
-        let is_modern = Verdict::of_discover(answer) == Verdict::Modern;
-        if is_modern && matches!(self.phase, Phase::Serving(_)) {
+        let is_modern = EraVerdict::of_discover(answer) == EraVerdict::Modern;
+        if is_modern && matches!(self.phase, EraPhase::Serving(_)) {
             debug!("the server speaks the legacy era no longer");
             self.end_session("The server was replaced by another");
             self.is_modern();

@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::{ModernClient, Own, Server};
+use super::{ModernClient, Own, ServerDescription};
 use crate::limits;
 use crate::message::{Members, Message};
 
@@ -21,7 +21,8 @@ impl ModernClient {
     ///
     /// The level is the session's: the last request that names one decides.
     pub(super) fn waits_for_level(&mut self, call: &Message, level: Option<&str>) -> bool {
-        let Some(level) = level.filter(|_| self.server().is_some_and(Server::logs)) else {
+        let Some(level) = level.filter(|_| self.server().is_some_and(ServerDescription::logs))
+        else {
             return false;
         };
         if self.level.asked.is_none() {

@@ -7,11 +7,11 @@ use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, reply};
 use crate::revision::subscription::{Changes, Promise};
-use crate::revision::translate::{Context, SUBSCRIPTION_ID};
+use crate::revision::translate::{SUBSCRIPTION_ID, TranslatorContext};
 
 /// The subscriptions of the client, and what the server was told because of them.
 #[derive(Default)]
-pub(super) struct Listening {
+pub(super) struct Subscriptions {
     listens: Vec<Listen>,
     /// How it stands with the resources that somebody wants, or wanted, to hear of.
     resources: HashMap<String, Standing>,
@@ -65,7 +65,7 @@ impl Listen {
         reply::raw_notification(Method::Acknowledged.name(), &params.to_json())
     }
 
-    fn tell(&mut self, message: &Message, cx: &mut Context) {
+    fn tell(&mut self, message: &Message, cx: &mut TranslatorContext) {
         let mut members = Members::of_message(message).unwrap_or_default();
         let meta = members.object("params").object("_meta");
         meta.set(SUBSCRIPTION_ID, self.id.as_json().to_owned());
@@ -79,7 +79,7 @@ impl Listen {
     }
 }
 
-impl Listening {
+impl Subscriptions {
     /// Takes out of what it wants to hear of that for which there is no room: it is not acknowledged.
     fn admit(&self, listen: &mut Listen) {
         let mut room = limits::SUBSCRIBED_RESOURCES.saturating_sub(self.resources.len());
@@ -98,7 +98,7 @@ impl Listening {
     }
 
     /// Acknowledges those for which the server has agreed to everything.
-    fn acknowledge(&mut self, cx: &mut Context) {
+    fn acknowledge(&mut self, cx: &mut TranslatorContext) {
         for listen in &mut self.listens {
             let is_agreed = |uri: &String| self.resources.get(uri) == Some(&Standing::Subscribed);
             if listen.promise.resources.iter().all(is_agreed)

@@ -18,12 +18,12 @@ use std::hash::RandomState;
 use tokio::time::Instant;
 use tracing::debug;
 
-use self::calls::Call;
-use self::finding::Kept;
+use self::calls::ServerCall;
+use self::finding::HeldAnswer;
 use self::levels::Level;
-use self::listening::Listening;
+use self::listening::Subscriptions;
 use self::parked::Parked;
-use super::{Context, Introduction, Protocol, Server, Step};
+use super::{Introduction, Protocol, ServerDescription, Step, TranslatorContext};
 use crate::limits;
 use crate::message::{Head, Id, InFlight, Members, Message, Method, edit, peek};
 use crate::revision::{Envelope, Era};
@@ -31,14 +31,14 @@ use crate::revision::{Envelope, Era};
 /// What is known of both sides, and everything that is under way between them.
 pub(crate) struct ModernClient {
     protocol: Protocol,
-    phase: Phase,
+    phase: EraPhase,
     /// The client's era, once something has told.
     client: Option<Era>,
     /// The server's era as far as it is believed.
     server: Option<Era>,
     /// A server that is believed to be legacy has said so itself in this run.
     is_certain: bool,
-    cx: Context,
+    cx: TranslatorContext,
     /// What the client has said while it is found out how to say it to the server.
     held: VecDeque<Message>,
     /// Requests of our own under way; their answers go no further.
@@ -48,14 +48,14 @@ pub(crate) struct ModernClient {
     /// Those that went out as they came and whose answers are looked at.
     passed: InFlight<Message>,
     /// Answers that are not believed before the server was asked.
-    kept: Vec<Kept>,
+    kept: Vec<HeldAnswer>,
     /// The client's calls under way at the server, by our ids.
-    calls: HashMap<Id, Call>,
+    calls: HashMap<Id, ServerCall>,
     /// Whose progress a token of the server's is about.
     tokens: HashMap<Id, Id>,
     /// By handle.
     parked: HashMap<String, Parked>,
-    listening: Listening,
+    listening: Subscriptions,
     level: Level,
     /// What the client has said of itself when the session was opened.
     introduction: Introduction,
@@ -65,7 +65,7 @@ pub(crate) struct ModernClient {
 }
 
 /// How far it has been found out what is to be done.
-enum Phase {
+enum EraPhase {
     /// The next telling message decides what is tried.
     Fresh,
     /// The request `id` went out as it came; its answer tells the server's era. All else waits for
@@ -78,7 +78,7 @@ enum Phase {
     /// Our own `initialize` is under way.
     Opening,
     /// All is translated.
-    Serving(Box<Server>),
+    Serving(Box<ServerDescription>),
     /// Nothing is.
     Through,
 }
@@ -105,10 +105,10 @@ enum Waits {
 
 impl ModernClient {
     /// `known`: what an earlier run has found out about the server.
-    pub(crate) fn new(protocol: Protocol, known: Option<Era>, cx: Context) -> Self {
+    pub(crate) fn new(protocol: Protocol, known: Option<Era>, cx: TranslatorContext) -> Self {
         Self {
             protocol,
-            phase: Phase::Fresh,
+            phase: EraPhase::Fresh,
             client: None,
             server: known,
             is_certain: false,
@@ -121,7 +121,7 @@ impl ModernClient {
             calls: HashMap::new(),
             tokens: HashMap::new(),
             parked: HashMap::new(),
-            listening: Listening::default(),
+            listening: Subscriptions::default(),
             level: Level::default(),
             introduction: Introduction::default(),
             hashing: RandomState::new(),
@@ -148,11 +148,13 @@ impl ModernClient {
             return self.client_is_legacy(message);
         }
         match &self.phase {
-            Phase::Through => self.cx.send_to_server(message),
-            Phase::Serving(_) => self.serve(message),
-            Phase::Trusting => self.pass_and_watch(message),
-            Phase::Fresh => self.begin(message),
-            Phase::Trying { .. } | Phase::Probing | Phase::Opening => self.held.push_back(message),
+            EraPhase::Through => self.cx.send_to_server(message),
+            EraPhase::Serving(_) => self.serve(message),
+            EraPhase::Trusting => self.pass_and_watch(message),
+            EraPhase::Fresh => self.begin(message),
+            EraPhase::Trying { .. } | EraPhase::Probing | EraPhase::Opening => {
+                self.held.push_back(message);
+            }
         }
     }
 
@@ -178,7 +180,7 @@ impl ModernClient {
     /// When [`Self::tick`] is due.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         let tried_until = match &self.phase {
-            Phase::Trying { until, .. } => *until,
+            EraPhase::Trying { until, .. } => *until,
             _ => None,
         };
         let parked = self.parked.values().map(|parked| parked.until);
@@ -191,15 +193,15 @@ impl ModernClient {
         self.cx.now = now;
         self.expire();
         self.tick_level();
-        if matches!(&self.phase, Phase::Trying { until: Some(until), .. } if *until <= now) {
-            self.phase = Phase::Trusting;
+        if matches!(&self.phase, EraPhase::Trying { until: Some(until), .. } if *until <= now) {
+            self.phase = EraPhase::Trusting;
             self.release();
         }
     }
 
     /// Whether everything passes untouched from now on.
     pub(crate) fn is_through(&self) -> bool {
-        matches!(self.phase, Phase::Through) && self.own.is_empty() && self.calls.is_empty()
+        matches!(self.phase, EraPhase::Through) && self.own.is_empty() && self.calls.is_empty()
     }
 
     /// Whether so much waits here that nothing more should be read. What is read all the same is kept,
@@ -221,12 +223,12 @@ impl ModernClient {
 
     /// Whether what the server says of its own accord is said in a session of ours.
     fn has_session(&self) -> bool {
-        matches!(self.phase, Phase::Serving(_) | Phase::Opening)
+        matches!(self.phase, EraPhase::Serving(_) | EraPhase::Opening)
     }
 
-    fn server(&self) -> Option<&Server> {
+    fn server(&self) -> Option<&ServerDescription> {
         match &self.phase {
-            Phase::Serving(server) => Some(server),
+            EraPhase::Serving(server) => Some(server),
             _ => None,
         }
     }
@@ -253,7 +255,7 @@ impl ModernClient {
 
     /// What was held is said anew; what has to wait again does so in its old order.
     fn release(&mut self) {
-        if matches!(self.phase, Phase::Trying { .. } | Phase::Probing | Phase::Opening) {
+        if matches!(self.phase, EraPhase::Trying { .. } | EraPhase::Probing | EraPhase::Opening) {
             return;
         }
         for message in std::mem::take(&mut self.held) {
@@ -278,8 +280,8 @@ impl ModernClient {
     fn own_answered(&mut self, own: Own, answer: &Message) {
         let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
         match (own, &self.phase) {
-            (Own::Probe, Phase::Probing) => self.probe_answered(answer),
-            (Own::Opening, Phase::Opening) => self.opened(answer),
+            (Own::Probe, EraPhase::Probing) => self.probe_answered(answer),
+            (Own::Opening, EraPhase::Opening) => self.opened(answer),
             (Own::Probe | Own::Opening, _) => debug!("an answer that came too late was dropped"),
             (Own::Doubt, _) => self.doubt_answered(answer),
             (Own::LogLevel(until), _) => self.level_settled(until),

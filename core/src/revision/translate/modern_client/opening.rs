@@ -3,15 +3,15 @@
 use tracing::debug;
 
 use super::levels::Level;
-use super::{ModernClient, Own, Phase, json_string};
+use super::{EraPhase, ModernClient, Own, json_string};
 use crate::message::{Head, Id, Json, Members, Message, get, reply};
 use crate::revision::Revision;
-use crate::revision::era_hints::Verdict;
+use crate::revision::era_hints::EraVerdict;
 use crate::revision::translate::{
-    CLIENT_CAPABILITIES, CLIENT_INFO, Introduction, Protocol, SERVER_INFO, Server, tasks,
+    CLIENT_CAPABILITIES, CLIENT_INFO, Introduction, Protocol, SERVER_INFO, ServerDescription, tasks,
 };
 
-impl Server {
+impl ServerDescription {
     /// Whether it has log messages.
     pub(super) fn logs(&self) -> bool {
         get(&self.capabilities, &["logging"]).is_some()
@@ -61,7 +61,7 @@ impl ModernClient {
     /// Sends `initialize` with what `request` says of the client; `request` itself follows when
     /// there is a session.
     pub(super) fn open(&mut self, request: Message) {
-        self.phase = Phase::Opening;
+        self.phase = EraPhase::Opening;
         self.introduction = Introduction::of_modern(&request);
         let fill = |params: &mut Members<'_>| {
             let meta = |name| request.get(&["params", "_meta", name]);
@@ -84,13 +84,16 @@ impl ModernClient {
         if !is_error {
             self.cx.send_to_server(reply::notification("notifications/initialized"));
             self.level = Level::default();
-            self.phase = Phase::Serving(Box::new(Server::of(answer, &["result", "serverInfo"])));
+            self.phase = EraPhase::Serving(Box::new(ServerDescription::of(
+                answer,
+                &["result", "serverInfo"],
+            )));
         } else if self.protocol != Protocol::Legacy
-            && Verdict::of_initialize(answer, self.is_certain) == Verdict::Modern
+            && EraVerdict::of_initialize(answer, self.is_certain) == EraVerdict::Modern
         {
             self.is_modern();
         } else {
-            self.phase = Phase::Fresh;
+            self.phase = EraPhase::Fresh;
             // All who wait for a session hear why there is none. The next one tries again.
             for message in std::mem::take(&mut self.held) {
                 match message.head() {

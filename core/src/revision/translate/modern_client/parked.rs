@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::asks::{Asks, is_url_mode};
 use super::calls::{Waiter, What};
-use super::{ModernClient, Server, Waits, json_string};
+use super::{ModernClient, ServerDescription, Waits, json_string};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, peek, reply};
@@ -75,7 +75,7 @@ impl Parked {
     }
 
     /// The answer that asks the client.
-    fn ask(&self, id: &Id, handle: &str, server: Option<&Server>) -> Message {
+    fn ask(&self, id: &Id, handle: &str, server: Option<&ServerDescription>) -> Message {
         let mut result = Members::default();
         result.set("resultType", "\"input_required\"");
         let requests = result.object("inputRequests");

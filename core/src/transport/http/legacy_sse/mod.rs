@@ -11,4 +11,4 @@ mod stream;
 
 pub(super) use post::Posted;
 pub(super) use session::HttpSse;
-pub(super) use stream::{First, Stream, open};
+pub(super) use stream::{EventStream, First, open};

@@ -8,7 +8,7 @@ use std::task::{Context as TaskContext, Poll, ready};
 use tracing::{debug, warn};
 
 use super::post::{Posted, post};
-use super::stream::{self, First, Stream};
+use super::stream::{self, EventStream, First};
 use crate::error::{Error, Kind};
 use crate::message::{Head, Id, Message, Method, Outline, peek};
 use crate::net::{Call, Lane};
@@ -18,16 +18,16 @@ use crate::transport::http::events::{Item, too_large};
 use crate::transport::http::link::Io;
 use crate::transport::http::log::Direction;
 use crate::transport::http::report::Report;
-use crate::transport::http::session::Session;
+use crate::transport::http::session::SessionHeaders;
 use crate::transport::http::{Context, SendOptions};
 
 #[derive(Debug)]
 pub(in super::super) struct HttpSse {
-    phase: Phase,
+    phase: StreamPhase,
     /// How many streams there were: a POST belongs to the one that was open.
     streams: u64,
     /// The headers; such a session has no id of its own in them.
-    session: Session,
+    session: SessionHeaders,
     /// The `initialize` that waits for its answer.
     initialize: Option<(Ticket, Id)>,
     /// Every session that was opened by this ticket or an earlier one is lost.
@@ -38,20 +38,20 @@ pub(in super::super) struct HttpSse {
 
 /// Where the stream stands.
 #[derive(Debug)]
-enum Phase {
+enum StreamPhase {
     /// There is none; the next message opens one (C33).
     Closed,
     /// It is being opened for these.
     Opening(VecDeque<Send>),
-    Open(Box<Stream>),
+    Open(Box<EventStream>),
 }
 
 impl HttpSse {
     pub(in super::super) fn new(context: &Context) -> Self {
         Self {
-            phase: Phase::Closed,
+            phase: StreamPhase::Closed,
             streams: 0,
-            session: Session::new(&context.settings),
+            session: SessionHeaders::new(&context.settings),
             initialize: None,
             lost: None,
             newest: Ticket::default(),
@@ -60,9 +60,13 @@ impl HttpSse {
 
     /// Goes on where the other transport has found out that it is this one: its `initialize` is sent
     /// once more.
-    pub(in super::super) fn take_over(initialize: Send, stream: Box<Stream>, io: &mut Io) -> Self {
+    pub(in super::super) fn take_over(
+        initialize: Send,
+        stream: Box<EventStream>,
+        io: &mut Io,
+    ) -> Self {
         debug!("the server speaks HTTP+SSE");
-        let mut sse = Self { phase: Phase::Open(stream), ..Self::new(&io.context) };
+        let mut sse = Self { phase: StreamPhase::Open(stream), ..Self::new(&io.context) };
         io.report(Event::StreamOpened);
         sse.send(initialize, io);
         sse
@@ -83,7 +87,7 @@ impl HttpSse {
         context: &mut TaskContext<'_>,
         io: &mut Io,
     ) -> Poll<()> {
-        let Phase::Open(stream) = &mut self.phase else { return Poll::Pending };
+        let StreamPhase::Open(stream) = &mut self.phase else { return Poll::Pending };
         // No idle limit: a server may have nothing to say for days.
         let next = ready!(pin!(stream.events.next(None)).poll(context));
         match next {
@@ -92,7 +96,7 @@ impl HttpSse {
             end => {
                 let no_more = Error::new(Kind::NoResponse, "the server ended its stream");
                 let error = end.map_or_else(|error| io.context.scrubbed(error), |_| no_more);
-                traffic::stream_cut(traffic::Stream::Session, Some(&error), None);
+                traffic::stream_cut(traffic::StreamKind::Session, Some(&error), None);
                 self.end_stream(error, io);
             }
         }
@@ -115,11 +119,11 @@ impl HttpSse {
                 let error = error.not_delivered().into();
                 io.report(Event::SessionRejected { ticket, session, error, last_word: None });
             }
-            Phase::Open(_) => self.launch(send, io),
+            StreamPhase::Open(_) => self.launch(send, io),
             // It is about a session, and there is none.
             _ if send.lane == Lane::Urgent && !is_request => {}
-            Phase::Opening(waiting) => waiting.push_back(send),
-            Phase::Closed => self.open_for(send, io),
+            StreamPhase::Opening(waiting) => waiting.push_back(send),
+            StreamPhase::Closed => self.open_for(send, io),
         }
     }
 
@@ -131,16 +135,17 @@ impl HttpSse {
             let opened = stream::open(&context, headers, First::Anything, login).await;
             context.report(Report::StreamOpened(opened));
         });
-        self.phase = Phase::Opening(VecDeque::from([first]));
+        self.phase = StreamPhase::Opening(VecDeque::from([first]));
     }
 
-    fn opened(&mut self, opened: Result<Box<Stream>, Error>, io: &mut Io) {
-        let Phase::Opening(waiting) = std::mem::replace(&mut self.phase, Phase::Closed) else {
+    fn opened(&mut self, opened: Result<Box<EventStream>, Error>, io: &mut Io) {
+        let StreamPhase::Opening(waiting) = std::mem::replace(&mut self.phase, StreamPhase::Closed)
+        else {
             return;
         };
         match opened {
             Ok(stream) => {
-                self.phase = Phase::Open(stream);
+                self.phase = StreamPhase::Open(stream);
                 io.report(Event::StreamOpened);
                 reached(io);
                 waiting.into_iter().for_each(|send| self.launch(send, io));
@@ -158,7 +163,7 @@ impl HttpSse {
 
     /// Starts the POST of one message.
     fn launch(&mut self, send: Send, io: &mut Io) {
-        let Phase::Open(stream) = &self.phase else { return };
+        let StreamPhase::Open(stream) = &self.phase else { return };
         let (ticket, message) = (send.ticket, &send.message);
         let direction = Direction::ToServer { retry: send.retry };
         io.context.crossing(direction, message, stream.session.as_ref());
@@ -178,13 +183,13 @@ impl HttpSse {
 
     /// Nobody waits for the answer any more.
     pub(in super::super) fn cancel(&mut self, ticket: Ticket) {
-        if let Phase::Opening(waiting) = &mut self.phase {
+        if let StreamPhase::Opening(waiting) = &mut self.phase {
             waiting.retain(|send| send.ticket != ticket);
         }
     }
 
     fn deliver(&mut self, message: Message, io: &mut Io) {
-        if let Phase::Open(stream) = &self.phase {
+        if let StreamPhase::Open(stream) = &self.phase {
             io.context.crossing(Direction::FromServer, &message, stream.session.as_ref());
         }
         if let Head::Response { id: Some(id), is_error } = message.head()
@@ -213,7 +218,7 @@ impl HttpSse {
         }
         match (answer, outcome) {
             (None, Ok(())) => {
-                if let Phase::Open(stream) = &mut self.phase {
+                if let StreamPhase::Open(stream) = &mut self.phase {
                     stream.others.clear();
                 }
                 io.report(Event::Accepted(ticket));
@@ -244,7 +249,7 @@ impl HttpSse {
 
     /// Nobody is at the address: the first message may have to go to another one.
     fn goes_elsewhere(&mut self, send: &Send, error: &Error) -> bool {
-        let Phase::Open(stream) = &mut self.phase else { return false };
+        let StreamPhase::Open(stream) = &mut self.phase else { return false };
         matches!(error.status, Some(404 | 405))
             && send.is_request(&Method::Initialize)
             && stream.try_other_address()
@@ -253,7 +258,7 @@ impl HttpSse {
     /// Nothing is sent into a session whose stream has slept along with the machine: it may look
     /// open for minutes, and no answer would come.
     fn give_up_what_slept(&mut self, io: &mut Io) {
-        if let Phase::Open(stream) = &self.phase
+        if let StreamPhase::Open(stream) = &self.phase
             && stream.sleeps != io.context.client.sleeps()
         {
             self.end_stream(Error::new(Kind::Closed, "the machine has slept"), io);
@@ -267,11 +272,11 @@ impl HttpSse {
 
     /// The session ends with its stream.
     fn close_stream(&mut self, io: &Io) {
-        self.phase = Phase::Closed;
+        self.phase = StreamPhase::Closed;
         self.streams += 1;
         self.initialize = None;
         self.lost = Some(self.newest);
-        self.session = Session::new(&io.context.settings);
+        self.session = SessionHeaders::new(&io.context.settings);
     }
 }
 

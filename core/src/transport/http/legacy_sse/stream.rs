@@ -18,7 +18,7 @@ use crate::transport::http::{Context, SendOptions};
 
 /// A stream whose address is known.
 #[derive(Debug)]
-pub(in super::super) struct Stream {
+pub(in super::super) struct EventStream {
     pub(super) events: Events,
     pub(super) endpoint: Arc<Endpoint>,
     /// Where else messages may have to go, the likeliest last; none once one of them is accepted.
@@ -29,7 +29,7 @@ pub(in super::super) struct Stream {
     pub(super) sleeps: u64,
 }
 
-impl Stream {
+impl EventStream {
     /// Nobody is at the address: `true` if there is another one to be tried.
     pub(super) fn try_other_address(&mut self) -> bool {
         let Some(other) = self.others.pop() else { return false };
@@ -54,7 +54,7 @@ pub(in super::super) async fn open(
     headers: HeaderMap,
     first: First,
     login: Login,
-) -> Result<Box<Stream>, Error> {
+) -> Result<Box<EventStream>, Error> {
     let limit = context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
     let call = Call { lane: Lane::Lasting, ..context.call(Method::GET, headers, Bytes::new()) };
     // A login on the way takes its own time.
@@ -74,7 +74,7 @@ async fn read(
     context: &Context,
     response: Response<Content>,
     first: First,
-) -> Result<Box<Stream>, Error> {
+) -> Result<Box<EventStream>, Error> {
     let place = final_endpoint(&response).unwrap_or_else(|| Arc::clone(&context.endpoint));
     let body = match Answer::sort(response, false, place.url()) {
         Answer::Events(body) => body,
@@ -92,7 +92,7 @@ async fn read(
                 others.reverse();
                 let endpoint = Arc::new(endpoint);
                 let sleeps = context.client.sleeps();
-                return Ok(Box::new(Stream { events, endpoint, others, session, sleeps }));
+                return Ok(Box::new(EventStream { events, endpoint, others, session, sleeps }));
             }
             Some(_) if first == First::Address => {
                 return Err(no_stream(&place, "it does not begin with an address for messages"));

@@ -48,7 +48,7 @@ impl Rig {
 
     fn with(protocol: Protocol, known: Option<Era>) -> Self {
         let now = Instant::now();
-        let translation = LegacyClient::new(protocol, known, Context::new(7, now));
+        let translation = LegacyClient::new(protocol, known, TranslatorContext::new(7, now));
         Self { translation, out: VecDeque::new(), now, found: None }
     }
 

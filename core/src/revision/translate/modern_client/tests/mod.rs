@@ -83,7 +83,11 @@ struct Rig {
 impl Rig {
     fn new(protocol: Protocol, known: Option<Era>) -> Self {
         let now = Instant::now();
-        Self { it: ModernClient::new(protocol, known, Context::new(9, now)), now, found: None }
+        Self {
+            it: ModernClient::new(protocol, known, TranslatorContext::new(9, now)),
+            now,
+            found: None,
+        }
     }
 
     /// One that has opened a session at a server with these capabilities.
