@@ -188,6 +188,8 @@ pub(super) struct Schedule<'a> {
     left: BTreeSet<u32>,
     newest: u32,
     was_away: bool,
+    /// The session was lost in this step: no request of the old one is open at the client after it.
+    was_lost: bool,
     /// Which states have followed upon which; kept where somebody wants to know.
     transitions: Option<BTreeSet<String>>,
     seen: (&'static str, &'static str, BTreeMap<Order, &'static str>),
@@ -236,6 +238,7 @@ impl<'a> Schedule<'a> {
             left: BTreeSet::new(),
             newest: 0,
             was_away: false,
+            was_lost: false,
             transitions: notes_transitions.then(BTreeSet::new),
             seen: ("Idle", "Up", BTreeMap::new()),
         }
@@ -590,6 +593,8 @@ impl<'a> Schedule<'a> {
                 }
             }
         }
+        let is_forgotten = !std::mem::take(&mut self.was_lost) || self.server_requests.is_empty();
+        assert!(is_forgotten, "of a session that was lost: {:?}", self.server_requests);
         let engine = &self.engine;
         let deadline = engine.deadline();
         assert!(deadline.is_none_or(|at| at > self.now), "it would spin: {engine:?}");
@@ -623,7 +628,10 @@ impl<'a> Schedule<'a> {
     fn check_output(&mut self, output: &Output) {
         self.tell(|_| format!("to the client: {output:?}"));
         let (ended, delivery) = match output {
-            Output::SessionLost => return,
+            Output::SessionLost => {
+                self.was_lost = true;
+                return;
+            }
             Output::Failed { request, error } => (id_of(request), error.delivery),
             Output::Message(message) => match message.head() {
                 Head::Response { .. } => (id_of(message), Delivery::Unknown),
@@ -793,6 +801,8 @@ impl<'a> Schedule<'a> {
     /// The client leaves: the end comes, whatever the server does.
     fn leave(&mut self) {
         self.engine.on_client_closed(self.now);
+        // The engine answers them itself.
+        self.server_requests.clear();
         self.check();
         let begin = self.now;
         while !self.engine.is_finished() {
