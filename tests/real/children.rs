@@ -14,21 +14,22 @@ use crate::servers;
 /// Node takes its time on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-async fn client(settings: Settings) -> Client {
+async fn client(settings: ChildSettings) -> Client {
     let connecting = connect(Spec::child(settings), Options::default());
     let connected = tokio::time::timeout(PATIENCE, connecting).await.expect("it answers in time");
     connected.unwrap_or_else(|failure| panic!("{failure:?}"))
 }
 
-fn everything() -> Settings {
+fn everything() -> ChildSettings {
     let peers = Peers::find();
-    Settings::new(peers.node_program()).args([servers::everything_program(&peers), "stdio".into()])
+    ChildSettings::new(peers.node_program())
+        .args([servers::everything_program(&peers), "stdio".into()])
 }
 
 async fn wild() -> Client {
     let peers = Peers::find();
     let command = peers.python_script("servers/wild.py");
-    client(Settings::new(command.get_program()).args(command.get_args())).await
+    client(ChildSettings::new(command.get_program()).args(command.get_args())).await
 }
 
 async fn told(client: &Client, tool: &str) -> String {

@@ -10,7 +10,6 @@ use crate::error::Kind;
 use crate::limits;
 use crate::message::{Id, Message, Method, edit, method};
 use crate::net::Lane;
-use crate::revision::{Cancel, Era, Revision};
 use crate::transport::http::{Command, Send, Ticket};
 
 impl Engine {
@@ -250,7 +249,7 @@ impl Engine {
         let is_unsent = sent.progress.withdraw();
         sent.progress.abandon();
         let is_initialize = entry.is_request(&Method::Initialize);
-        if is_unsent || is_initialize || sent.is_left || closes_stream(&entry) {
+        if is_unsent || is_initialize || sent.is_left || entry.envelope.is_some() {
             debug!(%id, is_unsent, "cancelled by dropping it");
             self.drop_exchange(ticket, Duration::ZERO);
             return self.initialize_ended(&entry);
@@ -330,10 +329,4 @@ impl Engine {
             self.table.remove(ticket);
         }
     }
-}
-
-/// Whether a request is cancelled by closing the stream of its answer.
-fn closes_stream(entry: &Entry) -> bool {
-    let rules = entry.envelope.as_ref().map(|e| Revision::of(&e.version, Era::Modern));
-    rules.is_some_and(|rules| rules.cancel == Cancel::ClosingTheStream)
 }

@@ -20,101 +20,50 @@ pub enum Era {
     Modern,
 }
 
-/// The rules of one revision, as a bridge meets them over HTTP.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Revision {
-    /// The date that names it.
-    pub name: &'static str,
-    /// Which kind of MCP it is.
-    pub era: Era,
-    /// Whether the server may give out a session id, which then goes with every request.
-    pub sessions: bool,
-    /// Whether a GET opens a stream for what the server has to say on its own account.
-    pub server_stream: bool,
-    /// Whether a cut answer can be resumed from the last event id.
-    pub resumable: bool,
-    /// How a request is cancelled.
-    pub cancel: Cancel,
-    /// Whether `Mcp-Method` and `Mcp-Name` repeat what the body says.
-    pub routing_headers: bool,
-}
+/// The revisions of the protocol.
+#[derive(Debug)]
+pub enum Revision {}
 
-/// How a server learns that a request is no longer wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cancel {
-    /// By `notifications/cancelled`; closing the connection means nothing.
-    Notification,
-    /// By closing the stream of its answer; the notification is not sent.
-    ClosingTheStream,
-}
-
-const MODERN: Revision = Revision {
-    name: "2026-07-28",
-    era: Era::Modern,
-    sessions: false,
-    server_stream: false,
-    resumable: false,
-    cancel: Cancel::ClosingTheStream,
-    routing_headers: true,
-};
-
-const LEGACY: Revision = Revision {
-    name: "2025-11-25",
-    era: Era::Legacy,
-    sessions: true,
-    server_stream: true,
-    resumable: true,
-    cancel: Cancel::Notification,
-    routing_headers: false,
-};
-
-/// One row for each revision, oldest first. A row says only what is different.
+/// The revisions that we know, oldest first. For a bridge over HTTP all of an era are alike.
 ///
 /// The version header was defined in 2025-06-18; it is sent with the older ones, too: they ignore
 /// it, and every SDK sends it.
-const TABLE: &[Revision] = &[
-    Revision { name: "2024-10-07", ..LEGACY },
-    Revision { name: "2024-11-05", ..LEGACY },
-    Revision { name: "2025-03-26", ..LEGACY },
-    Revision { name: "2025-06-18", ..LEGACY },
-    LEGACY,
-    MODERN,
+const TABLE: &[(&str, Era)] = &[
+    ("2024-10-07", Era::Legacy),
+    ("2024-11-05", Era::Legacy),
+    ("2025-03-26", Era::Legacy),
+    ("2025-06-18", Era::Legacy),
+    (Revision::LATEST_LEGACY, Era::Legacy),
+    (Revision::LATEST_MODERN, Era::Modern),
 ];
 
 impl Revision {
-    /// The rules for `name`; a revision of that era which we do not know is taken for its newest.
-    #[must_use]
-    pub fn of(name: &str, era: Era) -> &'static Self {
-        let mut of_era = TABLE.iter().filter(|row| row.era == era);
-        of_era.clone().find(|row| row.name == name).or(of_era.next_back()).unwrap_or(&LEGACY)
-    }
-
     /// The newest of the legacy era.
-    pub const LATEST_LEGACY: &str = LEGACY.name;
+    pub const LATEST_LEGACY: &str = "2025-11-25";
 
     /// The newest of the modern era.
-    pub const LATEST_MODERN: &str = MODERN.name;
+    pub const LATEST_MODERN: &str = "2026-07-28";
 
     /// Whether `name` is a revision of the legacy era that we know.
     #[must_use]
     pub fn is_legacy(name: &str) -> bool {
-        TABLE.iter().any(|row| row.name == name && row.era == Era::Legacy)
+        TABLE.contains(&(name, Era::Legacy))
     }
 
     /// The modern revision of `supported` to go on with where `asked` was refused: that one if it is
     /// among them after all, else the newest that we know.
     #[must_use]
     pub fn modern_in_common(asked: &str, supported: &[String]) -> Option<&'static str> {
-        let has = |row: &&Self| row.era == Era::Modern && supported.iter().any(|s| s == row.name);
-        let mut common = TABLE.iter().filter(has);
-        let same = common.clone().find(|row| row.name == asked);
-        same.or(common.next_back()).map(|row| row.name)
+        let is_common =
+            |(name, era): &&(&str, Era)| *era == Era::Modern && supported.iter().any(|s| s == name);
+        let mut common = TABLE.iter().filter(is_common).map(|(name, _)| *name);
+        common.clone().find(|name| *name == asked).or(common.next_back())
     }
 
     /// Whether `name` is a revision of the modern era that we know.
     #[must_use]
     pub fn is_modern(name: &str) -> bool {
-        TABLE.iter().any(|row| row.name == name && row.era == Era::Modern)
+        TABLE.contains(&(name, Era::Modern))
     }
 }
 
@@ -123,12 +72,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_revisions_have_their_row_and_unknown_ones_the_newest_of_their_era() {
-        assert_eq!(Revision::of("2025-03-26", Era::Legacy).name, "2025-03-26");
-        assert_eq!(Revision::of("2099-01-01", Era::Legacy).name, "2025-11-25");
-        assert_eq!(Revision::of("2099-01-01", Era::Modern).name, "2026-07-28");
-        assert!(Revision::is_modern("2026-07-28"));
-        assert!(!Revision::is_modern("2025-11-25"));
+    fn each_known_revision_belongs_to_one_era() {
+        assert!(Revision::is_legacy("2025-03-26") && !Revision::is_modern("2025-03-26"));
+        assert!(Revision::is_modern("2026-07-28") && !Revision::is_legacy("2026-07-28"));
+        assert!(!Revision::is_legacy("2099-01-01") && !Revision::is_modern("2099-01-01"));
     }
 
     /// What stands in a source file besides comments and tests.
@@ -153,7 +100,7 @@ mod tests {
                     && !path.ends_with("tests.rs")
                 {
                     let code = code(&std::fs::read_to_string(&path).unwrap());
-                    let named = TABLE.iter().find(|row| code.contains(row.name));
+                    let named = TABLE.iter().find(|(name, _)| code.contains(name));
                     assert_eq!(named, None, "in {}", path.display());
                     seen += 1;
                 }
@@ -171,12 +118,5 @@ mod tests {
         assert_eq!(common("2099-01-01", &["2025-11-25", "2026-07-28"]), Some("2026-07-28"));
         assert_eq!(common("2026-07-28", &["2026-07-28"]), Some("2026-07-28"));
         assert_eq!(common("2026-07-28", &["2025-11-25", "2099-01-01"]), None);
-    }
-
-    #[test]
-    fn the_modern_row_has_neither_session_nor_streams_to_resume() {
-        let modern = Revision::of("2026-07-28", Era::Modern);
-        assert!(!modern.sessions && !modern.server_stream && !modern.resumable);
-        assert_eq!(modern.cancel, Cancel::ClosingTheStream);
     }
 }

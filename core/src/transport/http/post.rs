@@ -21,7 +21,6 @@ use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Message, Method, edit, peek, reply};
 use crate::net::{Call, Content};
-use crate::revision::Revision;
 use crate::revision::subscription::Promise;
 use crate::wire::header;
 
@@ -31,7 +30,6 @@ pub(super) struct Exchange {
     pub(super) send: Send,
     /// The headers that repeat its arguments.
     pub(super) mirrored: Params,
-    pub(super) rules: &'static Revision,
     /// The session that it goes to.
     pub(super) session: Arc<SessionHeaders>,
     /// How long the server may be silent.
@@ -57,7 +55,6 @@ impl Exchange {
     ) -> Self {
         Self {
             limit: silence_limit(&send.message, &context.settings.timeouts),
-            rules: session.rules_for(&send),
             context,
             send,
             mirrored,
@@ -82,7 +79,12 @@ impl Exchange {
 
     /// The session's id, unless it is none of the message's business.
     pub(super) fn session_id(&self) -> Option<&HeaderValue> {
-        self.session.id().filter(|_| self.rules.sessions)
+        self.session.id().filter(|_| self.is_in_session())
+    }
+
+    /// Whether it belongs to the legacy era, which has sessions, and streams that can be resumed.
+    pub(super) fn is_in_session(&self) -> bool {
+        self.send.envelope.is_none()
     }
 
     pub(super) fn request_id(&self) -> Option<&Id> {
@@ -299,7 +301,7 @@ impl Exchange {
 
     /// Once there is a session, only an answer that opens another can name one.
     fn adopt_session(&mut self) {
-        let adopts = self.rules.sessions && !self.is(&Method::Discover);
+        let adopts = self.is_in_session() && !self.is(&Method::Discover);
         if let Some(session_id) = self.named_session.take().filter(|_| adopts) {
             self.context.report(Report::Adopted { session_id });
         }

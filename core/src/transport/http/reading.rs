@@ -70,7 +70,7 @@ impl Exchange {
             if self.is_settled || self.request_id().is_none() {
                 return Ok(());
             }
-            let after = position.last_id.as_ref().filter(|_| self.rules.resumable);
+            let after = position.last_id.as_ref().filter(|_| self.is_in_session());
             traffic::stream_cut(traffic::StreamKind::Answer, cause.as_ref(), after);
             let lost = cause.map_or_else(|| self.no_response(), |cause| self.lost(&cause));
             if position.moved {
@@ -114,7 +114,7 @@ impl Exchange {
         backoff: &mut Backoff,
         active: Instant,
     ) -> Result<Content, Error> {
-        let Some(last_id) = position.last_id.clone().filter(|_| self.rules.resumable) else {
+        let Some(last_id) = position.last_id.clone().filter(|_| self.is_in_session()) else {
             return Err(lost);
         };
         let mut headers = match self.is(&Method::Initialize) {

@@ -10,7 +10,6 @@ use super::HttpSettings;
 use super::command::{Send, Ticket};
 use crate::limits;
 use crate::message::Method;
-use crate::revision::{Era, Revision};
 use crate::wire::header;
 
 /// What has been learned from the answer to `initialize`.
@@ -29,7 +28,6 @@ pub(super) struct SessionHeaders {
     is_foreseen: bool,
     has_begun: bool,
     version: Option<HeaderValue>,
-    rules: &'static Revision,
 }
 
 impl SessionHeaders {
@@ -49,7 +47,6 @@ impl SessionHeaders {
         // Whatever a call adds finds a place: to make one would mean to hash all of them again.
         base.reserve(limits::ADDED_HEADERS);
         let configured_version = settings.protocol_version.clone().or(from_headers);
-        let rules = Revision::of("", Era::Legacy);
         let base = Arc::new(base);
         let mut session = Self {
             in_session: Arc::clone(&base),
@@ -60,7 +57,6 @@ impl SessionHeaders {
             is_foreseen: false,
             has_begun: false,
             version: None,
-            rules,
         };
         session.refresh();
         session
@@ -76,11 +72,6 @@ impl SessionHeaders {
         self.opened_by
     }
 
-    /// The rules of the revision that was negotiated.
-    pub(super) fn rules(&self) -> &'static Revision {
-        self.rules
-    }
-
     /// An `initialize` was answered: this is the session from now on. Gives back the old id if it
     /// is another one, to be deleted.
     pub(super) fn begin(
@@ -90,7 +81,6 @@ impl SessionHeaders {
         version: Option<&str>,
     ) -> Option<HeaderValue> {
         self.version = version.and_then(|version| HeaderValue::from_str(version).ok());
-        self.rules = Revision::of(version.unwrap_or_default(), Era::Legacy);
         self.opened_by = Some(ticket);
         self.has_begun = true;
         self.is_foreseen = false;
@@ -134,25 +124,15 @@ impl SessionHeaders {
         }
     }
 
-    /// The rules by which a message goes out.
-    pub(super) fn rules_for(&self, send: &Send) -> &'static Revision {
-        match &send.envelope {
-            Some(envelope) => Revision::of(&envelope.version, Era::Modern),
-            None => self.rules,
-        }
-    }
-
     /// The headers of a POST.
     pub(super) fn post_headers(&self, send: &Send) -> Arc<HeaderMap> {
         match (&send.envelope, send.message.method()) {
             (Some(envelope), Some(method)) => {
                 let mut headers = HeaderMap::clone(&self.base);
                 headers.insert(header::PROTOCOL_VERSION, header::encode(&envelope.version));
-                if self.rules_for(send).routing_headers {
-                    headers.insert(header::METHOD, header::encode(method.name()));
-                    if let Some(name) = &envelope.name {
-                        headers.insert(header::NAME, header::encode(name));
-                    }
+                headers.insert(header::METHOD, header::encode(method.name()));
+                if let Some(name) = &envelope.name {
+                    headers.insert(header::NAME, header::encode(name));
                 }
                 headers.into()
             }

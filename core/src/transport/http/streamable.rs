@@ -137,7 +137,7 @@ impl Streamable {
     }
 
     fn open_server_stream(&mut self, io: &mut Io) {
-        if !io.context.settings.server_stream || !self.session.rules().server_stream {
+        if !io.context.settings.server_stream {
             return;
         }
         self.close_server_stream(io);
