@@ -174,7 +174,8 @@ fn no_type_name_of_the_core_stands_for_two_things() {
     // What stands in `os/` is the same thing for each system.
     let is_core = |name: &str| name.starts_with("core/src/") && !name.contains("/os/");
     for (name, code) in sources().into_iter().filter(|(name, _)| is_core(name)) {
-        for line in code.lines() {
+        // What is indented is a type of a trait.
+        for line in code.lines().filter(|line| !line.starts_with(' ')) {
             let visible = line.strip_prefix("pub").map_or(line, |rest| {
                 rest.split_once(')')
                     .filter(|_| rest.starts_with('('))

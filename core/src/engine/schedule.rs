@@ -137,7 +137,7 @@ impl Chance<'_> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Transport {
+enum Wiring {
     Stream,
     StreamableHttp,
     HttpSse,
@@ -145,7 +145,7 @@ enum Transport {
 
 /// What is known of a request of the client's that has not ended.
 #[derive(Debug, Default)]
-struct Asked {
+struct OpenRequest {
     /// How many of its sends may have been carried out when it is sent again.
     repeatable: usize,
     /// The sends of it that may have been carried out.
@@ -161,7 +161,7 @@ pub(super) struct Schedule<'a> {
     /// Gets what happens, line by line.
     pub(super) narrator: Option<fn(&str)>,
     chance: Chance<'a>,
-    transport: Transport,
+    transport: Wiring,
     memory: usize,
     parallel: usize,
     /// What the link has.
@@ -173,7 +173,7 @@ pub(super) struct Schedule<'a> {
     tickets: BTreeSet<Ticket>,
     asked: u32,
     /// The client's requests that have not ended.
-    open: BTreeMap<u32, Asked>,
+    open: BTreeMap<u32, OpenRequest>,
     /// Requests of the server's that the client may answer; several may have the same id.
     server_requests: Vec<String>,
     server_requests_made: u32,
@@ -198,16 +198,16 @@ pub(super) struct Schedule<'a> {
 impl<'a> Schedule<'a> {
     pub(super) fn new(mut chance: Chance<'a>, notes_transitions: bool) -> Self {
         let transport = match chance.below(6) {
-            0..=2 => Transport::StreamableHttp,
-            3..=4 => Transport::HttpSse,
-            _ => Transport::Stream,
+            0..=2 => Wiring::StreamableHttp,
+            3..=4 => Wiring::HttpSse,
+            _ => Wiring::Stream,
         };
         let is_serial = chance.one_in(8);
         let parallel = if is_serial { 1 } else { 1 + chance.below(4) };
         let http = Limits {
             parallel,
             serial: is_serial,
-            is_http_sse: transport == Transport::HttpSse,
+            is_http_sse: transport == Wiring::HttpSse,
             ..LIMITS
         };
         let keep_alive = chance.one_in(4).then_some(Duration::from_secs(20));
@@ -215,14 +215,14 @@ impl<'a> Schedule<'a> {
         let memory = if chance.one_in(8) { 8 * limits::LEAST_WEIGHT } else { usize::MAX };
         let policy = EnginePolicy { keep_alive, memory, ..policy() };
         Self {
-            engine: Engine::new(policy, (transport != Transport::Stream).then_some(http), now),
+            engine: Engine::new(policy, (transport != Wiring::Stream).then_some(http), now),
             begin: now,
             now,
             narrator: None,
             chance,
             transport,
             memory,
-            parallel: if transport == Transport::Stream { usize::MAX } else { parallel },
+            parallel: if transport == Wiring::Stream { usize::MAX } else { parallel },
             out: BTreeMap::new(),
             accepted: BTreeSet::new(),
             dropped: Vec::new(),
@@ -296,15 +296,14 @@ impl<'a> Schedule<'a> {
     fn ask(&mut self, method: &str) {
         self.asked += 1;
         let id = self.asked;
-        let is_modern =
-            method == "a" && self.transport != Transport::HttpSse && self.chance.one_in(6);
+        let is_modern = method == "a" && self.transport != Wiring::HttpSse && self.chance.one_in(6);
         if self.engine.is_promised() && method != "initialize" {
             // Somebody stands in for the server, and answers.
             self.engine.open_promised(self.now);
             return;
         }
         let repeatable = usize::from(method != "a");
-        self.open.insert(id, Asked { repeatable, ..Asked::default() });
+        self.open.insert(id, OpenRequest { repeatable, ..OpenRequest::default() });
         self.say(if is_modern { modern(id) } else { request(id, method) });
     }
 
@@ -356,7 +355,7 @@ impl<'a> Schedule<'a> {
             return;
         }
         self.open.remove(&id);
-        if self.transport == Transport::Stream {
+        if self.transport == Wiring::Stream {
             self.out.retain(|_, send| id_of(&send.message) != Some(id));
         }
         self.say(cancelled(id));
@@ -417,16 +416,16 @@ impl<'a> Schedule<'a> {
     fn report(&mut self) {
         let at = self.chance.below(self.out.len().max(1));
         let Some(send) = self.out.values().nth(at).cloned() else { return };
-        if self.transport != Transport::Stream && self.chance.one_in(2) {
+        if self.transport != Wiring::Stream && self.chance.one_in(2) {
             send.progress.mark_started();
         }
         let is_request = matches!(send.message.head(), Head::Request { .. });
         let event = match self.chance.below(8) {
             0..=3 if is_request => self.answered(&send),
-            0..=4 if self.transport == Transport::HttpSse || !is_request => {
+            0..=4 if self.transport == Wiring::HttpSse || !is_request => {
                 self.takes(&send, is_request)
             }
-            _ if self.transport == Transport::Stream => return self.malformed(&send),
+            _ if self.transport == Wiring::Stream => return self.malformed(&send),
             _ if self.accepted.contains(&send.ticket) => return,
             5 if !send.is_request(&Method::Initialize) && send.envelope.is_none() => {
                 self.forgotten(&send, is_request)
@@ -445,7 +444,7 @@ impl<'a> Schedule<'a> {
 
     fn answered(&mut self, send: &Send) -> Event {
         self.out.remove(&send.ticket);
-        let by_ticket = self.transport == Transport::StreamableHttp && !self.chance.one_in(8);
+        let by_ticket = self.transport == Wiring::StreamableHttp && !self.chance.one_in(8);
         let is_refused = self.chance.one_in(6);
         let answer = if is_refused { refusal_of } else { answer_to };
         let message = answer(&send.message);
@@ -514,14 +513,14 @@ impl<'a> Schedule<'a> {
 
     /// The link reports about what it was told to drop.
     fn report_late(&mut self) {
-        let Some(send) = self.dropped.pop().filter(|_| self.transport != Transport::Stream) else {
+        let Some(send) = self.dropped.pop().filter(|_| self.transport != Wiring::Stream) else {
             return;
         };
         let is_request = matches!(send.message.head(), Head::Request { .. });
         let ticket = send.ticket;
         match self.chance.below(4) {
             0 => self.on(Event::Accepted(ticket)),
-            1 if is_request && self.transport == Transport::StreamableHttp => {
+            1 if is_request && self.transport == Wiring::StreamableHttp => {
                 let message = answer_to(&send.message);
                 self.on(Event::Message { message, answers: Some(ticket) });
             }
@@ -537,8 +536,8 @@ impl<'a> Schedule<'a> {
 
     fn lose(&mut self) {
         match (self.transport, self.chance.below(2)) {
-            (Transport::HttpSse, 0) => self.on(Event::StreamOpened),
-            (Transport::HttpSse, _) => {
+            (Wiring::HttpSse, 0) => self.on(Event::StreamOpened),
+            (Wiring::HttpSse, _) => {
                 let begun = self.out.values().filter(|send| send.progress.has_started());
                 for send in begun.cloned().collect::<Vec<_>>() {
                     // Unless the server says that it has refused it.
@@ -546,17 +545,17 @@ impl<'a> Schedule<'a> {
                 }
                 self.on(Event::StreamEnded(Error::new(Kind::Closed, "cut").into()));
             }
-            (Transport::StreamableHttp, 0) => {
+            (Wiring::StreamableHttp, 0) => {
                 let session = self.engine.session.opened_by();
                 self.on(Event::SessionLost { session, error: lost().into() });
             }
-            (Transport::StreamableHttp, _) => self.on(Event::Reached),
-            (Transport::Stream, _) => self.engine.lose_session(&lost(), self.now),
+            (Wiring::StreamableHttp, _) => self.on(Event::Reached),
+            (Wiring::Stream, _) => self.engine.lose_session(&lost(), self.now),
         }
     }
 
     fn login(&mut self) {
-        if self.transport == Transport::Stream {
+        if self.transport == Wiring::Stream {
             return;
         }
         let stage = match self.chance.below(4) {
@@ -619,7 +618,7 @@ impl<'a> Schedule<'a> {
         let most = self.memory.saturating_add(limits::LEAST_WEIGHT);
         assert!(of_client <= most, "{of_client} bytes, more than {most}");
         assert_eq!(engine.ordinary_out, ordinary, "places");
-        let is_bounded = urgent <= limits::URGENT_IN_FLIGHT || self.transport == Transport::Stream;
+        let is_bounded = urgent <= limits::URGENT_IN_FLIGHT || self.transport == Wiring::Stream;
         assert!(is_bounded, "{urgent} urgent messages at once");
         assert!(self.was_away || limited <= self.parallel, "too many at once");
         self.note_transitions();
@@ -695,7 +694,7 @@ impl<'a> Schedule<'a> {
         if let Some(id) = own_id {
             self.check_request(id, is_legacy && method.is_some_and(|m| m.name() == "a"), &send);
         }
-        if self.transport == Transport::Stream {
+        if self.transport == Wiring::Stream {
             self.may_have_run(&send);
             if !matches!(send.message.head(), Head::Request { .. }) {
                 return self.on(Event::Accepted(send.ticket));
@@ -763,7 +762,7 @@ impl<'a> Schedule<'a> {
         let left = u32::try_from(self.engine.table.values().count()).expect("a few");
         let end = self.now + Duration::from_secs(2000) + left * Duration::from_secs(31);
         while !self.open.is_empty() {
-            if self.transport == Transport::StreamableHttp {
+            if self.transport == Wiring::StreamableHttp {
                 // Its link keeps the time.
                 for ticket in self.out.keys().copied().collect::<Vec<_>>() {
                     if let Some(send) = self.out.remove(&ticket) {
@@ -782,7 +781,7 @@ impl<'a> Schedule<'a> {
 
     /// The link opens the stream of HTTP+SSE in a time of its own, or fails what waits for it.
     fn open_stream(&mut self) {
-        if self.transport == Transport::HttpSse
+        if self.transport == Wiring::HttpSse
             && !self.out.is_empty()
             && !self.engine.is_stream_open()
         {
