@@ -62,7 +62,7 @@
 //!
 //! # async fn example(url: &str) -> Result<(), Box<dyn std::error::Error>> {
 //! let (mut near, far) = memory::pair();
-//! let server = http::open(http::Settings::new(url.parse()?))?;
+//! let server = http::open(http::HttpSettings::new(url.parse()?))?;
 //! let (policy, eras) = Default::default();
 //! let bridge = tokio::spawn(bridge::run(far, server, policy, eras, std::future::pending()));
 //!

@@ -4,10 +4,10 @@
 //! # #[cfg(unix)]
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use mcp_span::client::{Options, Spec, connect};
-//! use mcp_span::transport::child::Settings;
+//! use mcp_span::transport::child::ChildSettings;
 //!
-//! let server = Settings::new("npx").args(["-y", "@modelcontextprotocol/server-everything"]);
-//! # let server = Settings::new("sh").args(["-c", r#"read a
+//! let server = ChildSettings::new("npx").args(["-y", "@modelcontextprotocol/server-everything"]);
+//! # let server = ChildSettings::new("sh").args(["-c", r#"read a
 //! # echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"everything"}}}'
 //! # while read a; do :; done"#]);
 //! let client = connect(Spec::child(server), Options::default()).await?;
