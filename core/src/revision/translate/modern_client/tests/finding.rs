@@ -353,3 +353,17 @@ fn nothing_that_waits_is_refused_but_it_is_said_when_it_is_much() {
     assert_eq!(said.to_server.len(), limits::HELD + 1);
     assert!(!rig.it.is_full());
 }
+
+#[test]
+fn what_waits_counts_by_its_bytes_too() {
+    let mut rig = Rig::new(Protocol::Auto, None);
+    rig.client(listen_to_nothing(json!("x"))).server();
+    let data = "x".repeat(limits::UNANSWERED_BYTES / 4);
+    let large = parse(&format!(r#"{{"jsonrpc":"2.0","method":"n","params":{{"data":"{data}"}}}}"#));
+    for _ in 0..3 {
+        rig.it.on_client_message(large.clone(), rig.now);
+        assert!(!rig.it.is_full());
+    }
+    rig.it.on_client_message(large, rig.now);
+    assert!(rig.it.is_full(), "nobody should read on");
+}
