@@ -302,7 +302,7 @@ pub const TRACE_SIZE: usize = 64 * 1024 * 1024;
 /// The least that makes sense for it: a handshake fits.
 pub const TRACE_SIZE_LEAST: usize = 16 * 1024;
 
-/// So many messages that were tried in vain are counted for the trace: a server that is away is tried
+/// So many messages whose sending failed are counted for the trace: a server that is away is tried
 /// by one at a time, and each is given up after a few seconds.
 pub const TRACE_VAIN_TRIES: usize = 64;
 

@@ -26,7 +26,7 @@ pub struct TlsOptions {
     /// What is shown to a server that asks who we are.
     pub identity: Option<Identity>,
     /// Where the platform's store is in files: read the one file that holds all of it first, which
-    /// is enough for nearly every server and takes a small part of the time. The store heeds the
+    /// is enough for nearly every server and takes a small part of the time. The store reads the
     /// variables `SSL_CERT_FILE` and `SSL_CERT_DIR`, but this file does not: only for programs that
     /// were started without them.
     pub system_bundle: bool,

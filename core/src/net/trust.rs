@@ -1,7 +1,7 @@
-//! Who decides on a server's certificate: the platform, with a witness to what it refuses; or nobody.
+//! Verifies a server's certificate by the platform, and records what it refuses; or accepts all.
 //!
 //! rustls calls it dangerous to bring a verifier of one's own, and all that does so is in this file.
-//! The witness is one only because errors do not say who issued the certificate that was refused.
+//! It is recorded only because errors do not say who issued the certificate that was refused.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
@@ -241,8 +241,8 @@ mod tests {
     use super::super::authority::Authority;
     use super::*;
 
-    /// A witness who trusts `own`, and has `bundled` in the system's bundle.
-    fn witness(own: &Authority, bundled: &Authority) -> RecordingVerifier {
+    /// A verifier that trusts `own`, and has `bundled` in the system's bundle.
+    fn verifier(own: &Authority, bundled: &Authority) -> RecordingVerifier {
         let provider = Arc::new(ring::default_provider());
         let mut store = RootCertStore::empty();
         let roots = |authority: &Authority| {
@@ -262,22 +262,22 @@ mod tests {
         }
     }
 
-    fn judge(witness: &RecordingVerifier, server: &Authority) -> bool {
+    fn judge(verifier: &RecordingVerifier, server: &Authority) -> bool {
         let name = ServerName::try_from("localhost").unwrap();
         let certificate = &server.certificate;
-        witness.verify_server_cert(certificate, &[], &name, &[], UnixTime::now()).is_ok()
+        verifier.verify_server_cert(certificate, &[], &name, &[], UnixTime::now()).is_ok()
     }
 
     #[test]
     fn all_of_the_systems_certificates_are_read_for_those_only_who_need_them() {
         let [own, bundled, stranger] = [(); 3].map(|()| Authority::new("localhost"));
-        let witness = witness(&own, &bundled);
-        assert!(judge(&witness, &bundled));
-        assert!(witness.platform.get().is_none(), "the bundle was enough");
-        assert!(judge(&witness, &own), "the bundle is not the last word");
-        assert!(!judge(&witness, &stranger));
+        let verifier = verifier(&own, &bundled);
+        assert!(judge(&verifier, &bundled));
+        assert!(verifier.platform.get().is_none(), "the bundle was enough");
+        assert!(judge(&verifier, &own), "the bundle is not the last word");
+        assert!(!judge(&verifier, &stranger));
         let name = ServerName::try_from("localhost").unwrap();
-        assert!(witness.refused.take(&name).is_some());
+        assert!(verifier.refused.take(&name).is_some());
     }
 
     /// A certificate for `localhost` as `openssl req -x509` makes it, which claims to be an authority.
@@ -298,8 +298,8 @@ mod tests {
     fn the_dates_of_a_certificate_can_take_trust_back_and_give_none() {
         let verdict = |own: &Authority, shown: &Authority, name: &str| {
             let name = ServerName::try_from(name.to_owned()).unwrap();
-            let witness = witness(own, &Authority::new("localhost"));
-            witness.verify_server_cert(&shown.certificate, &[], &name, &[], UnixTime::now())
+            let verifier = verifier(own, &Authority::new("localhost"));
+            verifier.verify_server_cert(&shown.certificate, &[], &name, &[], UnixTime::now())
         };
         let [good, same] = [(); 2].map(|()| self_signed((2020, 2120)));
         assert!(verdict(&good, &good, "localhost").is_ok());
@@ -325,8 +325,8 @@ mod tests {
     #[test]
     fn dates_are_read_as_rustls_reads_them() {
         let own = Authority::new("localhost");
-        let witness = witness(&own, &own);
-        let bundle = witness.bundle.as_ref().unwrap();
+        let verifier = verifier(&own, &own);
+        let bundle = verifier.bundle.as_ref().unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         let Certificate { valid_from, valid_until, .. } =
             Certificate::read(&own.certificate).unwrap();

@@ -40,7 +40,7 @@ pub(super) async fn establish(
         return Err(head.refusal(body));
     }
     // Who is behind it waits for our first word.
-    if rest.is_empty() { Ok(()) } else { Err(Trouble::Garbage("its answer goes on and on")) }
+    if rest.is_empty() { Ok(()) } else { Err(Trouble::Garbage("bytes follow its answer")) }
 }
 
 fn request(target: &str, authorization: Option<&HeaderValue>) -> Vec<u8> {

@@ -15,7 +15,7 @@ fn places() -> MutexGuard<'static, Vec<String>> {
     PLACES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What was tried in vain, the oldest first.
+/// Messages whose sending failed, the oldest first.
 static VAIN: Mutex<VecDeque<Vain>> = Mutex::new(VecDeque::new());
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl RetriedSubject {
         Self { place: place(url), subject }
     }
 
-    /// How often it was tried in vain since the server was last reached.
+    /// How often it failed since the server was last reached.
     pub(super) fn vain_tries(&self) -> u32 {
         vain().iter().find(|vain| vain.subject == *self).map_or(0, |vain| vain.times)
     }

@@ -101,8 +101,8 @@ where
     Link { outbox, inbox, done, written }
 }
 
-/// Completes at `time`; never, if there is none. No timer is made before it is waited for, and none
-/// in vain: whoever carries messages comes by here for each of them.
+/// Completes at `time`; never, if there is none. No timer is made before it is waited for: this is
+/// called for each message.
 pub(crate) async fn until(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,

@@ -57,7 +57,7 @@ pub struct Given {
     pub registration: Map<String, Value>,
 }
 
-/// A code that somebody has come by, with what it was asked for with.
+/// A code obtained elsewhere, with its verifier and redirect URI.
 #[derive(Clone, Debug)]
 pub struct OneShot {
     /// The code.

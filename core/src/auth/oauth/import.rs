@@ -37,7 +37,7 @@ pub struct TakenOver {
 }
 
 impl OAuth {
-    /// Keeps the tokens as if we had come by them ourselves.
+    /// Keeps the tokens as if we had requested them.
     ///
     /// # Errors
     ///

@@ -104,7 +104,7 @@ pub struct OAuth {
     state: Mutex<OAuthState>,
     /// One permit: whoever has it renews the token, the others wait for what comes of that.
     renewing: Semaphore,
-    /// The same for the question whether renewals are in vain.
+    /// The same for finding out whether refreshed tokens are rejected.
     looking: Semaphore,
     /// Where a person has to go, for a login that waits for one.
     pub(super) pending: watch::Sender<Option<String>>,

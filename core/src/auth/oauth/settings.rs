@@ -17,7 +17,7 @@ use super::prompt::Prompt;
 use super::token::Bearer;
 use crate::secret::Secret;
 
-/// How a token is come by.
+/// The OAuth grant type.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub enum Grant {
     /// A person logs in with a browser.
@@ -85,7 +85,7 @@ pub struct OAuthSettings {
     /// A person whose browser is elsewhere pastes the way back.
     #[serde(skip)]
     pub paste: Option<Paste>,
-    /// How a token is come by.
+    /// The OAuth grant type.
     pub grant: Grant,
     /// Where tokens are kept; nowhere, if it is not said.
     pub folder: Option<PathBuf>,
