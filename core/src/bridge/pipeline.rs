@@ -97,9 +97,11 @@ impl Pipeline {
         let now = Instant::now();
         let known = eras.memory.as_ref().and_then(Memory::recall);
         let context = || TranslatorContext::new(entropy(), now);
+        let engine = Engine::new(policy.for_engine(), limits, now);
+        let memory = engine.memory().clone();
         Self {
-            engine: Engine::new(policy.for_engine(), limits, now),
-            modern_client: ModernClient::new(eras.protocol, known, context()),
+            engine,
+            modern_client: ModernClient::new(eras.protocol, known, context(), memory),
             legacy_client: LegacyClient::new(eras.protocol, known, context()),
             era_writer: EraWriter { memory: eras.memory, writing: None },
             stand_in: StandIn::new(policy.login_wait),
@@ -134,7 +136,10 @@ impl Pipeline {
 
     /// Whether to read more from the client.
     pub(super) fn has_room(&self) -> bool {
-        self.engine.has_room() && !self.modern_client.is_full()
+        match self.modern_client.is_holding() {
+            true => self.engine.is_within_budget(),
+            false => self.engine.has_room(),
+        }
     }
 
     /// The size of the next message for a server's stream.

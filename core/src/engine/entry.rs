@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
+use crate::message::budget::Permit;
 use crate::message::{Head, Id, Message, Method};
 use crate::net::Progress;
 use crate::revision::Envelope;
@@ -18,6 +19,8 @@ pub(super) struct Entry {
     pub(super) ticket: Ticket,
     pub(super) origin: Origin,
     pub(super) message: Message,
+    /// Its share of the memory budget.
+    _permit: Permit,
     /// Set for requests of the modern era.
     pub(super) envelope: Option<Envelope>,
     pub(super) order: Order,
@@ -109,11 +112,18 @@ pub(super) struct Sent {
 
 impl Entry {
     /// Boxed, because entries move between the table and functions all the time.
-    pub(super) fn new(origin: Origin, message: Message, order: Order, now: Instant) -> Box<Self> {
+    pub(super) fn new(
+        origin: Origin,
+        message: Message,
+        permit: Permit,
+        order: Order,
+        now: Instant,
+    ) -> Box<Self> {
         Box::new(Self {
             ticket: Ticket::default(),
             origin,
             message,
+            _permit: permit,
             envelope: None,
             order,
             state: MessageState::Queued,
@@ -166,11 +176,6 @@ impl Entry {
     /// Whether it is in the queue.
     pub(super) fn is_in_queue(&self) -> bool {
         matches!(self.state, MessageState::Queued | MessageState::Delayed)
-    }
-
-    /// Its share of the memory budget.
-    pub(super) fn weight(&self) -> usize {
-        self.message.bytes().len().max(limits::LEAST_WEIGHT)
     }
 
     /// Whether a further rejection is its final response: what a new session rejects as well is not

@@ -41,6 +41,7 @@ use table::Table;
 pub(crate) use time::drain_timed_out;
 
 use crate::error::{Error, Kind};
+use crate::message::budget::MemoryBudget;
 use crate::message::{Head, Id, Message, Method, edit, peek, reply};
 use crate::revision::Envelope;
 use crate::traffic::Absence;
@@ -87,6 +88,8 @@ pub(crate) struct Engine {
     limits: Limits,
     wire: Wire,
     table: Table,
+    /// What the messages in the table take, and those that wait in a stage.
+    memory: MemoryBudget,
     session: Session,
     server: Server,
     /// The server's requests that the client has not answered.
@@ -133,6 +136,7 @@ impl Engine {
             limits: limits.unwrap_or_else(|| Limits::none(&policy)).normal(),
             wire,
             table: Table::default(),
+            memory: MemoryBudget::new(policy.memory),
             session: Session::default(),
             server: Server::new(policy.seed),
             policy,
@@ -178,8 +182,15 @@ impl Engine {
         self.is_within_budget() || !self.server_requests.is_empty()
     }
 
-    fn is_within_budget(&self) -> bool {
-        self.table.bytes() < self.policy.memory
+    /// The memory budget, for stages in which messages wait.
+    pub(crate) fn memory(&self) -> &MemoryBudget {
+        &self.memory
+    }
+
+    /// Whether to read more from the client while its messages wait in a stage: no response of the
+    /// client's to the server is behind those.
+    pub(crate) fn is_within_budget(&self) -> bool {
+        self.memory.has_room()
     }
 
     /// Whether requests of the client's are refused because it is read over the memory budget.
@@ -293,7 +304,8 @@ impl Engine {
 
     /// A message that is not in the table yet.
     fn entry(&mut self, origin: Origin, order: fn(u64) -> Order, message: Message) -> Box<Entry> {
-        Entry::new(origin, message, order(self.table.next_number()), self.now)
+        let permit = self.memory.acquire(&message);
+        Entry::new(origin, message, permit, order(self.table.next_number()), self.now)
     }
 
     /// An id for a request of the bridge's own. Unguessable, so that it collides with no id of the

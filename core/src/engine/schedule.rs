@@ -599,9 +599,10 @@ impl<'a> Schedule<'a> {
         assert!(deadline.is_none_or(|at| at > self.now), "it would spin: {engine:?}");
         let (mut bytes, mut of_client, mut urgent, mut ordinary, mut limited) = (0, 0, 0, 0, 0);
         for entry in engine.table.values() {
-            bytes += entry.weight();
+            let weight = entry.message.bytes().len().max(limits::LEAST_WEIGHT);
+            bytes += weight;
             if entry.origin == Origin::Client && !entry.is_answer() {
-                of_client += entry.weight();
+                of_client += weight;
             }
             if entry.sent().is_some_and(|sent| sent.place == Place::Urgent) {
                 urgent += usize::from(entry.request_id().is_none());
@@ -614,7 +615,7 @@ impl<'a> Schedule<'a> {
         }
         let is_replaced = engine.session.is_replaced();
         assert!(engine.session.name() != "Idle" || !is_replaced, "a loss was not forgotten");
-        assert_eq!(engine.table.bytes(), bytes, "bytes");
+        assert_eq!(engine.memory.used(), bytes, "bytes");
         let most = self.memory.saturating_add(limits::LEAST_WEIGHT);
         assert!(of_client <= most, "{of_client} bytes, more than {most}");
         assert_eq!(engine.ordinary_out, ordinary, "places");

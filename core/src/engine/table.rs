@@ -1,5 +1,4 @@
-//! The table of messages, indexed by ticket, id, position in the queue, progress token and deadline;
-//! and the memory that they take.
+//! The table of messages, indexed by ticket, id, position in the queue, progress token and deadline.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -30,7 +29,6 @@ pub(super) struct Table {
     waits: BTreeSet<(Instant, Ticket)>,
     /// Timeouts of messages in flight.
     dues: BTreeSet<(Instant, Ticket)>,
-    bytes: usize,
     /// The last number that was given out, as a ticket, a position or an id.
     last_number: u64,
 }
@@ -46,7 +44,6 @@ impl Table {
     pub(super) fn insert(&mut self, mut entry: Box<Entry>) -> Ticket {
         let ticket = Ticket(self.next_number());
         entry.ticket = ticket;
-        self.bytes += entry.weight();
         if let Some(id) = entry.request_id() {
             self.by_id.open(id, ticket);
             self.tokens.note(ticket, &self.entries);
@@ -64,7 +61,6 @@ impl Table {
             let timers = if entry.sent().is_some() { &mut self.dues } else { &mut self.waits };
             timers.remove(&(at, ticket));
         }
-        self.bytes -= entry.weight();
         if let Some(id) = entry.request_id() {
             self.by_id.close_exactly(id);
         }
@@ -129,11 +125,6 @@ impl Table {
     /// The client's first `initialize` in the table.
     pub(super) fn opening(&self) -> Option<&Entry> {
         self.values().filter(|entry| entry.is_opening()).min_by_key(|entry| entry.order)
-    }
-
-    /// Bytes of all messages, as they count towards the memory budget.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
     }
 
     pub(super) fn is_queue_empty(&self) -> bool {
@@ -269,6 +260,7 @@ mod tests {
     use super::super::entry::Origin;
     use super::super::schedule::message;
     use super::*;
+    use crate::message::budget::MemoryBudget;
 
     #[test]
     fn every_token_is_known_whose_progress_is_told() {
@@ -278,7 +270,9 @@ mod tests {
             let request = message(&format!(
                 r#"{{"jsonrpc":"2.0","id":{number},"method":"a","params":{{"_meta":{{"progressToken":{token}}}}}}}"#
             ));
-            let entry = Entry::new(Origin::Client, request, Order::Arrival(number), now);
+            let permit = MemoryBudget::new(usize::MAX).acquire(&request);
+            let order = Order::Arrival(number);
+            let entry = Entry::new(Origin::Client, request, permit, order, now);
             assert_eq!(table.insert(entry), Ticket(number));
         }
         let long = "x".repeat(2 * BEGINNING);

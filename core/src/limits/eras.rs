@@ -23,10 +23,6 @@ pub const LISTEN_RESOURCES: usize = 1024;
 /// How many different notices are kept for a subscription that is not acknowledged yet.
 pub const EARLY_NOTICES: usize = 64;
 
-/// How many messages wait while it is found out which era a server speaks, one round trip or two,
-/// before no more should be read.
-pub const HELD: usize = 1024;
-
 /// How many tools with arguments that are repeated in headers are remembered; servers with more than
 /// some hundred tools are unusable for other reasons.
 pub const ANNOTATED_TOOLS: usize = 10_000;

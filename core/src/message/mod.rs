@@ -9,6 +9,7 @@ use crate::error::Kind;
 use crate::limits::Clock;
 
 mod batch;
+pub(crate) mod budget;
 pub mod edit;
 pub(crate) mod fnv_map;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -9,6 +9,8 @@ use tokio::time::Instant;
 use super::legacy_client::LegacyClient;
 use super::modern_client::ModernClient;
 use super::{Protocol, Step, TranslatorContext};
+use crate::limits;
+use crate::message::budget::MemoryBudget;
 use crate::message::{Id, Message};
 use crate::revision::Era;
 
@@ -18,6 +20,12 @@ fn message(text: impl Into<String>) -> Message {
 
 fn text(message: &Message) -> String {
     String::from_utf8(message.bytes().to_vec()).expect("UTF-8")
+}
+
+/// The translator of a modern client at a server that is known to be legacy.
+fn modern_client(protocol: Protocol, now: Instant) -> ModernClient {
+    let memory = MemoryBudget::new(limits::UNANSWERED_BYTES);
+    ModernClient::new(protocol, Some(Era::Legacy), TranslatorContext::new(4, now), memory)
 }
 
 /// A legacy client and a legacy server with both translations between them.
@@ -33,8 +41,7 @@ impl Pair {
         let now = Instant::now();
         let near =
             LegacyClient::new(Protocol::Auto, Some(Era::Modern), TranslatorContext::new(3, now));
-        let far =
-            ModernClient::new(Protocol::Modern, Some(Era::Legacy), TranslatorContext::new(4, now));
+        let far = modern_client(Protocol::Modern, now);
         let mut pair = Self { near, far, now, out: VecDeque::new() };
         let discover = pair.near_says(message(
             r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,
@@ -114,8 +121,7 @@ impl Turned {
         let now = Instant::now();
         let near =
             LegacyClient::new(Protocol::Auto, Some(Era::Modern), TranslatorContext::new(5, now));
-        let far =
-            ModernClient::new(Protocol::Auto, Some(Era::Legacy), TranslatorContext::new(4, now));
+        let far = modern_client(Protocol::Auto, now);
         let mut pair = Pair { near, far, now, out: VecDeque::new() };
         pair.far.on_client_message(envelope("0", "tools/list", ""), pair.now);
         pair.collect_steps();

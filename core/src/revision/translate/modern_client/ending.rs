@@ -19,7 +19,7 @@ impl ModernClient {
             None => {}
         }
         let is_it = |message: &Message| message.method().is_some() && is_request(message, id);
-        if let Some(at) = self.held.iter().position(is_it) {
+        if let Some(at) = self.held.iter().position(|(held, _)| is_it(held)) {
             self.held.remove(at);
             return debug!(%id, "cancelled before it was sent");
         }
@@ -84,7 +84,8 @@ impl ModernClient {
         }
         self.end_waiting_listens();
         let is_request = |message: &Message| matches!(message.head(), Head::Request { .. });
-        let is_waited_for = !self.kept.is_empty() || self.held.iter().any(is_request);
+        let is_waited_for =
+            !self.kept.is_empty() || self.held.iter().any(|(held, _)| is_request(held));
         let is_useless = |own: &Own| match own {
             Own::Resource(_) | Own::Doubt => true,
             // It decides what is heard of calls that are under way.
@@ -99,7 +100,7 @@ impl ModernClient {
         }
         if !is_waited_for && matches!(self.phase, EraPhase::Probing | EraPhase::Opening) {
             self.phase = EraPhase::Fresh;
-            for message in self.held.drain(..) {
+            for (message, _) in self.held.drain(..) {
                 debug!(what = ?message, "dropped: there is no session for it");
             }
         }
@@ -107,10 +108,11 @@ impl ModernClient {
 
     /// Subscriptions that were not served yet.
     fn end_waiting_listens(&mut self) {
-        let requests = self.held.iter().chain(self.kept.iter().map(|kept| &kept.request));
+        let held = self.held.iter().map(|(held, _)| held);
+        let requests = held.chain(self.kept.iter().map(|kept| &kept.request));
         let listens = requests.filter(|request| is_listen(request));
         let ended: Vec<Id> = listens.filter_map(Message::id).cloned().collect();
-        self.held.retain(|message| !is_listen(message));
+        self.held.retain(|(message, _)| !is_listen(message));
         self.kept.retain(|kept| !is_listen(&kept.request));
         for id in ended {
             self.cx.send_to_client(self.listened(&id));

@@ -50,7 +50,7 @@ impl ModernClient {
             }
             None if *method == Method::Listen => {
                 self.probe(&message);
-                self.held.push_front(message);
+                self.hold_first(message);
             }
             // What a legacy server refuses without a session, it has not carried out.
             None => {
@@ -161,7 +161,7 @@ impl ModernClient {
                 // The first to be turned away is the first in line.
                 for kept in std::mem::take(&mut self.kept).into_iter().rev() {
                     if kept.may_be_repeated() {
-                        self.held.push_front(kept.request);
+                        self.hold_first(kept.request);
                     } else {
                         self.cx.send_to_client(kept.answer);
                     }
@@ -174,7 +174,7 @@ impl ModernClient {
             EraVerdict::Nothing if !self.kept.is_empty() => self.tell_kept(),
             EraVerdict::Nothing => {
                 // The one that the question was asked for.
-                let first = self.held.pop_front();
+                let first = self.held.pop_front().map(|(first, _)| first);
                 if wants_login(answer) {
                     // The request itself may open a browser; its answer tells the era.
                     self.phase = EraPhase::Trusting;

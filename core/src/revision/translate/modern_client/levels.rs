@@ -34,7 +34,7 @@ impl ModernClient {
             let fill = |params: &mut Members<'_>| params.set("level", level.to_owned());
             self.ask(Own::LogLevel(until), "logging/setLevel", fill);
         }
-        self.held.push_back(call.clone());
+        self.hold(call.clone());
         true
     }
 

@@ -24,7 +24,7 @@ use self::levels::Level;
 use self::listening::Subscriptions;
 use self::parked::Parked;
 use super::{Introduction, Protocol, ServerDescription, Step, TranslatorContext};
-use crate::limits;
+use crate::message::budget::{MemoryBudget, Permit};
 use crate::message::{Head, Id, InFlight, Members, Message, Method, edit, peek};
 use crate::revision::{Envelope, Era};
 
@@ -40,7 +40,8 @@ pub(crate) struct ModernClient {
     is_certain: bool,
     cx: TranslatorContext,
     /// What the client has said while it is found out how to say it to the server.
-    held: VecDeque<Message>,
+    held: VecDeque<(Message, Permit)>,
+    memory: MemoryBudget,
     /// Requests of our own under way; their answers go no further.
     own: HashMap<Id, Own>,
     /// The client's requests that have no answer, by its own ids.
@@ -105,7 +106,12 @@ enum Waits {
 
 impl ModernClient {
     /// `known`: what an earlier run has found out about the server.
-    pub(crate) fn new(protocol: Protocol, known: Option<Era>, cx: TranslatorContext) -> Self {
+    pub(crate) fn new(
+        protocol: Protocol,
+        known: Option<Era>,
+        cx: TranslatorContext,
+        memory: MemoryBudget,
+    ) -> Self {
         Self {
             protocol,
             phase: EraPhase::Fresh,
@@ -114,6 +120,7 @@ impl ModernClient {
             is_certain: false,
             cx,
             held: VecDeque::new(),
+            memory,
             own: HashMap::new(),
             waiting: InFlight::default(),
             passed: InFlight::default(),
@@ -153,9 +160,21 @@ impl ModernClient {
             EraPhase::Trusting => self.pass_and_watch(message),
             EraPhase::Fresh => self.begin(message),
             EraPhase::Trying { .. } | EraPhase::Probing | EraPhase::Opening => {
-                self.held.push_back(message);
+                self.hold(message);
             }
         }
+    }
+
+    /// The message waits behind all that wait.
+    fn hold(&mut self, message: Message) {
+        let permit = self.memory.acquire(&message);
+        self.held.push_back((message, permit));
+    }
+
+    /// The message waits before all that wait.
+    fn hold_first(&mut self, message: Message) {
+        let permit = self.memory.acquire(&message);
+        self.held.push_front((message, permit));
     }
 
     /// What comes from the server's side.
@@ -202,13 +221,6 @@ impl ModernClient {
     /// Whether everything passes untouched from now on.
     pub(crate) fn is_through(&self) -> bool {
         matches!(self.phase, EraPhase::Through) && self.own.is_empty() && self.calls.is_empty()
-    }
-
-    /// Whether so much waits here that nothing more should be read. What is read all the same is kept,
-    /// too: nobody's request is refused for having come early.
-    pub(crate) fn is_full(&self) -> bool {
-        let bytes = self.held.iter().map(|message| message.bytes().len());
-        self.held.len() >= limits::HELD || bytes.sum::<usize>() >= limits::UNANSWERED_BYTES
     }
 
     /// Whether something of the client's waits here that the server has not seen yet.
@@ -258,7 +270,7 @@ impl ModernClient {
         if matches!(self.phase, EraPhase::Trying { .. } | EraPhase::Probing | EraPhase::Opening) {
             return;
         }
-        for message in std::mem::take(&mut self.held) {
+        for (message, _) in std::mem::take(&mut self.held) {
             self.accept(message);
         }
     }

@@ -76,7 +76,7 @@ impl ModernClient {
             params.set("clientInfo", object(CLIENT_INFO).map_or_else(unnamed, str::to_owned));
         };
         self.ask(Own::Opening, "initialize", fill);
-        self.held.push_front(request);
+        self.hold_first(request);
     }
 
     pub(super) fn opened(&mut self, answer: &Message) {
@@ -95,7 +95,7 @@ impl ModernClient {
         } else {
             self.phase = EraPhase::Fresh;
             // All who wait for a session hear why there is none. The next one tries again.
-            for message in std::mem::take(&mut self.held) {
+            for (message, _) in std::mem::take(&mut self.held) {
                 match message.head() {
                     Head::Request { id, .. } => self.send_readdressed(answer, id),
                     _ => debug!(what = ?message, "dropped: there is no session for it"),

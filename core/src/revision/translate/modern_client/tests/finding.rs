@@ -340,30 +340,19 @@ fn an_initialize_that_overtakes_the_question_lets_all_pass() {
 }
 
 #[test]
-fn nothing_that_waits_is_refused_but_it_is_said_when_it_is_much() {
+fn what_waits_is_within_the_memory_budget_and_is_never_refused() {
     let mut rig = Rig::new(Protocol::Auto, None);
     let probe = rig.client(listen_to_nothing(json!("x"))).server();
-    for id in 1..limits::HELD {
-        assert!(!rig.it.is_full(), "{id}");
-        rig.client(plain(json!(id), "tools/call", json!({}))).nothing();
-    }
-    assert!(rig.it.is_full(), "nobody should read on");
-    rig.client(plain(json!("y"), "tools/call", json!({}))).nothing();
-    let said = rig.server(discovered(&probe, &[Revision::LATEST_MODERN]));
-    assert_eq!(said.to_server.len(), limits::HELD + 1);
-    assert!(!rig.it.is_full());
-}
-
-#[test]
-fn what_waits_counts_by_its_bytes_too() {
-    let mut rig = Rig::new(Protocol::Auto, None);
-    rig.client(listen_to_nothing(json!("x"))).server();
+    assert_eq!(rig.it.memory.used(), limits::LEAST_WEIGHT);
     let data = "x".repeat(limits::UNANSWERED_BYTES / 4);
     let large = parse(&format!(r#"{{"jsonrpc":"2.0","method":"n","params":{{"data":"{data}"}}}}"#));
-    for _ in 0..3 {
+    for _ in 0..4 {
+        assert!(rig.it.memory.has_room());
         rig.it.on_client_message(large.clone(), rig.now);
-        assert!(!rig.it.is_full());
     }
-    rig.it.on_client_message(large, rig.now);
-    assert!(rig.it.is_full(), "nobody should read on");
+    assert!(!rig.it.memory.has_room(), "nobody should read on");
+    rig.client(plain(json!("y"), "tools/call", json!({}))).nothing();
+    let said = rig.server(discovered(&probe, &[Revision::LATEST_MODERN]));
+    assert_eq!(said.to_server.len(), 6);
+    assert_eq!(rig.it.memory.used(), 0);
 }

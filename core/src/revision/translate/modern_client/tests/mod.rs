@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::error::{Error, Kind};
+use crate::limits;
 use crate::message::reply;
 use crate::revision::Revision;
 use crate::revision::translate::{
@@ -84,7 +85,12 @@ impl Rig {
     fn new(protocol: Protocol, known: Option<Era>) -> Self {
         let now = Instant::now();
         Self {
-            it: ModernClient::new(protocol, known, TranslatorContext::new(9, now)),
+            it: ModernClient::new(
+                protocol,
+                known,
+                TranslatorContext::new(9, now),
+                MemoryBudget::new(limits::UNANSWERED_BYTES),
+            ),
             now,
             found: None,
         }
