@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
-use crate::message::budget::Permit;
+use crate::message::budget::MemoryPermit;
 use crate::message::{Head, Id, Message, Method};
 use crate::net::Progress;
 use crate::revision::Envelope;
@@ -20,7 +20,7 @@ pub(super) struct Entry {
     pub(super) origin: Origin,
     pub(super) message: Message,
     /// Its share of the memory budget.
-    _permit: Permit,
+    _permit: MemoryPermit,
     /// Set for requests of the modern era.
     pub(super) envelope: Option<Envelope>,
     pub(super) order: Order,
@@ -115,7 +115,7 @@ impl Entry {
     pub(super) fn new(
         origin: Origin,
         message: Message,
-        permit: Permit,
+        permit: MemoryPermit,
         order: Order,
         now: Instant,
     ) -> Box<Self> {

@@ -15,7 +15,7 @@ pub(crate) struct MemoryBudget {
 
 /// The share of one message, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub(crate) struct MemoryPermit {
     used: Arc<AtomicUsize>,
     weight: usize,
 }
@@ -26,10 +26,10 @@ impl MemoryBudget {
     }
 
     /// Counts a message. Never refused: what was read is kept, and nothing more is read.
-    pub(crate) fn acquire(&self, message: &Message) -> Permit {
+    pub(crate) fn acquire(&self, message: &Message) -> MemoryPermit {
         let weight = message.bytes().len().max(limits::LEAST_WEIGHT);
         self.used.fetch_add(weight, Ordering::Relaxed);
-        Permit { used: Arc::clone(&self.used), weight }
+        MemoryPermit { used: Arc::clone(&self.used), weight }
     }
 
     /// Whether more messages may be read.
@@ -42,7 +42,7 @@ impl MemoryBudget {
     }
 }
 
-impl Drop for Permit {
+impl Drop for MemoryPermit {
     fn drop(&mut self) {
         self.used.fetch_sub(self.weight, Ordering::Relaxed);
     }

@@ -24,7 +24,7 @@ use self::levels::Level;
 use self::listening::Subscriptions;
 use self::parked::Parked;
 use super::{Introduction, Protocol, ServerDescription, Step, TranslatorContext};
-use crate::message::budget::{MemoryBudget, Permit};
+use crate::message::budget::{MemoryBudget, MemoryPermit};
 use crate::message::{Head, Id, InFlight, Members, Message, Method, edit, peek};
 use crate::revision::{Envelope, Era};
 
@@ -40,7 +40,7 @@ pub(crate) struct ModernClient {
     is_certain: bool,
     cx: TranslatorContext,
     /// What the client has said while it is found out how to say it to the server.
-    held: VecDeque<(Message, Permit)>,
+    held: VecDeque<(Message, MemoryPermit)>,
     memory: MemoryBudget,
     /// Requests of our own under way; their answers go no further.
     own: HashMap<Id, Own>,
