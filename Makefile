@@ -16,7 +16,7 @@ lint: ## clippy, every warning an error; also without the command line, and with
 	$(CARGO) clippy --all-targets -- -D warnings
 	$(CARGO) clippy --test real -- -D warnings
 	$(CARGO) clippy -p mcp-span -p mcp-span-front --lib --no-default-features -- -D warnings
-	$(CARGO) clippy --all-targets --features keychain -- -D warnings
+	$(CARGO) clippy --features keychain -- -D warnings
 	scripts/count-lines --check
 
 docs: ## rustdoc, every warning an error: for who uses the library, and for who works on it

@@ -21,14 +21,27 @@ pub(crate) fn is_possible() -> Result<bool, Fault> {
 
 /// The instructions of one call.
 pub(crate) fn per_call(path: Path) -> Result<u64, Fault> {
-    let few = of_run(&["run", path.name(), &FEW.to_string()])?;
-    let many = of_run(&["run", path.name(), &MANY.to_string()])?;
+    let runs = [FEW, MANY].map(|calls| ["run".into(), path.name().into(), calls.to_string()]);
+    let [few, many] = of_runs(&runs)?;
     Ok(many.saturating_sub(few) / u64::from(MANY - FEW))
 }
 
+/// The instructions of this program with each of these arguments, counted at the same time.
+pub(crate) fn of_runs<const N: usize>(runs: &[[String; 3]; N]) -> Result<[u64; N], Fault> {
+    std::thread::scope(|scope| {
+        let counting = runs.each_ref().map(|arguments| scope.spawn(|| of_run(arguments)));
+        let mut counts = [0; N];
+        for (count, counting) in counts.iter_mut().zip(counting) {
+            *count = counting.join().map_err(|_| "a count has panicked")??;
+        }
+        Ok(counts)
+    })
+}
+
 /// The instructions of this program with these arguments.
-pub(crate) fn of_run(arguments: &[&str]) -> Result<u64, Fault> {
-    let file = std::env::temp_dir().join(format!("mcp-span-guard.{}", std::process::id()));
+fn of_run(arguments: &[String; 3]) -> Result<u64, Fault> {
+    let name = format!("mcp-span-guard.{}.{}", std::process::id(), arguments.join("."));
+    let file = std::env::temp_dir().join(name);
     let ran = Command::new("valgrind")
         .args(["--tool=callgrind", "--quiet"])
         .arg(format!("--callgrind-out-file={}", file.display()))

@@ -63,11 +63,12 @@ const CASES: [(&str, &str, &str, &str, Work); 31] = [
 pub(crate) fn check() -> Result<bool, Fault> {
     let mut is_well = true;
     for (name, ..) in CASES {
-        let instructions = |size: usize| count::of_run(&["linear", name, &size.to_string()]);
+        let runs = [0, SIZE, SIZE * TIMES];
+        let runs = runs.map(|size: usize| ["linear".into(), (*name).to_owned(), size.to_string()]);
+        let [nothing, few, many] = count::of_runs(&runs)?;
         // Without what the program costs by itself.
-        let nothing = instructions(0)?;
-        let few = instructions(SIZE)?.saturating_sub(nothing).max(1);
-        let many = instructions(SIZE * TIMES)?.saturating_sub(nothing);
+        let few = few.saturating_sub(nothing).max(1);
+        let many = many.saturating_sub(nothing);
         let is_linear = many <= few * MOST;
         is_well &= is_linear;
         let verdict = if is_linear { "" } else { "NOT LINEAR" };
