@@ -261,7 +261,7 @@ async fn a_login_says_that_it_waits_for_another_and_is_content_with_what_that_br
     use tokio::io::AsyncBufReadExt;
     let provider = Provider::start(Manners::default()).await;
     provider.browse(
-        "while [ -d \"$2\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done
+        "while [ -e \"$0\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done
          exec curl -sL -o /dev/null \"$1\"",
     );
     let mut bridge = provider.bridge(&[]);

@@ -305,7 +305,7 @@ async fn a_secret_in_the_query_of_the_url_is_nowhere_to_be_seen() {
     let plain = std::mem::take(&mut provider.url);
     provider.url = format!("{plain}?key=s3cret-key");
     provider.browse(
-        "while [ -d \"$2\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done
+        "while [ -e \"$0\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done
          exec curl -sL -o /dev/null \"$1\"",
     );
     let mut bridge = provider.bridge(&["--oauth-wait", "0.2", "--no-server-stream"]);

@@ -18,7 +18,7 @@ async fn a_browser_may_stay_in_the_foreground_while_the_callback_comes() {
     let provider = Provider::start(Manners::default()).await;
     provider.browse(
         "curl -sL -o /dev/null \"$1\"
-         while [ -d \"$2\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done
+         while [ -e \"$0\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done
          touch \"$2/over\"",
     );
     let bridge = provider.ready(&[]).await;
@@ -66,7 +66,7 @@ async fn logins_at_once_have_ports_of_their_own() {
     // peers b: a busy port
     let provider = Provider::start(Manners::default()).await;
     provider.browse(
-        "while [ -d \"$2\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done
+        "while [ -e \"$0\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done
          exec curl -sL -o /dev/null \"$1\"",
     );
     let profiles = ["a", "b", "c"].map(|name| provider.bridge(&["--profile", name]));

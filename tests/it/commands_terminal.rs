@@ -92,7 +92,7 @@ async fn a_person_is_asked_what_the_server_wants_to_know() {
 async fn a_person_has_time_to_log_in() {
     let provider = Provider::guarding(Manners::default(), shop).await;
     provider.browse(
-        "while [ -d \"$2\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done\nexec curl -sL -o /dev/null \"$1\"",
+        "while [ -e \"$0\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done\nexec curl -sL -o /dev/null \"$1\"",
     );
     let env = provider.env();
     let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();

@@ -159,7 +159,7 @@ async fn a_log_does_not_say_that_credentials_were_refused_where_there_were_none(
 #[tokio::test]
 async fn the_process_of_a_login_goes_by_the_name_of_the_program() {
     let provider = Provider::start(Manners::default()).await;
-    provider.browse("while [ -d \"$2\" ]; do sleep 0.05; done");
+    provider.browse("while [ -e \"$0\" ]; do sleep 0.05; done");
     let mut started = command(&[&*provider.url]);
     started.envs(provider.env());
     let mut bridge = Bridge::spawn(started);

@@ -117,7 +117,7 @@ async fn logins_in_the_list_are_told_apart_and_each_can_be_logged_out_of() {
 
 /// A login that waits for a person who does not come, without the bridge that began it.
 async fn pending(provider: &Provider, args: &[&str]) {
-    provider.browse("while [ -d \"$2\" ]; do sleep 0.05; done");
+    provider.browse("while [ -e \"$0\" ]; do sleep 0.05; done");
     let mut bridge: Bridge = provider.bridge(args);
     bridge.send(INITIALIZE).await;
     provider.browsed(1).await;

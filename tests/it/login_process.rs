@@ -15,7 +15,7 @@ use crate::support::provider::{files_below, place};
 use crate::support::{Bridge, INITIALIZE, INITIALIZED, Manners, Provider, Request, request, soon};
 
 /// A person who comes when the test says so, and looks at the page that comes of it.
-const LATE: &str = "while [ -d \"$2\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done
+const LATE: &str = "while [ -e \"$0\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done
                     curl -sL \"$1\" > \"$2/last.part\" && mv \"$2/last.part\" \"$2/last\"";
 
 /// A login that waits for a person, and the bridge that began it.

@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 /// A person who comes when the test says so.
-const LATE: &str = "while [ -d \"$2\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done
+const LATE: &str = "while [ -e \"$0\" ] && [ ! -e \"$2/go\" ]; do sleep 0.02; done
                     exec curl -sL -o /dev/null \"$1\"";
 const SOON: [&str; 2] = ["--oauth-wait", "0.2"];
 
