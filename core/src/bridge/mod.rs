@@ -17,7 +17,8 @@ use crate::error::Error;
 use crate::limits::{self, Timeouts};
 use crate::message::Message;
 use crate::net::backoff::entropy;
-use crate::transport::channel::{Permit, Receiver, Sender, Weighed};
+use crate::transport::channel::{Receiver, Sender, Weighed};
+use crate::transport::http::Event;
 use crate::transport::{Incoming, Link, Written, until};
 
 mod hidden_tools;
@@ -30,8 +31,7 @@ mod stand_in;
 pub use hidden_tools::HiddenTools;
 pub use pipeline::Eras;
 use pipeline::Pipeline;
-pub use server::ServerLink;
-use server::{Inbox, ServerEvent, ServerSide};
+pub use server::{ServerLink, StreamLink};
 use shutdown::all_read;
 
 /// Why the bridge has ended.
@@ -136,9 +136,9 @@ pub async fn run_telling(
     shutdown: impl Future<Output = ()>,
     why: &OnceLock<Error>,
 ) -> Ended {
-    let server = ServerSide::from(server.into());
+    let server = server.into();
     let mut bridge = Bridge {
-        pipeline: Pipeline::new(&policy, eras, server.inbox.limits()),
+        pipeline: Pipeline::new(&policy, eras, server.limits()),
         from_client: client.inbox,
         to_client: client.outbox,
         server,
@@ -176,22 +176,9 @@ pub async fn run_telling(
         Ended::ClientClosed => limits::CLOSE,
         Ended::ClientDeaf | Ended::ServerClosed | Ended::Told => limits::SHUTDOWN_CLOSE,
     };
-    let server = timeout(close_timeout, close(server, limit));
+    let server = timeout(close_timeout, server.close(limit));
     let _ = tokio::join!(server, client, remembering);
     ended
-}
-
-/// Closes the server's link.
-async fn close(server: ServerSide, limit: Duration) {
-    drop(server.outbox);
-    match server.inbox {
-        Inbox::Stream(inbox) => drop(inbox),
-        // Deletes the session.
-        Inbox::Http(link) => link.close(limit).await,
-    }
-    if let Some(done) = server.done {
-        let _ = done.await;
-    }
 }
 
 /// The result of `work`; `None` if `end` completes first.
@@ -207,19 +194,11 @@ async fn or_shutdown<T>(
     .await
 }
 
-/// Room for the next message to a server; `None` if it takes no more.
-async fn reserve(
-    outbox: Option<&Sender<Message>>,
-    size: Option<usize>,
-) -> Option<Permit<'_, Message>> {
-    outbox?.reserve(size?).await.ok()
-}
-
 struct Bridge {
     pipeline: Pipeline,
     from_client: Receiver<Incoming>,
     to_client: Sender<Message>,
-    server: ServerSide,
+    server: ServerLink,
     /// The client does not read its output.
     is_blocked: bool,
     /// When the client closed its input.
@@ -233,7 +212,7 @@ struct Bridge {
 /// What a side has sent; `None`: its link has ended.
 enum Received {
     Client(Option<Incoming>),
-    Server(Option<ServerEvent>),
+    Server(Option<Event>),
 }
 
 impl Bridge {
@@ -256,7 +235,6 @@ impl Bridge {
                 }
                 continue;
             }
-            let backlog = self.pipeline.backlog();
             // Back-pressure: do not read for a side that does not read.
             let client_takes = self.pipeline.for_client.is_empty();
             let server_takes = self.pipeline.has_room();
@@ -272,14 +250,7 @@ impl Bridge {
                     }
                     continue;
                 }
-                permit = reserve(self.server.outbox.as_ref(), backlog), if backlog.is_some() => {
-                    let Some(permit) = permit else { return Ended::ServerClosed };
-                    if let Some(message) = self.pipeline.next_for_stream(Instant::now()) {
-                        permit.send(message);
-                    }
-                    continue;
-                }
-                event = self.server.inbox.recv_if(client_takes) => Some(Received::Server(event)),
+                event = self.server.event(client_takes) => Some(Received::Server(event)),
                 // Outside of the task's cooperative budget, which exchanges may have used up.
                 incoming = unconstrained(self.from_client.recv()),
                     if self.left_at.is_none() && server_takes && self.client_keeps_up() =>
@@ -304,8 +275,8 @@ impl Bridge {
 
     /// Whether there is nothing to do but to wait for either side, which is the common case.
     fn is_idle(&self) -> bool {
-        let is_idle = self.pipeline.for_client.is_empty() && self.pipeline.backlog().is_none();
-        is_idle && self.pipeline.has_room() && self.left_at.is_none()
+        let has_room = self.pipeline.for_client.is_empty() && self.pipeline.has_room();
+        has_room && self.left_at.is_none()
     }
 
     /// Whether the client reads what is written to it: one that only writes would fill the memory with
@@ -316,14 +287,11 @@ impl Bridge {
 
     /// What either side sends next; the server first.
     async fn next_received(&mut self) -> Received {
-        poll_fn(|context| match self.server.inbox.poll_recv(context) {
-            Poll::Ready(event) => Poll::Ready(Received::Server(event)),
-            Poll::Pending => {
-                let next = unconstrained(poll_fn(|context| self.from_client.poll_recv(context)));
-                pin!(next).poll(context).map(Received::Client)
-            }
-        })
-        .await
+        tokio::select! {
+            biased;
+            event = self.server.event(true) => Received::Server(event),
+            incoming = unconstrained(self.from_client.recv()) => Received::Client(incoming),
+        }
     }
 
     /// Handles it; `Some` if the bridge ends.
@@ -347,24 +315,16 @@ impl Bridge {
 
     /// Handles an event of the server's and those right behind it: looking at everything else between
     /// two messages costs more than the messages do.
-    fn on_server_message(&mut self, mut event: ServerEvent) {
+    fn on_server_message(&mut self, mut event: Event) {
         let now = Instant::now();
         for _ in 0..limits::BURST {
-            self.on_server_event(event, now);
+            self.pipeline.on_event(event, now);
             self.flush(now);
             if !self.pipeline.for_client.is_empty() {
                 return;
             }
-            let Some(next) = self.server.inbox.try_recv() else { return };
+            let Some(next) = self.server.try_event() else { return };
             event = next;
-        }
-    }
-
-    /// Handles one event of the server's link.
-    fn on_server_event(&mut self, event: ServerEvent, now: Instant) {
-        match event {
-            ServerEvent::Event(event) => self.pipeline.on_event(event, now),
-            ServerEvent::Incoming(incoming) => self.pipeline.on_server_message(incoming, now),
         }
     }
 
@@ -376,7 +336,7 @@ impl Bridge {
             self.pipeline.on_client_message(incoming, now);
             self.flush(now);
             let has_room = self.pipeline.has_room() && self.client_keeps_up();
-            if self.pipeline.backlog().is_some() || !has_room {
+            if self.server.is_blocked() || !has_room {
                 return;
             }
             let Some(next) = self.from_client.try_recv() else { return };
@@ -400,22 +360,11 @@ impl Bridge {
         }
     }
 
-    /// Executes the engine's commands until there are none left, or a stream has no room for more.
+    /// Executes the engine's commands until there are none left.
     fn run_commands(&mut self, now: Instant) {
-        loop {
-            self.pipeline.run(now);
-            if let Inbox::Http(link) = &mut self.server.inbox {
-                while let Some(command) = self.pipeline.for_server.pop_front() {
-                    link.execute(command);
-                }
-                return;
-            }
-            let Some(size) = self.pipeline.backlog() else { return };
-            let Some(outbox) = &self.server.outbox else { return };
-            let Some(permit) = outbox.try_reserve(size) else { return };
-            if let Some(message) = self.pipeline.next_for_stream(now) {
-                permit.send(message);
-            }
+        self.pipeline.run(now);
+        while let Some(command) = self.pipeline.for_server.pop_front() {
+            self.server.execute(command);
         }
     }
 }

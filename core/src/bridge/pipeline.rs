@@ -83,8 +83,6 @@ pub(super) struct Pipeline {
     /// The translator's own messages in flight over HTTP.
     own: FnvMap<Ticket, Message>,
     own_count: u64,
-    /// Why the server's link ends, if it gave a reason.
-    pub(super) ended: Option<Error>,
     /// For the client, in its own era.
     pub(super) for_client: VecDeque<Message>,
     /// For the server's link.
@@ -111,7 +109,6 @@ impl Pipeline {
             translating: None,
             own: FnvMap::default(),
             own_count: 0,
-            ended: None,
             for_client: VecDeque::new(),
             for_server: VecDeque::new(),
         }
@@ -140,23 +137,6 @@ impl Pipeline {
             true => self.engine.is_within_budget(),
             false => self.engine.has_room(),
         }
-    }
-
-    /// The size of the next message for a server's stream.
-    pub(super) fn backlog(&self) -> Option<usize> {
-        match self.for_server.front()? {
-            Command::Send(send) => Some(send.message.bytes().len()),
-            Command::Cancel { .. } => None,
-        }
-    }
-
-    /// The next message for a server's stream. Over a stream, written means accepted.
-    pub(super) fn next_for_stream(&mut self, now: Instant) -> Option<Message> {
-        let Some(Command::Send(send)) = self.for_server.pop_front() else { return None };
-        if !matches!(send.message.head(), Head::Request { .. }) {
-            self.on_event(Event::Accepted(send.ticket), now);
-        }
-        Some(send.message)
     }
 
     /// Ends every request in flight with this error.
@@ -204,17 +184,6 @@ impl Pipeline {
     /// Whether the client has closed its input and has all the responses it may expect.
     pub(super) fn is_finished(&self) -> bool {
         self.engine.is_finished() && !self.modern_client.is_holding()
-    }
-
-    /// Handles what a server's stream brings.
-    pub(super) fn on_server_message(&mut self, incoming: Incoming, now: Instant) {
-        match incoming {
-            Incoming::Message(message) => {
-                self.on_event(Event::Message { message, answers: None }, now);
-            }
-            Incoming::Refused { id, error } => self.engine.on_malformed(id.as_ref(), &error, now),
-            Incoming::Ended(error) => self.ended = Some(*error),
-        }
     }
 
     /// Handles an event of the server's link.
@@ -323,8 +292,6 @@ impl Pipeline {
                 self.legacy_client.on_client_message(reply::cancelled(id, "cancelled"), now);
                 self.run_server_steps(now);
             }
-            // Over a stream, a request is cancelled by a notification.
-            Command::Cancel { .. } if !self.is_http => {}
             command => self.for_server.push_back(command),
         }
     }

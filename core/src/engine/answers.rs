@@ -19,6 +19,7 @@ impl Engine {
             Event::Oversized { id, is_request, error } => {
                 self.on_oversized(&id, is_request, *error);
             }
+            Event::Malformed { id, error } => self.on_malformed(id.as_ref(), &error),
             Event::Accepted(ticket) => self.on_accepted(ticket),
             Event::Failed { ticket, error } => self.on_failed(ticket, *error),
             Event::SessionRejected { ticket, session, error, last_word } => {
@@ -174,8 +175,7 @@ impl Engine {
 
     /// The server sent malformed JSON-RPC with an id: a response to a request in flight, or a request
     /// of its own.
-    pub(crate) fn on_malformed(&mut self, id: Option<&Id>, error: &Error, now: Instant) {
-        self.now = now;
+    fn on_malformed(&mut self, id: Option<&Id>, error: &Error) {
         debug!("the server sent no message: {error}");
         let Some(id) = id else { return };
         let answered = self.table.find(id).filter(|_| error.kind == Kind::InvalidRequest);
@@ -185,7 +185,6 @@ impl Engine {
             let error = Error::new(Kind::BadResponse, "The answer is not JSON-RPC 2.0")
                 .because(&error.message);
             self.handle_failure(entry, error);
-            self.dispatch();
         } else {
             self.refuse(id, error);
         }

@@ -468,7 +468,8 @@ impl<'a> Schedule<'a> {
         if let Some(id) = send.message.id().filter(|_| self.chance.one_in(4)) {
             self.out.remove(&send.ticket);
             let error = Error::new(Kind::InvalidRequest, "no JSON-RPC");
-            self.engine.on_malformed(Some(id), &error, self.now);
+            let malformed = Event::Malformed { id: Some(id.clone()), error: error.into() };
+            self.engine.on_event(malformed, self.now);
         }
     }
 
