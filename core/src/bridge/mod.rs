@@ -209,12 +209,6 @@ struct Bridge {
     written: Written,
 }
 
-/// What a side has sent; `None`: its link has ended.
-enum Received {
-    Client(Option<Incoming>),
-    Server(Option<Event>),
-}
-
 impl Bridge {
     /// Carries messages until the bridge ends.
     async fn work(&mut self) -> Ended {
@@ -228,42 +222,31 @@ impl Bridge {
                 return Ended::ClientClosed;
             }
             let wake = self.pipeline.wake_at();
-            if wake.is_none() && self.is_idle() {
-                let received = self.next_received().await;
-                if let Some(ended) = self.handle(received) {
-                    return ended;
-                }
-                continue;
-            }
             // Back-pressure: do not read for a side that does not read.
             let client_takes = self.pipeline.for_client.is_empty();
-            let server_takes = self.pipeline.has_room();
+            let server_takes = self.pipeline.has_room() && self.client_keeps_up();
             let for_client = self.pipeline.for_client.front().map_or(0, Weighed::size);
-            let received = tokio::select! {
+            tokio::select! {
                 biased;
                 // Timers first: a flood from either side must not delay them.
-                () = until(wake) => None,
-                permit = self.to_client.reserve(for_client), if !client_takes => {
-                    let Ok(permit) = permit else { return Ended::ClientDeaf };
-                    if let Some(message) = self.pipeline.for_client.pop_front() {
-                        permit.send(message);
+                () = until(wake), if wake.is_some() => self.tick(Instant::now()),
+                // What waits is written above.
+                room = self.to_client.room(for_client), if !client_takes => {
+                    if room.is_err() {
+                        return Ended::ClientDeaf;
                     }
-                    continue;
                 }
-                event = self.server.event(client_takes) => Some(Received::Server(event)),
+                event = self.server.event(client_takes) => match event {
+                    Some(event) => self.on_server_message(event),
+                    None => return Ended::ServerClosed,
+                },
                 // Outside of the task's cooperative budget, which exchanges may have used up.
                 incoming = unconstrained(self.from_client.recv()),
-                    if self.left_at.is_none() && server_takes && self.client_keeps_up() =>
+                    if self.left_at.is_none() && server_takes => match incoming
                 {
-                    Some(Received::Client(incoming))
-                }
-            };
-            let Some(received) = received else {
-                self.tick(Instant::now());
-                continue;
-            };
-            if let Some(ended) = self.handle(received) {
-                return ended;
+                    Some(incoming) => self.on_client_message(incoming),
+                    None => self.on_client_closed(),
+                },
             }
         }
     }
@@ -273,36 +256,10 @@ impl Bridge {
         self.flush(now);
     }
 
-    /// Whether there is nothing to do but to wait for either side, which is the common case.
-    fn is_idle(&self) -> bool {
-        let has_room = self.pipeline.for_client.is_empty() && self.pipeline.has_room();
-        has_room && self.left_at.is_none()
-    }
-
     /// Whether the client reads what is written to it: one that only writes would fill the memory with
     /// refusals.
     fn client_keeps_up(&self) -> bool {
         self.pipeline.for_client.len() < limits::WAITING_FOR_CLIENT
-    }
-
-    /// What either side sends next; the server first.
-    async fn next_received(&mut self) -> Received {
-        tokio::select! {
-            biased;
-            event = self.server.event(true) => Received::Server(event),
-            incoming = unconstrained(self.from_client.recv()) => Received::Client(incoming),
-        }
-    }
-
-    /// Handles it; `Some` if the bridge ends.
-    fn handle(&mut self, received: Received) -> Option<Ended> {
-        match received {
-            Received::Server(Some(event)) => self.on_server_message(event),
-            Received::Server(None) => return Some(Ended::ServerClosed),
-            Received::Client(Some(incoming)) => self.on_client_message(incoming),
-            Received::Client(None) => self.on_client_closed(),
-        }
-        None
     }
 
     /// The client has closed its input.
@@ -347,16 +304,19 @@ impl Bridge {
     /// Writes whatever the links have room for, without waiting.
     fn flush(&mut self, now: Instant) {
         self.run_commands(now);
-        while let Some(message) = self.pipeline.for_client.pop_front() {
-            if let Err(message) = self.to_client.try_send(message) {
-                self.pipeline.for_client.push_front(message);
-                break;
-            }
-        }
+        self.write_to_client();
         let is_blocked = !self.pipeline.for_client.is_empty();
         if is_blocked != self.is_blocked {
             self.is_blocked = is_blocked;
             self.pipeline.engine.set_client_ready(!is_blocked, now);
+        }
+    }
+
+    fn write_to_client(&mut self) {
+        while let Some(message) = self.pipeline.for_client.pop_front() {
+            if let Err(message) = self.to_client.try_send(message) {
+                return self.pipeline.for_client.push_front(message);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::engine::Limits;
 use crate::error::Error;
 use crate::message::Message;
-use crate::transport::channel::{Closed, Receiver, Sender, Weighed};
+use crate::transport::channel::{Receiver, Sender, Weighed};
 use crate::transport::http::{Command, Event, HttpLink, Send};
 use crate::transport::{Incoming, Link};
 
@@ -173,17 +173,24 @@ impl StreamLink {
             if let Some(event) = self.accepted.pop_front() {
                 return Some(event);
             }
-            tokio::select! {
-                biased;
-                room = room_for(self.waiting.front(), self.outbox.as_ref()) => if room.is_err() {
-                    self.outbox = None;
-                    self.waiting.clear();
-                    return None;
+            let incoming = match self.outbox.as_ref().zip(self.waiting.front()) {
+                None if is_taken => self.inbox.recv().await,
+                None => return pending().await,
+                Some((outbox, next)) => tokio::select! {
+                    biased;
+                    room = outbox.room(next.message.size()) => {
+                        if room.is_err() {
+                            self.outbox = None;
+                            self.waiting.clear();
+                            return None;
+                        }
+                        continue;
+                    }
+                    incoming = self.inbox.recv(), if is_taken => incoming,
                 },
-                incoming = self.inbox.recv(), if is_taken => match self.event_of(incoming?) {
-                    None => {}
-                    event => return event,
-                },
+            };
+            if let Some(event) = self.event_of(incoming?) {
+                return Some(event);
             }
         }
     }
@@ -204,16 +211,5 @@ impl StreamLink {
                 None
             }
         }
-    }
-}
-
-/// Completes when there is room for a message that waits; never if none waits.
-async fn room_for(
-    waiting: Option<&Box<Send>>,
-    outbox: Option<&Sender<Message>>,
-) -> Result<(), Closed> {
-    match waiting.zip(outbox) {
-        Some((send, outbox)) => outbox.reserve(send.message.size()).await.map(drop),
-        None => pending().await,
     }
 }

@@ -66,24 +66,22 @@ impl Bridge {
         true
     }
 
-    /// The first message for the client stays in its queue until there is room for it.
+    /// Writes at least one message to the client; it stays in its queue until there is room for it.
     async fn flush_one_to_client(&mut self) -> bool {
         let size = self.pipeline.for_client.front().map_or(0, Weighed::size);
-        let permit = loop {
+        loop {
             let event = tokio::select! {
                 biased;
-                permit = self.to_client.reserve(size) => break permit,
+                room = self.to_client.room(size) => {
+                    self.write_to_client();
+                    return room.is_ok();
+                }
                 event = self.server.event(false) => event,
             };
             if let Some(event) = event {
                 self.pipeline.on_event(event, Instant::now());
             }
-        };
-        let Ok(permit) = permit else { return false };
-        if let Some(message) = self.pipeline.for_client.pop_front() {
-            permit.send(message);
         }
-        true
     }
 
     /// The client has closed its input and has its responses: sends remaining notifications, and passes on
