@@ -17,7 +17,7 @@ use crate::engine::{Engine, Limits, Output};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::fnv_map::FnvMap;
-use crate::message::{Head, Message, Method, peek, reply};
+use crate::message::{Message, Method, peek, reply};
 use crate::net::Lane;
 use crate::net::backoff::entropy;
 use crate::revision::translate::legacy_client::LegacyClient;
@@ -275,7 +275,7 @@ impl Pipeline {
         match command {
             Command::Send(send) if self.is_to_be_translated(&send.message) => {
                 let (ticket, message) = (send.ticket, send.message.clone());
-                let is_request = matches!(message.head(), Head::Request { .. });
+                let is_request = message.request_id().is_some();
                 self.taken.insert(ticket, send);
                 self.translating = Some(ticket);
                 self.legacy_client.on_client_message(message, now);

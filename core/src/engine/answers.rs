@@ -124,8 +124,10 @@ impl Engine {
         if entry.origin != Origin::Client {
             return self.own_answered(entry, &answer);
         }
-        let (Some(id), Some(method)) = (entry.request_id(), entry.message.method()) else { return };
-        let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
+        let (Some(id), Some(method)) = (entry.message.request_id(), entry.message.method()) else {
+            return;
+        };
+        let is_error = answer.is_error();
         if method.properties().is_restored && !is_error {
             self.record.on_client_message(&entry.message);
         }
@@ -154,7 +156,7 @@ impl Engine {
 
     fn on_accepted(&mut self, ticket: Ticket) {
         let Some(entry) = self.table.get_mut(ticket) else { return };
-        let is_request = entry.request_id().is_some();
+        let is_request = entry.message.request_id().is_some();
         let Some(sent) = entry.sent_mut() else { return };
         sent.is_acknowledged = true;
         if !is_request || sent.is_left {

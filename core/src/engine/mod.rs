@@ -213,7 +213,7 @@ impl Engine {
     /// The request under this ticket.
     pub(crate) fn request(&self, ticket: Ticket) -> Option<&Message> {
         let entry = self.table.get(ticket)?;
-        entry.request_id().map(|_| &entry.message)
+        entry.message.request_id().map(|_| &entry.message)
     }
 
     /// The ticket of the request in flight with this id.

@@ -419,7 +419,7 @@ impl<'a> Schedule<'a> {
         if self.transport != Wiring::Stream && self.chance.one_in(2) {
             send.progress.mark_started();
         }
-        let is_request = matches!(send.message.head(), Head::Request { .. });
+        let is_request = send.message.request_id().is_some();
         let event = match self.chance.below(8) {
             0..=3 if is_request => self.answered(&send),
             0..=4 if self.transport == Wiring::HttpSse || !is_request => {
@@ -517,7 +517,7 @@ impl<'a> Schedule<'a> {
         let Some(send) = self.dropped.pop().filter(|_| self.transport != Wiring::Stream) else {
             return;
         };
-        let is_request = matches!(send.message.head(), Head::Request { .. });
+        let is_request = send.message.request_id().is_some();
         let ticket = send.ticket;
         match self.chance.below(4) {
             0 => self.on(Event::Accepted(ticket)),
@@ -602,15 +602,15 @@ impl<'a> Schedule<'a> {
         for entry in engine.table.values() {
             let weight = entry.message.bytes().len().max(limits::LEAST_WEIGHT);
             bytes += weight;
-            if entry.origin == Origin::Client && !entry.is_answer() {
+            if entry.origin == Origin::Client && !entry.message.is_answer() {
                 of_client += weight;
             }
             if entry.sent().is_some_and(|sent| sent.place == Place::Urgent) {
-                urgent += usize::from(entry.request_id().is_none());
+                urgent += usize::from(entry.message.request_id().is_none());
             }
             if entry.sent().is_some_and(|sent| sent.place == Place::Ordinary) {
                 ordinary += 1;
-                let is_exempt = entry.is_handshake() || entry.is_request(&Method::Discover);
+                let is_exempt = entry.is_handshake() || entry.message.is_request(&Method::Discover);
                 limited += usize::from(!is_exempt);
             }
         }
@@ -698,7 +698,7 @@ impl<'a> Schedule<'a> {
         }
         if self.transport == Wiring::Stream {
             self.may_have_run(&send);
-            if !matches!(send.message.head(), Head::Request { .. }) {
+            if send.message.request_id().is_none() {
                 return self.on(Event::Accepted(send.ticket));
             }
         }
@@ -708,7 +708,7 @@ impl<'a> Schedule<'a> {
     /// The id that the client has given a request.
     fn clients_id(&self, send: &Send) -> Option<u32> {
         let entry = self.engine.table.get(send.ticket)?;
-        entry.request_id().and_then(|_| id_of(&entry.message))
+        entry.message.request_id().and_then(|_| id_of(&entry.message))
     }
 
     fn check_request(&mut self, id: u32, is_call: bool, send: &Send) {
