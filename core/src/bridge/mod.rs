@@ -6,7 +6,6 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::OnceLock;
 use std::task::Poll;
-use std::time::Duration;
 
 use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout};
@@ -14,9 +13,8 @@ use tracing::{debug, warn};
 
 use crate::engine;
 use crate::error::Error;
-use crate::limits::{self, Timeouts};
+use crate::limits;
 use crate::message::Message;
-use crate::net::backoff::entropy;
 use crate::transport::channel::{Receiver, Sender, Weighed};
 use crate::transport::http::Event;
 use crate::transport::{Incoming, Link, Written, until};
@@ -28,9 +26,10 @@ mod server;
 mod shutdown;
 mod stand_in;
 
+pub use crate::engine::Policy;
 pub use hidden_tools::HiddenTools;
-pub use pipeline::Eras;
 use pipeline::Pipeline;
+pub use pipeline::Stages;
 pub use server::{ServerLink, StreamLink};
 use shutdown::all_read;
 
@@ -59,66 +58,17 @@ impl Ended {
     }
 }
 
-/// How patient the bridge is, and what it keeps from the client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
-    /// How long what is in flight may take once the client has left.
-    pub timeouts: Timeouts,
-    /// How long `initialize` waits for a server that cannot be reached.
-    pub connect_wait: Duration,
-    /// How long any later message does.
-    pub away_wait: Duration,
-    /// How long `initialize` waits for a person to log in before it is answered without the server.
-    pub login_wait: Duration,
-    /// How long a session may be silent before the bridge pings; `None` for ever.
-    pub keep_alive: Option<Duration>,
-    /// Whether the bridge itself ends requests that are silent for longer than `timeouts`: where the
-    /// server's link has no clock.
-    pub watches: bool,
-    /// Tools that the client neither sees nor calls.
-    pub hidden_tools: HiddenTools,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            timeouts: Timeouts::default(),
-            connect_wait: limits::CONNECT_WAIT,
-            away_wait: limits::AWAY_WAIT,
-            login_wait: limits::LOGIN_PATIENCE,
-            keep_alive: None,
-            watches: false,
-            hidden_tools: HiddenTools::default(),
-        }
-    }
-}
-
-impl Policy {
-    fn for_engine(&self) -> engine::EnginePolicy {
-        engine::EnginePolicy {
-            timeouts: self.timeouts,
-            connect_wait: self.connect_wait,
-            away_wait: self.away_wait,
-            login_wait: self.login_wait,
-            keep_alive: self.keep_alive,
-            memory: limits::UNANSWERED_BYTES,
-            seed: entropy(),
-            watches: self.watches,
-        }
-    }
-}
-
 /// Carries messages between `client` and `server` until the client closes its input, one of the links
 /// ends or `shutdown` completes; then closes both.
 pub async fn run(
     client: Link,
     server: impl Into<ServerLink>,
     policy: Policy,
-    eras: Eras,
+    stages: Stages,
     shutdown: impl Future<Output = ()>,
 ) -> Ended {
     let why = OnceLock::new();
-    let ended = run_telling(client, server, policy, eras, shutdown, &why).await;
+    let ended = run_telling(client, server, policy, stages, shutdown, &why).await;
     // A client of the library has the reason in its error; a person only has the log.
     if let Some(error) = why.get() {
         warn!(reason = error.reason.as_deref(), "{}", error.message);
@@ -132,13 +82,13 @@ pub async fn run_telling(
     client: Link,
     server: impl Into<ServerLink>,
     policy: Policy,
-    eras: Eras,
+    stages: Stages,
     shutdown: impl Future<Output = ()>,
     why: &OnceLock<Error>,
 ) -> Ended {
     let server = server.into();
     let mut bridge = Bridge {
-        pipeline: Pipeline::new(&policy, eras, server.limits()),
+        pipeline: Pipeline::new(&policy, stages, server.limits()),
         from_client: client.inbox,
         to_client: client.outbox,
         server,

@@ -10,10 +10,9 @@ use std::collections::VecDeque;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use super::Policy;
 use super::hidden_tools::{HiddenTools, Passage};
 use super::stand_in::StandIn;
-use crate::engine::{Engine, Limits, Output};
+use crate::engine::{Engine, Limits, Output, Policy};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::fnv_map::FnvMap;
@@ -27,13 +26,15 @@ use crate::revision::{Envelope, Era};
 use crate::transport::Incoming;
 use crate::transport::http::{Command, Event, Send, Ticket};
 
-/// Which eras are offered and tried, and what is known of the server.
+/// Which stages are offered and tried, and what is known of the server.
 #[derive(Clone, Debug, Default)]
-pub struct Eras {
+pub struct Stages {
     /// What is offered to the client and tried with the server.
     pub protocol: Protocol,
     /// Where the server's era is remembered from one run to the next.
     pub memory: Option<Memory>,
+    /// Tools that the client neither sees nor calls.
+    pub hidden_tools: HiddenTools,
 }
 
 /// Writes down which era the server speaks, in the order in which it was found out.
@@ -91,19 +92,19 @@ pub(super) struct Pipeline {
 
 impl Pipeline {
     /// `limits` are those of an HTTP link; `None` for a pair of streams.
-    pub(super) fn new(policy: &Policy, eras: Eras, limits: Option<Limits>) -> Self {
+    pub(super) fn new(policy: &Policy, stages: Stages, limits: Option<Limits>) -> Self {
         let now = Instant::now();
-        let known = eras.memory.as_ref().and_then(Memory::recall);
+        let known = stages.memory.as_ref().and_then(Memory::recall);
         let context = || TranslatorContext::new(entropy(), now);
-        let engine = Engine::new(policy.for_engine(), limits, now);
+        let engine = Engine::new(policy.clone(), entropy(), limits, now);
         let memory = engine.memory().clone();
         Self {
             engine,
-            modern_client: ModernClient::new(eras.protocol, known, context(), memory),
-            legacy_client: LegacyClient::new(eras.protocol, known, context()),
-            era_writer: EraWriter { memory: eras.memory, writing: None },
+            modern_client: ModernClient::new(stages.protocol, known, context(), memory),
+            legacy_client: LegacyClient::new(stages.protocol, known, context()),
+            era_writer: EraWriter { memory: stages.memory, writing: None },
             stand_in: StandIn::new(policy.login_wait),
-            hidden_tools: policy.hidden_tools.clone(),
+            hidden_tools: stages.hidden_tools,
             is_http: limits.is_some(),
             taken: FnvMap::default(),
             translating: None,

@@ -201,7 +201,7 @@ impl Engine {
             && let Some(sent) = entry.sent_mut()
         {
             // In the modern era a retry is a new request to the server.
-            let new = Id::string(&format!("again-{:016x}-{}", self.policy.seed, ticket.0));
+            let new = Id::string(&format!("again-{:016x}-{}", self.seed, ticket.0));
             message = edit::with_id(&message, &new);
             sent.wire_id = Some(new);
         }

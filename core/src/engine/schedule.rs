@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::entry::{MessageState, Order, Origin, Place};
-use super::{Engine, EnginePolicy, Limits, Output};
+use super::{Engine, Limits, Output, Policy};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::message::{Head, Id, Message, Method, peek, reply};
@@ -24,15 +24,16 @@ pub(super) const TIMEOUTS: Timeouts =
 pub(super) const LIMITS: Limits =
     Limits { parallel: 4, serial: false, timeouts: TIMEOUTS, is_http_sse: false };
 
-pub(crate) fn policy() -> EnginePolicy {
-    EnginePolicy {
+pub(super) const SEED: u64 = 7;
+
+pub(crate) fn policy() -> Policy {
+    Policy {
         timeouts: TIMEOUTS,
         connect_wait: Duration::from_secs(20),
         away_wait: Duration::from_secs(5),
         login_wait: Duration::from_secs(10),
         keep_alive: None,
         memory: limits::UNANSWERED_BYTES,
-        seed: 7,
         watches: true,
     }
 }
@@ -213,9 +214,9 @@ impl<'a> Schedule<'a> {
         let keep_alive = chance.one_in(4).then_some(Duration::from_secs(20));
         let now = Instant::now();
         let memory = if chance.one_in(8) { 8 * limits::LEAST_WEIGHT } else { usize::MAX };
-        let policy = EnginePolicy { keep_alive, memory, ..policy() };
+        let policy = Policy { keep_alive, memory, ..policy() };
         Self {
-            engine: Engine::new(policy, (transport != Wiring::Stream).then_some(http), now),
+            engine: Engine::new(policy, SEED, (transport != Wiring::Stream).then_some(http), now),
             begin: now,
             now,
             narrator: None,

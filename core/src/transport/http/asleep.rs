@@ -48,7 +48,7 @@ impl Scene {
         let limits = Limits::from(&settings);
         let context = Arc::new(Context::new(settings, endpoint));
         let link = HttpLink::new(Arc::clone(&context));
-        let engine = Engine::new(policy(), Some(limits), Instant::now());
+        let engine = Engine::new(policy(), 7, Some(limits), Instant::now());
         Self { context, link, engine, asked }
     }
 
