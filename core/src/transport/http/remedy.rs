@@ -21,7 +21,7 @@ use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Members, Message, Method, edit, peek, reply};
 use crate::net::backoff::entropy;
-use crate::net::{Call, Content, Lane};
+use crate::net::{Call, Content};
 use crate::revision::era_hints::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
 use crate::revision::tools::ToolsPage;
 use crate::revision::{Envelope, Era, Revision};
@@ -166,12 +166,10 @@ impl Exchange {
             }
             None => Cow::Borrowed(&self.send),
         };
-        let written = self.context.written(&self.session, &outgoing);
-        self.mirrored = written.mirrored;
+        let (call, mirrored) = self.context.post(&self.session, &outgoing);
+        self.mirrored = mirrored;
         self.send.progress.reset();
-        let call = self.context.call(http::Method::POST, written.headers, written.body);
-        let lane = if self.is(&Method::Listen) { Lane::Lasting } else { call.lane };
-        Call { lane, progress: self.send.progress.clone(), ..call }
+        call
     }
 
     fn has_other_headers(&self) -> bool {
@@ -218,8 +216,7 @@ impl Exchange {
     /// The answer to a request of our own.
     async fn ask(&self, request: Send, id: &Id) -> Result<Message, Error> {
         let context = &self.context;
-        let written = context.written(&self.session, &request);
-        let call = context.call(http::Method::POST, written.headers, written.body);
+        let (call, _) = context.post(&self.session, &request);
         let response = context.send(call, SendOptions::aside()).await?;
         match Answer::sort(response, true, context.endpoint.url()) {
             Answer::Json(body) => {

@@ -11,7 +11,6 @@ use tracing::debug;
 
 use super::command::{Event, Send, Ticket};
 use super::link::Io;
-use super::modern::WrittenHeaders;
 use super::post::Exchange;
 use super::report::Report;
 use super::session::SessionHeaders;
@@ -125,12 +124,7 @@ impl Streamable {
             return io.report(Event::Accepted(ticket));
         }
         io.context.wake_retries();
-        let WrittenHeaders { headers, body, mirrored } = io.context.written(&self.session, &send);
-        let call = Call {
-            lane: send.lane,
-            progress: send.progress.clone(),
-            ..io.context.call(http::Method::POST, headers, body)
-        };
+        let (call, mirrored) = io.context.post(&self.session, &send);
         let (context, session) = (Arc::clone(&io.context), Arc::clone(&self.session));
         let exchange = Exchange::new(context, session, send, mirrored);
         io.start(ticket, Box::pin(exchange.run(call)));
