@@ -3,7 +3,7 @@
 use tracing::debug;
 
 use super::SendOptions;
-use super::answer::{Answer, Refusal};
+use super::answer::{Answer, Refusal, unreadable};
 use super::events::{Events, Item, Position};
 use super::post::Exchange;
 use super::stream::{NotNow, Opened, Reopening};
@@ -122,16 +122,15 @@ impl Exchange {
             }
             Err(_) => return Ok(Opened::NotNow(NotNow::Silent)),
         };
-        match Answer::sort(response, true, self.context.endpoint.url()) {
-            Answer::Events(body) => return Ok(Opened::Stream(body)),
-            Answer::Json(body) => self.read_json(body).await?,
-            Answer::Unreadable(error) => return Err(error),
-            Answer::Accepted(_) => return Err(self.no_response()),
-            Answer::Refused(response) => {
-                let refusal = Refusal::read(response, &self.context).await;
-                if matches!(refusal.status().as_u16(), 408 | 425 | 429 | 500..) {
-                    debug!("no stream for a subscription: {}", refusal.error());
-                    return Ok(Opened::NotNow(NotNow::Busy(refusal.retry_after())));
+        match Answer::of(&response) {
+            Answer::Events => return Ok(Opened::Stream(response.into_body())),
+            Answer::Json => self.read_json(response.into_body()).await?,
+            Answer::Other => return Err(unreadable(&response, self.context.endpoint.url())),
+            Answer::Refused => {
+                let refusal = Refusal::read(response, &self.context, self.request_id()).await;
+                if matches!(refusal.status.as_u16(), 408 | 425 | 429 | 500..) {
+                    debug!("no stream for a subscription: {}", refusal.error);
+                    return Ok(Opened::NotNow(NotNow::Busy(refusal.error.retry_after)));
                 }
                 self.handle_refusal(refusal).await?;
             }

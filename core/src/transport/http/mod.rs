@@ -295,7 +295,7 @@ impl Context {
     /// The server refused us, and `error` is why nothing could be done about it. What the server
     /// said is not lost for that (C5).
     async fn refused_for_good(&self, response: Response<Content>, error: Error) -> Error {
-        let refusal = Refusal::read(response, self).await.error();
+        let refusal = Refusal::read(response, self, None).await.error;
         let message = format!("{}; {}", refusal.message, error.message);
         let hint = match error.kind {
             Kind::Login => error.hint.or_else(|| Some(self.remedy_for_login())),

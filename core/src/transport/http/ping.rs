@@ -26,7 +26,7 @@ pub(super) async fn fate(
     headers: &Arc<HeaderMap>,
 ) -> Fate {
     let session = session(endpoint, headers);
-    let complaint = refusal.complaint(sent.request_id(), session.as_deref());
+    let complaint = refusal.complaint(session.as_deref());
     let is_ping = sent.is_request(&Method::Ping);
     if is_ping {
         context.habits().note_refused_ping(session.as_deref(), &complaint);
@@ -80,8 +80,7 @@ pub(super) async fn ask(
         let _ = timeout_at(deadline, read_rest(response)).await;
         return (Proof::Lives, None);
     }
-    let answer = Refusal::read(response, context).await;
-    let complaint = answer.complaint(Some(&id), session.as_deref());
+    let complaint = Refusal::read(response, context, Some(&id)).await.complaint(session.as_deref());
     context.habits().note_refused_ping(session.as_deref(), &complaint);
     let proof = session_loss::of_ping(&complaint, &context.habits());
     if proof == Proof::Lives {

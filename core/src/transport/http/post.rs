@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{HeaderValue, Response};
 use tracing::debug;
 
-use super::answer::{Answer, drain};
+use super::answer::{Answer, drain, unreadable};
 use super::command::{Event, Send};
 use super::log::Direction;
 use super::modern::Params;
@@ -74,7 +74,9 @@ impl Exchange {
         if let Err(error) = self.perform(call).await {
             self.fail(error).await;
         }
-        self.settle(false).await;
+        if !self.is_settled {
+            self.adopt_session();
+        }
     }
 
     /// The session's id, unless it is none of the message's business.
@@ -125,25 +127,25 @@ impl Exchange {
         }
         let wants_content = self.request_id().is_some();
         let status = response.status().as_u16();
-        let answer = Answer::sort(response, wants_content, self.context.endpoint.url());
-        if !wants_content && !matches!(answer, Answer::Refused(_)) {
-            self.settle(true).await;
+        let answer = Answer::of(&response);
+        if !wants_content && answer != Answer::Refused {
+            self.accept().await;
         }
         let fared = match answer {
-            Answer::Json(body) => self.read_json(body).await,
-            Answer::Events(body) if self.is_subscription() => {
-                Box::pin(self.listen(Some(body))).await
+            Answer::Refused => Box::pin(self.refused(response)).await,
+            Answer::Events if self.is_subscription() => {
+                Box::pin(self.listen(Some(response.into_body()))).await
             }
-            Answer::Events(body) => {
+            Answer::Events => {
                 self.name_session();
-                self.read_events(body).await
+                self.read_events(response.into_body()).await
             }
-            Answer::Accepted(body) => {
-                drain(body).await;
+            _ if !wants_content => {
+                drain(response.into_body()).await;
                 Ok(())
             }
-            Answer::Unreadable(error) => Err(error),
-            Answer::Refused(response) => Box::pin(self.refused(response)).await,
+            Answer::Json => self.read_json(response.into_body()).await,
+            Answer::Other => Err(unreadable(&response, self.context.endpoint.url())),
         };
         // An answer that has begun shows that the server is there.
         fared.map_err(|error| match error.kind {
@@ -285,18 +287,14 @@ impl Exchange {
         self.context.events.send(Event::Failed { ticket, error: error.into() }).await;
     }
 
-    /// Notes, once, that this message's turn is over.
-    async fn settle(&mut self, well: bool) {
-        if std::mem::replace(&mut self.is_settled, true) {
-            return;
-        }
+    /// The server has taken a message that has no answer.
+    async fn accept(&mut self) {
+        self.is_settled = true;
         self.adopt_session();
-        if well && self.request_id().is_none() {
-            if self.send.is_notification(&Method::Initialized) {
-                self.context.report(Report::Confirmed);
-            }
-            self.context.events.send(Event::Accepted(self.send.ticket)).await;
+        if self.send.is_notification(&Method::Initialized) {
+            self.context.report(Report::Confirmed);
         }
+        self.context.events.send(Event::Accepted(self.send.ticket)).await;
     }
 
     /// Once there is a session, only an answer that opens another can name one.

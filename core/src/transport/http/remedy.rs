@@ -9,7 +9,7 @@ use http::Response;
 use tracing::debug;
 
 use super::SendOptions;
-use super::answer::{Answer, Refusal, whole};
+use super::answer::{Answer, Refusal, unreadable, whole};
 use super::command::{Send, Ticket};
 use super::detect::allows_older_transport;
 use super::events::{Events, Item, Position};
@@ -36,7 +36,7 @@ pub(super) struct Tried {
 
 impl Exchange {
     pub(super) async fn refused(&mut self, response: Response<Content>) -> Result<(), Error> {
-        let refusal = Refusal::read(response, &self.context).await;
+        let refusal = Refusal::read(response, &self.context, self.request_id()).await;
         self.handle_refusal(refusal).await
     }
 
@@ -44,7 +44,7 @@ impl Exchange {
         let in_session = self.session_id().is_some() && !self.opens();
         let fate = if in_session { self.fate(&refusal).await } else { Fate::Answered };
         if fate == Fate::Lost {
-            self.lose_session(&refusal);
+            self.lose_session(refusal);
             return Ok(());
         }
         let answered = self.answer_refusal(refusal).await;
@@ -55,10 +55,10 @@ impl Exchange {
     }
 
     /// The session that it was sent in is lost.
-    fn lose_session(&mut self, refusal: &Refusal) {
-        let id = self.request_id();
-        let last_word = refusal.in_band(id).zip(id).map(|(error, id)| edit::with_id(&error, id));
+    fn lose_session(&mut self, refusal: Refusal) {
         let error = self.context.scrubbed(refusal.lost_session());
+        let answer = refusal.answer.zip(self.request_id());
+        let last_word = answer.map(|(error, id)| edit::with_id(&error, id));
         let Send { ticket, is_last_try, .. } = self.send;
         if is_last_try {
             self.context.habits().note_last_loss(error.status);
@@ -77,39 +77,38 @@ impl Exchange {
     /// The session is not what it was refused for.
     async fn answer_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
         let Some(id) = self.request_id().cloned() else {
-            return Err(refusal.error());
+            return Err(refusal.error);
         };
         if self.opens() && refusal.is_about_else() {
-            return self.refused_for_else(&refusal, &id).await;
+            return self.refused_for_else(refusal, &id).await;
         }
         if self.is(&Method::Initialize)
             && self.context.may_be_older()
             && allows_older_transport(&refusal)
         {
-            return self.try_older_transport(&refusal).await;
+            return self.try_older_transport(refusal).await;
         }
-        let in_band = refusal.in_band(Some(&id));
-        if let Some(call) = self.remedy(in_band.as_ref()).await {
+        if let Some(call) = self.remedy(refusal.answer.as_ref()).await {
             // It was refused, so it was not carried out.
             traffic::recovery(Recovery::SentAgain, None);
             return Box::pin(self.perform(call)).await;
         }
-        if self.is(&Method::Discover) && refusal.status().is_client_error() {
+        if self.is(&Method::Discover) && refusal.status.is_client_error() {
             // C22: whoever refuses the question is a legacy server.
-            let answer = match in_band.filter(is_modern_refusal) {
+            let answer = match refusal.answer.filter(is_modern_refusal) {
                 Some(answer) => edit::with_id(&answer, &id),
                 None => reply::method_not_found(&id, "server/discover"),
             };
             self.deliver(answer).await;
             return Ok(());
         }
-        match in_band {
+        match refusal.answer {
             // C23: whatever id it has, it is the answer to this POST.
             Some(answer) => {
                 self.deliver(edit::with_id(&answer, &id)).await;
                 Ok(())
             }
-            None => Err(refusal.error()),
+            None => Err(refusal.error),
         }
     }
 
@@ -121,13 +120,12 @@ impl Exchange {
 
     /// An opening was refused for reasons that have nothing to do with eras. The body is not read as
     /// an answer: a gateway that fails writes JSON-RPC errors of its own.
-    async fn refused_for_else(&mut self, refusal: &Refusal, id: &Id) -> Result<(), Error> {
-        let is_probe = self.is_probe();
-        if !is_probe || refusal.status().is_server_error() {
-            return Err(refusal.error());
+    async fn refused_for_else(&mut self, refusal: Refusal, id: &Id) -> Result<(), Error> {
+        if !self.is_probe() || refusal.status.is_server_error() {
+            return Err(refusal.error);
         }
         // A client that probes goes on with `initialize` after this, and that may log in.
-        let error = self.context.scrubbed(refusal.error().not_delivered());
+        let error = self.context.scrubbed(refusal.error.not_delivered());
         self.deliver(reply::method_not_found_because(id, "server/discover", &error)).await;
         Ok(())
     }
@@ -218,14 +216,14 @@ impl Exchange {
         let context = &self.context;
         let (call, _) = context.post(&self.session, &request);
         let response = context.send(call, SendOptions::aside()).await?;
-        match Answer::sort(response, true, context.endpoint.url()) {
-            Answer::Json(body) => {
-                let body = whole(body, context, None).await?;
+        match Answer::of(&response) {
+            Answer::Json => {
+                let body = whole(response.into_body(), context, None).await?;
                 let malformed = |error| Error::new(Kind::BadResponse, format!("{error}"));
                 Message::parse(body).map_err(malformed)
             }
-            Answer::Events(body) => {
-                let mut events = Events::new(body, context, Position::default());
+            Answer::Events => {
+                let mut events = Events::new(response.into_body(), context, Position::default());
                 while let Some(Item::Message(message)) = events.next(None).await? {
                     if message.method().is_none() && message.id() == Some(id) {
                         return Ok(message);
@@ -233,9 +231,8 @@ impl Exchange {
                 }
                 Err(Error::new(Kind::NoResponse, "the stream ended without an answer"))
             }
-            Answer::Refused(response) => Err(Refusal::read(response, context).await.error()),
-            Answer::Unreadable(error) => Err(error),
-            Answer::Accepted(_) => Err(Error::new(Kind::NoResponse, "there was no answer")),
+            Answer::Refused => Err(Refusal::read(response, context, None).await.error),
+            Answer::Other => Err(unreadable(&response, context.endpoint.url())),
         }
     }
 }

@@ -122,15 +122,10 @@ pub(super) fn of_message(complaint: &Complaint, is_ping: bool, habits: &Habits) 
     }
 }
 
-/// Judges the refusal of a GET for a stream, which is sent under no id: at most a suspicion, since
-/// many servers have no stream and say so by 404.
-pub(super) fn of_stream(complaint: &Complaint) -> LossVerdict {
-    match of_message(complaint, false, &Habits::default()) {
-        LossVerdict::Answer => LossVerdict::Answer,
-        LossVerdict::Suspected | LossVerdict::Presumed | LossVerdict::Lost => {
-            LossVerdict::Suspected
-        }
-    }
+/// Whether the refusal of a GET for a stream, which is sent under no id, may be about the session. It
+/// is no more than a suspicion, since many servers have no stream and say so by 404.
+pub(super) fn is_suspicious(complaint: &Complaint) -> bool {
+    of_message(complaint, false, &Habits::default()) != LossVerdict::Answer
 }
 
 /// Judges the answer to a ping.
@@ -347,10 +342,10 @@ mod tests {
 
     #[test]
     fn a_stream_that_is_refused_is_never_more_than_a_suspicion() {
-        assert_eq!(of_stream(&bare(404, "")), LossVerdict::Suspected);
-        assert_eq!(of_stream(&bare(400, "Session expired")), LossVerdict::Suspected);
-        assert_eq!(of_stream(&bare(405, "")), LossVerdict::Answer);
-        assert_eq!(of_stream(&bare(400, "no")), LossVerdict::Answer);
+        assert!(is_suspicious(&bare(404, "")));
+        assert!(is_suspicious(&bare(400, "Session expired")));
+        assert!(!is_suspicious(&bare(405, "")));
+        assert!(!is_suspicious(&bare(400, "no")));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::command::Event;
 use super::events::{Events, Item, Position, timeout};
 use super::log::Direction;
 use super::report::Report;
-use super::session_loss::{self, LossVerdict, Proof};
+use super::session_loss::{self, Proof};
 use super::{Context, SendOptions, ping};
 use crate::limits;
 use crate::net::backoff::Backoff;
@@ -218,17 +218,18 @@ pub(super) async fn open(
             return Opened::NotNow(NotNow::Silent);
         }
     };
-    match Answer::sort(response, false, context.endpoint.url()) {
-        Answer::Events(body) => Opened::Stream(body),
-        Answer::Refused(response) => {
-            let refusal = Refusal::read(response, context).await;
-            debug!("no stream: {}", refusal.error());
-            match session_loss::of_stream(&refusal.complaint(None, session.as_deref())) {
-                LossVerdict::Suspected if in_session => Opened::Suspicious,
-                _ => by_status(refusal.status(), refusal.retry_after()),
+    match Answer::of(&response) {
+        Answer::Events => Opened::Stream(response.into_body()),
+        Answer::Refused => {
+            let refusal = Refusal::read(response, context, None).await;
+            debug!("no stream: {}", refusal.error);
+            match in_session && session_loss::is_suspicious(&refusal.complaint(session.as_deref()))
+            {
+                true => Opened::Suspicious,
+                false => by_status(refusal.status, refusal.error.retry_after),
             }
         }
-        _ => Opened::Never,
+        Answer::Json | Answer::Other => Opened::Never,
     }
 }
 

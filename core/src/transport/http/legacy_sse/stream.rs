@@ -76,12 +76,13 @@ async fn read(
     first: First,
 ) -> Result<Box<EventStream>, Error> {
     let place = final_endpoint(&response).unwrap_or_else(|| Arc::clone(&context.endpoint));
-    let body = match Answer::sort(response, false, place.url()) {
-        Answer::Events(body) => body,
-        Answer::Refused(response) => return Err(Refusal::read(response, context).await.error()),
+    match Answer::of(&response) {
+        Answer::Events => {}
+        Answer::Refused => return Err(Refusal::read(response, context, None).await.error),
         _ => return Err(no_stream(&place, "it is not an event stream")),
-    };
-    let mut events = Events::new(body, context, Position::default()).skipping_oversized();
+    }
+    let mut events =
+        Events::new(response.into_body(), context, Position::default()).skipping_oversized();
     events.endpoint = Arc::clone(&place);
     loop {
         match events.next_payload(None).await? {
