@@ -10,7 +10,6 @@ use tracing::debug;
 
 use super::answer::{Answer, drain, unreadable};
 use super::command::{Event, Send};
-use super::log::Direction;
 use super::modern::Params;
 use super::remedy::{Tried, is_modern_refusal};
 use super::report::Report;
@@ -69,8 +68,7 @@ impl Exchange {
 
     /// Sends the message, and delivers what comes back.
     pub(super) async fn run(mut self, call: Call) {
-        let direction = Direction::ToServer { retry: self.send.retry };
-        self.context.crossing(direction, &self.send.message, self.session_id());
+        self.context.log_sent(&self.send, self.session_id());
         if let Err(error) = self.perform(call).await {
             self.fail(error).await;
         }
@@ -215,7 +213,7 @@ impl Exchange {
         if is_answer {
             return self.deliver_answer(message).await;
         }
-        self.context.crossing(Direction::FromServer, &message, self.session_id());
+        self.context.log_received(&message, None, self.session_id());
         self.context.events.send(Event::Message { message, answers: None }).await;
     }
 
@@ -227,11 +225,7 @@ impl Exchange {
         if self.send.progress.is_abandoned() {
             return debug!(what = ?message, "an answer that nobody wants was dropped");
         }
-        let direction = match self.send.message.is_own() {
-            true => Direction::ToBridge,
-            false => Direction::FromServer,
-        };
-        context.crossing(direction, &message, self.session_id());
+        context.log_received(&message, Some(&self.send), self.session_id());
         context.note_answer(&self.send, &message);
         if self.is(&Method::Initialize) {
             context.is_decided.store(true, Ordering::Relaxed);

@@ -12,7 +12,6 @@ use tracing::debug;
 use super::answer::{Answer, Refusal};
 use super::command::Event;
 use super::events::{Events, Item, Position, timeout};
-use super::log::Direction;
 use super::report::Report;
 use super::session_loss::{self, Proof};
 use super::{Context, SendOptions, ping};
@@ -265,7 +264,7 @@ async fn read(
         };
         match next {
             Ok(Some(Item::Message(message))) => {
-                context.crossing(Direction::FromServer, &message, session);
+                context.log_received(&message, None, session);
                 context.events.send(Event::Message { message, answers: None }).await;
             }
             Ok(_) => break None,

@@ -16,7 +16,6 @@ use crate::traffic;
 use crate::transport::http::command::{Event, Send, Ticket};
 use crate::transport::http::events::{Item, too_large};
 use crate::transport::http::link::Io;
-use crate::transport::http::log::Direction;
 use crate::transport::http::report::Report;
 use crate::transport::http::session::SessionHeaders;
 use crate::transport::http::{Context, SendOptions};
@@ -164,9 +163,8 @@ impl HttpSse {
     /// Starts the POST of one message.
     fn launch(&mut self, send: Send, io: &mut Io) {
         let StreamPhase::Open(stream) = &self.phase else { return };
-        let (ticket, message) = (send.ticket, &send.message);
-        let direction = Direction::ToServer { retry: send.retry };
-        io.context.crossing(direction, message, stream.session.as_ref());
+        let ticket = send.ticket;
+        io.context.log_sent(&send, stream.session.as_ref());
         if send.is_request(&Method::Initialize) {
             self.initialize = send.request_id().map(|id| (ticket, id.clone()));
         }
@@ -175,7 +173,7 @@ impl HttpSse {
             endpoint: Arc::clone(&stream.endpoint),
             lane: send.lane,
             progress: send.progress.clone(),
-            ..io.context.call(http::Method::POST, headers, message.bytes().clone())
+            ..io.context.call(http::Method::POST, headers, send.message.bytes().clone())
         };
         let context = Arc::clone(&io.context);
         io.start(ticket, Box::pin(post(context, Box::new(send), self.streams, call)));
@@ -190,7 +188,7 @@ impl HttpSse {
 
     fn deliver(&mut self, message: Message, io: &mut Io) {
         if let StreamPhase::Open(stream) = &self.phase {
-            io.context.crossing(Direction::FromServer, &message, stream.session.as_ref());
+            io.context.log_received(&message, None, stream.session.as_ref());
         }
         if let Head::Response { id: Some(id), is_error } = message.head()
             && let Some((ticket, _)) = self.initialize.take_if(|(_, own)| id.resembles(own))
