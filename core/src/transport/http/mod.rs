@@ -57,7 +57,7 @@ pub(crate) use events::{lost_response, timeout};
 pub use link::{HttpLink, open};
 use logins::Logins;
 use modern::Learnt;
-use presence::{Presence, tell_when_sent};
+use presence::{Presence, with_notice};
 use queue::EventQueue;
 use report::Report;
 pub use session::basic_authorization;
@@ -326,13 +326,13 @@ impl Context {
             self.presence.is_away(),
         );
         let answer = {
-            let retry = told.as_mut().filter(|told| told.is_retry());
             // It stays where it is: it is large, and there would be a second place for it otherwise.
-            let sending = pin!(self.client.send(call));
-            let timed = match retry {
-                None => within(options.limit, sending).await,
+            let sending = pin!(within(options.limit, self.client.send(call)));
+            let timed = match told.as_mut().filter(|told| told.is_retry()) {
+                None => sending.await,
                 Some(retry) => {
-                    Box::pin(within(options.limit, tell_when_sent(call, sending, retry))).await
+                    let (sent, notice) = (call.progress.begun(), async { retry.leaves() });
+                    Box::pin(with_notice(sending, sent, notice)).await
                 }
             };
             timed.unwrap_or_else(|limit| {

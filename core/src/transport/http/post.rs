@@ -1,6 +1,5 @@
 //! The life of one POST of Streamable HTTP: sent, answered or failed, and never without an end.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use tracing::debug;
 use super::answer::{Answer, drain, unreadable};
 use super::command::{Event, Send};
 use super::modern::Params;
+use super::presence::with_notice;
 use super::remedy::{Tried, is_modern_refusal};
 use super::report::Report;
 use super::session::SessionHeaders;
@@ -181,24 +181,17 @@ impl Exchange {
         call: Call,
         options: SendOptions,
     ) -> Result<Response<Content>, Error> {
-        let mut sending = pin!(self.context.send(call, options));
         // A connection that is not broken again at once is a sign of life.
         let lasting = async {
             self.send.progress.begun().await;
             tokio::time::sleep(limits::SIGN_OF_LIFE).await;
         };
-        let answer = tokio::select! {
-            biased;
-            answer = &mut sending => Some(answer),
-            () = lasting => None,
-        };
-        if !matches!(answer, Some(Err(_))) {
+        let sending = self.context.send(call, options);
+        let answer = with_notice(sending, lasting, self.tell_reached()).await;
+        if answer.is_ok() {
             self.tell_reached().await;
         }
-        match answer {
-            Some(answer) => answer,
-            None => sending.await,
-        }
+        answer
     }
 
     pub(super) async fn tell_reached(&self) {

@@ -7,7 +7,6 @@ use super::Context;
 use super::command::Send;
 use crate::error::Error;
 use crate::message::{Head, Message};
-use crate::net::Call;
 use crate::traffic::{self, Recovery};
 
 /// What is known of it.
@@ -67,17 +66,17 @@ impl Context {
     }
 }
 
-/// Sends another try, and tells of it as soon as it leaves.
-pub(super) async fn tell_when_sent<T>(
-    call: &Call,
+/// What `sending` comes to. `notice` is done on the way if `sign` comes first.
+pub(super) async fn with_notice<T>(
     sending: impl Future<Output = T>,
-    told: &mut traffic::ExchangeTrace,
+    sign: impl Future<Output = ()>,
+    notice: impl Future<Output = ()>,
 ) -> T {
     let mut sending = pin!(sending);
     tokio::select! {
         biased;
         answer = &mut sending => return answer,
-        () = call.progress.begun() => told.leaves(),
+        () = sign => notice.await,
     }
     sending.await
 }
