@@ -69,8 +69,7 @@ impl Streamable {
                 }
             }
             // Of the other transport, or for the link itself.
-            Report::StreamOpened(_) | Report::Posted(_) => {}
-            Report::GraceOver(_) | Report::IsLegacySse { .. } => {}
+            Report::StreamOpened(_) | Report::Posted(_) | Report::IsLegacySse { .. } => {}
         }
     }
 
@@ -95,7 +94,7 @@ impl Streamable {
         let Some(session) = session else { return };
         let context = Arc::clone(&io.context);
         let call = delete(&context, &self.session, &session);
-        io.start_aside(async move {
+        io.exchanges.start_aside(async move {
             let _ = timeout(limits::CLOSE, context.send(call, SendOptions::aside())).await;
         });
     }
@@ -127,7 +126,7 @@ impl Streamable {
         let (call, mirrored) = io.context.post(&self.session, &send);
         let (context, session) = (Arc::clone(&io.context), Arc::clone(&self.session));
         let exchange = Exchange::new(context, session, send, mirrored);
-        io.start(ticket, Box::pin(exchange.run(call)));
+        io.exchanges.start(ticket, Box::pin(exchange.run(call)));
     }
 
     fn open_server_stream(&mut self, io: &mut Io) {
@@ -138,12 +137,12 @@ impl Streamable {
         let headers = self.session.stream_headers();
         let ping = self.session.own_post_headers();
         let stream = stream::keep_open(Arc::clone(&io.context), headers, ping);
-        self.server_stream = Some(io.start_aside(stream));
+        self.server_stream = Some(io.exchanges.start_aside(stream));
     }
 
     fn close_server_stream(&mut self, io: &mut Io) {
         if let Some(stream) = self.server_stream.take() {
-            io.drop_job(stream);
+            io.exchanges.drop_job(stream);
         }
     }
 

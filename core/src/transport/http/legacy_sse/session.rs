@@ -130,7 +130,7 @@ impl HttpSse {
         let context = Arc::clone(&io.context);
         let headers = self.session.stream_headers();
         let login = SendOptions::of(&first.message).login;
-        io.start_aside(async move {
+        io.exchanges.start_aside(async move {
             let opened = stream::open(&context, headers, First::Anything, login).await;
             context.report(Report::StreamOpened(opened));
         });
@@ -176,7 +176,7 @@ impl HttpSse {
             ..io.context.call(http::Method::POST, headers, send.message.bytes().clone())
         };
         let context = Arc::clone(&io.context);
-        io.start(ticket, Box::pin(post(context, Box::new(send), self.streams, call)));
+        io.exchanges.start(ticket, Box::pin(post(context, Box::new(send), self.streams, call)));
     }
 
     /// Nobody waits for the answer any more.
