@@ -14,13 +14,15 @@ use super::yielding::{poll_once, yield_once};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Message, Outline, Outliner};
+use crate::net::backoff::Backoff;
 use crate::net::{Content, Endpoint};
 use crate::traffic;
 use crate::transport::elements::Elements;
 use crate::transport::within;
 use crate::wire::sse::{Decoder, TooLarge};
 
-/// How far a stream has been read, across the connections that carry it.
+/// How far a stream has been read, across the connections that carry it, and when it is asked for
+/// again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Position {
     /// The last event id, from which the server can go on.
@@ -29,6 +31,8 @@ pub(super) struct Position {
     pub(super) retry: Option<Duration>,
     /// Whether this connection brought any event.
     pub(super) moved: bool,
+    /// Our own delay.
+    pub(super) backoff: Backoff,
 }
 
 impl Position {
@@ -40,6 +44,18 @@ impl Position {
             // An id that cannot be sent back cannot be resumed from.
             Some(id) => self.last_id = HeaderValue::from_bytes(id).ok(),
             None => {}
+        }
+    }
+
+    /// How long to wait before the stream is asked for again (C29): what the server said, exactly,
+    /// if it brought anything since (and it is no invitation to a storm); else the longer of that and
+    /// our own backoff.
+    pub(super) fn pause(&mut self) -> Duration {
+        let has_moved = std::mem::take(&mut self.moved);
+        match self.retry.map(|retry| retry.max(limits::RETRY_FLOOR)) {
+            Some(retry) if has_moved => retry,
+            Some(retry) => retry.max(self.backoff.next_pause()),
+            None => self.backoff.next_pause(),
         }
     }
 }
@@ -56,10 +72,8 @@ pub(super) struct Events {
     oversized: Oversized,
     /// What is left of the payload that is being read, and whether it is a message by its name.
     reading: Option<(Elements, bool)>,
-    /// Payloads that came close behind one another.
-    gathered: VecDeque<Payload>,
-    /// How the stream has ended, behind those.
-    end: Option<Result<(), Error>>,
+    /// Payloads that came close behind one another, and how the stream has ended behind those.
+    gathered: VecDeque<Result<Option<Payload>, Error>>,
     /// When one last came.
     last: Option<Instant>,
 }
@@ -96,7 +110,6 @@ impl Events {
             oversized: Oversized::Ends,
             reading: None,
             gathered: VecDeque::new(),
-            end: None,
             last: None,
         }
     }
@@ -116,8 +129,10 @@ impl Events {
                 return Ok(Some(Item::Message(message)));
             }
             self.reading = match self.next_payload(idle).await? {
-                Some(Payload::Message(data)) => Some((Elements::of(data), true)),
-                Some(Payload::Other { data, .. }) => Some((Elements::of(data), false)),
+                Some(Payload::Event { name, data }) => {
+                    let is_message = name.is_none_or(|name| name == b"message"[..]);
+                    Some((Elements::of(data), is_message))
+                }
                 Some(Payload::Oversized(outline)) => return Ok(Some(Item::Oversized(outline))),
                 None => return Ok(None),
             };
@@ -149,20 +164,18 @@ impl Events {
         &mut self,
         idle: Option<Duration>,
     ) -> Result<Option<Payload>, Error> {
-        if let Some(payload) = self.gathered.pop_front() {
-            return Ok(Some(payload));
-        }
-        if let Some(end) = self.end.take() {
-            return end.map(|()| None);
+        if let Some(next) = self.gathered.pop_front() {
+            return next;
         }
         let Some(payload) = self.wait(idle).await? else { return Ok(None) };
         let now = Instant::now();
         if self.last.replace(now).is_none_or(|last| now - last >= limits::BURST_GAP) {
             return Ok(Some(payload));
         }
-        self.gathered.push_back(payload);
-        self.gather().await;
-        Ok(self.gathered.pop_front())
+        let bytes = payload.len();
+        self.gathered.push_back(Ok(Some(payload)));
+        self.gather(bytes).await;
+        self.gathered.pop_front().unwrap_or(Ok(None))
     }
 
     /// What comes next before `end`, if anything does. Most streams end with the answer, and where
@@ -176,31 +189,22 @@ impl Events {
         next.ok().flatten()
     }
 
-    /// Takes in what comes close behind, for as long as every turn of whoever reads from the network
-    /// brings more: all of it goes on together, at a fraction of the cost.
-    async fn gather(&mut self) {
-        let mut bytes: usize = self.gathered.iter().map(Payload::len).sum();
+    /// Takes in what comes close behind the first `bytes`, for as long as every turn of whoever reads
+    /// from the network brings more: all of it goes on together, at a fraction of the cost.
+    async fn gather(&mut self, mut bytes: usize) {
         // Large ones are not held up: there is little to be gained, and much to be held.
-        while self.end.is_none()
-            && self.gathered.len() < limits::BURST
-            && bytes < limits::READ_CHUNK
-        {
+        while self.gathered.len() < limits::BURST && bytes < limits::READ_CHUNK {
             let next = match self.decoded().transpose() {
-                Some(next) => Some(next.map(Some)),
+                Some(payload) => payload.map(Some),
                 None => {
                     yield_once().await;
-                    poll_once(self.wait(None)).await
+                    let Some(next) = poll_once(self.wait(None)).await else { return };
+                    next
                 }
             };
-            match next {
-                Some(Ok(Some(payload))) => {
-                    bytes += payload.len();
-                    self.gathered.push_back(payload);
-                }
-                Some(Ok(None)) => self.end = Some(Ok(())),
-                Some(Err(error)) => self.end = Some(Err(error)),
-                None => return,
-            }
+            let Ok(Some(payload)) = &next else { return self.gathered.push_back(next) };
+            bytes += payload.len();
+            self.gathered.push_back(next);
         }
     }
 
@@ -234,7 +238,7 @@ impl Events {
                     traffic::event(&event, self.endpoint.url());
                     self.position.note(event.id.as_ref(), event.retry);
                     if let Some(data) = event.data.filter(|data| !is_priming(data)) {
-                        return Ok(Some(Payload::of(event.name, data)));
+                        return Ok(Some(Payload::Event { name: event.name, data }));
                     }
                 }
                 Ok(None) => return Ok(None),
@@ -254,25 +258,16 @@ impl Events {
 /// What an event carries.
 #[derive(Debug)]
 pub(super) enum Payload {
-    /// By its name it is a message.
-    Message(Bytes),
-    /// Events of other names are tried, but may be anything (C18).
-    Other { name: Bytes, data: Bytes },
+    /// By its name it is a message. Events of other names are tried, but may be anything (C18).
+    Event { name: Option<Bytes>, data: Bytes },
     /// It was over the limit and not kept.
     Oversized(Outline),
 }
 
 impl Payload {
-    fn of(name: Option<Bytes>, data: Bytes) -> Self {
-        match name {
-            Some(name) if name != b"message"[..] => Self::Other { name, data },
-            _ => Self::Message(data),
-        }
-    }
-
     fn len(&self) -> usize {
         match self {
-            Self::Message(data) | Self::Other { data, .. } => data.len(),
+            Self::Event { data, .. } => data.len(),
             Self::Oversized(_) => 0,
         }
     }
@@ -305,4 +300,26 @@ pub(crate) fn timeout(what: &str, limit: Duration) -> Error {
 pub(super) fn too_large(limit: usize) -> Error {
     Error::new(Kind::TooLarge, format!("The answer is larger than {limit} bytes"))
         .hint("Allow larger messages with --max-message-size")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_own_delay_is_kept_exactly() {
+        // C29
+        let of = |retry: Option<u64>, moved| {
+            let retry = retry.map(Duration::from_millis);
+            let mut position = Position { retry, moved, ..Position::default() };
+            let pause = position.pause();
+            assert!(!position.moved);
+            pause
+        };
+        assert_eq!(of(Some(1234), true), Duration::from_millis(1234));
+        assert_eq!(of(Some(1234), false), Duration::from_millis(1234));
+        assert_eq!(of(Some(0), true), limits::RETRY_FLOOR);
+        assert!(of(Some(0), false) >= limits::BACKOFF_BASE / 2);
+        assert!(of(None, false) >= limits::BACKOFF_BASE / 2);
+    }
 }

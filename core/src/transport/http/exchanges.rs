@@ -11,7 +11,7 @@ use super::command::Ticket;
 use crate::message::fnv_map::{self, FnvMap};
 
 /// Whatever a link does that takes time.
-pub(super) type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Jobs, by ticket. Dropping one gives it up.
 #[derive(Default)]

@@ -30,39 +30,36 @@ impl Exchange {
     /// Delivers what the subscription brings, on the `first` stream and on those that follow it, until
     /// the server ends it, or the task is dropped.
     pub(super) async fn listen(&mut self, first: Option<Content>) -> Result<(), Error> {
-        let mut position = Position::default();
         let mut reopening = Reopening::new(&self.context);
-        let mut stream = first.ok_or(NotNow::Soon);
+        let mut opened = first.map_or(Opened::NotNow(NotNow::Soon), Opened::Stream);
         loop {
-            let not_now = match stream {
-                Ok(body) => {
-                    position = self.read_subscription(body, position).await;
+            let not_now = match opened {
+                Opened::Stream(body) => {
+                    self.read_subscription(body, &mut reopening.position).await;
                     if self.is_settled || self.send.progress.is_abandoned() {
                         return Ok(());
                     }
-                    reopening.ended(&mut position);
+                    reopening.ended();
                     None
                 }
-                Err(not_now) => Some(not_now),
-            };
-            reopening.rest(&mut position, not_now).await;
-            reopening.begin();
-            stream = match self.open_again().await? {
-                Opened::Stream(body) => Ok(body),
-                Opened::NotNow(not_now) => Err(not_now),
+                Opened::NotNow(not_now) => Some(not_now),
                 Opened::Never | Opened::Suspicious => return Ok(()),
             };
-            if stream.is_ok() {
+            reopening.rest(not_now).await;
+            reopening.begin();
+            opened = self.open_again().await?;
+            if matches!(opened, Opened::Stream(_)) {
                 traffic::recovery(Recovery::StreamReopened, None);
                 self.tell_reached().await;
             }
         }
     }
 
-    /// Delivers what one connection brings, and gives back how far that went. No limit on silence:
-    /// there may be nothing to tell for days.
-    async fn read_subscription(&mut self, body: Content, position: Position) -> Position {
-        let mut events = Events::new(body, &self.context, position).skipping_oversized();
+    /// Delivers what one connection brings behind `position`. No limit on silence: there may be
+    /// nothing to tell for days.
+    async fn read_subscription(&mut self, body: Content, position: &mut Position) {
+        let mut events =
+            Events::new(body, &self.context, std::mem::take(position)).skipping_oversized();
         let mut may_have_missed = self.promise.clone();
         while !self.is_settled {
             let message = match events.next(None).await {
@@ -83,10 +80,13 @@ impl Exchange {
                 self.deliver(message).await;
             } else if let Some(promise) = may_have_missed.take() {
                 // The client knows nothing of another stream: it hears what that is about.
-                self.tell_what_may_have_changed(&promise).await;
+                let id = self.request_id().cloned();
+                for message in id.iter().flat_map(|id| promise.missed(id)) {
+                    self.deliver(message).await;
+                }
             }
         }
-        events.position
+        *position = events.position;
     }
 
     /// The client knows the subscription by the id of its own request.
@@ -94,13 +94,6 @@ impl Exchange {
         match (self.request_id(), &self.alias) {
             (Some(own), Some(_)) => subscription::of_request(message, own),
             _ => message,
-        }
-    }
-
-    async fn tell_what_may_have_changed(&mut self, promise: &Promise) {
-        let Some(id) = self.request_id().cloned() else { return };
-        for message in promise.missed(&id) {
-            self.deliver(message).await;
         }
     }
 

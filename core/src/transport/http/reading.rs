@@ -12,7 +12,6 @@ use super::stream::{self, NotNow, Opened};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, Method};
-use crate::net::backoff::Backoff;
 use crate::net::{Content, Lane};
 use crate::traffic::{self, Recovery};
 use crate::transport::elements::Elements;
@@ -58,7 +57,6 @@ impl Exchange {
     /// Reads events until the stream ends, and goes on with it where it was cut.
     pub(super) async fn read_events(&mut self, mut body: Content) -> Result<(), Error> {
         let mut position = Position::default();
-        let mut backoff = Backoff::default();
         let mut active = Instant::now();
         loop {
             let (read, reached) = self.read_connection(body, position).await;
@@ -75,9 +73,9 @@ impl Exchange {
             let lost = cause.map_or_else(|| self.no_response(), |cause| self.lost(&cause));
             if position.moved {
                 active = Instant::now();
-                backoff.reset();
+                position.backoff.reset();
             }
-            body = Box::pin(self.resume(lost, &mut position, &mut backoff, active)).await?;
+            body = Box::pin(self.resume(lost, &mut position, active)).await?;
             traffic::recovery(Recovery::StreamResumed, None);
         }
     }
@@ -111,7 +109,6 @@ impl Exchange {
         &self,
         mut lost: Error,
         position: &mut Position,
-        backoff: &mut Backoff,
         active: Instant,
     ) -> Result<Content, Error> {
         let Some(last_id) = position.last_id.clone().filter(|_| self.is_in_session()) else {
@@ -125,7 +122,7 @@ impl Exchange {
         let (mut away, mut wanted) = (None::<Instant>, None);
         loop {
             let cap = away.map_or(Duration::MAX, |_| limits::AWAY_CAP);
-            let pause = stream::pause(position, backoff).min(cap).max(wanted.unwrap_or_default());
+            let pause = position.pause().min(cap).max(wanted.unwrap_or_default());
             if self.limit.is_some_and(|limit| active.elapsed() + pause > limit) {
                 return Err(Error { kind: Kind::Timeout, ..lost });
             }

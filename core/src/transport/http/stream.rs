@@ -16,7 +16,6 @@ use super::report::Report;
 use super::session_loss::{self, Proof};
 use super::{Context, SendOptions, ping};
 use crate::limits;
-use crate::net::backoff::Backoff;
 use crate::net::{Call, Content, Lane};
 use crate::traffic::{self, Recovery};
 use crate::transport::within;
@@ -54,28 +53,28 @@ pub(super) async fn keep_open(
     headers: HeaderMap,
     post_headers: Arc<HeaderMap>,
 ) {
-    let mut position = Position::default();
     let mut reopening = Reopening::new(&context);
     let mut was_open = false;
     let session = headers.get(header::SESSION_ID).cloned();
     loop {
         let sleeps = context.client.sleeps();
         reopening.begin();
-        let headers = resuming(&headers, &position);
+        let headers = resuming(&headers, &reopening.position);
         let not_now = match open(&context, headers, session.is_some(), Lane::Lasting).await {
             Opened::Stream(body) => {
                 if std::mem::replace(&mut was_open, true) {
                     traffic::recovery(Recovery::StreamReopened, None);
                 }
+                let position = std::mem::take(&mut reopening.position);
                 let mut events = Events::new(body, &context, position);
                 let slept = slept(&context, sleeps, &mut reopening.wakeups);
                 let has_slept = read(&context, &mut events, session.as_ref(), slept).await;
-                position = events.position;
+                reopening.position = events.position;
                 if has_slept {
-                    position.moved = false;
+                    reopening.position.moved = false;
                     continue;
                 }
-                reopening.ended(&mut position);
+                reopening.ended();
                 None
             }
             Opened::Never => return debug!("the server has no stream of its own"),
@@ -85,13 +84,14 @@ pub(super) async fn keep_open(
             Opened::Suspicious => Some(NotNow::Soon),
             Opened::NotNow(not_now) => Some(not_now),
         };
-        reopening.rest(&mut position, not_now).await;
+        reopening.rest(not_now).await;
     }
 }
 
 /// When a stream that is to stay open is asked for again.
 pub(super) struct Reopening {
-    backoff: Backoff,
+    /// Behind which it goes on.
+    pub(super) position: Position,
     /// How many times in a row it has ended soon after it was opened.
     hasty: u32,
     /// When it was last asked for.
@@ -103,7 +103,7 @@ pub(super) struct Reopening {
 impl Reopening {
     pub(super) fn new(context: &Context) -> Self {
         let wakeups = context.wakeups.subscribe();
-        Self { backoff: Backoff::default(), hasty: 0, since: Instant::now(), wakeups }
+        Self { position: Position::default(), hasty: 0, since: Instant::now(), wakeups }
     }
 
     /// It is asked for now.
@@ -112,31 +112,31 @@ impl Reopening {
         self.wakeups.mark_unchanged();
     }
 
-    /// It was open, and has ended at `position`.
-    pub(super) fn ended(&mut self, position: &mut Position) {
+    /// It was open, and has ended.
+    pub(super) fn ended(&mut self) {
         if self.since.elapsed() > limits::STREAM_STEADY {
-            self.backoff.reset();
+            self.position.backoff.reset();
             self.hasty = 0;
         }
         self.hasty += 1;
         // A server that ends its stream again and again is not asked as often as it says.
-        position.moved &= self.hasty <= limits::HASTY_REOPENINGS;
+        self.position.moved &= self.hasty <= limits::HASTY_REOPENINGS;
     }
 
     /// Waits for the next try: for a while, or until the client says something or the server is
     /// reached by other means (C7). The server's own delay is kept even then.
-    pub(super) async fn rest(&mut self, position: &mut Position, not_now: Option<NotNow>) {
+    pub(super) async fn rest(&mut self, not_now: Option<NotNow>) {
         let can_be_hastened = !matches!(not_now, Some(NotNow::Later | NotNow::Busy(_)));
-        let earliest = self.since + position.retry.unwrap_or_default().max(limits::AWAY_CAP);
+        let earliest = self.since + self.position.retry.unwrap_or_default().max(limits::AWAY_CAP);
         let mut wanted = None;
         match not_now {
-            Some(NotNow::Later) => self.backoff.slow_down(),
+            Some(NotNow::Later) => self.position.backoff.slow_down(),
             // It may have been open all the time: nothing grows that delays the next one.
-            Some(NotNow::Silent) => self.backoff.reset(),
+            Some(NotNow::Silent) => self.position.backoff.reset(),
             Some(NotNow::Busy(pause)) => wanted = pause,
             Some(NotNow::Soon | NotNow::Unreachable) | None => {}
         }
-        let pause = pause(position, &mut self.backoff).max(wanted.unwrap_or_default());
+        let pause = self.position.pause().max(wanted.unwrap_or_default());
         let woken_up = async {
             sleep_until(earliest).await;
             self.wakeups.changed().await.is_ok()
@@ -173,18 +173,6 @@ async fn slept(context: &Context, before: u64, wakeups: &mut watch::Receiver<()>
         if wakeups.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
-    }
-}
-
-/// How long to wait before a stream is asked for again (C29): what the server said, exactly, if
-/// it brought anything since (and it is no invitation to a storm); else the longer of that and our
-/// own backoff.
-pub(super) fn pause(position: &mut Position, backoff: &mut Backoff) -> Duration {
-    let has_moved = std::mem::take(&mut position.moved);
-    match position.retry.map(|retry| retry.max(limits::RETRY_FLOOR)) {
-        Some(retry) if has_moved => retry,
-        Some(retry) => retry.max(backoff.next_pause()),
-        None => backoff.next_pause(),
     }
 }
 
@@ -278,22 +266,6 @@ async fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_servers_own_delay_is_kept_exactly() {
-        // C29
-        let mut position = Position { moved: true, ..Position::default() };
-        position.retry = Some(Duration::from_millis(1234));
-        assert_eq!(pause(&mut position, &mut Backoff::default()), Duration::from_millis(1234));
-        assert!(!position.moved);
-        assert_eq!(pause(&mut position, &mut Backoff::default()), Duration::from_millis(1234));
-        position.moved = true;
-        position.retry = Some(Duration::ZERO);
-        assert_eq!(pause(&mut position, &mut Backoff::default()), limits::RETRY_FLOOR);
-        assert!(pause(&mut position, &mut Backoff::default()) >= limits::BACKOFF_BASE / 2);
-        position.retry = None;
-        assert!(pause(&mut position, &mut Backoff::default()) >= limits::BACKOFF_BASE / 2);
-    }
 
     #[test]
     fn statuses_decide_whether_there_is_a_stream() {

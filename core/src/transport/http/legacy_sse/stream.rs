@@ -86,7 +86,7 @@ async fn read(
     events.endpoint = Arc::clone(&place);
     loop {
         match events.next_payload(None).await? {
-            Some(Payload::Other { name, data }) if name == b"endpoint"[..] => {
+            Some(Payload::Event { name: Some(name), data }) if name == b"endpoint"[..] => {
                 let Address { endpoint, mut others, session } =
                     Address::resolve(place.url(), &data)?;
                 debug!(%endpoint, "the stream is open");
