@@ -69,24 +69,16 @@ pub(super) struct Events {
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) position: Position,
     max_message: usize,
-    oversized: Oversized,
+    /// Whether an event over the limit is passed by; if not, it ends the stream.
+    skips_oversized: bool,
+    /// One that is passing by.
+    oversized: Option<Outliner>,
     /// What is left of the payload that is being read, and whether it is a message by its name.
     reading: Option<(Elements, bool)>,
     /// Payloads that came close behind one another, and how the stream has ended behind those.
     gathered: VecDeque<Result<Option<Payload>, Error>>,
     /// When one last came.
     last: Option<Instant>,
-}
-
-/// What becomes of an event that is over the limit.
-#[derive(Debug)]
-enum Oversized {
-    /// It ends the stream.
-    Ends,
-    /// It is passed by.
-    Skipped,
-    /// It is passing by.
-    Passing(Outliner),
 }
 
 /// What a stream brings.
@@ -107,7 +99,8 @@ impl Events {
             endpoint: Arc::clone(&context.endpoint),
             position,
             max_message,
-            oversized: Oversized::Ends,
+            skips_oversized: false,
+            oversized: None,
             reading: None,
             gathered: VecDeque::new(),
             last: None,
@@ -116,7 +109,7 @@ impl Events {
 
     /// An event over the limit does not end the stream: others wait for what follows it.
     pub(super) fn skipping_oversized(self) -> Self {
-        Self { oversized: Oversized::Skipped, ..self }
+        Self { skips_oversized: true, ..self }
     }
 
     /// The next message; `None` at the end of the stream. Nothing is lost if it is dropped and asked
@@ -225,12 +218,12 @@ impl Events {
     /// What the pieces so far hold.
     fn decoded(&mut self) -> Result<Option<Payload>, Error> {
         loop {
-            if let Oversized::Passing(outliner) = &mut self.oversized {
+            if let Some(outliner) = &mut self.oversized {
                 if !self.decoder.skip_event(|bytes| outliner.feed(bytes)) {
                     return Ok(None);
                 }
                 let outline = std::mem::take(outliner).finish();
-                self.oversized = Oversized::Skipped;
+                self.oversized = None;
                 return Ok(Some(Payload::Oversized(outline)));
             }
             match self.decoder.next_event() {
@@ -242,8 +235,8 @@ impl Events {
                     }
                 }
                 Ok(None) => return Ok(None),
-                Err(TooLarge { .. }) if matches!(self.oversized, Oversized::Skipped) => {
-                    self.oversized = Oversized::Passing(Outliner::default());
+                Err(TooLarge { .. }) if self.skips_oversized => {
+                    self.oversized = Some(Outliner::default());
                 }
                 Err(TooLarge { id }) => {
                     // Whoever goes on from here goes on behind it, or would meet it for ever.
