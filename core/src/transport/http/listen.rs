@@ -5,13 +5,13 @@ use tracing::debug;
 use super::SendOptions;
 use super::answer::{Answer, Refusal, unreadable};
 use super::events::{Events, Item, Position};
+use super::ping::own_id;
 use super::post::Exchange;
 use super::stream::{NotNow, Opened, Reopening};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Id, Message, Method};
+use crate::message::{Message, Method};
 use crate::net::Content;
-use crate::net::backoff::entropy;
 use crate::revision::subscription::{self, Promise};
 use crate::traffic::{self, Recovery};
 
@@ -100,7 +100,7 @@ impl Exchange {
     /// Asks for the stream once more. If there is `Never` to be one, the request has ended.
     async fn open_again(&mut self) -> Result<Opened, Error> {
         // To the server it is another request.
-        self.alias = Some(Id::string(&format!("mcp-span-{:016x}", entropy())));
+        self.alias = Some(own_id());
         let call = self.written_again();
         // Nobody is bothered with a login for it; a client that is told of the end can ask again.
         let sending = self.context.send(call, SendOptions::aside());

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, Response};
+use http::HeaderMap;
 use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
-use super::answer::{Refusal, drain};
+use super::answer::{Answer, Refusal, drain};
 use super::command::Send;
 use super::session_loss::{self, Complaint, Fate, LossVerdict, Proof};
 use super::{Context, SendOptions};
 use crate::limits;
 use crate::message::{Id, Method, reply};
 use crate::net::backoff::entropy;
-use crate::net::{Call, Content, Endpoint, Lane};
+use crate::net::{Call, Endpoint, Lane};
 use crate::wire::{header, media};
 
 /// What becomes of the message that `sent` carried and `refusal` is about, and of its session: by a
@@ -61,7 +61,7 @@ pub(super) async fn ask(
 ) -> (Proof, Option<Complaint>) {
     let quick = context.settings.timeouts.quick.unwrap_or(limits::PROOF_WAIT);
     let deadline = Instant::now() + quick.min(limits::PROOF_WAIT);
-    let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
+    let id = own_id();
     let session = session(endpoint, headers);
     let body = reply::request(&id, "ping").bytes().clone();
     let call = Call {
@@ -77,7 +77,10 @@ pub(super) async fn ask(
     let is_success = response.status().is_success();
     if is_success && media::of(response.headers()) != media::Media::Json {
         context.habits().note_answered_ping();
-        let _ = timeout_at(deadline, read_rest(response)).await;
+        // So that the connection can be used again; but an event stream may stay open.
+        if Answer::of(&response) != Answer::Events {
+            let _ = timeout_at(deadline, drain(response.into_body())).await;
+        }
         return (Proof::Lives, None);
     }
     let complaint = Refusal::read(response, context, Some(&id)).await.complaint(session.as_deref());
@@ -89,9 +92,7 @@ pub(super) async fn ask(
     (proof, Some(complaint))
 }
 
-/// So that the connection can be used again; but an event stream may stay open after the answer.
-async fn read_rest(response: Response<Content>) {
-    if media::of(response.headers()) != media::Media::EventStream {
-        drain(response.into_body()).await;
-    }
+/// An id for a request of the link's own.
+pub(super) fn own_id() -> Id {
+    Id::string(&format!("mcp-span-{:016x}", entropy()))
 }

@@ -11,7 +11,7 @@ use super::answer::{Answer, drain, unreadable};
 use super::command::{Event, Send};
 use super::modern::Params;
 use super::presence::with_notice;
-use super::remedy::{Tried, is_modern_refusal};
+use super::remedy::is_modern_refusal;
 use super::report::Report;
 use super::session::SessionHeaders;
 use super::{Context, SendOptions};
@@ -37,8 +37,10 @@ pub(super) struct Exchange {
     pub(super) is_settled: bool,
     /// The session id that came with the answer.
     pub(super) named_session: Option<HeaderValue>,
-    /// What was done about refusals.
-    pub(super) tried: Tried,
+    /// Whether a refusal has led to a try in another revision: one, at most.
+    pub(super) tried_another_version: bool,
+    /// The same with other headers.
+    pub(super) tried_other_headers: bool,
     /// What a subscription was promised.
     pub(super) promise: Option<Promise>,
     /// The id under which the server knows it, if its stream was opened again.
@@ -60,7 +62,8 @@ impl Exchange {
             session,
             is_settled: false,
             named_session: None,
-            tried: Tried::default(),
+            tried_another_version: false,
+            tried_other_headers: false,
             promise: None,
             alias: None,
         }

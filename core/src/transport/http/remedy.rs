@@ -13,26 +13,18 @@ use super::answer::{Answer, Refusal, unreadable, whole};
 use super::command::{Send, Ticket};
 use super::detect::allows_older_transport;
 use super::events::{Events, Item, Position};
-use super::ping;
+use super::ping::{self, own_id};
 use super::post::Exchange;
 use super::report::Report;
 use super::session_loss::Fate;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Members, Message, Method, edit, peek, reply};
-use crate::net::backoff::entropy;
 use crate::net::{Call, Content};
 use crate::revision::era_hints::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
 use crate::revision::tools::ToolsPage;
 use crate::revision::{Envelope, Era, Revision};
 use crate::traffic::{self, Recovery};
-
-/// What was tried for one request already: each remedy once.
-#[derive(Debug, Default)]
-pub(super) struct Tried {
-    another_version: bool,
-    other_headers: bool,
-}
 
 impl Exchange {
     pub(super) async fn refused(&mut self, response: Response<Content>) -> Result<(), Error> {
@@ -135,13 +127,13 @@ impl Exchange {
         let asked = self.send.envelope.as_ref()?.version.clone();
         let (code, supported) = peek::error_code(answer?)?;
         match code {
-            UNSUPPORTED_VERSION if !self.tried.another_version => {
-                self.tried.another_version = true;
+            UNSUPPORTED_VERSION if !self.tried_another_version => {
+                self.tried_another_version = true;
                 let common = Revision::modern_in_common(&asked, &supported)?;
                 self.context.speak(&asked, common);
             }
-            HEADER_MISMATCH if !self.tried.other_headers && self.is(&Method::ToolsCall) => {
-                self.tried.other_headers = true;
+            HEADER_MISMATCH if !self.tried_other_headers && self.is(&Method::ToolsCall) => {
+                self.tried_other_headers = true;
                 // Somebody else may have learnt better in the meantime.
                 if !self.has_other_headers() {
                     self.learn_tools_anew().await;
@@ -177,31 +169,26 @@ impl Exchange {
     /// Lists the tools on our own account: what they want in headers may have changed.
     async fn learn_tools_anew(&self) {
         let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
-        let (mut pages, mut cursor) = (Vec::new(), None);
-        let is_whole = loop {
-            if pages.len() >= limits::LIST_PAGES {
-                break false;
-            }
+        let (mut pages, mut cursor, mut is_whole) = (Vec::new(), None, false);
+        while !is_whole && pages.len() < limits::LIST_PAGES {
             match self.list_page(cursor.as_deref(), limit).await {
                 Ok(page) => {
-                    cursor = page.next.clone();
+                    cursor.clone_from(&page.next);
+                    is_whole = cursor.is_none();
                     pages.push(page);
-                    if cursor.is_none() {
-                        break true;
-                    }
                 }
                 Err(error) => {
                     debug!("no list of tools: {}", self.context.scrubbed(error));
-                    break false;
+                    break;
                 }
             }
-        };
+        }
         debug!(pages = pages.len(), is_whole, "the tools were listed again");
         self.context.replace_tools(&pages, is_whole);
     }
 
     async fn list_page(&self, cursor: Option<&str>, limit: Duration) -> Result<ToolsPage, Error> {
-        let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
+        let id = own_id();
         let message = list_request(&self.send.message, &id, cursor);
         let envelope = Envelope::of(&message);
         let asking = self.ask(Send { envelope, ..Send::new(Ticket::default(), message) }, &id);
