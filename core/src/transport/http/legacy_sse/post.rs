@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::message::{Message, Method};
 use crate::net::Call;
 use crate::transport::http::answer::{Refusal, drain};
@@ -54,11 +54,4 @@ pub(super) async fn post(context: Arc<Context>, send: Box<Send>, stream: u64, ca
     };
     let outcome = outcome.map_err(|error| context.scrubbed(error));
     context.report(Report::Posted(Posted { send, stream, answer, outcome }));
-}
-
-impl Posted {
-    /// Whether the server does not know the session.
-    pub(super) fn is_session_lost(&self) -> bool {
-        matches!(&self.outcome, Err(error) if error.kind == Kind::SessionLost)
-    }
 }

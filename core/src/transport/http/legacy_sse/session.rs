@@ -164,13 +164,13 @@ impl HttpSse {
     fn launch(&mut self, send: Send, io: &mut Io) {
         let StreamPhase::Open(stream) = &self.phase else { return };
         let ticket = send.ticket;
-        io.context.log_sent(&send, stream.session.as_ref());
+        io.context.log_sent(&send, stream.address.session.as_ref());
         if send.is_request(&Method::Initialize) {
             self.initialize = send.request_id().map(|id| (ticket, id.clone()));
         }
         let headers = self.session.post_headers(&send);
         let call = Call {
-            endpoint: Arc::clone(&stream.endpoint),
+            endpoint: Arc::clone(&stream.address.endpoint),
             lane: send.lane,
             progress: send.progress.clone(),
             ..io.context.call(http::Method::POST, headers, send.message.bytes().clone())
@@ -188,7 +188,7 @@ impl HttpSse {
 
     fn deliver(&mut self, message: Message, io: &mut Io) {
         if let StreamPhase::Open(stream) = &self.phase {
-            io.context.log_received(&message, None, stream.session.as_ref());
+            io.context.log_received(&message, None, stream.address.session.as_ref());
         }
         if let Head::Response { id: Some(id), is_error } = message.head()
             && let Some((ticket, _)) = self.initialize.take_if(|(_, own)| id.resembles(own))
@@ -203,8 +203,9 @@ impl HttpSse {
     }
 
     fn posted(&mut self, posted: Posted, io: &mut Io) {
-        let is_session_lost = posted.is_session_lost();
         let Posted { send, stream, answer, outcome } = posted;
+        let is_lost = |error: &Error| error.kind == Kind::SessionLost;
+        let is_session_lost = outcome.as_ref().err().is_some_and(is_lost);
         let (ticket, is_current) = (send.ticket, stream == self.streams);
         // An answer that came on the stream, or a cancellation, was first.
         let is_wanted = !send.progress.is_abandoned();
@@ -217,7 +218,7 @@ impl HttpSse {
         match (answer, outcome) {
             (None, Ok(())) => {
                 if let StreamPhase::Open(stream) = &mut self.phase {
-                    stream.others.clear();
+                    stream.address.others.clear();
                 }
                 io.report(Event::Accepted(ticket));
             }
@@ -250,7 +251,7 @@ impl HttpSse {
         let StreamPhase::Open(stream) = &mut self.phase else { return false };
         matches!(error.status, Some(404 | 405))
             && send.is_request(&Method::Initialize)
-            && stream.try_other_address()
+            && stream.address.try_other()
     }
 
     /// Nothing is sent into a session whose stream has slept along with the machine: it may look

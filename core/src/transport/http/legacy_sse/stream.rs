@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Response};
+use http::{HeaderMap, Method, Response};
 use tracing::debug;
 
 use super::address::Address;
@@ -20,23 +20,9 @@ use crate::transport::http::{Context, SendOptions};
 #[derive(Debug)]
 pub(in super::super) struct EventStream {
     pub(super) events: Events,
-    pub(super) endpoint: Arc<Endpoint>,
-    /// Where else messages may have to go, the likeliest last; none once one of them is accepted.
-    pub(super) others: Vec<Endpoint>,
-    /// The session's name, for logs.
-    pub(super) session: Option<HeaderValue>,
+    pub(super) address: Address,
     /// How many times the machine had slept before it was opened.
     pub(super) sleeps: u64,
-}
-
-impl EventStream {
-    /// Nobody is at the address: `true` if there is another one to be tried.
-    pub(super) fn try_other_address(&mut self) -> bool {
-        let Some(other) = self.others.pop() else { return false };
-        debug!(address = %other, "nobody is at the address that was announced: another is tried");
-        self.endpoint = Arc::new(other);
-        true
-    }
 }
 
 /// What must be the first event.
@@ -87,13 +73,10 @@ async fn read(
     loop {
         match events.next_payload(None).await? {
             Some(Payload::Event { name: Some(name), data }) if name == b"endpoint"[..] => {
-                let Address { endpoint, mut others, session } =
-                    Address::resolve(place.url(), &data)?;
-                debug!(%endpoint, "the stream is open");
-                others.reverse();
-                let endpoint = Arc::new(endpoint);
+                let address = Address::resolve(place.url(), &data)?;
+                debug!(endpoint = %address.endpoint, "the stream is open");
                 let sleeps = context.client.sleeps();
-                return Ok(Box::new(EventStream { events, endpoint, others, session, sleeps }));
+                return Ok(Box::new(EventStream { events, address, sleeps }));
             }
             Some(_) if first == First::Address => {
                 return Err(no_stream(&place, "it does not begin with an address for messages"));
