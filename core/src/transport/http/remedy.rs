@@ -33,8 +33,13 @@ impl Exchange {
     }
 
     pub(super) async fn handle_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
-        let in_session = self.session_id().is_some() && !self.opens();
-        let fate = if in_session { self.fate(&refusal).await } else { Fate::Answered };
+        let fate = match self.session_id().is_some() && !self.opens() {
+            true => {
+                let (context, headers) = (&self.context, self.session.own_post_headers());
+                ping::fate(context, &refusal, &self.send, &context.endpoint, &headers).await
+            }
+            false => Fate::Answered,
+        };
         if fate == Fate::Lost {
             self.lose_session(refusal);
             return Ok(());
@@ -85,29 +90,17 @@ impl Exchange {
             traffic::recovery(Recovery::SentAgain, None);
             return Box::pin(self.perform(call)).await;
         }
-        if self.is(&Method::Discover) && refusal.status.is_client_error() {
-            // C22: whoever refuses the question is a legacy server.
-            let answer = match refusal.answer.filter(is_modern_refusal) {
-                Some(answer) => edit::with_id(&answer, &id),
-                None => reply::method_not_found(&id, "server/discover"),
-            };
-            self.deliver(answer).await;
-            return Ok(());
-        }
-        match refusal.answer {
+        let is_unknown = self.is(&Method::Discover) && refusal.status.is_client_error();
+        let answer = match refusal.answer.filter(|answer| !is_unknown || is_modern_refusal(answer))
+        {
             // C23: whatever id it has, it is the answer to this POST.
-            Some(answer) => {
-                self.deliver(edit::with_id(&answer, &id)).await;
-                Ok(())
-            }
-            None => Err(refusal.error),
-        }
-    }
-
-    /// What the refusal means for this message and its session, by a ping if need be.
-    async fn fate(&self, refusal: &Refusal) -> Fate {
-        let (context, headers) = (&self.context, self.session.own_post_headers());
-        ping::fate(context, refusal, &self.send, &context.endpoint, &headers).await
+            Some(answer) => edit::with_id(&answer, &id),
+            // C22: whoever refuses the question is a legacy server.
+            None if is_unknown => reply::method_not_found(&id, "server/discover"),
+            None => return Err(refusal.error),
+        };
+        self.deliver(answer).await;
+        Ok(())
     }
 
     /// An opening was refused for reasons that have nothing to do with eras. The body is not read as
