@@ -155,25 +155,19 @@ pub(super) fn fate(
     is_safe: bool,
 ) -> Fate {
     let is_same = pinged.is_some_and(|ping| ping.says_as(asked));
-    // A server that denies every ping its session does not speak of calls in the same words.
-    let is_denied = is_same && pinged.is_some_and(Complaint::denies_session);
-    let is_proved = is_denied && verdict == LossVerdict::Suspected && proof == Proof::Refused;
-    if !is_lost(verdict, proof) && !is_proved {
+    let is_lost = match proof {
+        Proof::Lost => true,
+        Proof::Refused if verdict == LossVerdict::Presumed => true,
+        // A server that denies every ping its session does not speak of calls in the same words.
+        Proof::Refused => is_same && pinged.is_some_and(Complaint::denies_session),
+        Proof::Lives | Proof::Silence => false,
+    };
+    if !is_lost {
         return Fate::Answered;
     }
     // An error under no id: the request was not read.
     let is_unread = asked.code.is_some() && !asked.is_own;
     if is_safe || is_same || is_unread { Fate::Lost } else { Fate::AnsweredThenLost }
-}
-
-/// Whether the session of a message with this verdict is lost.
-fn is_lost(verdict: LossVerdict, proof: Proof) -> bool {
-    match verdict {
-        LossVerdict::Answer => false,
-        LossVerdict::Suspected => proof == Proof::Lost,
-        LossVerdict::Presumed => matches!(proof, Proof::Lost | Proof::Refused),
-        LossVerdict::Lost => true,
-    }
 }
 
 impl Complaint {
@@ -417,9 +411,10 @@ mod tests {
             }
             // A session in which a ping is answered is never given up, but for a bare 404 that has
             // not misled anybody yet.
-            prop_assert!(!is_lost(verdict, Proof::Lives) || verdict == LossVerdict::Lost);
-            prop_assert!(!is_lost(verdict, Proof::Silence) || verdict == LossVerdict::Lost);
-            prop_assert!(!is_lost(verdict, Proof::Refused) || status == 404 && !is_own);
+            let fate = |proof| fate(verdict, proof, &complaint, None, true);
+            prop_assert_eq!(fate(Proof::Lives), Fate::Answered);
+            prop_assert_eq!(fate(Proof::Silence), Fate::Answered);
+            prop_assert!(fate(Proof::Refused) == Fate::Answered || status == 404 && !is_own);
         }
 
         #[test]
