@@ -1,17 +1,15 @@
 //! The exchanges of a link, polled in the task of whoever holds it: each only when it was woken.
 
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use tokio::time::timeout;
 
 use super::command::Ticket;
+use crate::lock::lock;
 use crate::message::fnv_map::{self, FnvMap};
-
-/// Whatever a link does that takes time.
-type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
+use crate::runtime::Work;
 
 /// Jobs, by ticket. Dropping one gives it up.
 #[derive(Default)]
@@ -25,7 +23,7 @@ pub(super) struct Exchanges {
 }
 
 struct Running {
-    job: Job,
+    job: Work,
     waker: Waker,
 }
 
@@ -58,14 +56,9 @@ impl Wake for JobWaker {
     }
 }
 
-/// Never held while a job runs, or anybody is woken.
-fn lock(woken: &Mutex<Woken>) -> MutexGuard<'_, Woken> {
-    woken.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Exchanges {
     /// Begins a job for the message with this ticket. It runs with the next poll.
-    pub(super) fn start(&mut self, ticket: Ticket, job: Job) {
+    pub(super) fn start(&mut self, ticket: Ticket, job: Work) {
         let waker = Waker::from(Arc::new(JobWaker { ticket, woken: Arc::clone(&self.woken) }));
         waker.wake_by_ref();
         self.jobs.insert(ticket, Running { job, waker });

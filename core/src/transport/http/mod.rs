@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -18,6 +18,7 @@ use super::within;
 use crate::auth::{Credentials, Login};
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
+use crate::lock::lock;
 use crate::message::{Head, Message, Method, method};
 use crate::net::{self, Call, Content, Endpoint, HttpClient, Jar, Progress};
 use crate::secret::{Scrubber, Secret, shown};
@@ -216,16 +217,11 @@ impl Context {
 
     /// Tells the link something that it has to know before what comes next.
     fn report(&self, report: Report) {
-        self.reports.lock().unwrap_or_else(PoisonError::into_inner).push_back(report);
+        lock(&self.reports).push_back(report);
     }
 
     fn next_report(&self) -> Option<Report> {
-        self.reports.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
-    }
-
-    /// Never held for longer than a note takes.
-    fn habits(&self) -> MutexGuard<'_, Habits> {
-        self.habits.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.reports).pop_front()
     }
 
     /// The client says something, or the server is back: whoever waits to try again need not.
@@ -288,8 +284,7 @@ impl Context {
     }
 
     fn jar(&self) -> Option<MutexGuard<'_, Jar>> {
-        let cookies = self.cookies.as_ref()?;
-        Some(cookies.lock().unwrap_or_else(PoisonError::into_inner))
+        self.cookies.as_ref().map(lock)
     }
 
     /// The server refused us, and `error` is why nothing could be done about it. What the server

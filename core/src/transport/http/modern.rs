@@ -1,6 +1,6 @@
 //! How a message looks on the wire: modern requests by what earlier answers have taught.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
 use tracing::{debug, warn};
@@ -8,6 +8,7 @@ use tracing::{debug, warn};
 use super::Context;
 use super::command::Send;
 use super::session::SessionHeaders;
+use crate::lock::lock;
 use crate::message::{Members, Message, Method, edit};
 use crate::net::Call;
 use crate::revision::tools::{Tools, ToolsPage, is_first_page};
@@ -49,14 +50,14 @@ impl Context {
         let Some(name) = name.filter(|_| send.is_request(&Method::ToolsCall)) else {
             return Vec::new();
         };
-        let wanted = self.learnt().tools.mirrored(name);
+        let wanted = lock(&self.learnt).tools.mirrored(name);
         wanted.map_or_else(Vec::new, |wanted| params::headers(&wanted, &send.message))
     }
 
     /// The request in the revision that the server wants, if that is another one than its own.
     fn in_other_version(&self, send: &Send) -> Option<Send> {
         let envelope = send.envelope.as_ref()?;
-        let (asked, spoken) = self.learnt().instead.clone()?;
+        let (asked, spoken) = lock(&self.learnt).instead.clone()?;
         (asked == envelope.version).then(|| Send {
             message: with_version(&send.message, spoken),
             envelope: Some(Envelope { version: spoken.to_owned(), ..envelope.clone() }),
@@ -68,16 +69,16 @@ impl Context {
     pub(super) fn speak(&self, asked: &str, spoken: &'static str) {
         let instead = (asked != spoken).then(|| (asked.to_owned(), spoken));
         debug!(asked, spoken, "the server wants another revision");
-        self.learnt().instead = instead;
+        lock(&self.learnt).instead = instead;
     }
 
     /// Learns from the answer to `tools/list`, and takes out what must not be offered.
     pub(super) fn handle_tools_list(&self, request: &Message, answer: Message) -> Message {
-        if !ToolsPage::is_of_interest(&answer) && self.learnt().tools.is_empty() {
+        if !ToolsPage::is_of_interest(&answer) && lock(&self.learnt).tools.is_empty() {
             return answer;
         }
         let Some(page) = ToolsPage::read(&answer) else { return answer };
-        let mut learnt = self.learnt();
+        let mut learnt = lock(&self.learnt);
         learnt.tools.learn(&page, is_first_page(request));
         for (name, fault) in page.refused {
             let name = edit::excerpt(&name, 100);
@@ -90,15 +91,10 @@ impl Context {
 
     /// Takes in a list that was asked for by ourselves; one that is not whole only adds.
     pub(super) fn replace_tools(&self, pages: &[ToolsPage], is_whole: bool) {
-        let mut learnt = self.learnt();
+        let mut learnt = lock(&self.learnt);
         for (at, page) in pages.iter().enumerate() {
             learnt.tools.learn(page, is_whole && at == 0);
         }
-    }
-
-    /// Never held for longer than one of these functions takes.
-    fn learnt(&self) -> MutexGuard<'_, Learnt> {
-        self.learnt.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

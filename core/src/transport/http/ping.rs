@@ -11,6 +11,7 @@ use super::command::Send;
 use super::session_loss::{self, Complaint, Fate, LossVerdict, Proof};
 use super::{Context, SendOptions};
 use crate::limits;
+use crate::lock::lock;
 use crate::message::{Id, Method, reply};
 use crate::net::backoff::entropy;
 use crate::net::{Call, Endpoint, Lane};
@@ -29,10 +30,10 @@ pub(super) async fn fate(
     let complaint = refusal.complaint(session.as_deref());
     let is_ping = sent.is_request(&Method::Ping);
     if is_ping {
-        context.habits().note_refused_ping(session.as_deref(), &complaint);
+        lock(&context.habits).note_refused_ping(session.as_deref(), &complaint);
     }
     let is_safe = sent.message.method().is_some_and(|method| method.properties().is_safe);
-    let verdict = session_loss::of_message(&complaint, is_ping, &context.habits());
+    let verdict = session_loss::of_message(&complaint, is_ping, &lock(&context.habits));
     match verdict {
         LossVerdict::Answer => Fate::Answered,
         LossVerdict::Lost => Fate::Lost,
@@ -76,7 +77,7 @@ pub(super) async fn ask(
     };
     let is_success = response.status().is_success();
     if is_success && media::of(response.headers()) != media::Media::Json {
-        context.habits().note_answered_ping();
+        lock(&context.habits).note_answered_ping();
         // So that the connection can be used again; but an event stream may stay open.
         if Answer::of(&response) != Answer::Events {
             let _ = timeout_at(deadline, drain(response.into_body())).await;
@@ -84,10 +85,10 @@ pub(super) async fn ask(
         return (Proof::Lives, None);
     }
     let complaint = Refusal::read(response, context, Some(&id)).await.complaint(session.as_deref());
-    context.habits().note_refused_ping(session.as_deref(), &complaint);
-    let proof = session_loss::of_ping(&complaint, &context.habits());
+    lock(&context.habits).note_refused_ping(session.as_deref(), &complaint);
+    let proof = session_loss::of_ping(&complaint, &lock(&context.habits));
     if proof == Proof::Lives {
-        context.habits().note_answered_ping();
+        lock(&context.habits).note_answered_ping();
     }
     (proof, Some(complaint))
 }

@@ -18,6 +18,7 @@ use super::{Context, SendOptions};
 use crate::engine::silence_limit;
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::lock::lock;
 use crate::message::{Head, Id, Message, Method, edit, peek, reply};
 use crate::net::{Call, Content};
 use crate::revision::subscription::Promise;
@@ -124,7 +125,7 @@ impl Exchange {
             self.named_session = named.filter(header::is_session_id);
         }
         if response.status().is_success() && self.is(&Method::Ping) {
-            self.context.habits().note_answered_ping();
+            lock(&self.context.habits).note_answered_ping();
         }
         let wants_content = self.request_id().is_some();
         let status = response.status().as_u16();

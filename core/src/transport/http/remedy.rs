@@ -19,6 +19,7 @@ use super::report::Report;
 use super::session_loss::Fate;
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::lock::lock;
 use crate::message::{Head, Id, Members, Message, Method, edit, peek, reply};
 use crate::net::{Call, Content};
 use crate::revision::era_hints::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
@@ -58,7 +59,7 @@ impl Exchange {
         let last_word = answer.map(|(error, id)| edit::with_id(&error, id));
         let Send { ticket, is_last_try, .. } = self.send;
         if is_last_try {
-            self.context.habits().note_last_loss(error.status);
+            lock(&self.context.habits).note_last_loss(error.status);
         }
         let session = Arc::clone(&self.session);
         self.context.report(Report::SessionRejected {

@@ -10,6 +10,7 @@ use tracing::{debug, warn};
 use super::post::{Posted, post};
 use super::stream::{self, EventStream, First};
 use crate::error::{Error, Kind};
+use crate::lock::lock;
 use crate::message::{Head, Id, Message, Method, Outline, peek};
 use crate::net::{Call, Lane};
 use crate::traffic;
@@ -235,7 +236,7 @@ impl HttpSse {
             (None, Err(_)) if is_session_lost && !is_wanted => {}
             (None, Err(error)) if is_session_lost => {
                 if send.is_last_try {
-                    io.context.habits().note_last_loss(error.status);
+                    lock(&io.context.habits).note_last_loss(error.status);
                 } else if is_current {
                     self.close_stream(io);
                 }
