@@ -16,7 +16,7 @@ use crate::net::{Content, Lane};
 use crate::traffic::{self, Recovery};
 use crate::transport::elements::Elements;
 use crate::transport::within;
-use crate::wire::{header, page};
+use crate::wire::page;
 
 impl Exchange {
     pub(super) async fn read_json(&mut self, body: Content) -> Result<(), Error> {
@@ -59,9 +59,7 @@ impl Exchange {
         let mut position = Position::default();
         let mut active = Instant::now();
         loop {
-            let (read, reached) = self.read_connection(body, position).await;
-            position = reached;
-            let cause = match read {
+            let cause = match self.read_connection(body, &mut position).await {
                 Err(error) if error.kind != Kind::Closed => return Err(error),
                 read => read.err(),
             };
@@ -70,7 +68,10 @@ impl Exchange {
             }
             let after = position.last_id.as_ref().filter(|_| self.is_in_session());
             traffic::stream_cut(traffic::StreamKind::Answer, cause.as_ref(), after);
-            let lost = cause.map_or_else(|| self.no_response(), |cause| self.lost(&cause));
+            let lost = match cause {
+                Some(cause) => lost_response(self.answer_id(), &cause),
+                None => self.no_response(),
+            };
             if position.moved {
                 active = Instant::now();
                 position.backoff.reset();
@@ -80,12 +81,13 @@ impl Exchange {
         }
     }
 
+    /// Delivers what one connection brings behind `position`.
     async fn read_connection(
         &mut self,
         body: Content,
-        position: Position,
-    ) -> (Result<(), Error>, Position) {
-        let mut events = Events::new(body, &self.context, position);
+        position: &mut Position,
+    ) -> Result<(), Error> {
+        let mut events = Events::new(body, &self.context, std::mem::take(position));
         let mut linger = None;
         loop {
             if self.is_settled && self.request_id().is_some() {
@@ -98,7 +100,10 @@ impl Exchange {
             };
             match next {
                 Ok(Some(Item::Message(message))) => self.deliver(message).await,
-                end => return (end.map(drop), events.position),
+                end => {
+                    *position = events.position;
+                    return end.map(drop);
+                }
             }
         }
     }
@@ -111,14 +116,14 @@ impl Exchange {
         position: &mut Position,
         active: Instant,
     ) -> Result<Content, Error> {
-        let Some(last_id) = position.last_id.clone().filter(|_| self.is_in_session()) else {
+        let last_id = position.last_id.clone().filter(|_| self.is_in_session());
+        if last_id.is_none() {
             return Err(lost);
-        };
-        let mut headers = match self.is(&Method::Initialize) {
+        }
+        let headers = match self.is(&Method::Initialize) {
             true => self.session.opening_stream_headers(self.named_session.as_ref()),
             false => self.session.stream_headers(),
         };
-        headers.insert(header::LAST_EVENT_ID, last_id);
         let (mut away, mut wanted) = (None::<Instant>, None);
         loop {
             let cap = away.map_or(Duration::MAX, |_| limits::AWAY_CAP);
@@ -127,7 +132,8 @@ impl Exchange {
                 return Err(Error { kind: Kind::Timeout, ..lost });
             }
             tokio::time::sleep(pause).await;
-            let opening = stream::open(&self.context, headers.clone(), false, Lane::Calls);
+            let opening =
+                stream::open(&self.context, headers.clone(), last_id.as_ref(), Lane::Calls);
             let opened = match within(self.limit, opening).await {
                 Ok(opened) => opened,
                 Err(limit) => {
@@ -157,11 +163,11 @@ impl Exchange {
     }
 
     pub(super) fn no_response(&self) -> Error {
-        no_response(self.request_id().map_or("null", Id::as_json))
+        no_response(self.answer_id())
     }
 
-    /// The same, because the connection broke.
-    pub(super) fn lost(&self, cause: &Error) -> Error {
-        lost_response(self.request_id().map_or("null", Id::as_json), cause)
+    /// The id under which an answer is waited for.
+    fn answer_id(&self) -> &str {
+        self.request_id().map_or("null", Id::as_json)
     }
 }

@@ -162,13 +162,6 @@ impl SessionHeaders {
         headers
     }
 
-    /// The headers of a DELETE of the session `id`.
-    pub(super) fn delete_headers(&self, id: &HeaderValue) -> HeaderMap {
-        let mut headers = self.stream_headers();
-        headers.insert(header::SESSION_ID, id.clone());
-        headers
-    }
-
     fn refresh(&mut self) {
         let mut headers = HeaderMap::clone(&self.base);
         if let Some(id) = &self.id {

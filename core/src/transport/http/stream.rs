@@ -13,6 +13,7 @@ use super::answer::{Answer, Refusal};
 use super::command::Event;
 use super::events::{Events, Item, Position, timeout};
 use super::report::Report;
+use super::session::SessionHeaders;
 use super::session_loss::{self, Proof};
 use super::{Context, SendOptions, ping};
 use crate::limits;
@@ -48,19 +49,14 @@ pub(super) enum NotNow {
 }
 
 /// Keeps the server's own stream open until the task is dropped, or the server has none.
-pub(super) async fn keep_open(
-    context: Arc<Context>,
-    headers: HeaderMap,
-    post_headers: Arc<HeaderMap>,
-) {
+pub(super) async fn keep_open(context: Arc<Context>, session: Arc<SessionHeaders>) {
     let mut reopening = Reopening::new(&context);
     let mut was_open = false;
-    let session = headers.get(header::SESSION_ID).cloned();
     loop {
         let sleeps = context.client.sleeps();
         reopening.begin();
-        let headers = resuming(&headers, &reopening.position);
-        let not_now = match open(&context, headers, session.is_some(), Lane::Lasting).await {
+        let last_id = reopening.position.last_id.as_ref();
+        let not_now = match open(&context, session.stream_headers(), last_id, Lane::Lasting).await {
             Opened::Stream(body) => {
                 if std::mem::replace(&mut was_open, true) {
                     traffic::recovery(Recovery::StreamReopened, None);
@@ -68,7 +64,7 @@ pub(super) async fn keep_open(
                 let position = std::mem::take(&mut reopening.position);
                 let mut events = Events::new(body, &context, position);
                 let slept = slept(&context, sleeps, &mut reopening.wakeups);
-                let has_slept = read(&context, &mut events, session.as_ref(), slept).await;
+                let has_slept = read(&context, &mut events, session.id(), slept).await;
                 reopening.position = events.position;
                 if has_slept {
                     reopening.position.moved = false;
@@ -78,9 +74,7 @@ pub(super) async fn keep_open(
                 None
             }
             Opened::Never => return debug!("the server has no stream of its own"),
-            Opened::Suspicious if is_in_vain(&context, &post_headers, session.as_ref()).await => {
-                return;
-            }
+            Opened::Suspicious if is_in_vain(&context, &session).await => return,
             Opened::Suspicious => Some(NotNow::Soon),
             Opened::NotNow(not_now) => Some(not_now),
         };
@@ -149,15 +143,11 @@ impl Reopening {
 }
 
 /// Whether there is no stream to be had in this session, or no session any more, which is told.
-async fn is_in_vain(
-    context: &Arc<Context>,
-    headers: &Arc<HeaderMap>,
-    session: Option<&HeaderValue>,
-) -> bool {
-    match ping::ask(context, &context.endpoint, headers).await.0 {
+async fn is_in_vain(context: &Context, session: &SessionHeaders) -> bool {
+    match ping::ask(context, &context.endpoint, &session.own_post_headers()).await.0 {
         Proof::Lives | Proof::Refused => debug!("the server has no stream in this session"),
         Proof::Lost => {
-            if let Some(session) = session.cloned() {
+            if let Some(session) = session.id().cloned() {
                 context.report(Report::SessionGone { session });
             }
         }
@@ -176,21 +166,17 @@ async fn slept(context: &Context, before: u64, wakeups: &mut watch::Receiver<()>
     }
 }
 
-fn resuming(headers: &HeaderMap, position: &Position) -> HeaderMap {
-    let mut headers = headers.clone();
-    if let Some(id) = &position.last_id {
-        headers.insert(header::LAST_EVENT_ID, id.clone());
-    }
-    headers
-}
-
-/// Asks for a stream by GET.
+/// Asks for a stream by GET, or for the rest of one, behind the event `last_id`.
 pub(super) async fn open(
     context: &Context,
-    headers: HeaderMap,
-    in_session: bool,
+    mut headers: HeaderMap,
+    last_id: Option<&HeaderValue>,
     lane: Lane,
 ) -> Opened {
+    if let Some(id) = last_id {
+        headers.insert(header::LAST_EVENT_ID, id.clone());
+    }
+    let in_session = headers.contains_key(header::SESSION_ID);
     let session = ping::session(&context.endpoint, &headers);
     let call = Call { lane, ..context.call(Method::GET, headers, Bytes::new()) };
     let sending = context.send(call, SendOptions::aside());

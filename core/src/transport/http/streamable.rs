@@ -19,6 +19,7 @@ use crate::auth::Login;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::net::Call;
+use crate::wire::header;
 
 #[derive(Debug)]
 pub(super) struct Streamable {
@@ -41,7 +42,13 @@ impl Streamable {
     pub(super) fn on_report(&mut self, report: Report, io: &mut Io) {
         match report {
             Report::Initialized { ticket, session_id, version } => {
-                self.begin_session(ticket, session_id, version.as_deref(), io);
+                let shown = session_id.as_ref().and_then(|id| id.to_str().ok());
+                debug!(version, session = shown, "a session begins");
+                io.context.note_connection("Streamable HTTP", version.as_deref());
+                self.close_server_stream(io);
+                let session = Arc::make_mut(&mut self.session);
+                let old = session.begin(ticket, session_id, version.as_deref());
+                self.discard(old, io);
             }
             Report::Named { session_id } => {
                 let old = Arc::make_mut(&mut self.session).foresee(session_id);
@@ -71,22 +78,6 @@ impl Streamable {
             // Of the other transport, or for the link itself.
             Report::StreamOpened(_) | Report::Posted(_) | Report::IsLegacySse { .. } => {}
         }
-    }
-
-    /// An `initialize` was answered: this is the session from now on.
-    fn begin_session(
-        &mut self,
-        ticket: Ticket,
-        id: Option<HeaderValue>,
-        version: Option<&str>,
-        io: &mut Io,
-    ) {
-        let shown = id.as_ref().and_then(|id| id.to_str().ok());
-        debug!(version, session = shown, "a session begins");
-        io.context.note_connection("Streamable HTTP", version);
-        self.close_server_stream(io);
-        let old = Arc::make_mut(&mut self.session).begin(ticket, id, version);
-        self.discard(old, io);
     }
 
     /// Another has taken its place: the server need not keep it.
@@ -134,9 +125,7 @@ impl Streamable {
             return;
         }
         self.close_server_stream(io);
-        let headers = self.session.stream_headers();
-        let ping = self.session.own_post_headers();
-        let stream = stream::keep_open(Arc::clone(&io.context), headers, ping);
+        let stream = stream::keep_open(Arc::clone(&io.context), Arc::clone(&self.session));
         self.server_stream = Some(io.exchanges.start_aside(stream));
     }
 
@@ -171,7 +160,9 @@ pub(super) async fn delete_session(context: &Context, session: &SessionHeaders, 
 }
 
 fn delete(context: &Context, session: &SessionHeaders, id: &HeaderValue) -> Call {
-    context.call(http::Method::DELETE, session.delete_headers(id), Bytes::new())
+    let mut headers = session.stream_headers();
+    headers.insert(header::SESSION_ID, id.clone());
+    context.call(http::Method::DELETE, headers, Bytes::new())
 }
 
 fn session_gone() -> Error {
