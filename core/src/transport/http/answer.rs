@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::response::Parts;
 use http::{HeaderMap, Response, StatusCode};
 use url::Url;
@@ -55,31 +55,27 @@ impl Answer {
 pub(super) fn unreadable(response: &Response<Content>, url: &Url) -> Error {
     let status = response.status();
     let place = shown(url);
-    if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) || is_empty(response) {
+    let is_empty = response.headers().get(CONTENT_LENGTH).is_some_and(|length| length == "0");
+    let mut error = if is_empty || matches!(status.as_u16(), 202 | 204) {
         let message =
             format!("{place} accepted the request with HTTP {status} but did not answer it");
-        let mut error = Error::new(Kind::NoResponse, message);
-        error.status = Some(status.as_u16());
-        return error;
-    }
-    let named = match media::of(response.headers()) {
-        media::Media::Missing => "without a content type".to_owned(),
-        _ => format!("with content type {}", content_type(response.headers())),
+        Error::new(Kind::NoResponse, message)
+    } else {
+        let named = match response.headers().get(CONTENT_TYPE) {
+            Some(named) => {
+                let named = edit::excerpt(&String::from_utf8_lossy(named.as_bytes()), 80);
+                format!("with content type {named}")
+            }
+            None => "without a content type".to_owned(),
+        };
+        Error::new(
+            Kind::BadResponse,
+            format!("{place} answered {named}, which is not an MCP answer"),
+        )
+        .hint("Check that the URL is that of an MCP endpoint, not of a web page")
     };
-    let message = format!("{place} answered {named}, which is not an MCP answer");
-    let mut error = Error::new(Kind::BadResponse, message)
-        .hint("Check that the URL is that of an MCP endpoint, not of a web page");
     error.status = Some(status.as_u16());
     error
-}
-
-fn is_empty(response: &Response<Content>) -> bool {
-    response.headers().get(CONTENT_LENGTH).is_some_and(|length| length == "0")
-}
-
-fn content_type(headers: &HeaderMap) -> String {
-    let value = headers.get(http::header::CONTENT_TYPE);
-    edit::excerpt(&String::from_utf8_lossy(value.map_or(b"", |v| v.as_bytes())), 80)
 }
 
 /// An acknowledgement's body is read so that its connection can be used again.
@@ -317,7 +313,6 @@ mod tests {
     use std::sync::Arc;
 
     use http::HeaderName;
-    use http::header::CONTENT_TYPE;
 
     use super::*;
     use crate::error::Delivery;

@@ -67,7 +67,13 @@ impl HttpLink {
     }
 
     pub(crate) fn limits(&self) -> Limits {
-        Limits::from(&self.io.context.settings)
+        let settings = &self.io.context.settings;
+        Limits {
+            parallel: settings.parallel,
+            serial: settings.serial,
+            timeouts: settings.timeouts,
+            is_http_sse: settings.transport == Transport::Sse,
+        }
     }
 
     /// Does what it is told.
@@ -182,16 +188,5 @@ impl Drop for HttpLink {
 impl Io {
     pub(super) fn report(&mut self, event: Event) {
         self.pending.push_back(event);
-    }
-}
-
-impl From<&HttpSettings> for Limits {
-    fn from(settings: &HttpSettings) -> Self {
-        Self {
-            parallel: settings.parallel,
-            serial: settings.serial,
-            timeouts: settings.timeouts,
-            is_http_sse: settings.transport == Transport::Sse,
-        }
     }
 }

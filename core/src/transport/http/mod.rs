@@ -256,12 +256,16 @@ impl Context {
             granted.apply(&mut call.headers);
             let response = self.exchange(&call, options).await?;
             let status = response.status();
-            let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
             let times = refusals.iter().filter(|known| **known == status).count();
-            let is_vain = times == 1 && status == StatusCode::UNAUTHORIZED;
-            if !is_refusal || times > 0 && !is_vain {
+            let most = match status {
+                StatusCode::UNAUTHORIZED => 2,
+                StatusCode::FORBIDDEN => 1,
+                _ => 0,
+            };
+            if times >= most {
                 return Ok(response);
             }
+            let is_vain = times > 0;
             refusals.push(status);
             if let (Some(oauth), Some(peer)) = (credentials.oauth(), call.progress.peer()) {
                 oauth.met(peer);

@@ -55,9 +55,6 @@ impl Context {
     /// A request was answered. A modern server has no handshake: its first result is what shows that
     /// it is there.
     pub(super) fn note_answer(&self, asked: &Send, answer: &Message) {
-        if self.presence.is_connected.load(Ordering::Relaxed) {
-            return;
-        }
         if let (Some(envelope), Head::Response { is_error: false, .. }) =
             (&asked.envelope, answer.head())
         {
