@@ -18,6 +18,7 @@ use tower_service::Service;
 
 use super::Options;
 use super::addresses::Addresses;
+use super::fault::causes;
 use super::loopback::is_localhost;
 use super::protocol::HttpVersion;
 use super::proxy::{Proxy, is_secure};
@@ -86,15 +87,13 @@ impl Unreachable {
 
     /// Takes it out of the connector's error. The innermost one says what happened.
     fn of(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        let mut source: Option<&dyn std::error::Error> = Some(&error);
-        while let Some(cause) = source {
+        for cause in causes(&error) {
             if let Some(unresolved) = cause.downcast_ref::<Self>() {
                 return unresolved.clone();
             }
             if let (Some(error), None) = (cause.downcast_ref::<io::Error>(), cause.source()) {
                 return Self::Tcp(Arc::new(io::Error::new(error.kind(), error.to_string())));
             }
-            source = cause.source();
         }
         Self::Tcp(Arc::new(io::Error::other(error)))
     }

@@ -148,7 +148,7 @@ fn innermost(error: &(dyn StdError + 'static)) -> String {
 }
 
 /// The error itself, and what lies behind it.
-fn causes<'a>(
+pub(super) fn causes<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     let mut next = Some(error);

@@ -4,14 +4,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::PROXY_AUTHENTICATE;
 use http::{Response, StatusCode};
 
 use super::connect::Unreachable;
 use super::fault::connect_failure;
 use super::proxy::Proxy;
 use super::tls_fault::{self, TlsFault};
-use super::tunnel::scheme;
+use super::tunnel::offers;
 use crate::error::{Error, Kind};
 
 /// A proxy, and what it did.
@@ -36,7 +35,7 @@ pub(super) enum Trouble {
     ServerTls(TlsFault),
     /// In the middle of the handshake.
     #[error("{0}")]
-    Broken(io::Error),
+    Broken(#[from] io::Error),
     #[error("{0}")]
     Garbage(&'static str),
     #[error("{}", .0.text)]
@@ -69,8 +68,7 @@ impl ProxyFault {
     pub(super) fn of<B>(response: &Response<B>, forwarder: Option<&Arc<Proxy>>) -> Option<Self> {
         let wants_login = response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED;
         let proxy = forwarder.filter(|_| wants_login)?;
-        let challenges = response.headers().get_all(PROXY_AUTHENTICATE);
-        let offers = challenges.iter().filter_map(|value| scheme(value.to_str().ok()?)).collect();
+        let offers = offers(response.headers());
         let (status, text) = (Some(response.status().as_u16()), response.status().to_string());
         Some(Self::new(proxy, Trouble::Login(Refused { status, text, offers, body: None })))
     }

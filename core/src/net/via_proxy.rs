@@ -51,11 +51,9 @@ impl Connector {
         if proxy.forwards(uri) {
             return Ok(stream);
         }
-        let mut stream = TokioIo::new(stream);
         let target = format!("{}:{}", uri.host().unwrap_or_default(), port(uri));
         let authorization = proxy.login.as_ref().map(|login| &login.basic);
-        tunnel::establish(&mut stream, &target, authorization).await?;
-        Ok(stream.into_inner())
+        tunnel::establish(stream, &target, authorization).await
     }
 
     async fn via_socks(&self, proxy: &Proxy, target: SocksTarget<'_>) -> Result<Carrier, Trouble> {
