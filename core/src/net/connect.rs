@@ -22,7 +22,7 @@ use super::fault::causes;
 use super::loopback::is_localhost;
 use super::protocol::HttpVersion;
 use super::proxy::{Proxy, is_secure};
-use super::proxy_fault::{ProxyFault, Trouble};
+use super::proxy_fault::ProxyFault;
 use super::tls::LazyTls;
 use super::tls_fault::TlsFault;
 use crate::limits;
@@ -42,30 +42,13 @@ pub(super) type NetStream = MaybeHttpsStream<Carrier>;
 pub(super) enum ConnectFault {
     #[error("{0}")]
     Unreachable(#[from] Unreachable),
+    /// TLS to the server, through a proxy if there is one.
     #[error("{0}")]
-    Tls(TlsFault),
-    #[error("{0}")]
-    Proxy(ProxyFault),
+    Tls(TlsFault, Option<Arc<Proxy>>),
+    #[error("{1}")]
+    Proxy(Arc<Proxy>, ProxyFault),
     #[error("no connection within {} ms", .0.as_millis())]
-    Timeout(Duration),
-}
-
-impl ConnectFault {
-    /// There is no connection in time.
-    pub(super) fn too_slow(limit: Duration, proxy: Option<&Arc<Proxy>>) -> Self {
-        match proxy {
-            None => Self::Timeout(limit),
-            Some(proxy) => Self::Proxy(ProxyFault::new(proxy, Trouble::Timeout(limit))),
-        }
-    }
-
-    /// There is no TLS with the server.
-    pub(super) fn insecure(fault: TlsFault, proxy: Option<&Arc<Proxy>>) -> Self {
-        match proxy {
-            None => Self::Tls(fault),
-            Some(proxy) => Self::Proxy(ProxyFault::new(proxy, Trouble::ServerTls(fault))),
-        }
-    }
+    Timeout(Duration, Option<Arc<Proxy>>),
 }
 
 /// Why there is no TCP connection to a host.
@@ -130,7 +113,7 @@ impl Connector {
         let told = traffic::Connecting::begin(uri);
         let proxy = self.options.proxies.of(uri);
         let timed = tokio::time::timeout(limit, self.open(uri, proxy, offer)).await;
-        let opened = timed.unwrap_or_else(|_| Err(ConnectFault::too_slow(limit, proxy)));
+        let opened = timed.unwrap_or_else(|_| Err(ConnectFault::Timeout(limit, proxy.cloned())));
         if let Some(told) = told {
             told.end(opened.as_ref().err());
         }
@@ -155,7 +138,7 @@ impl Connector {
             return Ok(MaybeHttpsStream::Http(carrier));
         }
         let secured = self.tls.handshake(uri, offer, carrier).await;
-        let secured = secured.map_err(|fault| ConnectFault::insecure(fault, proxy))?;
+        let secured = secured.map_err(|fault| ConnectFault::Tls(fault, proxy.cloned()))?;
         Ok(MaybeHttpsStream::Https(TokioIo::new(secured)))
     }
 

@@ -8,7 +8,8 @@ use url::Url;
 
 use super::Progress;
 use super::connect::{ConnectFault, Unreachable};
-use super::tls_fault;
+use super::proxy::Proxy;
+use super::{proxy_fault, tls_fault};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::shown;
@@ -96,8 +97,8 @@ pub(super) fn explain_body(error: &hyper::Error, url: &Url) -> Error {
 pub(super) fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
     let place = place(url);
     let host = url.host_str().unwrap_or_default();
+    let through = |proxy: &Proxy| format!("{place} through the proxy {}", proxy.place());
     let error = match fault {
-        ConnectFault::Proxy(fault) => return fault.explain(&place),
         ConnectFault::Unreachable(Unreachable::Unresolved(_)) => {
             Error::new(Kind::Dns, format!("The host name {host} could not be resolved"))
                 .hint("Check the host in the URL, and that this machine is online")
@@ -110,12 +111,23 @@ pub(super) fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
             Error::new(Kind::Connect, format!("{place} {}", connect_failure(cause)))
                 .hint(format!("Check that the server runs and that {} is its URL", shown(url)))
         }
-        ConnectFault::Tls(fault) => tls_fault::explain(fault, &place),
-        ConnectFault::Timeout(limit) => Error::new(
-            Kind::Connect,
-            format!("No connection to {place} within {} ms", limit.as_millis()),
-        )
-        .hint("Check the network between here and the server, or allow more --connect-timeout"),
+        ConnectFault::Proxy(proxy, fault) => fault.explain(proxy, &place),
+        ConnectFault::Tls(fault, None) => tls_fault::explain(fault, &place, ""),
+        ConnectFault::Tls(fault, Some(proxy)) => {
+            let trust = "If the proxy looks into https, its certificate authority must be trusted \
+                         here. ";
+            tls_fault::explain(fault, &through(proxy), trust)
+        }
+        ConnectFault::Timeout(limit, proxy) => {
+            let (kind, way, check) = match proxy {
+                None => {
+                    (Kind::Connect, place, "Check the network between here and the server".into())
+                }
+                Some(proxy) => (Kind::Proxy, through(proxy), proxy_fault::check(proxy)),
+            };
+            Error::new(kind, format!("No connection to {way} within {} ms", limit.as_millis()))
+                .hint(format!("{check}, or allow more --connect-timeout"))
+        }
     };
     error.because(fault).not_delivered()
 }

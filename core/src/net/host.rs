@@ -193,8 +193,8 @@ impl Host {
             }
             Ok(Err(other)) => other,
             Err(_) => {
-                let proxy = self.connector.options.proxies.of(&self.origin);
-                Err(ConnectFault::too_slow(limit, proxy).into())
+                let proxy = self.connector.options.proxies.of(&self.origin).cloned();
+                Err(ConnectFault::Timeout(limit, proxy).into())
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::{Response, Uri};
+use http::{Response, StatusCode, Uri};
 use tracing::debug;
 
 use super::Call;
@@ -14,7 +14,7 @@ use super::connect::{ConnectFault, Connector};
 use super::connection::Connection;
 use super::fault::RequestFailure;
 use super::host::Host;
-use super::proxy_fault::ProxyFault;
+use super::proxy_fault::{ProxyFault, Refused};
 use super::request::over_http2;
 use super::sleeps::Sleeps;
 
@@ -58,8 +58,11 @@ impl Pool {
                 Ok(response) => {
                     call.progress.note_peer(connection.peer);
                     let lease = host.have_back(connection);
-                    if let Some(fault) = ProxyFault::of(&response, host.forwarder.as_ref()) {
-                        return Err(RequestFailure::Unconnected(ConnectFault::Proxy(fault)));
+                    if response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
+                        && let Some(proxy) = &host.forwarder
+                    {
+                        let refused = ProxyFault::Login(Refused::of(&response));
+                        return Err(ConnectFault::Proxy(Arc::clone(proxy), refused).into());
                     }
                     return Ok(response.map(|body| Inbound::new(body, lease)));
                 }

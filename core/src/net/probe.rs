@@ -96,7 +96,7 @@ pub async fn look(options: &Options, endpoint: &Endpoint) -> Look {
 async fn go(options: &Options, endpoint: &Endpoint, until: Instant) -> Look {
     let (url, uri) = (endpoint.url(), endpoint.uri());
     let (connector, proxy) = (Connector::new(options), options.proxies.of(uri));
-    let too_slow = || ConnectFault::too_slow(options.connect_timeout, proxy);
+    let too_slow = || ConnectFault::Timeout(options.connect_timeout, proxy.cloned());
     let mut look = Look { proxy: proxy.cloned(), ..Look::default() };
     let addresses = match bare_host(uri).parse::<IpAddr>() {
         _ if proxy.is_some() => Vec::new(),
@@ -125,7 +125,7 @@ async fn go(options: &Options, endpoint: &Endpoint, until: Instant) -> Look {
     if let Some(carrier) = carrier.filter(|_| is_secure(uri)) {
         let securing = async {
             let stream = connector.tls.handshake(uri, &HttpVersion::ALL, carrier).await;
-            stream.map(secured).map_err(|fault| ConnectFault::insecure(fault, proxy))
+            stream.map(secured).map_err(|fault| ConnectFault::Tls(fault, proxy.cloned()))
         };
         look.tls = Some(step(url, until, too_slow(), securing).await);
     }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::proxy::ProxyCredentials;
-use super::proxy_fault::{Refused, Trouble};
+use super::proxy_fault::{ProxyFault, Refused};
 
 const VERSION: u8 = 5;
 const LOGIN_VERSION: u8 = 1;
@@ -26,7 +26,7 @@ pub(super) async fn establish(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     target: SocksTarget<'_>,
     login: Option<&ProxyCredentials>,
-) -> Result<(), Trouble> {
+) -> Result<(), ProxyFault> {
     let request = request(target)?;
     let offer: &[u8] = match login {
         None => &[VERSION, 1, NO_LOGIN],
@@ -37,19 +37,19 @@ pub(super) async fn establish(
         ([VERSION, BY_PASSWORD], Some(login)) => {
             let [_, verdict] = say(stream, &password(login)).await?;
             if verdict != 0 {
-                return Err(Trouble::Login(said("user and password are refused")));
+                return Err(ProxyFault::Login(said("user and password are refused")));
             }
         }
         ([VERSION, _], _) => {
-            return Err(Trouble::Login(said("no offered way of logging in will do")));
+            return Err(ProxyFault::Login(said("no offered way of logging in will do")));
         }
-        _ => return Err(Trouble::Garbage("its answer is not SOCKS5")),
+        _ => return Err(ProxyFault::Garbage("its answer is not SOCKS5")),
     }
     let [version, verdict, _, kind] = say(stream, &request).await?;
     match (version, verdict) {
         (VERSION, 0) => skip_address(stream, kind).await,
-        (VERSION, code) => Err(Trouble::Refused(said(meaning(code)))),
-        _ => Err(Trouble::Garbage("its answer is not SOCKS5")),
+        (VERSION, code) => Err(ProxyFault::Refused(said(meaning(code)))),
+        _ => Err(ProxyFault::Garbage("its answer is not SOCKS5")),
     }
 }
 
@@ -57,38 +57,38 @@ pub(super) async fn establish(
 async fn say<const N: usize>(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     bytes: &[u8],
-) -> Result<[u8; N], Trouble> {
+) -> Result<[u8; N], ProxyFault> {
     let mut answer = [0; N];
     let talk = async {
         stream.write_all(bytes).await?;
         stream.flush().await?;
         stream.read_exact(&mut answer).await
     };
-    talk.await.map_err(Trouble::Broken)?;
+    talk.await?;
     Ok(answer)
 }
 
 /// The address that the proxy connects from is of no interest, but has to be read.
-async fn skip_address(stream: &mut (impl AsyncRead + Unpin), kind: u8) -> Result<(), Trouble> {
+async fn skip_address(stream: &mut (impl AsyncRead + Unpin), kind: u8) -> Result<(), ProxyFault> {
     let length = match kind {
         1 => 4,
-        3 => usize::from(stream.read_u8().await.map_err(Trouble::Broken)?),
+        3 => usize::from(stream.read_u8().await?),
         4 => 16,
-        _ => return Err(Trouble::Garbage("its answer has an address of no known kind")),
+        _ => return Err(ProxyFault::Garbage("its answer has an address of no known kind")),
     };
     // The longest name, and a port.
     let mut address = [0; 255 + 2];
     let address = address.get_mut(..length + 2).unwrap_or_default();
-    stream.read_exact(address).await.map_err(Trouble::Broken)?;
+    stream.read_exact(address).await?;
     Ok(())
 }
 
-fn request(target: SocksTarget<'_>) -> Result<Vec<u8>, Trouble> {
+fn request(target: SocksTarget<'_>) -> Result<Vec<u8>, ProxyFault> {
     let mut request = vec![VERSION, CONNECT, 0];
     let port = match target {
         SocksTarget::Name(name, port) => {
             let length = u8::try_from(name.len())
-                .map_err(|_| Trouble::Refused(said("the host's name is too long for SOCKS")))?;
+                .map_err(|_| ProxyFault::Refused(said("the host's name is too long for SOCKS")))?;
             request.extend_from_slice(&[3, length]);
             request.extend_from_slice(name.as_bytes());
             port
@@ -152,7 +152,7 @@ mod tests {
         answers: &[u8],
         target: SocksTarget<'_>,
         login: bool,
-    ) -> (Result<(), Trouble>, Vec<u8>) {
+    ) -> (Result<(), ProxyFault>, Vec<u8>) {
         let proxy = Proxy::parse("socks5://me:pass@proxy", "").unwrap();
         let (mut ours, mut theirs) = tokio::io::duplex(4096);
         let talk = async {
@@ -204,20 +204,20 @@ mod tests {
             (b"\x05\x02\x01\x01", true),
         ] {
             let trouble = trouble(answers, login).await;
-            assert!(matches!(trouble, Trouble::Login(_)), "{trouble:?}");
+            assert!(matches!(trouble, ProxyFault::Login(_)), "{trouble:?}");
         }
         let refused = trouble(b"\x05\0\x05\x05\0\x01", false).await;
         assert!(refused.to_string().contains("refused the connection"), "{refused}");
-        assert!(matches!(refused, Trouble::Refused(_)));
+        assert!(matches!(refused, ProxyFault::Refused(_)));
         for answers in [&b"HTTP/1.1 400 Bad"[..], b"\x05\0\x04\0\0\x01", b"\x05\0\x05\0\0\x09"] {
-            assert!(matches!(trouble(answers, false).await, Trouble::Garbage(_)), "{answers:?}");
+            assert!(matches!(trouble(answers, false).await, ProxyFault::Garbage(_)), "{answers:?}");
         }
         for answers in [&b""[..], b"\x05", b"\x05\0\x05\0", b"\x05\0\x05\0\0\x03\x09abc"] {
-            assert!(matches!(trouble(answers, false).await, Trouble::Broken(_)), "{answers:?}");
+            assert!(matches!(trouble(answers, false).await, ProxyFault::Broken(_)), "{answers:?}");
         }
         let name = "x".repeat(256);
         let (done, got) = answered(b"", SocksTarget::Name(&name, 1), false).await;
-        assert!(matches!(done, Err(Trouble::Refused(_))) && got.is_empty());
+        assert!(matches!(done, Err(ProxyFault::Refused(_))) && got.is_empty());
     }
 
     proptest! {

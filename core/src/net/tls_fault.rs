@@ -46,8 +46,8 @@ const LAST_RESORT: &str =
 const CLIENT_CERTIFICATE: &str =
     "Name the PEM file with your certificate by --client-cert, and its key by --client-key";
 
-/// Explains `fault` on the way to `place`.
-pub(super) fn explain(fault: &TlsFault, place: &str) -> Error {
+/// Explains `fault` on the way to `place`; `before` comes before the hint.
+pub(super) fn explain(fault: &TlsFault, place: &str, before: &str) -> Error {
     let reason = match fault {
         TlsFault::NoStore(_) => said(
             "this machine has no store of certificate authorities, or an empty one",
@@ -62,7 +62,8 @@ pub(super) fn explain(fault: &TlsFault, place: &str) -> Error {
             None => broken(*introduction),
         },
     };
-    insecure(place, reason)
+    let (reason, hint) = reason;
+    insecure(place, (reason, format!("{before}{hint}")))
 }
 
 /// The refusal of a client certificate, or of having none, that came when the request was written.
@@ -285,7 +286,7 @@ mod tests {
         introduction: CertificateShown,
     ) -> (String, String) {
         let cause = io::Error::new(io::ErrorKind::InvalidData, error);
-        let error = explain(&TlsFault::Handshake { cause, peer, introduction }, "h:1");
+        let error = explain(&TlsFault::Handshake { cause, peer, introduction }, "h:1", "");
         assert_eq!(error.kind, Kind::Tls);
         let reason = error.message.strip_prefix("No secure connection to h:1: ").unwrap();
         (reason.to_owned(), error.hint.unwrap())

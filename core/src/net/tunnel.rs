@@ -3,8 +3,8 @@
 use std::io;
 
 use bytes::Bytes;
-use http::header::{HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION};
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::header::{HOST, PROXY_AUTHORIZATION};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -12,7 +12,7 @@ use hyper::ext::ReasonPhrase;
 use hyper::rt::{Read, Write};
 
 use super::fault::causes;
-use super::proxy_fault::{Refused, Trouble};
+use super::proxy_fault::{ProxyFault, Refused};
 use crate::limits;
 use crate::wire::page;
 
@@ -21,7 +21,7 @@ pub(super) async fn establish<T: Read + Write + Unpin>(
     stream: T,
     target: &str,
     authorization: Option<&HeaderValue>,
-) -> Result<T, Trouble> {
+) -> Result<T, ProxyFault> {
     let mut request = Request::connect(target).header(HOST, target);
     if let Some(value) = authorization {
         request = request.header(PROXY_AUTHORIZATION, value);
@@ -42,32 +42,34 @@ pub(super) async fn establish<T: Read + Write + Unpin>(
     // Who is behind it waits for our first word.
     match left.read_buf.is_empty() {
         true => Ok(left.io),
-        false => Err(Trouble::Garbage("bytes follow its answer")),
+        false => Err(ProxyFault::Garbage("bytes follow its answer")),
     }
 }
 
 /// There is no answer, or none in HTTP.
-fn broken(error: hyper::Error) -> Trouble {
+fn broken(error: hyper::Error) -> ProxyFault {
     if error.is_parse_too_large() {
-        return Trouble::Garbage("the head of its answer has no end");
+        return ProxyFault::Garbage("the head of its answer has no end");
     }
     for cause in causes(&error) {
         if let Some(cause) = cause.downcast_ref::<io::Error>() {
-            return Trouble::Broken(io::Error::new(cause.kind(), cause.to_string()));
+            return ProxyFault::Broken(io::Error::new(cause.kind(), cause.to_string()));
         }
         if cause.downcast_ref().is_some_and(hyper::Error::is_incomplete_message) {
-            return Trouble::Broken(io::ErrorKind::UnexpectedEof.into());
+            return ProxyFault::Broken(io::ErrorKind::UnexpectedEof.into());
         }
     }
-    Trouble::Garbage("its answer is not HTTP")
+    ProxyFault::Garbage("its answer is not HTTP")
 }
 
-async fn refusal(response: Response<Incoming>) -> Trouble {
-    let (head, mut body) = response.into_parts();
-    let reason = head.extensions.get().map(ReasonPhrase::as_bytes).map(String::from_utf8_lossy);
-    let usual = || head.status.canonical_reason().unwrap_or_default().into();
-    let text = format!("{} {}", head.status.as_str(), reason.unwrap_or_else(usual));
-    let mut beginning = Vec::new();
+async fn refusal(response: Response<Incoming>) -> ProxyFault {
+    let mut said = Refused::of(&response);
+    if let Some(reason) = response.extensions().get::<ReasonPhrase>() {
+        let reason = String::from_utf8_lossy(reason.as_bytes());
+        said.text = format!("{} {reason}", response.status().as_str()).trim().to_owned();
+    }
+    let wants_login = response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED;
+    let (mut body, mut beginning) = (response.into_body(), Vec::new());
     // What it says beyond its status, as far as it comes soon.
     let reading = async {
         while beginning.len() < limits::PROXY_BODY
@@ -79,20 +81,8 @@ async fn refusal(response: Response<Incoming>) -> Trouble {
     let _ = tokio::time::timeout(limits::PROXY_BODY_WAIT, reading).await;
     beginning.truncate(limits::PROXY_BODY);
     let body = page::readable(String::from_utf8_lossy(&beginning).trim()).into_owned();
-    let said = Refused {
-        status: Some(head.status.as_u16()),
-        text: text.trim().to_owned(),
-        body: Some(body).filter(|body| !body.is_empty()),
-        offers: offers(&head.headers),
-    };
-    if head.status.as_u16() == 407 { Trouble::Login(said) } else { Trouble::Refused(said) }
-}
-
-/// The ways of logging in that an answer names.
-pub(super) fn offers(headers: &HeaderMap) -> Vec<String> {
-    let challenges = headers.get_all(PROXY_AUTHENTICATE).iter();
-    let words = challenges.filter_map(|value| value.to_str().ok()?.split_whitespace().next());
-    words.map(|scheme| scheme.trim_end_matches(',').to_owned()).collect()
+    said.body = Some(body).filter(|body| !body.is_empty());
+    if wants_login { ProxyFault::Login(said) } else { ProxyFault::Refused(said) }
 }
 
 #[cfg(test)]
@@ -103,7 +93,7 @@ mod tests {
     use super::*;
 
     /// What comes of an answer, and what the proxy got before.
-    async fn answered(answer: &[u8], pieces: usize) -> (Result<(), Trouble>, String) {
+    async fn answered(answer: &[u8], pieces: usize) -> (Result<(), ProxyFault>, String) {
         let (ours, mut theirs) = tokio::io::duplex(64 * 1024);
         let value = HeaderValue::from_static("Basic abc");
         let answering = async {
@@ -120,7 +110,7 @@ mod tests {
         tokio::join!(establishing, answering)
     }
 
-    async fn trouble(answer: &[u8]) -> Trouble {
+    async fn trouble(answer: &[u8]) -> ProxyFault {
         answered(answer, 1000).await.0.unwrap_err()
     }
 
@@ -144,15 +134,15 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_is_kept_with_its_text_and_the_beginning_of_its_body() {
         let answer = b"HTTP/1.1 403 No Way\r\nContent-Length: 4\r\n\r\nmineothers";
-        let Trouble::Refused(said) = trouble(answer).await else { panic!("refused") };
+        let ProxyFault::Refused(said) = trouble(answer).await else { panic!("refused") };
         assert_eq!((said.status, &*said.text), (Some(403), "403 No Way"));
         assert_eq!(said.body.as_deref(), Some("mine"));
         let long = format!("HTTP/1.1 502 Bad\r\n\r\n{}", "x".repeat(50_000));
-        let Trouble::Refused(said) = trouble(long.as_bytes()).await else { panic!("refused") };
+        let ProxyFault::Refused(said) = trouble(long.as_bytes()).await else { panic!("refused") };
         assert_eq!(said.body.unwrap().len(), limits::PROXY_BODY);
         let answer = b"HTTP/1.1 407 Auth\r\nProxy-Authenticate: NTLM\r\n\
                        proxy-authenticate: Basic realm=\"x\"\r\n\r\n";
-        let Trouble::Login(said) = trouble(answer).await else { panic!("a login") };
+        let ProxyFault::Login(said) = trouble(answer).await else { panic!("a login") };
         assert_eq!((said.offers, said.body), (vec!["NTLM".to_owned(), "Basic".to_owned()], None));
     }
 
@@ -161,14 +151,14 @@ mod tests {
         for answer in
             [&b"SSH-2.0-x\r\n"[..], b"\x05\x00", b"HTTP/1.1 2000 OK\r\n\r\n", b"HTTP/1.1\n\n"]
         {
-            assert!(matches!(trouble(answer).await, Trouble::Garbage(_)), "{answer:?}");
+            assert!(matches!(trouble(answer).await, ProxyFault::Garbage(_)), "{answer:?}");
         }
         let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "x".repeat(limits::PROXY_HEAD));
-        assert!(matches!(trouble(endless.as_bytes()).await, Trouble::Garbage(_)));
+        assert!(matches!(trouble(endless.as_bytes()).await, ProxyFault::Garbage(_)));
         let early = b"HTTP/1.1 200 OK\r\n\r\nwelcome";
-        assert!(matches!(trouble(early).await, Trouble::Garbage(_)));
+        assert!(matches!(trouble(early).await, ProxyFault::Garbage(_)));
         for answer in [&b""[..], b"HTTP/1", b"HTTP/1.1 200 OK\r\nA: b\r\n"] {
-            assert!(matches!(trouble(answer).await, Trouble::Broken(_)), "{answer:?}");
+            assert!(matches!(trouble(answer).await, ProxyFault::Broken(_)), "{answer:?}");
         }
     }
 }

@@ -12,7 +12,7 @@ use super::addresses::Addresses;
 use super::connect::{Carrier, ConnectFault, Connector, bare_host};
 use super::protocol::HttpVersion;
 use super::proxy::{Proxy, ProxyProtocol, port};
-use super::proxy_fault::{ProxyFault, Trouble};
+use super::proxy_fault::ProxyFault;
 use super::socks::{self, SocksTarget};
 use super::tunnel;
 
@@ -24,7 +24,7 @@ impl Connector {
         uri: &Uri,
     ) -> Result<Carrier, ConnectFault> {
         debug!(%proxy, origin = proxy.origin, "connecting through a proxy");
-        let fault = |trouble| ConnectFault::Proxy(ProxyFault::new(proxy, trouble));
+        let fault = |fault| ConnectFault::Proxy(Arc::clone(proxy), fault);
         if !proxy.is_socks() {
             return self.via_http(proxy, uri).await.map_err(fault);
         }
@@ -35,18 +35,18 @@ impl Connector {
             Err(_) if proxy.speaks == ProxyProtocol::Socks5h => vec![SocksTarget::Name(host, port)],
             Err(_) => self.resolve(host).await?.into_iter().map(address).collect(),
         };
-        let mut last = Trouble::Garbage("the host has no address");
+        let mut last = ProxyFault::Garbage("the host has no address");
         // A host may have addresses that the proxy cannot reach; each takes a new connection.
         for target in targets {
             match self.via_socks(proxy, target).await {
-                Err(trouble @ Trouble::Refused(_)) => last = trouble,
+                Err(refused @ ProxyFault::Refused(_)) => last = refused,
                 established => return established.map_err(fault),
             }
         }
         Err(fault(last))
     }
 
-    async fn via_http(&self, proxy: &Proxy, uri: &Uri) -> Result<Carrier, Trouble> {
+    async fn via_http(&self, proxy: &Proxy, uri: &Uri) -> Result<Carrier, ProxyFault> {
         let stream = self.to_proxy(proxy).await?;
         if proxy.forwards(uri) {
             return Ok(stream);
@@ -56,20 +56,24 @@ impl Connector {
         tunnel::establish(stream, &target, authorization).await
     }
 
-    async fn via_socks(&self, proxy: &Proxy, target: SocksTarget<'_>) -> Result<Carrier, Trouble> {
+    async fn via_socks(
+        &self,
+        proxy: &Proxy,
+        target: SocksTarget<'_>,
+    ) -> Result<Carrier, ProxyFault> {
         let mut stream = TokioIo::new(self.to_proxy(proxy).await?);
         socks::establish(&mut stream, target, proxy.login.as_ref()).await?;
         Ok(stream.into_inner())
     }
 
     /// A connection to the proxy itself, which is the user's own and may be anywhere.
-    async fn to_proxy(&self, proxy: &Proxy) -> Result<Carrier, Trouble> {
+    async fn to_proxy(&self, proxy: &Proxy) -> Result<Carrier, ProxyFault> {
         let tcp = self.tcp(Addresses::default(), &proxy.address).await?;
         if proxy.speaks != ProxyProtocol::Https {
             return Ok(MaybeHttpsStream::Http(tcp));
         }
         // CONNECT is spoken in HTTP/1.1 only.
         let stream = self.tls.handshake(&proxy.address, &[HttpVersion::Http1], tcp).await;
-        Ok(MaybeHttpsStream::Https(TokioIo::new(stream.map_err(Trouble::Tls)?)))
+        Ok(MaybeHttpsStream::Https(TokioIo::new(stream.map_err(ProxyFault::Tls)?)))
     }
 }
