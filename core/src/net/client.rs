@@ -51,14 +51,10 @@ pub enum Lane {
     Lasting,
 }
 
-/// Where an answer came from in the end.
-#[derive(Clone, Debug)]
-struct Moved(Arc<Endpoint>);
-
 /// Where redirects have led to; `None` if there were none.
 #[must_use]
 pub fn final_endpoint<B>(response: &Response<B>) -> Option<Arc<Endpoint>> {
-    response.extensions().get::<Moved>().map(|moved| Arc::clone(&moved.0))
+    response.extensions().get().cloned()
 }
 
 /// Its headers are secrets, its body may be anything.
@@ -108,7 +104,7 @@ impl HttpClient {
                 }
                 None => {
                     if let Some(moved) = moved {
-                        response.extensions_mut().insert(Moved(moved.endpoint));
+                        response.extensions_mut().insert(moved.endpoint);
                     }
                     return Ok(response);
                 }

@@ -20,10 +20,9 @@ use super::Options;
 use super::addresses::Addresses;
 use super::fault::causes;
 use super::loopback::is_localhost;
-use super::protocol::HttpVersion;
 use super::proxy::{Proxy, is_secure};
 use super::proxy_fault::ProxyFault;
-use super::tls::LazyTls;
+use super::tls::{LazyTls, Offer};
 use super::tls_fault::TlsFault;
 use crate::limits;
 use crate::traffic;
@@ -104,11 +103,7 @@ impl Connector {
     }
 
     /// Opens a connection to the server of `uri`, to which these protocols are offered.
-    pub(super) async fn connect(
-        &self,
-        uri: &Uri,
-        offer: &[HttpVersion],
-    ) -> Result<NetStream, ConnectFault> {
+    pub(super) async fn connect(&self, uri: &Uri, offer: Offer) -> Result<NetStream, ConnectFault> {
         let limit = self.options.connect_timeout;
         let told = traffic::Connecting::begin(uri);
         let proxy = self.options.proxies.of(uri);
@@ -124,7 +119,7 @@ impl Connector {
         &self,
         uri: &Uri,
         proxy: Option<&Arc<Proxy>>,
-        offer: &[HttpVersion],
+        offer: Offer,
     ) -> Result<NetStream, ConnectFault> {
         let carrier = match proxy {
             None => {

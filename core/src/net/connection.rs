@@ -2,8 +2,7 @@
 
 use std::net::IpAddr;
 
-use http::{Extensions, Request, Response, Uri};
-use hyper::body::Incoming;
+use http::{Extensions, Uri};
 use hyper::client::conn::{http1, http2};
 use hyper_util::client::legacy::connect::{Connection as _, HttpInfo};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -13,7 +12,7 @@ use tracing::debug;
 use super::body::Outbound;
 use super::connect::{Connector, NetStream};
 use super::fault::RequestFailure;
-use super::protocol::HttpVersion;
+use super::tls::Offer;
 use crate::limits;
 
 /// A connection for one request.
@@ -37,7 +36,7 @@ pub(super) struct Http1 {
 /// Many requests at once. The connection ends with its last clone and the last answer on it.
 #[derive(Clone, Debug)]
 pub(super) struct Http2 {
-    sender: http2::SendRequest<Outbound>,
+    pub(super) sender: http2::SendRequest<Outbound>,
     pub(super) peer: Option<IpAddr>,
 }
 
@@ -46,21 +45,19 @@ impl Connection {
     pub(super) async fn open(
         connector: &Connector,
         origin: &Uri,
-        offer: &[HttpVersion],
+        offer: Offer,
     ) -> Result<Self, RequestFailure> {
         let stream = connector.connect(origin, offer).await?;
         let is_direct = connector.options.proxies.of(origin).is_none();
-        let peer = peer(&stream).filter(|_| is_direct);
-        match HttpVersion::of(&stream) {
-            HttpVersion::Http1 => Http1::handshake(stream, peer).await.map(Self::Http1),
-            HttpVersion::Http2 => Http2::handshake(connector, stream, peer).await.map(Self::Http2),
-        }
-    }
-
-    pub(super) fn protocol(&self) -> HttpVersion {
-        match self {
-            Self::Http1(_) => HttpVersion::Http1,
-            Self::Http2(_) => HttpVersion::Http2,
+        let (connected, mut extras) = (stream.connected(), Extensions::new());
+        connected.get_extras(&mut extras);
+        let peer = extras.get::<HttpInfo>().map(|info| info.remote_addr().ip());
+        let peer = peer.filter(|_| is_direct);
+        // Without TLS nothing is negotiated, and HTTP/1.1 is what everybody speaks.
+        if connected.is_negotiated_h2() {
+            Http2::handshake(connector, stream, peer).await.map(Self::Http2)
+        } else {
+            Http1::handshake(stream, peer).await.map(Self::Http1)
         }
     }
 }
@@ -111,21 +108,4 @@ impl Http2 {
         });
         Ok(Self { sender, peer })
     }
-
-    pub(super) fn is_open(&self) -> bool {
-        self.sender.is_ready()
-    }
-
-    pub(super) async fn send(
-        mut self,
-        request: Request<Outbound>,
-    ) -> Result<Response<Incoming>, RequestFailure> {
-        self.sender.send_request(request).await.map_err(RequestFailure::Http2)
-    }
-}
-
-fn peer(stream: &NetStream) -> Option<IpAddr> {
-    let mut extras = Extensions::new();
-    stream.connected().get_extras(&mut extras);
-    extras.get::<HttpInfo>().map(|info| info.remote_addr().ip())
 }

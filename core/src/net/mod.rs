@@ -23,7 +23,6 @@ mod pem;
 mod pool;
 mod portable;
 mod probe;
-mod protocol;
 mod proxy;
 mod proxy_fault;
 mod redirect;

@@ -45,11 +45,11 @@ impl Pool {
         loop {
             let mut connection = match host.connection(call.lane).await? {
                 Connection::Http1(connection) => connection,
-                Connection::Http2(connection) => {
-                    let peer = connection.peer;
+                Connection::Http2(mut connection) => {
                     // Boxed, so that HTTP/1.1 does not pay for its size.
-                    let response = Box::pin(connection.send(over_http2(call))).await?;
-                    call.progress.note_peer(peer);
+                    let sending = Box::pin(connection.sender.send_request(over_http2(call)));
+                    let response = sending.await.map_err(RequestFailure::Http2)?;
+                    call.progress.note_peer(connection.peer);
                     return Ok(response.map(|body| Inbound::new(body, None)));
                 }
             };

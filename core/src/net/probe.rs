@@ -18,8 +18,8 @@ use url::Url;
 use super::certificate::Certificate;
 use super::connect::{Carrier, ConnectFault, Connector, Unreachable, bare_host};
 use super::fault::unconnected;
-use super::protocol::HttpVersion;
 use super::proxy::{Proxy, is_secure, port};
+use super::tls::HTTP_2_OR_1;
 use super::{Endpoint, Options, TlsOptions};
 use crate::error::Error;
 use crate::limits;
@@ -124,7 +124,7 @@ async fn go(options: &Options, endpoint: &Endpoint, until: Instant) -> Look {
     look.connection = Some(ProbeStep { took, outcome: reached });
     if let Some(carrier) = carrier.filter(|_| is_secure(uri)) {
         let securing = async {
-            let stream = connector.tls.handshake(uri, &HttpVersion::ALL, carrier).await;
+            let stream = connector.tls.handshake(uri, HTTP_2_OR_1, carrier).await;
             stream.map(secured).map_err(|fault| ConnectFault::Tls(fault, proxy.cloned()))
         };
         look.tls = Some(step(url, until, too_slow(), securing).await);

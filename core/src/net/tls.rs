@@ -20,11 +20,16 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::connect::bare_host;
-use super::protocol::HttpVersion;
 use super::tls_fault::{CertificateShown, TlsFault};
 use super::tls_options::{Identity, TlsOptions};
 use super::trust::{RejectedCertificate, with_trust};
 use crate::limits;
+
+/// The protocols that are offered to a server, the most wanted first.
+pub(super) type Offer = &'static [&'static [u8]];
+
+pub(super) const HTTP_2_OR_1: Offer = &[b"h2", b"http/1.1"];
+pub(super) const HTTP_1_ONLY: Offer = &[b"http/1.1"];
 
 /// Reading the system's certificates takes milliseconds, so nobody does it before the first need.
 #[derive(Debug, Default)]
@@ -41,17 +46,17 @@ impl LazyTls {
         Self { options, ..Self::default() }
     }
 
-    /// Secures `stream` to the host of `uri` and offers `protocols`, the most wanted first.
+    /// Secures `stream` to the host of `uri`.
     pub(super) async fn handshake<T>(
         &self,
         uri: &Uri,
-        protocols: &[HttpVersion],
+        offer: Offer,
         stream: T,
     ) -> Result<TlsStream<TokioIo<T>>, TlsFault>
     where
         T: hyper::rt::Read + hyper::rt::Write + Unpin,
     {
-        let config = self.config(protocols).map_err(TlsFault::NoStore)?;
+        let config = self.config(offer).map_err(TlsFault::NoStore)?;
         let name = ServerName::try_from(bare_host(uri).to_owned()).map_err(TlsFault::Name)?;
         let begun = Instant::now();
         let secured =
@@ -109,7 +114,7 @@ impl LazyTls {
         }
     }
 
-    fn config(&self, protocols: &[HttpVersion]) -> Result<Arc<ClientConfig>, rustls::Error> {
+    fn config(&self, offer: Offer) -> Result<Arc<ClientConfig>, rustls::Error> {
         let mut config = match self.config.get() {
             Some(config) => Arc::clone(config),
             None => {
@@ -117,9 +122,8 @@ impl LazyTls {
                 Arc::clone(self.config.get_or_init(|| built))
             }
         };
-        let offer: Vec<Vec<u8>> = protocols.iter().map(|p| p.alpn().to_vec()).collect();
         if config.alpn_protocols != offer {
-            Arc::make_mut(&mut config).alpn_protocols = offer;
+            Arc::make_mut(&mut config).alpn_protocols = names(offer);
         }
         Ok(config)
     }
@@ -130,9 +134,13 @@ impl LazyTls {
         let (identity, asked) = (self.options.identity.clone(), Arc::clone(&self.asked));
         let mut config = with_trust(builder, &self.options, &self.refused)?
             .with_client_cert_resolver(Arc::new(Introducer { identity, asked }));
-        config.alpn_protocols = HttpVersion::ALL.iter().map(|p| p.alpn().to_vec()).collect();
+        config.alpn_protocols = names(HTTP_2_OR_1);
         Ok(config)
     }
+}
+
+fn names(offer: Offer) -> Vec<Vec<u8>> {
+    offer.iter().map(|name| name.to_vec()).collect()
 }
 
 /// Shows who we are to those who ask, and notes that somebody did.

@@ -10,10 +10,10 @@ use tracing::debug;
 
 use super::addresses::Addresses;
 use super::connect::{Carrier, ConnectFault, Connector, bare_host};
-use super::protocol::HttpVersion;
 use super::proxy::{Proxy, ProxyProtocol, port};
 use super::proxy_fault::ProxyFault;
 use super::socks::{self, SocksTarget};
+use super::tls::HTTP_1_ONLY;
 use super::tunnel;
 
 impl Connector {
@@ -73,7 +73,7 @@ impl Connector {
             return Ok(MaybeHttpsStream::Http(tcp));
         }
         // CONNECT is spoken in HTTP/1.1 only.
-        let stream = self.tls.handshake(&proxy.address, &[HttpVersion::Http1], tcp).await;
+        let stream = self.tls.handshake(&proxy.address, HTTP_1_ONLY, tcp).await;
         Ok(MaybeHttpsStream::Https(TokioIo::new(stream.map_err(ProxyFault::Tls)?)))
     }
 }
