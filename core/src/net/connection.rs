@@ -6,7 +6,6 @@ use http::{Extensions, Uri};
 use hyper::client::conn::{http1, http2};
 use hyper_util::client::legacy::connect::{Connection as _, HttpInfo};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::sync::oneshot;
 use tracing::debug;
 
 use super::body::Outbound;
@@ -68,17 +67,16 @@ impl Http1 {
         http1.max_buf_size(limits::HTTP1_BUFFER).max_headers(limits::HTTP1_HEADERS);
         let (mut sender, connection) =
             http1.handshake(stream).await.map_err(RequestFailure::Http1)?;
-        let (tell, told) = oneshot::channel();
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                debug!("a connection has ended: {error}");
-                let _ = tell.send(error);
-            }
+        let running = tokio::spawn(async move {
+            connection.await.inspect_err(|error| debug!("a connection has ended: {error}"))
         });
         match sender.ready().await {
             Ok(()) => Ok(Self { sender, peer, was_used: false }),
             // The connection itself knows more of why it has ended.
-            Err(error) => Err(RequestFailure::Http1(told.await.unwrap_or(error))),
+            Err(error) => {
+                let ended = running.await.ok().and_then(Result::err);
+                Err(RequestFailure::Http1(ended.unwrap_or(error)))
+            }
         }
     }
 }

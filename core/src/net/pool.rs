@@ -50,7 +50,7 @@ impl Pool {
                     let sending = Box::pin(connection.sender.send_request(over_http2(call)));
                     let response = sending.await.map_err(RequestFailure::Http2)?;
                     call.progress.note_peer(connection.peer);
-                    return Ok(response.map(|body| Inbound::new(body, None)));
+                    return Ok(response.map(|body| Inbound { body, _lease: None }));
                 }
             };
             let sending = connection.sender.try_send_request(host.request(call));
@@ -64,7 +64,7 @@ impl Pool {
                         let refused = ProxyFault::Login(Refused::of(&response));
                         return Err(ConnectFault::Proxy(Arc::clone(proxy), refused).into());
                     }
-                    return Ok(response.map(|body| Inbound::new(body, lease)));
+                    return Ok(response.map(|body| Inbound { body, _lease: lease }));
                 }
                 // It was closed while it was idle, and none of the request was written.
                 Err(error) if error.message().is_some() && connection.was_used => {

@@ -41,8 +41,7 @@ impl From<&Options> for Portable {
         let Options { connect_timeout, tls, proxies, addresses: _, ipv4 } = options;
         let TlsOptions { insecure, roots, root_files, identity, system_bundle } = tls;
         let Proxies { http, https, except, loopback } = proxies;
-        let portable =
-            |proxy: &Arc<Proxy>| (proxy.text.reveal().to_owned(), proxy.origin().to_owned());
+        let portable = |proxy: &Arc<Proxy>| (proxy.url().to_owned(), proxy.origin().to_owned());
         Self {
             connect_timeout: *connect_timeout,
             ipv4: *ipv4,

@@ -76,7 +76,8 @@ pub(super) fn over_http2(call: &Call) -> Request<Outbound> {
 }
 
 fn request(call: &Call, uri: &Uri, headers: HeaderMap) -> Request<Outbound> {
-    let mut request = Request::new(Outbound::new(call.body.clone(), call.progress.clone()));
+    let mut request =
+        Request::new(Outbound { bytes: call.body.clone(), progress: call.progress.clone() });
     *request.method_mut() = call.method.clone();
     *request.uri_mut() = uri.clone();
     *request.headers_mut() = headers;
