@@ -11,7 +11,7 @@ use std::time::Duration;
 use http::Uri;
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use hyper_util::client::legacy::connect::dns::{GaiResolver, InvalidNameError, Name};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
@@ -26,8 +26,6 @@ use super::tls::{LazyTls, Offer};
 use super::tls_fault::TlsFault;
 use crate::limits;
 use crate::traffic;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What carries the bytes to a server: TCP to it, or a connection to a proxy, which may be inside
 /// TLS itself.
@@ -54,30 +52,26 @@ pub(super) enum ConnectFault {
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Unreachable {
     #[error("{0}")]
-    Unresolved(Arc<io::Error>),
+    Unresolved(String),
     /// The name leads to where nobody should go.
     #[error("{0} is not to be connected to")]
     Forbidden(IpAddr),
-    #[error("{0}")]
-    Tcp(Arc<io::Error>),
+    #[error("{1}")]
+    Tcp(io::ErrorKind, String),
 }
 
 impl Unreachable {
-    fn unresolved(kind: io::ErrorKind, why: impl Into<BoxError>) -> Self {
-        Self::Unresolved(Arc::new(io::Error::new(kind, why)))
-    }
-
     /// Takes it out of the connector's error. The innermost one says what happened.
-    fn of(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+    fn of(error: impl std::error::Error + 'static) -> Self {
         for cause in causes(&error) {
             if let Some(unresolved) = cause.downcast_ref::<Self>() {
                 return unresolved.clone();
             }
             if let (Some(error), None) = (cause.downcast_ref::<io::Error>(), cause.source()) {
-                return Self::Tcp(Arc::new(io::Error::new(error.kind(), error.to_string())));
+                return Self::Tcp(error.kind(), error.to_string());
             }
         }
-        Self::Tcp(Arc::new(io::Error::other(error)))
+        Self::Tcp(io::ErrorKind::Other, error.to_string())
     }
 }
 
@@ -155,7 +149,7 @@ impl Connector {
 
     /// The allowed addresses of `host`, for those who do not connect to them themselves.
     pub(super) async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, Unreachable> {
-        let invalid = |error| Unreachable::unresolved(io::ErrorKind::InvalidInput, error);
+        let invalid = |error: InvalidNameError| Unreachable::Unresolved(error.to_string());
         let name = host.parse::<Name>().map_err(invalid)?;
         let found = self.resolver(self.options.addresses.clone()).call(name).await?;
         Ok(found.map(|address| address.ip()).collect())
@@ -190,7 +184,7 @@ impl Resolver {
         found.retain(|address| address.is_ipv4() || !self.ipv4);
         if found.is_empty() && !is_empty {
             let why = "it has no IPv4 address, and --ipv4 allows no other";
-            return Err(Unreachable::unresolved(io::ErrorKind::NotFound, why));
+            return Err(Unreachable::Unresolved(why.to_owned()));
         }
         let first = found.first().map(SocketAddr::ip);
         found.retain(|address| self.addresses.allow(address.ip()));
@@ -218,11 +212,8 @@ impl Service<Name> for Resolver {
                 let loopback = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)];
                 loopback.map(|ip| SocketAddr::new(ip, 0)).to_vec()
             } else {
-                GaiResolver::new()
-                    .call(name)
-                    .await
-                    .map_err(|e| Unreachable::Unresolved(Arc::new(e)))?
-                    .collect()
+                let found = GaiResolver::new().call(name).await;
+                found.map_err(|error| Unreachable::Unresolved(error.to_string()))?.collect()
             };
             resolver.allowed(found)
         })

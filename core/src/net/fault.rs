@@ -107,8 +107,8 @@ pub(super) fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
             Error::new(Kind::Dns, format!("The host name {host} leads into a private network"))
                 .hint("Whoever named this host has no business to send us there")
         }
-        ConnectFault::Unreachable(Unreachable::Tcp(cause)) => {
-            Error::new(Kind::Connect, format!("{place} {}", connect_failure(cause)))
+        ConnectFault::Unreachable(Unreachable::Tcp(kind, _)) => {
+            Error::new(Kind::Connect, format!("{place} {}", connect_failure(*kind)))
                 .hint(format!("Check that the server runs and that {} is its URL", shown(url)))
         }
         ConnectFault::Proxy(proxy, fault) => fault.explain(proxy, &place),
@@ -133,8 +133,8 @@ pub(super) fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
 }
 
 /// What a host did that cannot be connected to.
-pub(super) fn connect_failure(error: &io::Error) -> &'static str {
-    match error.kind() {
+pub(super) fn connect_failure(kind: io::ErrorKind) -> &'static str {
+    match kind {
         io::ErrorKind::ConnectionRefused => "refused the connection",
         _ => "cannot be reached",
     }

@@ -103,7 +103,7 @@ async fn go(options: &Options, endpoint: &Endpoint, until: Instant) -> Look {
         // An address needs no look.
         Ok(ip) => vec![ip],
         Err(_) => {
-            let late = Unreachable::Unresolved(Arc::new(io::ErrorKind::TimedOut.into()));
+            let late = Unreachable::Unresolved(io::ErrorKind::TimedOut.to_string());
             let resolving = async { Ok(connector.resolve(bare_host(uri)).await?) };
             let names = look.names.insert(step(url, until, late.into(), resolving).await);
             let Ok(found) = &names.outcome else { return look };
@@ -176,7 +176,8 @@ async fn first_of(
             Some(Err(_)) => {}
         }
     }
-    let (address, stream, took) = found.ok_or_else(|| Unreachable::Tcp(Arc::new(last)))?;
+    let (address, stream, took) =
+        found.ok_or_else(|| Unreachable::Tcp(last.kind(), last.to_string()))?;
     let carrier = MaybeHttpsStream::Http(TokioIo::new(stream));
     Ok((Reached { address: Some(address), dead }, carrier, took))
 }

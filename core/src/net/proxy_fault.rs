@@ -48,8 +48,8 @@ impl ProxyFault {
     pub(super) fn explain(&self, proxy: &Proxy, target: &str) -> Error {
         let (place, origin, check) = (proxy.place(), &*proxy.origin, check(proxy));
         match self {
-            Self::Unreachable(Unreachable::Tcp(cause)) => {
-                let message = format!("The proxy {place} {}", connect_failure(cause));
+            Self::Unreachable(Unreachable::Tcp(kind, _)) => {
+                let message = format!("The proxy {place} {}", connect_failure(*kind));
                 Error::new(Kind::Proxy, message).hint(format!("{check}, and that it runs"))
             }
             Self::Unreachable(_) => {

@@ -1,6 +1,6 @@
 //! Asks a SOCKS5 proxy for a connection (RFC 1928, and RFC 1929 for user and password).
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -17,17 +17,18 @@ const CONNECT: u8 = 1;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SocksTarget<'a> {
     /// A name that the proxy resolves.
-    Name(&'a str, u16),
-    Address(SocketAddr),
+    Name(&'a str),
+    Address(IpAddr),
 }
 
-/// Makes `stream`, a fresh connection to a proxy, one to `target`.
+/// Makes `stream`, a fresh connection to a proxy, one to this port of `target`.
 pub(super) async fn establish(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     target: SocksTarget<'_>,
+    port: u16,
     login: Option<&ProxyCredentials>,
 ) -> Result<(), ProxyFault> {
-    let request = request(target)?;
+    let request = request(target, port)?;
     let offer: &[u8] = match login {
         None => &[VERSION, 1, NO_LOGIN],
         Some(_) => &[VERSION, 2, NO_LOGIN, BY_PASSWORD],
@@ -83,31 +84,25 @@ async fn skip_address(stream: &mut (impl AsyncRead + Unpin), kind: u8) -> Result
     Ok(())
 }
 
-fn request(target: SocksTarget<'_>) -> Result<Vec<u8>, ProxyFault> {
+fn request(target: SocksTarget<'_>, port: u16) -> Result<Vec<u8>, ProxyFault> {
     let mut request = vec![VERSION, CONNECT, 0];
-    let port = match target {
-        SocksTarget::Name(name, port) => {
+    match target {
+        SocksTarget::Name(name) => {
             let length = u8::try_from(name.len())
                 .map_err(|_| ProxyFault::Refused(said("the host's name is too long for SOCKS")))?;
-            request.extend_from_slice(&[3, length]);
-            request.extend_from_slice(name.as_bytes());
-            port
+            request.extend([3, length]);
+            request.extend(name.bytes());
         }
-        SocksTarget::Address(address) => {
-            match address.ip() {
-                IpAddr::V4(ip) => {
-                    request.push(1);
-                    request.extend_from_slice(&ip.octets());
-                }
-                IpAddr::V6(ip) => {
-                    request.push(4);
-                    request.extend_from_slice(&ip.octets());
-                }
-            }
-            address.port()
+        SocksTarget::Address(IpAddr::V4(ip)) => {
+            request.push(1);
+            request.extend(ip.octets());
         }
-    };
-    request.extend_from_slice(&port.to_be_bytes());
+        SocksTarget::Address(IpAddr::V6(ip)) => {
+            request.push(4);
+            request.extend(ip.octets());
+        }
+    }
+    request.extend(port.to_be_bytes());
     Ok(request)
 }
 
@@ -115,9 +110,9 @@ fn password(login: &ProxyCredentials) -> Vec<u8> {
     let mut bytes = vec![LOGIN_VERSION];
     for text in [&login.user, &login.password] {
         // Longer ones were refused when the proxy's URL was read.
-        let text = text.get(..usize::from(u8::MAX)).unwrap_or(text);
-        bytes.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
-        bytes.extend_from_slice(text);
+        let length = u8::try_from(text.len()).unwrap_or(u8::MAX);
+        bytes.push(length);
+        bytes.extend(&text[..length.into()]);
     }
     bytes
 }
@@ -150,7 +145,7 @@ mod tests {
     /// What comes of these answers, and all that the proxy got.
     async fn answered(
         answers: &[u8],
-        target: SocksTarget<'_>,
+        (target, port): (SocksTarget<'_>, u16),
         login: bool,
     ) -> (Result<(), ProxyFault>, Vec<u8>) {
         let proxy = Proxy::parse("socks5://me:pass@proxy", "").unwrap();
@@ -164,28 +159,28 @@ mod tests {
         };
         let establishing = async {
             let login = proxy.login.as_ref().filter(|_| login);
-            let result = establish(&mut ours, target, login).await;
+            let result = establish(&mut ours, target, port, login).await;
             drop(ours);
             result
         };
         tokio::join!(establishing, talk)
     }
 
-    const NAME: SocksTarget<'_> = SocksTarget::Name("a.b", 443);
+    const NAME: (SocksTarget<'_>, u16) = (SocksTarget::Name("a.b"), 443);
 
     #[tokio::test]
     async fn the_words_are_those_of_the_standard() {
         let (done, got) = answered(b"\x05\0\x05\0\0\x01\x7f\0\0\x01\0\x50", NAME, false).await;
         assert!(done.is_ok());
         assert_eq!(got, b"\x05\x01\0\x05\x01\0\x03\x03a.b\x01\xbb");
-        let v6 = SocksTarget::Address("[::2]:80".parse().unwrap());
+        let v6 = (SocksTarget::Address("::2".parse().unwrap()), 80);
         let answers = b"\x05\x02\x01\0\x05\0\0\x03\x01x\0\x50";
         let (done, got) = answered(answers, v6, true).await;
         assert!(done.is_ok());
         let expected =
             [&b"\x05\x02\0\x02\x01\x02me\x04pass\x05\x01\0\x04"[..], &[0; 15], &[2, 0, 80]];
         assert_eq!(got, expected.concat());
-        let v4 = SocksTarget::Address("192.0.2.1:80".parse().unwrap());
+        let v4 = (SocksTarget::Address("192.0.2.1".parse().unwrap()), 80);
         let answers = [&b"\x05\0\x05\0\0\x04"[..], &[0; 18]].concat();
         let (done, got) = answered(&answers, v4, true).await;
         assert!(done.is_ok());
@@ -216,7 +211,7 @@ mod tests {
             assert!(matches!(trouble(answers, false).await, ProxyFault::Broken(_)), "{answers:?}");
         }
         let name = "x".repeat(256);
-        let (done, got) = answered(b"", SocksTarget::Name(&name, 1), false).await;
+        let (done, got) = answered(b"", (SocksTarget::Name(&name), 1), false).await;
         assert!(matches!(done, Err(ProxyFault::Refused(_))) && got.is_empty());
     }
 

@@ -1,6 +1,5 @@
 //! The way to a server by a proxy: to the proxy, into TLS if it wants that, and on from there.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use http::Uri;
@@ -28,17 +27,16 @@ impl Connector {
         if !proxy.is_socks() {
             return self.via_http(proxy, uri).await.map_err(fault);
         }
-        let (host, port) = (bare_host(uri), port(uri));
-        let address = |ip| SocksTarget::Address(SocketAddr::new(ip, port));
-        let targets = match host.parse::<IpAddr>() {
-            Ok(ip) => vec![address(ip)],
-            Err(_) if proxy.speaks == ProxyProtocol::Socks5h => vec![SocksTarget::Name(host, port)],
-            Err(_) => self.resolve(host).await?.into_iter().map(address).collect(),
+        let host = bare_host(uri);
+        let targets = match host.parse() {
+            Ok(ip) => vec![SocksTarget::Address(ip)],
+            Err(_) if proxy.speaks == ProxyProtocol::Socks5h => vec![SocksTarget::Name(host)],
+            Err(_) => self.resolve(host).await?.into_iter().map(SocksTarget::Address).collect(),
         };
         let mut last = ProxyFault::Garbage("the host has no address");
         // A host may have addresses that the proxy cannot reach; each takes a new connection.
         for target in targets {
-            match self.via_socks(proxy, target).await {
+            match self.via_socks(proxy, target, port(uri)).await {
                 Err(refused @ ProxyFault::Refused(_)) => last = refused,
                 established => return established.map_err(fault),
             }
@@ -60,9 +58,10 @@ impl Connector {
         &self,
         proxy: &Proxy,
         target: SocksTarget<'_>,
+        port: u16,
     ) -> Result<Carrier, ProxyFault> {
         let mut stream = TokioIo::new(self.to_proxy(proxy).await?);
-        socks::establish(&mut stream, target, proxy.login.as_ref()).await?;
+        socks::establish(&mut stream, target, port, proxy.login.as_ref()).await?;
         Ok(stream.into_inner())
     }
 

@@ -230,12 +230,12 @@ fn messages(parts: &Parts, body: Bytes) -> Vec<Message> {
 
 /// The error for whoever sent the request, of which `start` is the beginning of the body (S1-35,
 /// S1-36).
-fn error(parts: &Parts, start: &str, tls: Option<TlsRefusal>, context: &Context) -> Error {
+fn error(parts: &Parts, start: &str, tls: Option<&'static TlsRefusal>, context: &Context) -> Error {
     let (status, scrubber) = (parts.status, &context.settings.scrubber);
     // Nobody reads tags.
     let body = scrubber.excerpt(&page::readable(start), limits::ERROR_TEXT);
     let text = match tls {
-        Some(tls) => tls.meaning(),
+        Some(tls) => tls.meaning,
         None if body.is_empty() => status.canonical_reason().unwrap_or("no text"),
         None => &body,
     };
@@ -249,7 +249,7 @@ fn error(parts: &Parts, start: &str, tls: Option<TlsRefusal>, context: &Context)
         error = error.hint(context.remedy_for(status));
     }
     if let Some(tls) = tls {
-        error = error.hint(tls.hint());
+        error = error.hint(tls.hint);
     }
     error.retry_after = retry_after(parts);
     // A client error turned the message away; a server's own error may have come too late.
