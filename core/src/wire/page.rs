@@ -5,31 +5,18 @@
 
 use std::borrow::Cow;
 
-/// What pages and pieces of pages begin with.
+/// What pages and pieces of pages begin with, behind the first `<`.
 const BEGINNINGS: [&str; 15] = [
-    "<!doctype",
-    "<html",
-    "<head",
-    "<body",
-    "<title",
-    "<h1",
-    "<h2",
-    "<center",
-    "<!--",
-    "<?xml",
-    "<p>",
-    "<p ",
-    "<div",
-    "<pre",
-    "<meta",
+    "!doctype", "html", "head", "body", "title", "h1", "h2", "center", "!--", "?xml", "p>", "p ",
+    "div", "pre", "meta",
 ];
 
 /// Whether `text` is a page: it begins as one.
 #[must_use]
 pub fn is_page(text: &str) -> bool {
     let is_nothing = |c: char| c.is_whitespace() || c == '\u{feff}';
-    let start = text.trim_start_matches(is_nothing);
-    BEGINNINGS.iter().any(|tag| begins(start.as_bytes(), tag))
+    let tag = text.trim_start_matches(is_nothing).strip_prefix('<');
+    tag.is_some_and(|tag| BEGINNINGS.iter().any(|word| begins(tag.as_bytes(), word)))
 }
 
 /// Whether `text` begins with `word`, in any case.
