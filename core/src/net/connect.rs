@@ -17,12 +17,12 @@ use tokio::net::TcpStream;
 use tower_service::Service;
 
 use super::Options;
-use super::addresses::Addresses;
 use super::fault::causes;
 use super::loopback::is_localhost;
+use super::options::Addresses;
 use super::proxy::{Proxy, is_secure};
 use super::proxy_fault::ProxyFault;
-use super::tls::{LazyTls, Offer};
+use super::tls::{Alpn, LazyTls};
 use super::tls_fault::TlsFault;
 use crate::limits;
 use crate::traffic;
@@ -97,7 +97,7 @@ impl Connector {
     }
 
     /// Opens a connection to the server of `uri`, to which these protocols are offered.
-    pub(super) async fn connect(&self, uri: &Uri, offer: Offer) -> Result<NetStream, ConnectFault> {
+    pub(super) async fn connect(&self, uri: &Uri, offer: Alpn) -> Result<NetStream, ConnectFault> {
         let limit = self.options.connect_timeout;
         let told = traffic::Connecting::begin(uri);
         let proxy = self.options.proxies.of(uri);
@@ -113,7 +113,7 @@ impl Connector {
         &self,
         uri: &Uri,
         proxy: Option<&Arc<Proxy>>,
-        offer: Offer,
+        offer: Alpn,
     ) -> Result<NetStream, ConnectFault> {
         let carrier = match proxy {
             None => {

@@ -11,7 +11,7 @@ use tracing::debug;
 use super::body::Outbound;
 use super::connect::{Connector, NetStream};
 use super::fault::RequestFailure;
-use super::tls::Offer;
+use super::tls::Alpn;
 use crate::limits;
 
 /// A connection for one request.
@@ -44,7 +44,7 @@ impl Connection {
     pub(super) async fn open(
         connector: &Connector,
         origin: &Uri,
-        offer: Offer,
+        offer: Alpn,
     ) -> Result<Self, RequestFailure> {
         let stream = connector.connect(origin, offer).await?;
         let is_direct = connector.options.proxies.of(origin).is_none();

@@ -32,18 +32,11 @@ impl Exceptions {
     ///
     /// What can be read, and the first entry that means nothing.
     pub fn parse(text: &str) -> Result<Self, (Self, String)> {
-        let mut wrong = None;
-        let mut entries = Vec::new();
         let texts = text.split([',', ' ', '\t', '\n', '\r']).filter(|text| !text.is_empty());
-        for text in texts {
-            match entry(text) {
-                Some(entry) => entries.push(entry),
-                None => wrong = wrong.or_else(|| Some(text.to_owned())),
-            }
-        }
-        match wrong {
-            None => Ok(Self(entries)),
-            Some(wrong) => Err((Self(entries), wrong)),
+        let known = Self(texts.clone().filter_map(entry).collect());
+        match texts.clone().find(|text| entry(text).is_none()) {
+            None => Ok(known),
+            Some(wrong) => Err((known, wrong.to_owned())),
         }
     }
 

@@ -41,7 +41,9 @@ pub(super) fn explain(error: &RequestFailure, url: &Url, progress: &Progress) ->
     }
     let explained = Error::new(Kind::Closed, format!("The connection to {} broke", place(url)))
         .because(innermost(error));
-    let untouched = !progress.has_started() || is_canceled(error) || named_remedy(error).is_some();
+    // hyper gave the request back without having written any of it.
+    let is_canceled = find::<hyper::Error>(error).is_some_and(hyper::Error::is_canceled);
+    let untouched = !progress.has_started() || is_canceled || named_remedy(error).is_some();
     if untouched { explained.not_delivered() } else { explained }
 }
 
@@ -144,11 +146,6 @@ pub(super) fn connect_failure(kind: io::ErrorKind) -> &'static str {
 fn place(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-}
-
-/// hyper gave the request back without having written any of it.
-fn is_canceled(error: &RequestFailure) -> bool {
-    find::<hyper::Error>(error).is_some_and(hyper::Error::is_canceled)
 }
 
 fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use http::uri::PathAndQuery;
+use http::uri::{Authority, PathAndQuery};
 use http::{Request, Uri};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OnceCell};
@@ -112,7 +112,9 @@ impl Host {
 
     pub(super) fn is_of(&self, uri: &Uri) -> bool {
         // As text: an authority would be compared without regard to case, letter by letter.
-        self.origin.scheme() == uri.scheme() && authority(&self.origin) == authority(uri)
+        let authority = uri.authority().map(Authority::as_str);
+        self.origin.scheme() == uri.scheme()
+            && self.origin.authority().map(Authority::as_str) == authority
     }
 
     /// Whether there is something to remember of it.
@@ -285,10 +287,6 @@ impl Drop for Lease {
             });
         }
     }
-}
-
-fn authority(uri: &Uri) -> &str {
-    uri.authority().map_or("", |authority| authority.as_str())
 }
 
 /// Closes connections that have been idle for too long, as long as there are any.

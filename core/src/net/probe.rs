@@ -159,21 +159,18 @@ async fn first_of(
     let mut found = None;
     let mut dead = Vec::new();
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    loop {
-        let next = match found {
-            None => tries.join_next().await,
-            Some(_) => timeout(limits::OTHER_ADDRESSES, tries.join_next()).await.unwrap_or(None),
-        };
-        match next {
-            None => break,
-            Some(Ok((address, Ok(stream)))) => {
+    let mut wait = Duration::MAX;
+    while let Ok(Some(tried)) = timeout(wait, tries.join_next()).await {
+        match tried {
+            Ok((address, Ok(stream))) => {
                 found.get_or_insert((address, stream, begun.elapsed()));
+                wait = limits::OTHER_ADDRESSES;
             }
-            Some(Ok((address, Err(error)))) => {
+            Ok((address, Err(error))) => {
                 dead.push((address, error.to_string()));
                 last = error;
             }
-            Some(Err(_)) => {}
+            Err(_) => {}
         }
     }
     let (address, stream, took) =

@@ -58,7 +58,7 @@ pub struct Proxy {
     /// The flag or variable that it came from, for people.
     pub(super) origin: String,
     /// All of it, which is never shown.
-    url: Url,
+    pub(super) url: Url,
 }
 
 /// How a proxy is spoken to.
@@ -71,6 +71,12 @@ pub(super) enum ProxyProtocol {
     Socks5,
     /// SOCKS5; names are resolved there.
     Socks5h,
+}
+
+impl ProxyProtocol {
+    pub(super) fn is_socks(self) -> bool {
+        matches!(self, Self::Socks5 | Self::Socks5h)
+    }
 }
 
 /// A user and a password.
@@ -133,11 +139,6 @@ impl Proxy {
         sent.chain(self.url.password().map(Secret::new))
     }
 
-    /// Its URL with all that is in it, for another process.
-    pub(super) fn url(&self) -> &str {
-        self.url.as_str()
-    }
-
     /// The flag or variable that it came from.
     #[must_use]
     pub fn origin(&self) -> &str {
@@ -149,13 +150,9 @@ impl Proxy {
         self.address.authority().map_or("", |authority| authority.as_str())
     }
 
-    pub(super) fn is_socks(&self) -> bool {
-        matches!(self.speaks, ProxyProtocol::Socks5 | ProxyProtocol::Socks5h)
-    }
-
     /// Whether it gets the request itself, with the whole URL in it, rather than a tunnel.
     pub(super) fn forwards(&self, uri: &Uri) -> bool {
-        !self.is_socks() && !is_secure(uri)
+        !self.speaks.is_socks() && !is_secure(uri)
     }
 }
 
@@ -166,8 +163,7 @@ impl ProxyCredentials {
         }
         let user: Vec<u8> = percent_decode_str(url.username()).collect();
         let password: Vec<u8> = percent_decode_str(url.password().unwrap_or_default()).collect();
-        let is_socks = matches!(speaks, ProxyProtocol::Socks5 | ProxyProtocol::Socks5h);
-        if is_socks && user.len().max(password.len()) > usize::from(u8::MAX) {
+        if speaks.is_socks() && user.len().max(password.len()) > usize::from(u8::MAX) {
             return Err("its user or password is longer than SOCKS allows".to_owned());
         }
         let coded = STANDARD.encode([&*user, b":", &*password].concat());

@@ -47,53 +47,47 @@ impl ProxyFault {
     /// The error for somebody who wanted to reach `target`, a `host:port`, through `proxy`.
     pub(super) fn explain(&self, proxy: &Proxy, target: &str) -> Error {
         let (place, origin, check) = (proxy.place(), &*proxy.origin, check(proxy));
-        match self {
+        let (message, hint) = match self {
+            Self::Tls(fault) => {
+                let check = format!("{check}, and that it speaks https itself. ");
+                return tls_fault::explain(fault, &format!("the proxy {place}"), &check);
+            }
             Self::Unreachable(Unreachable::Tcp(kind, _)) => {
-                let message = format!("The proxy {place} {}", connect_failure(*kind));
-                Error::new(Kind::Proxy, message).hint(format!("{check}, and that it runs"))
+                let failure = connect_failure(*kind);
+                (format!("The proxy {place} {failure}"), format!("{check}, and that it runs"))
             }
             Self::Unreachable(_) => {
                 let host = proxy.address.host().unwrap_or_default();
-                let message = format!("The host name {host} of the proxy could not be resolved");
-                Error::new(Kind::Proxy, message).hint(check)
-            }
-            Self::Tls(fault) => {
-                let check = format!("{check}, and that it speaks https itself. ");
-                tls_fault::explain(fault, &format!("the proxy {place}"), &check)
+                (format!("The host name {host} of the proxy could not be resolved"), check)
             }
             Self::Broken(_) => {
-                Error::new(Kind::Proxy, format!("The proxy {place} broke the connection"))
-                    .hint(format!("{check}, and its scheme"))
+                let message = format!("The proxy {place} broke the connection");
+                (message, format!("{check}, and its scheme"))
             }
             Self::Garbage(_) => {
-                let what = if proxy.is_socks() { "a SOCKS5" } else { "an HTTP" };
-                Error::new(Kind::Proxy, format!("{place} does not answer like {what} proxy"))
-                    .hint(format!("{check}, and its scheme"))
+                let what = if proxy.speaks.is_socks() { "a SOCKS5" } else { "an HTTP" };
+                let message = format!("{place} does not answer like {what} proxy");
+                (message, format!("{check}, and its scheme"))
             }
-            Self::Refused(said) => {
-                let text = &said.text;
-                let message = format!("The proxy {place} refused to connect to {target} ({text})");
-                let hint = format!(
+            Self::Refused(said) => (
+                format!("The proxy {place} refused to connect to {target} ({})", said.text),
+                format!(
                     "Ask who runs the proxy, which comes from {origin}; --no-proxy goes without it"
-                );
-                said.told(Error::new(Kind::Proxy, message).hint(hint))
-            }
+                ),
+            ),
             Self::Login(said) => {
                 let other = if proxy.login.is_some() { "other " } else { "" };
                 let message = format!("The proxy {place} wants {other}credentials ({})", said.text);
-                let is_basic = |offer: &String| offer.eq_ignore_ascii_case("basic");
-                let hint = if said.offers.is_empty() || said.offers.iter().any(is_basic) {
-                    format!("Put user and password into {origin}: http://user:password@host")
-                } else {
-                    let offers = said.offers.join(", ");
-                    format!(
-                        "It takes {offers}; only Basic is spoken here: use a local proxy that logs \
-                         in"
-                    )
-                };
-                said.told(Error::new(Kind::ProxyAuth, message).hint(hint))
+                (message, said.credentials(origin))
             }
+        };
+        let kind = if matches!(self, Self::Login(_)) { Kind::ProxyAuth } else { Kind::Proxy };
+        let mut error = Error::new(kind, message).hint(hint);
+        if let Self::Refused(said) | Self::Login(said) = self {
+            error.status = said.status;
+            error.body = said.body.as_deref().map(Into::into);
         }
+        error
     }
 }
 
@@ -112,10 +106,14 @@ impl Refused {
         Self { status: Some(status), text, body: None, offers }
     }
 
-    fn told(&self, mut error: Error) -> Error {
-        error.status = self.status;
-        error.body = self.body.as_deref().map(Into::into);
-        error
+    /// How it can have the credentials that it wants, which `origin` has to name.
+    fn credentials(&self, origin: &str) -> String {
+        let is_basic = |offer: &String| offer.eq_ignore_ascii_case("basic");
+        if self.offers.is_empty() || self.offers.iter().any(is_basic) {
+            return format!("Put user and password into {origin}: http://user:password@host");
+        }
+        let offers = self.offers.join(", ");
+        format!("It takes {offers}; only Basic is spoken here: use a local proxy that logs in")
     }
 }
 

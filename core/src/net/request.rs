@@ -50,7 +50,9 @@ impl HeaderCache {
     }
 
     fn with_length(&mut self, call: &Call, forwarder: Option<&Proxy>) -> HeaderMap {
-        self.0.take_if(|kept| !kept.is_of(call));
+        self.0.take_if(|CachedHeaders { of: (headers, endpoint), .. }| {
+            !(Arc::ptr_eq(headers, &call.headers) && Arc::ptr_eq(endpoint, &call.endpoint))
+        });
         let kept = self.0.get_or_insert_with(|| {
             let mut headers = headers(call, forwarder);
             headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
@@ -61,12 +63,6 @@ impl HeaderCache {
             *length = call.body.len().into();
         }
         headers
-    }
-}
-
-impl CachedHeaders {
-    fn is_of(&self, call: &Call) -> bool {
-        Arc::ptr_eq(&self.of.0, &call.headers) && Arc::ptr_eq(&self.of.1, &call.endpoint)
     }
 }
 

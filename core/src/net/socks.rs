@@ -77,10 +77,8 @@ async fn skip_address(stream: &mut (impl AsyncRead + Unpin), kind: u8) -> Result
         4 => 16,
         _ => return Err(ProxyFault::Garbage("its answer has an address of no known kind")),
     };
-    // The longest name, and a port.
-    let mut address = [0; 255 + 2];
-    let address = address.get_mut(..length + 2).unwrap_or_default();
-    stream.read_exact(address).await?;
+    let port = 2;
+    stream.read_exact(&mut vec![0; length + port]).await?;
     Ok(())
 }
 

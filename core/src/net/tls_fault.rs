@@ -62,8 +62,7 @@ pub(super) fn explain(fault: &TlsFault, place: &str, before: &str) -> Error {
             None => broken(*introduction),
         },
     };
-    let (reason, hint) = reason;
-    insecure(place, (reason, format!("{before}{hint}")))
+    insecure(place, before, reason)
 }
 
 /// The refusal of a client certificate, or of having none, that came when the request was written.
@@ -72,11 +71,12 @@ pub(super) fn late_refusal(error: &io::Error, place: &str) -> Option<Error> {
     let Some(rustls::Error::AlertReceived(alert)) = inner(error) else { return None };
     objection(*alert)?;
     let reason = alerted(*alert, CertificateShown::Certificate);
-    Some(insecure(place, reason).because(error).not_delivered())
+    Some(insecure(place, "", reason).because(error).not_delivered())
 }
 
-fn insecure(place: &str, (reason, hint): Reason) -> Error {
-    Error::new(Kind::Tls, format!("No secure connection to {place}: {reason}")).hint(hint)
+fn insecure(place: &str, before: &str, (reason, hint): Reason) -> Error {
+    Error::new(Kind::Tls, format!("No secure connection to {place}: {reason}"))
+        .hint(format!("{before}{hint}"))
 }
 
 fn said(reason: impl Into<String>, hint: impl Into<String>) -> Reason {

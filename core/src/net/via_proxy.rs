@@ -7,8 +7,8 @@ use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use tracing::debug;
 
-use super::addresses::Addresses;
 use super::connect::{Carrier, ConnectFault, Connector, bare_host};
+use super::options::Addresses;
 use super::proxy::{Proxy, ProxyProtocol, port};
 use super::proxy_fault::ProxyFault;
 use super::socks::{self, SocksTarget};
@@ -24,7 +24,7 @@ impl Connector {
     ) -> Result<Carrier, ConnectFault> {
         debug!(%proxy, origin = proxy.origin, "connecting through a proxy");
         let fault = |fault| ConnectFault::Proxy(Arc::clone(proxy), fault);
-        if !proxy.is_socks() {
+        if !proxy.speaks.is_socks() {
             return self.via_http(proxy, uri).await.map_err(fault);
         }
         let host = bare_host(uri);
