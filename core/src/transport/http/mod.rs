@@ -325,13 +325,15 @@ impl Context {
             self.presence.is_away(),
         );
         let answer = {
+            let retry = told.as_mut().filter(|told| told.is_retry());
             // It stays where it is: it is large, and there would be a second place for it otherwise.
-            let sending = pin!(within(options.limit, self.client.send(call)));
-            let timed = match told.as_mut().filter(|told| told.is_retry()) {
-                None => sending.await,
+            let sending = pin!(self.client.send(call));
+            let timed = match retry {
+                None => within(options.limit, sending).await,
                 Some(retry) => {
-                    let (sent, notice) = (call.progress.begun(), async { retry.leaves() });
-                    Box::pin(with_notice(sending, sent, notice)).await
+                    let sent = call.progress.begun();
+                    let sending = with_notice(sending, sent, async { retry.leaves() });
+                    Box::pin(within(options.limit, sending)).await
                 }
             };
             timed.unwrap_or_else(|limit| {
