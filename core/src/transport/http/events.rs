@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::HeaderValue;
-use tokio::time::timeout_at;
 use tracing::{debug, warn};
 
 use super::Context;
@@ -171,15 +170,11 @@ impl Events {
         self.gathered.pop_front().unwrap_or(Ok(None))
     }
 
-    /// What comes next before `end`, if anything does. Most streams end with the answer, and where
+    /// What comes next within `limit`, if anything does. Most streams end with the answer, and where
     /// that has come already, no clock is needed.
-    pub(super) async fn rest(&mut self, end: Instant) -> Option<Item> {
+    pub(super) async fn rest(&mut self, limit: Duration) -> Option<Item> {
         yield_once().await;
-        let next = match poll_once(self.next(None)).await {
-            Some(next) => next,
-            None => timeout_at(end.into(), self.next(None)).await.ok()?,
-        };
-        next.ok().flatten()
+        within(Some(limit), self.next(None)).await.ok()?.ok().flatten()
     }
 
     /// Takes in what comes close behind the first `bytes`, for as long as every turn of whoever reads

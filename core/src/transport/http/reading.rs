@@ -96,7 +96,7 @@ impl Exchange {
             let next = match linger {
                 None => events.next(self.limit).await,
                 // Answered: the rest is read for what else it may bring, but not for long.
-                Some(end) => Ok(events.rest(end.into()).await),
+                Some(end) => Ok(events.rest(end - Instant::now()).await),
             };
             match next {
                 Ok(Some(Item::Message(message))) => self.deliver(message).await,
