@@ -63,7 +63,9 @@ pub(super) async fn keep_open(context: Arc<Context>, session: Arc<SessionHeaders
                 }
                 let position = std::mem::take(&mut reopening.position);
                 let mut events = Events::new(body, &context, position);
-                let slept = slept(&context, sleeps, &mut reopening.wakeups);
+                // The stream may look open for minutes after a sleep; whatever the client says is the
+                // occasion to find out.
+                let slept = reopening.wakeups.wait_for(|()| context.client.sleeps() != sleeps);
                 let has_slept = read(&context, &mut events, session.id(), slept).await;
                 reopening.position = events.position;
                 if has_slept {
@@ -156,16 +158,6 @@ async fn is_in_vain(context: &Context, session: &SessionHeaders) -> bool {
     true
 }
 
-/// Completes when the machine has slept since `before`. The stream may look open for minutes after
-/// that; whatever the client says is the occasion to find out.
-async fn slept(context: &Context, before: u64, wakeups: &mut watch::Receiver<()>) {
-    while context.client.sleeps() == before {
-        if wakeups.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
 /// Asks for a stream by GET, or for the rest of one, behind the event `last_id`.
 pub(super) async fn open(
     context: &Context,
@@ -223,7 +215,7 @@ async fn read(
     context: &Context,
     events: &mut Events,
     session: Option<&HeaderValue>,
-    slept: impl Future<Output = ()>,
+    slept: impl Future,
 ) -> bool {
     tokio::pin!(slept);
     let why = loop {
@@ -231,7 +223,7 @@ async fn read(
         let next = tokio::select! {
             biased;
             next = events.next(None) => next,
-            () = &mut slept => {
+            _ = &mut slept => {
                 debug!("the machine has slept: the server's stream is opened anew");
                 return true;
             }
