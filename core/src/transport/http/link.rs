@@ -54,7 +54,7 @@ pub fn open(settings: HttpSettings) -> Result<HttpLink, Error> {
 impl HttpLink {
     pub(super) fn new(context: Arc<Context>) -> Self {
         let speaks = match context.settings.transport {
-            Transport::Sse => Speaks::HttpSse(Box::new(HttpSse::new(&context))),
+            Transport::Sse => Speaks::HttpSse(Box::default()),
             Transport::Auto | Transport::Http => Speaks::Streamable(Streamable::new(&context)),
         };
         let exchanges = Exchanges::default();

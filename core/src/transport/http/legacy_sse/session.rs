@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll, ready};
+use std::task::{Context, Poll, ready};
 
 use tracing::{debug, warn};
 
@@ -11,25 +11,21 @@ use super::post::{Posted, post};
 use super::stream::{self, EventStream, First};
 use crate::error::{Error, Kind};
 use crate::lock::lock;
-use crate::message::{Head, Id, Message, Method, Outline, peek};
+use crate::message::{Head, Message, Method, Outline, peek};
 use crate::net::{Call, Lane};
 use crate::traffic;
+use crate::transport::http::SendOptions;
 use crate::transport::http::command::{Event, Send, Ticket};
 use crate::transport::http::events::{Item, too_large};
 use crate::transport::http::link::Io;
 use crate::transport::http::report::Report;
 use crate::transport::http::session::SessionHeaders;
-use crate::transport::http::{Context, SendOptions};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in super::super) struct HttpSse {
     phase: StreamPhase,
     /// How many streams there were: a POST belongs to the one that was open.
     streams: u64,
-    /// The headers; such a session has no id of its own in them.
-    session: SessionHeaders,
-    /// The `initialize` that waits for its answer.
-    initialize: Option<(Ticket, Id)>,
     /// Every session that was opened by this ticket or an earlier one is lost.
     lost: Option<Ticket>,
     /// The newest ticket of the engine's.
@@ -37,9 +33,10 @@ pub(in super::super) struct HttpSse {
 }
 
 /// Where the stream stands.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum StreamPhase {
     /// There is none; the next message opens one (C33).
+    #[default]
     Closed,
     /// It is being opened for these.
     Opening(VecDeque<Send>),
@@ -47,17 +44,6 @@ enum StreamPhase {
 }
 
 impl HttpSse {
-    pub(in super::super) fn new(context: &Context) -> Self {
-        Self {
-            phase: StreamPhase::Closed,
-            streams: 0,
-            session: SessionHeaders::new(&context.settings),
-            initialize: None,
-            lost: None,
-            newest: Ticket::default(),
-        }
-    }
-
     /// Goes on where the other transport has found out that it is this one: its `initialize` is sent
     /// once more.
     pub(in super::super) fn take_over(
@@ -66,7 +52,7 @@ impl HttpSse {
         io: &mut Io,
     ) -> Self {
         debug!("the server speaks HTTP+SSE");
-        let mut sse = Self { phase: StreamPhase::Open(stream), ..Self::new(&io.context) };
+        let mut sse = Self { phase: StreamPhase::Open(stream), ..Self::default() };
         io.report(Event::StreamOpened);
         sse.send(initialize, io);
         sse
@@ -84,7 +70,7 @@ impl HttpSse {
     /// Takes what comes on the stream; `Pending` if that is nothing.
     pub(in super::super) fn poll_stream(
         &mut self,
-        context: &mut TaskContext<'_>,
+        context: &mut Context<'_>,
         io: &mut Io,
     ) -> Poll<()> {
         let StreamPhase::Open(stream) = &mut self.phase else { return Poll::Pending };
@@ -129,7 +115,7 @@ impl HttpSse {
 
     fn open_for(&mut self, first: Send, io: &mut Io) {
         let context = Arc::clone(&io.context);
-        let headers = self.session.stream_headers();
+        let headers = SessionHeaders::new(&context.settings).stream_headers();
         let login = SendOptions::of(&first.message).login;
         io.exchanges.start_aside(async move {
             let opened = stream::open(&context, headers, First::Anything, login).await;
@@ -163,13 +149,13 @@ impl HttpSse {
 
     /// Starts the POST of one message.
     fn launch(&mut self, send: Send, io: &mut Io) {
-        let StreamPhase::Open(stream) = &self.phase else { return };
+        let StreamPhase::Open(stream) = &mut self.phase else { return };
         let ticket = send.ticket;
         io.context.log_sent(&send, stream.address.session.as_ref());
         if send.is_request(&Method::Initialize) {
-            self.initialize = send.request_id().map(|id| (ticket, id.clone()));
+            stream.initialize = send.request_id().map(|id| (ticket, id.clone()));
         }
-        let headers = self.session.post_headers(&send);
+        let headers = stream.headers.post_headers(&send);
         let call = Call {
             endpoint: Arc::clone(&stream.address.endpoint),
             lane: send.lane,
@@ -188,17 +174,16 @@ impl HttpSse {
     }
 
     fn deliver(&mut self, message: Message, io: &mut Io) {
-        if let StreamPhase::Open(stream) = &self.phase {
-            io.context.log_received(&message, None, stream.address.session.as_ref());
-        }
+        let StreamPhase::Open(stream) = &mut self.phase else { return };
+        io.context.log_received(&message, None, stream.address.session.as_ref());
         if let Head::Response { id: Some(id), is_error } = message.head()
-            && let Some((ticket, _)) = self.initialize.take_if(|(_, own)| id.resembles(own))
+            && let Some((ticket, _)) = stream.initialize.take_if(|(_, own)| id.resembles(own))
             && !is_error
         {
             let version = peek::negotiated_version(&message);
             debug!(version, "a session begins");
             io.context.note_connection("HTTP+SSE", version.as_deref());
-            self.session.begin(ticket, None, version.as_deref());
+            stream.headers.begin(ticket, None, version.as_deref());
         }
         io.report(Event::Message { message, answers: None });
     }
@@ -238,7 +223,7 @@ impl HttpSse {
                 if send.is_last_try {
                     lock(&io.context.habits).note_last_loss(error.status);
                 } else if is_current {
-                    self.close_stream(io);
+                    self.close_stream();
                 }
                 let (session, error) = (send.session, error.into());
                 io.report(Event::SessionRejected { ticket, session, error, last_word: None });
@@ -266,17 +251,15 @@ impl HttpSse {
     }
 
     fn end_stream(&mut self, why: Error, io: &mut Io) {
-        self.close_stream(io);
+        self.close_stream();
         io.report(Event::StreamEnded(why.into()));
     }
 
     /// The session ends with its stream.
-    fn close_stream(&mut self, io: &Io) {
+    fn close_stream(&mut self) {
         self.phase = StreamPhase::Closed;
         self.streams += 1;
-        self.initialize = None;
         self.lost = Some(self.newest);
-        self.session = SessionHeaders::new(&io.context.settings);
     }
 }
 

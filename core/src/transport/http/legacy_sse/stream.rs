@@ -10,10 +10,13 @@ use super::address::Address;
 use crate::auth::Login;
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::message::Id;
 use crate::net::{Call, Content, Endpoint, Lane, final_endpoint};
 use crate::secret::shown;
 use crate::transport::http::answer::{Answer, Refusal};
+use crate::transport::http::command::Ticket;
 use crate::transport::http::events::{Events, Payload, Position, timeout};
+use crate::transport::http::session::SessionHeaders;
 use crate::transport::http::{Context, SendOptions};
 
 /// A stream whose address is known.
@@ -21,6 +24,10 @@ use crate::transport::http::{Context, SendOptions};
 pub(in super::super) struct EventStream {
     pub(super) events: Events,
     pub(super) address: Address,
+    /// The session lives as long as the stream. It has no id of its own in the headers.
+    pub(super) headers: SessionHeaders,
+    /// The `initialize` that waits for its answer.
+    pub(super) initialize: Option<(Ticket, Id)>,
     /// How many times the machine had slept before it was opened.
     pub(super) sleeps: u64,
 }
@@ -76,7 +83,9 @@ async fn read(
                 let address = Address::resolve(place.url(), &data)?;
                 debug!(endpoint = %address.endpoint, "the stream is open");
                 let sleeps = context.client.sleeps();
-                return Ok(Box::new(EventStream { events, address, sleeps }));
+                let headers = SessionHeaders::new(&context.settings);
+                let stream = EventStream { events, address, headers, initialize: None, sleeps };
+                return Ok(Box::new(stream));
             }
             Some(_) if first == First::Address => {
                 return Err(no_stream(&place, "it does not begin with an address for messages"));
