@@ -178,12 +178,6 @@ impl Refusal {
         }
     }
 
-    /// Whether it is about credentials, haste or the server's health, and so says nothing about what
-    /// the server speaks.
-    pub(super) fn is_about_else(&self) -> bool {
-        is_about_else(self.status)
-    }
-
     /// The error for whoever sent the request in a session that is no more.
     pub(super) fn lost_session(&self) -> Error {
         Error { kind: Kind::SessionLost, ..self.error.clone().not_delivered() }
@@ -303,7 +297,8 @@ pub(super) fn is_error(answer: &Message) -> bool {
     matches!(answer.head(), Head::Response { is_error: true, .. })
 }
 
-/// Whether a status says nothing about the protocol that is spoken.
+/// Whether a status is about credentials, haste or the server's health, and so says nothing about
+/// what the server speaks.
 pub(super) fn is_about_else(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 401 | 403 | 408 | 429)
 }

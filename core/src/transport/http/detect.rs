@@ -46,7 +46,7 @@ impl Exchange {
 ///
 /// A JSON-RPC error is an answer, and some statuses and pages are about something else.
 pub(super) fn allows_older_transport(refusal: &Refusal) -> bool {
-    let is_refused = refusal.status.is_client_error() && !refusal.is_about_else();
+    let is_refused = refusal.status.is_client_error() && !is_about_else(refusal.status);
     is_refused && !refusal.answer.as_ref().is_some_and(is_error) && !refusal.is_about_tls
 }
 

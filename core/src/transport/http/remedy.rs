@@ -9,7 +9,7 @@ use http::Response;
 use tracing::debug;
 
 use super::SendOptions;
-use super::answer::{Answer, Refusal, unreadable, whole};
+use super::answer::{Answer, Refusal, is_about_else, unreadable, whole};
 use super::command::{Send, Ticket};
 use super::detect::allows_older_transport;
 use super::events::{Events, Item, Position};
@@ -77,7 +77,7 @@ impl Exchange {
         let Some(id) = self.request_id().cloned() else {
             return Err(refusal.error);
         };
-        if self.opens() && refusal.is_about_else() {
+        if self.opens() && is_about_else(refusal.status) {
             return self.refused_for_else(refusal, &id).await;
         }
         if self.is(&Method::Initialize)
