@@ -58,7 +58,7 @@ pub(crate) use events::{lost_response, timeout};
 pub use link::{HttpLink, open};
 use logins::Logins;
 use modern::Learnt;
-use presence::{Presence, with_notice};
+use presence::with_notice;
 use queue::EventQueue;
 use report::Report;
 pub use session::basic_authorization;
@@ -181,8 +181,10 @@ struct Context {
     events: EventQueue,
     /// To the link itself, which takes them before anything else happens: a few at most.
     reports: Mutex<VecDeque<Report>>,
-    /// Whether the server is there, as far as anybody knows.
-    presence: Presence,
+    /// The last word of the server is that it cannot be reached.
+    is_away: AtomicBool,
+    /// It has answered once.
+    is_connected: AtomicBool,
     /// Unless nobody wants them.
     cookies: Option<Mutex<Jar>>,
     /// The server is known to speak Streamable HTTP: no other transport is looked for.
@@ -204,7 +206,8 @@ impl Context {
             endpoint,
             events: EventQueue::default(),
             reports: Mutex::default(),
-            presence: Presence::default(),
+            is_away: AtomicBool::new(false),
+            is_connected: AtomicBool::new(false),
             cookies: settings.cookies.then(Mutex::default),
             is_decided: AtomicBool::new(false),
             wakeups: watch::Sender::default(),
@@ -322,7 +325,7 @@ impl Context {
             url,
             headers,
             &call.body,
-            self.presence.is_away(),
+            self.is_away.load(Ordering::Relaxed),
         );
         let answer = {
             let retry = told.as_mut().filter(|told| told.is_retry());

@@ -169,7 +169,7 @@ impl Exchange {
 
     async fn fetch(&self, call: Call) -> Result<Response<Content>, Error> {
         let options = SendOptions { limit: self.limit, ..SendOptions::of(&self.send.message) };
-        let answer = match self.context.presence.is_away() {
+        let answer = match self.context.is_away.load(Ordering::Relaxed) {
             false => self.context.send(call, options).await,
             true => Box::pin(self.fetch_from_unreachable(call, options)).await,
         };

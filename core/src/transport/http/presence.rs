@@ -1,7 +1,7 @@
 //! Whether the server is there: told when it goes, when it comes back, and when it first answers.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::Context;
 use super::command::Send;
@@ -9,42 +9,27 @@ use crate::error::Error;
 use crate::message::{Head, Message};
 use crate::traffic::{self, Recovery};
 
-/// What is known of it.
-#[derive(Debug, Default)]
-pub(super) struct Presence {
-    /// The last word is that it cannot be reached.
-    is_away: AtomicBool,
-    /// It has answered once.
-    is_connected: AtomicBool,
-}
-
-impl Presence {
-    pub(super) fn is_away(&self) -> bool {
-        self.is_away.load(Ordering::Relaxed)
-    }
-}
-
 impl Context {
     /// Notes that the server cannot be reached, if that is what `error` says.
     pub(super) fn note_absence(&self, error: &Error) {
         if !error.is_unreachable() {
             return;
         }
-        if !self.presence.is_away.swap(true, Ordering::Relaxed) {
+        if !self.is_away.swap(true, Ordering::Relaxed) {
             traffic::recovery(Recovery::ServerAway, Some(error));
         }
     }
 
     /// The server has answered in `revision`; the first time is worth a word.
     pub(super) fn note_connection(&self, transport: &str, revision: Option<&str>) {
-        if !self.presence.is_connected.swap(true, Ordering::Relaxed) {
+        if !self.is_connected.swap(true, Ordering::Relaxed) {
             traffic::connected(transport, revision);
         }
     }
 
     /// The server is there. Gives back whether it was not.
     pub(super) fn note_presence(&self) -> bool {
-        let was_away = self.presence.is_away.swap(false, Ordering::Relaxed);
+        let was_away = self.is_away.swap(false, Ordering::Relaxed);
         if was_away {
             traffic::recovery(Recovery::ServerBack, None);
             self.wake_retries();
