@@ -107,7 +107,12 @@ impl Exchange {
         let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
         let response = match tokio::time::timeout(limit, sending).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) if is_final(&error) => return Err(error),
+            // Trying again would not help, or do harm: a proxy may lock accounts.
+            Ok(Err(error))
+                if matches!(error.kind, Kind::ProxyAuth | Kind::Redirect | Kind::BadUrl) =>
+            {
+                return Err(error);
+            }
             Ok(Err(error)) => {
                 self.context.note_absence(&error);
                 debug!("no stream for a subscription: {}", self.context.scrubbed(error));
@@ -130,9 +135,4 @@ impl Exchange {
         }
         Ok(Opened::Never)
     }
-}
-
-/// Whether trying again would not help, or do harm: a proxy may lock accounts.
-fn is_final(error: &Error) -> bool {
-    matches!(error.kind, Kind::ProxyAuth | Kind::Redirect | Kind::BadUrl)
 }

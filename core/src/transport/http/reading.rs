@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::answer::{whole, without_mark};
@@ -24,10 +23,6 @@ impl Exchange {
         let quick = self.context.settings.timeouts.quick;
         let limit = if self.is_subscription() { quick } else { self.limit };
         let body = whole(body, &self.context, limit).await?;
-        self.deliver_body(body).await
-    }
-
-    async fn deliver_body(&mut self, body: Bytes) -> Result<(), Error> {
         traffic::message(traffic::TrafficKind::HttpBody, &body);
         if body.trim_ascii().is_empty() {
             return Err(self.no_response().because("the body of the answer is empty"));
