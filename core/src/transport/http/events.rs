@@ -1,7 +1,10 @@
 //! Reads the event stream of an HTTP answer: messages out, and the place to go on from.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -9,7 +12,6 @@ use http::HeaderValue;
 use tracing::{debug, warn};
 
 use super::Context;
-use super::yielding::{poll_once, yield_once};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Message, Outline, Outliner};
@@ -267,6 +269,30 @@ fn is_priming(data: &Bytes) -> bool {
     data.is_empty() || data[..] == b"{}"[..]
 }
 
+/// Lets all others have their turn that are ready for one.
+async fn yield_once() {
+    let mut has_waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        // Not the runtime's own way to yield: that looks for news from the system every time.
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// What a future has to say now; it is dropped if that is nothing.
+async fn poll_once<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
 /// S1-15: the request with this id has no answer, and there will be none.
 pub(super) fn no_response(id: &str) -> Error {
     Error::new(Kind::NoResponse, format!("No response received for request ID {id}"))
@@ -292,6 +318,8 @@ pub(super) fn too_large(limit: usize) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -309,5 +337,17 @@ mod tests {
         assert_eq!(of(Some(0), true), limits::RETRY_FLOOR);
         assert!(of(Some(0), false) >= limits::BACKOFF_BASE / 2);
         assert!(of(None, false) >= limits::BACKOFF_BASE / 2);
+    }
+
+    #[tokio::test]
+    async fn others_have_their_turn_and_nobody_waits() {
+        let has_run = Arc::new(AtomicBool::new(false));
+        let other = Arc::clone(&has_run);
+        tokio::spawn(async move { other.store(true, Ordering::Relaxed) });
+        assert!(!has_run.load(Ordering::Relaxed));
+        yield_once().await;
+        assert!(has_run.load(Ordering::Relaxed));
+        assert_eq!(poll_once(async { 5 }).await, Some(5));
+        assert_eq!(poll_once(std::future::pending::<()>()).await, None);
     }
 }

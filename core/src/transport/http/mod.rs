@@ -49,7 +49,6 @@ mod session;
 mod session_loss;
 mod stream;
 mod streamable;
-mod yielding;
 
 use answer::Refusal;
 pub(crate) use command::{Command, Event, Send, Ticket};
