@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::scan::{Scanner, decoded, is_name, plain};
+use super::scan::{Scanner, is_name, plain};
 use super::{Head, Id, Message};
 
 /// Most objects have no more members.
@@ -113,11 +113,6 @@ impl<'a> Members<'a> {
         self.0.is_empty()
     }
 
-    /// The names and texts of all members that were not taken apart.
-    pub fn iter(&self) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
-        self.0.iter().filter_map(|(name, value)| Some((decoded(name)?, value.text()?)))
-    }
-
     /// Gives a member another value, in its place; a new one comes last.
     pub fn set(&mut self, name: impl Into<Cow<'a, str>>, json: impl Into<Cow<'a, str>>) {
         let (name, json) = (name.into(), json.into());
@@ -220,6 +215,24 @@ impl<'a> Members<'a> {
     }
 }
 
+impl Message {
+    /// The same message with other members; `change` leaves those of the head alone.
+    #[must_use]
+    pub fn edited<'a>(&'a self, change: impl FnOnce(&mut Members<'a>)) -> Self {
+        let mut members = Members::of_message(self).unwrap_or_default();
+        change(&mut members);
+        members.into_message(self.head().clone())
+    }
+
+    /// The same under another id.
+    #[must_use]
+    pub fn edited_with_id<'a>(&'a self, id: &Id, change: impl FnOnce(&mut Members<'a>)) -> Self {
+        let mut members = Members::of_message(self).unwrap_or_default();
+        change(&mut members);
+        members.into_message_with_id(self.head(), id)
+    }
+}
+
 /// A name as it is written between its quotes.
 fn written(name: Cow<'_, str>) -> Cow<'_, str> {
     if plain(name.as_bytes()) == name.len() {
@@ -234,6 +247,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::message::Json;
 
     #[test]
     fn what_is_not_touched_keeps_its_text() {
@@ -340,13 +354,14 @@ mod tests {
                 text += &format!("{comma}{} : {value}", serde_json::Value::from(&**name));
             }
             text += "}";
-            let members = Members::of(&text).unwrap();
-            let json = members.to_json();
-            let again = Members::of(&json).unwrap();
-            let pairs = |m: &Members<'_>| m.iter().map(|(a, b)| (a.into_owned(), b.to_owned())).collect::<Vec<_>>();
-            prop_assert_eq!(pairs(&members), pairs(&again));
+            let json = Members::of(&text).unwrap().to_json();
+            let pairs = |text| -> Vec<(String, String)> {
+                let members = Json::parse(text).and_then(Json::members).unwrap();
+                members.map(|(name, value)| (name.into_owned(), value.as_str().to_owned())).collect()
+            };
+            prop_assert_eq!(pairs(&text), pairs(&json));
             let written: Vec<String> = values.iter().map(|(_, v)| v.clone()).collect();
-            let read: Vec<String> = again.iter().map(|(_, v)| v.to_owned()).collect();
+            let read: Vec<String> = pairs(&json).into_iter().map(|(_, v)| v).collect();
             prop_assert_eq!(written, read);
         }
     }

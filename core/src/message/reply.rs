@@ -97,13 +97,6 @@ pub fn notification(method: &str) -> Message {
     written(Head::Notification { method: method.into() }, None)
 }
 
-/// Tells a client that a resource may have changed.
-#[must_use]
-pub fn resource_updated(uri: &str) -> Message {
-    const METHOD: &str = "notifications/resources/updated";
-    raw_notification(METHOD, &serde_json::json!({ "uri": uri }).to_string())
-}
-
 /// A request of the bridge's own.
 #[must_use]
 pub fn request(id: &Id, method: &str) -> Message {

@@ -167,9 +167,8 @@ impl EraVerdict {
             (Some(Some(400..=499)), _) => Self::Refused,
             (Some(_), _) => Self::Nothing,
             (None, Some(Era::Modern)) => Self::Modern,
-            (None, Some(Era::Legacy)) => Self::Legacy,
-            (None, None) if denies_modern(answer) => Self::Legacy,
-            (None, None) => Self::Refused,
+            (None, _) if denies_modern(answer) => Self::Legacy,
+            (None, _) => Self::Refused,
         }
     }
 

@@ -109,35 +109,30 @@ fn plain_digits(raw: &str) -> Option<String> {
     }
 }
 
-/// How a keyword of JSON Schema holds other schemas.
-enum Holds {
-    One,
-    Many,
-    Named,
-}
+/// The keywords of JSON Schema that hold one schema. An annotation below one of these or the next
+/// ones is about a value that nobody can name beforehand. All others but `properties` hold data, in
+/// which anything may stand.
+const ONE: [&str; 12] = [
+    "items",
+    "contains",
+    "additionalItems",
+    "unevaluatedItems",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "propertyNames",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contentSchema",
+];
 
-/// The keywords that hold schemas. An annotation below one of them, except `properties`, is about a
-/// value that nobody can name beforehand. All others hold data, in which anything may stand.
-fn holds(keyword: &str) -> Option<Holds> {
-    match keyword {
-        "items"
-        | "contains"
-        | "additionalItems"
-        | "unevaluatedItems"
-        | "additionalProperties"
-        | "unevaluatedProperties"
-        | "propertyNames"
-        | "not"
-        | "if"
-        | "then"
-        | "else"
-        | "contentSchema" => Some(Holds::One),
-        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Some(Holds::Many),
-        "properties" | "patternProperties" | "dependentSchemas" | "dependencies" | "$defs"
-        | "definitions" => Some(Holds::Named),
-        _ => None,
-    }
-}
+/// Those that hold a list of them.
+const MANY: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+
+/// Those that hold them by name.
+const NAMED: [&str; 5] =
+    ["patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"];
 
 /// A walk over all schemas in a schema. It follows no reference, so it ends where the text ends; how
 /// deep that may be, the parser has decided.
@@ -170,18 +165,18 @@ impl Walk {
         value: &Value,
         is_reachable: bool,
     ) -> Result<(), Fault> {
-        match (holds(keyword), value) {
-            (Some(Holds::Named), Value::Object(schemas)) => {
-                schemas.iter().try_for_each(|(name, schema)| match keyword {
-                    "properties" => self.descend(name, schema, is_reachable),
-                    _ => self.descend(keyword, schema, false),
-                })
+        match value {
+            Value::Object(schemas) if keyword == "properties" => schemas
+                .iter()
+                .try_for_each(|(name, schema)| self.descend(name, schema, is_reachable)),
+            Value::Object(schemas) if NAMED.contains(&keyword) => {
+                schemas.values().try_for_each(|schema| self.descend(keyword, schema, false))
             }
             // Older drafts have lists of schemas in `items`.
-            (Some(Holds::One | Holds::Many), Value::Array(schemas)) => {
+            Value::Array(schemas) if ONE.contains(&keyword) || MANY.contains(&keyword) => {
                 schemas.iter().try_for_each(|schema| self.descend(keyword, schema, false))
             }
-            (Some(Holds::One), schema) => self.descend(keyword, schema, false),
+            schema if ONE.contains(&keyword) => self.descend(keyword, schema, false),
             _ => Ok(()),
         }
     }

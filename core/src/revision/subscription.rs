@@ -83,9 +83,10 @@ impl Promise {
         }
     }
 
-    /// Everything that may have changed while nobody listened, told for the subscription `id`.
+    /// Everything that may have changed while nobody listened, told for the subscription `id` if it
+    /// has one.
     #[must_use]
-    pub fn missed(&self, id: &Id) -> Vec<Message> {
+    pub fn missed(&self, id: Option<&Id>) -> Vec<Message> {
         let lists = self.lists.iter().map(|list| notification(&list.changed, None, id));
         let updated = |uri: &String| notification(&Method::ResourceUpdated, Some(uri), id);
         lists.chain(self.resources.iter().map(updated)).collect()
@@ -103,20 +104,19 @@ pub(crate) fn of_request(message: Message, id: &Id) -> Message {
     if named.is_none_or(|named| named.as_str() == id.as_json()) {
         return message;
     }
-    let Some(mut members) = Members::of_message(&message) else { return message };
-    let meta = members.object(place).object("_meta");
-    meta.set(SUBSCRIPTION_ID, id.as_json().to_owned());
-    members.into_message(message.head().clone())
+    message
+        .edited(|members| members.object(place).object("_meta").set(SUBSCRIPTION_ID, id.as_json()))
 }
 
-fn notification(method: &Method, uri: Option<&String>, id: &Id) -> Message {
+fn notification(method: &Method, uri: Option<&String>, id: Option<&Id>) -> Message {
     let head = Head::Notification { method: method.clone() };
     let mut members = Members::headed(&head);
-    let params = members.object("params");
     if let Some(uri) = uri {
-        params.set("uri", Value::from(uri.as_str()).to_string());
+        members.object("params").set("uri", Value::from(uri.as_str()).to_string());
     }
-    params.object("_meta").set(SUBSCRIPTION_ID, id.as_json().to_owned());
+    if let Some(id) = id {
+        members.object("params").object("_meta").set(SUBSCRIPTION_ID, id.as_json());
+    }
     members.into_message(head)
 }
 
@@ -144,7 +144,7 @@ mod tests {
             r#"{"toolsListChanged":true,"promptsListChanged":false,"resourcesListChanged":true,
                 "resourceSubscriptions":["file:///a\"b"],"io.example/more":[1]}"#,
         ));
-        let missed = promise.unwrap().missed(&Id::from_json("\"listen:0\"").unwrap());
+        let missed = promise.unwrap().missed(Some(&Id::string("listen:0")));
         let texts: Vec<&str> =
             missed.iter().map(|m| std::str::from_utf8(m.bytes()).unwrap()).collect();
         assert_eq!(
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn ids_keep_their_digits() {
         let promise = Promise::of(&acknowledged(r#"{"toolsListChanged":true}"#)).unwrap();
-        let missed = promise.missed(&Id::from_json("12345678901234567890").unwrap());
+        let missed = promise.missed(Id::from_json("12345678901234567890").as_ref());
         assert!(missed[0].bytes().ends_with(br#"subscriptionId":12345678901234567890}}}"#));
     }
 
@@ -171,7 +171,7 @@ mod tests {
     fn an_acknowledgement_that_says_nothing_promises_nothing() {
         let bare = message(&format!(r#"{{"jsonrpc":"2.0","method":"{ACKNOWLEDGED}"}}"#));
         assert_eq!(Promise::of(&bare), Some(Promise::default()));
-        assert!(Promise::default().missed(&Id::from_json("1").unwrap()).is_empty());
+        assert!(Promise::default().missed(None).is_empty());
         let other = message(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
         assert_eq!(Promise::of(&other), None);
     }

@@ -120,20 +120,22 @@ struct ServerDescription {
     capabilities: String,
     info: Option<String>,
     instructions: Option<String>,
-    /// What it announces.
-    changes: Changes,
 }
 
 impl ServerDescription {
+    /// What it announces.
+    fn changes(&self) -> Changes {
+        Changes::of(&self.capabilities)
+    }
+
     /// Out of its answer to `initialize` or `server/discover`, in which its name stands at `info`.
     fn of(answer: &Message, info: &[&str]) -> Self {
         let member = |path: &[&str]| answer.get(path).map(|json| json.as_str().to_owned());
-        let capabilities = member(&["result", "capabilities"]).unwrap_or_else(|| "{}".to_owned());
+        let capabilities = answer.get(&["result", "capabilities"]).map_or("{}", Json::as_str);
         Self {
             info: member(info),
             instructions: member(&["result", "instructions"]),
-            changes: Changes::of(&capabilities),
-            capabilities: tasks::without_tasks(&capabilities),
+            capabilities: tasks::without_tasks(capabilities),
         }
     }
 }
@@ -149,6 +151,8 @@ pub(crate) struct TranslatorContext {
     last_id: u64,
     /// When the server was last suspected of having changed its era.
     suspected: Option<Instant>,
+    /// What the client says of itself in every request.
+    introduction: Introduction,
 }
 
 impl TranslatorContext {
@@ -156,8 +160,15 @@ impl TranslatorContext {
     pub(crate) fn new(prefix: u64, now: Instant) -> Self {
         // Far from where clients count, whose pings may be out under ids of their own.
         let first_id = (1 << 40) + (prefix >> 24);
-        let steps = VecDeque::new();
-        Self { now, steps, prefix, first_id, last_id: first_id, suspected: None }
+        Self {
+            now,
+            steps: VecDeque::new(),
+            prefix,
+            first_id,
+            last_id: first_id,
+            suspected: None,
+            introduction: Introduction::default(),
+        }
     }
 
     fn send_to_client(&mut self, message: Message) {

@@ -81,7 +81,7 @@ impl Exchange {
             } else if let Some(promise) = may_have_missed.take() {
                 // The client knows nothing of another stream: it hears what that is about.
                 let id = self.request_id().cloned();
-                for message in id.iter().flat_map(|id| promise.missed(id)) {
+                for message in promise.missed(id.as_ref()) {
                     self.deliver(message).await;
                 }
             }

@@ -9,7 +9,7 @@ use super::Context;
 use super::command::Send;
 use super::session::SessionHeaders;
 use crate::lock::lock;
-use crate::message::{Members, Message, Method, edit};
+use crate::message::{Message, Method, edit};
 use crate::net::Call;
 use crate::revision::tools::{Tools, ToolsPage, is_first_page};
 use crate::revision::{Envelope, params, translate};
@@ -100,10 +100,10 @@ impl Context {
 
 /// The same request in another revision.
 fn with_version(message: &Message, version: &str) -> Message {
-    let Some(mut members) = Members::of_message(message) else { return message.clone() };
     let json = serde_json::Value::from(version).to_string();
-    members.object("params").object("_meta").set(translate::PROTOCOL_VERSION, json);
-    members.into_message(message.head().clone())
+    message.edited(|members| {
+        members.object("params").object("_meta").set(translate::PROTOCOL_VERSION, json);
+    })
 }
 
 #[cfg(test)]

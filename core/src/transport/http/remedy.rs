@@ -20,7 +20,7 @@ use super::session_loss::Fate;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::lock::lock;
-use crate::message::{Head, Id, Members, Message, Method, edit, peek, reply};
+use crate::message::{Id, Json, Members, Message, Method, edit, peek, reply};
 use crate::net::{Call, Content};
 use crate::revision::era_hints::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
 use crate::revision::tools::ToolsPage;
@@ -220,21 +220,19 @@ impl Exchange {
 
 /// A request for a page of tools, in the envelope of `call`.
 fn list_request(call: &Message, id: &Id, cursor: Option<&str>) -> Message {
-    let mut given = Members::of_message(call).unwrap_or_default();
-    let head = Head::Request { id: id.clone(), method: "tools/list".into() };
-    let mut list = Members::headed(&head);
-    let params = list.object("params");
+    let mut params = Members::default();
     if let Some(cursor) = cursor {
-        params.set("cursor", cursor.to_owned());
+        params.set("cursor", cursor);
     }
+    let given = call.get(&["params", "_meta"]).and_then(Json::members);
     let envelope = params.object("_meta");
-    for (name, value) in given.object("params").object("_meta").iter() {
+    for (name, value) in given.into_iter().flatten() {
         // The rest is about the call alone: its progress, its trace.
         if name.starts_with("io.modelcontextprotocol/") {
-            envelope.set(name.into_owned(), value.to_owned());
+            envelope.set(name, value.as_str());
         }
     }
-    list.into_message(head)
+    reply::raw_request(id, Method::ToolsList.name(), &params.to_json())
 }
 
 /// Errors that only a modern server writes; to all others `server/discover` is unknown.

@@ -4,7 +4,7 @@ use tracing::debug;
 
 use super::{Asked, Translation, TranslatorContext, shapes};
 use crate::error::{Error, Kind};
-use crate::message::{Head, Id, Members, Message, Method, reply};
+use crate::message::{Id, Json, Members, Message, Method, reply};
 use crate::revision::tools::is_first_page;
 use crate::revision::translate::{Introduction, LOG_LEVEL, SUBSCRIPTION_ID};
 
@@ -13,14 +13,9 @@ const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 impl Introduction {
-    /// The message in an envelope, under another id if it is a request.
-    pub(super) fn put_around(&self, message: &Message, id: Option<&Id>) -> Message {
-        let mut members = Members::of_message(message).unwrap_or_default();
-        self.fill(members.object("params"));
-        match id {
-            Some(id) => members.into_message_with_id(message.head(), id),
-            None => members.into_message(message.head().clone()),
-        }
+    /// A notification in an envelope.
+    pub(super) fn put_around(&self, notification: &Message) -> Message {
+        notification.edited(|members| self.fill(members.object("params")))
     }
 }
 
@@ -30,7 +25,7 @@ impl Translation {
             Some(Method::Ping) => cx.send_to_client(reply::raw_result(request.id(), "{}")),
             Some(Method::SetLevel) => self.set_level(&request, cx),
             Some(Method::ResourcesSubscribe | Method::ResourcesUnsubscribe) => {
-                self.change_subscriptions(&request, cx);
+                self.listening.change(&request, cx);
             }
             _ => self.ask(request, cx),
         }
@@ -43,8 +38,8 @@ impl Translation {
         if let (Some(id), false) = (request.id(), has_room) {
             return cx.refuse(id, "The parameters must be an object");
         }
-        self.introduction.fill(members.object("params"));
         let id = cx.number();
+        cx.introduction.fill(members.object("params"));
         cx.send_to_server(members.into_message_with_id(request.head(), &id));
         self.asked.insert(id, Asked { request, rounds: 0 });
     }
@@ -54,14 +49,14 @@ impl Translation {
         let Some(id) = request.id() else { return };
         let level = parameter(request, "level").filter(|level| LEVELS.contains(&level.as_str()));
         let Some(level) = level else { return cx.refuse(id, "Unknown log level") };
-        self.introduction.set(LOG_LEVEL, format!("\"{level}\""));
+        cx.introduction.set(LOG_LEVEL, format!("\"{level}\""));
         cx.send_to_client(reply::raw_result(Some(id), "{}"));
     }
 
     /// The answer to a request of the client's.
     pub(super) fn answered(&mut self, asked: Asked, answer: &Message, cx: &mut TranslatorContext) {
         let Some(id) = asked.request.id().cloned() else { return };
-        if matches!(answer.head(), Head::Response { is_error: true, .. }) {
+        if answer.is_error() {
             return cx.send_to_client(legacy_error(&asked.request, answer, &id));
         }
         let Some(mut members) = Members::of_message(answer) else { return };
@@ -103,32 +98,32 @@ impl Translation {
     /// What a server tells: about a request, or on a subscription.
     pub(super) fn server_tells(&mut self, message: Message, cx: &mut TranslatorContext) {
         if message.method() == Some(&Method::Acknowledged) {
-            return self.acknowledged(&message, cx);
+            return self.listening.acknowledged(&message, cx);
         }
         let Some(subscription) = subscription(&message) else { return cx.send_to_client(message) };
         if !self.listening.is(&subscription) {
             return debug!(what = ?message, "of a subscription that is over");
         }
-        let mut members = Members::of_message(&message).unwrap_or_default();
-        let params = members.object("params");
-        params.object("_meta").remove(SUBSCRIPTION_ID);
-        params.drop_if_empty("_meta");
-        members.drop_if_empty("params");
-        cx.send_to_client(members.into_message(message.head().clone()));
+        cx.send_to_client(message.edited(|members| {
+            let params = members.object("params");
+            params.object("_meta").remove(SUBSCRIPTION_ID);
+            params.drop_if_empty("_meta");
+            members.drop_if_empty("params");
+        }));
     }
 }
 
 /// A resource that is not there has a code of its own in the older revisions.
 pub(super) fn legacy_error(request: &Message, answer: &Message, id: &Id) -> Message {
-    let mut members = Members::of_message(answer).unwrap_or_default();
-    if request.method() == Some(&Method::ResourcesRead)
-        && let Some([Some(code), Some(_)]) =
-            answer.get_all([&["error", "code"], &["error", "data", "uri"]])
-        && code.integer() == Some(-32602)
-    {
-        members.object("error").set("code", "-32002");
-    }
-    members.into_message_with_id(answer.head(), id)
+    let is_read = request.method() == Some(&Method::ResourcesRead);
+    let [code, uri] =
+        answer.get_all([&["error", "code"], &["error", "data", "uri"]]).unwrap_or_default();
+    let is_absent = is_read && uri.is_some() && code.and_then(Json::integer) == Some(-32602);
+    answer.edited_with_id(id, |members| {
+        if is_absent {
+            members.object("error").set("code", "-32002");
+        }
+    })
 }
 
 /// A member of the parameters that is a string.

@@ -57,11 +57,11 @@ impl Translation {
                 return cx.send_to_client(reply::error(asked.request.id(), &error));
             }
         };
-        let mut open = Vec::new();
-        for (id, name, question) in questions {
+        let ask = |(id, name, question)| {
             cx.send_to_client(question);
-            open.push((id, name));
-        }
+            (id, name)
+        };
+        let open: Vec<_> = questions.into_iter().map(ask).collect();
         let pause = if open.is_empty() { limits::INPUT_PAUSE } else { limits::INPUT_WAIT };
         let (state, at) = (result.get("requestState").map(str::to_owned), cx.now + pause);
         self.rounds.push(Round { asked, state, open, answers: Members::default(), at });
@@ -90,18 +90,18 @@ impl Translation {
     }
 
     fn call_again(&mut self, round: Round, cx: &mut TranslatorContext) {
-        let request = &round.asked.request;
-        let mut call = Members::of_message(request).unwrap_or_default();
-        let params = call.object("params");
-        self.introduction.fill(params);
-        if !round.answers.is_empty() {
-            params.set("inputResponses", round.answers.to_json());
-        }
-        if let Some(state) = &round.state {
-            params.set("requestState", state.as_str());
-        }
         let id = cx.number();
-        cx.send_to_server(call.into_message_with_id(request.head(), &id));
+        let call = round.asked.request.edited_with_id(&id, |call| {
+            let params = call.object("params");
+            cx.introduction.fill(params);
+            if !round.answers.is_empty() {
+                params.set("inputResponses", round.answers.to_json());
+            }
+            if let Some(state) = &round.state {
+                params.set("requestState", state.as_str());
+            }
+        });
+        cx.send_to_server(call);
         self.asked.insert(id, round.asked);
     }
 

@@ -10,8 +10,8 @@ use std::collections::{BTreeSet, VecDeque};
 use tokio::time::Instant;
 use tracing::debug;
 
+use super::TranslatorContext;
 use super::calls::{parameter, subscription};
-use super::{Translation, TranslatorContext};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Json, Members, Message, Method, peek, reply};
@@ -72,10 +72,8 @@ pub(super) struct Subscription {
     tries: u32,
     /// A stream was lost: something may have happened meanwhile.
     has_gap: bool,
-    /// The server has acknowledged one, so it knows the method.
-    was_taken_up: bool,
-    /// The server does not know the method.
-    is_refused: bool,
+    /// Whether the server knows the method, once it has said so.
+    is_known: Option<bool>,
 }
 
 impl Subscription {
@@ -92,12 +90,150 @@ impl Subscription {
         [self.answer_at, self.retry_at].into_iter().flatten().min()
     }
 
+    /// The client's handshake is done: it wants to hear of changes from now on.
+    pub(super) fn listen(&mut self, cx: &mut TranslatorContext) {
+        self.is_ready = true;
+        if self.standing.is_none() {
+            self.open(cx);
+        }
+    }
+
     /// Nobody will be listened to.
     pub(super) fn end_all(mut self, error: &Error, cx: &mut TranslatorContext) {
         for stream in self.standing.take().into_iter().chain(self.opening.take()) {
             close(&stream, cx);
         }
         self.refuse_all(cx, |id| reply::error(Some(id), error));
+    }
+
+    /// Asks for the stream that is wanted now, unless an answer about one is awaited.
+    fn open(&mut self, cx: &mut TranslatorContext) {
+        if self.opening.is_some() {
+            return;
+        }
+        self.retry_at = None;
+        let taken = if self.is_careful { 1 } else { self.changes.len() };
+        let mut uris = self.uris.clone();
+        self.changes.iter().take(taken).for_each(|change| change.apply(&mut uris));
+        let is_wanted = !(self.offered.lists.is_empty() && uris.is_empty());
+        if !is_wanted || !self.is_ready || self.is_known == Some(false) {
+            self.standing.take().iter().for_each(|stream| close(stream, cx));
+            return self.settle(usize::MAX, cx);
+        }
+        let id = cx.number();
+        let mut params = Members::default();
+        self.promise(&uris).write(params.object("notifications"));
+        cx.introduction.fill(&mut params);
+        cx.send_to_server(reply::raw_request(&id, Method::Listen.name(), &params.to_json()));
+        self.taken = taken;
+        self.opening = Some(ListenStream { id, uris, since: None });
+    }
+
+    /// `resources/subscribe` and `resources/unsubscribe`.
+    pub(super) fn change(&mut self, request: &Message, cx: &mut TranslatorContext) {
+        let Head::Request { id, method } = request.head() else { return };
+        if !self.offered.resources || self.is_known == Some(false) {
+            return cx.send_to_client(reply::method_not_found(id, method.name()));
+        }
+        let Some(uri) = parameter(request, "uri") else {
+            return cx.refuse(id, "The parameter uri is missing");
+        };
+        let is_wanted = *method == Method::ResourcesSubscribe;
+        if self.changes.is_empty() && self.uris.contains(&uri) == is_wanted {
+            // It is in force already, or will be when the stream is there again.
+            return cx.send_to_client(reply::raw_result(Some(id), "{}"));
+        }
+        if self.changes.len() + self.uris.len() >= limits::LISTEN_RESOURCES && is_wanted {
+            let limit = limits::LISTEN_RESOURCES;
+            let text = format!("More than {limit} resources cannot be subscribed to at once");
+            return cx.fail(id, &Error::new(Kind::Overloaded, text).not_delivered());
+        }
+        self.changes.push_back(Change { id: id.clone(), uri, is_wanted });
+        self.answer_at.get_or_insert(cx.now + limits::LISTEN_PATIENCE);
+        self.open(cx);
+    }
+
+    /// The server has taken a subscription up.
+    pub(super) fn acknowledged(&mut self, message: &Message, cx: &mut TranslatorContext) {
+        let Some(id) = subscription(message) else { return };
+        let Some(mut stream) = self.opening.take_if(|opening| opening.id == id) else { return };
+        stream.since = Some(cx.now);
+        self.is_known = Some(true);
+        if let Some(former) = self.standing.replace(stream) {
+            close(&former, cx);
+        }
+        self.tell_gap(cx);
+        self.settle(self.taken, cx);
+        if !self.changes.is_empty() || self.is_outdated() {
+            self.open(cx);
+        }
+    }
+
+    /// The server has ended a subscription or does not take it up, or it was lost on its way.
+    pub(super) fn ended(
+        &mut self,
+        id: &Id,
+        end: Result<&Message, &Error>,
+        cx: &mut TranslatorContext,
+    ) {
+        if let Some(stream) = self.standing.take_if(|standing| standing.id == *id) {
+            return self.lost(&stream, cx.now);
+        }
+        let Some(stream) = self.opening.take_if(|opening| opening.id == *id) else { return };
+        match end {
+            Ok(answer) if answer.is_error() => {
+                debug!(what = ?answer, "the server takes up no subscription");
+                self.refused(answer, cx);
+            }
+            Ok(_) => self.lost(&stream, cx.now),
+            Err(error) => {
+                debug!("the subscription was lost: {error}");
+                self.lost(&stream, cx.now);
+                self.refuse_all(cx, |id| reply::error(Some(id), error));
+            }
+        }
+    }
+
+    /// What was asked for last is not to be had; what there was before it stays.
+    fn refused(&mut self, answer: &Message, cx: &mut TranslatorContext) {
+        let error = answer.get(&["error"]).map_or("{}", Json::as_str);
+        let is_unknown = peek::error_code(answer).is_some_and(|(code, _)| code == -32601);
+        if is_unknown && self.is_known.is_none() {
+            self.is_known = Some(false);
+            return self.refuse_all(cx, |id| reply::raw_error(Some(id), error));
+        }
+        match self.taken {
+            // What was granted yesterday and is refused today may be granted tomorrow.
+            0 if self.is_outdated() => return self.try_later(cx.now),
+            0 => return,
+            1 => {
+                if let Some(change) = self.changes.pop_front() {
+                    cx.send_to_client(reply::raw_error(Some(&change.id), error));
+                }
+                self.settle(0, cx);
+            }
+            _ => self.is_careful = true,
+        }
+        if !self.changes.is_empty() || self.standing.is_none() {
+            self.open(cx);
+        }
+    }
+
+    pub(super) fn tick(&mut self, cx: &mut TranslatorContext) {
+        let now = cx.now;
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.answer_at) {
+            // Some servers never say that they listen: then the newest request replaces the last.
+            self.settle(usize::MAX, cx);
+            if self.retry_at.is_none() && self.is_outdated() {
+                let unheard = self.opening.take();
+                self.open(cx);
+                unheard.iter().for_each(|stream| close(stream, cx));
+            }
+        }
+        if is_due(self.retry_at) {
+            self.open(cx);
+        }
     }
 
     /// The first `count` changes are in force.
@@ -108,9 +244,7 @@ impl Subscription {
         }
         self.taken = 0;
         self.is_careful &= !self.changes.is_empty();
-        if self.changes.is_empty() {
-            self.answer_at = None;
-        }
+        self.answer_at.take_if(|_| self.changes.is_empty());
     }
 
     /// No change comes into force.
@@ -150,164 +284,15 @@ impl Subscription {
         if !std::mem::take(&mut self.has_gap) {
             return;
         }
-        for list in &self.offered.lists {
-            cx.send_to_client(reply::notification(list.changed.name()));
-        }
-        for uri in &self.uris {
-            cx.send_to_client(reply::resource_updated(uri));
-        }
-    }
-}
-
-impl Translation {
-    /// The client's handshake is done: it wants to hear of changes from now on.
-    pub(super) fn listen(&mut self, cx: &mut TranslatorContext) {
-        self.listening.is_ready = true;
-        if self.listening.standing.is_none() {
-            self.open_stream(cx);
+        for notice in self.promise(&self.uris).missed(None) {
+            cx.send_to_client(notice);
         }
     }
 
-    /// Asks for the stream that is wanted now, unless an answer about one is awaited.
-    fn open_stream(&mut self, cx: &mut TranslatorContext) {
-        let listening = &mut self.listening;
-        if listening.opening.is_some() {
-            return;
-        }
-        listening.retry_at = None;
-        let taken = if listening.is_careful { 1 } else { listening.changes.len() };
-        let mut uris = listening.uris.clone();
-        listening.changes.iter().take(taken).for_each(|change| change.apply(&mut uris));
-        let is_wanted = !(listening.offered.lists.is_empty() && uris.is_empty());
-        if !is_wanted || !listening.is_ready || listening.is_refused {
-            listening.standing.take().iter().for_each(|stream| close(stream, cx));
-            return listening.settle(usize::MAX, cx);
-        }
-        let id = cx.number();
-        let mut params = Members::default();
-        let lists = listening.offered.lists.clone();
-        let resources = uris.iter().cloned().collect();
-        Promise { lists, resources }.write(params.object("notifications"));
-        let request = reply::raw_request(&id, "subscriptions/listen", &params.to_json());
-        cx.send_to_server(self.introduction.put_around(&request, None));
-        listening.taken = taken;
-        listening.opening = Some(ListenStream { id, uris, since: None });
-    }
-
-    /// `resources/subscribe` and `resources/unsubscribe`.
-    pub(super) fn change_subscriptions(&mut self, request: &Message, cx: &mut TranslatorContext) {
-        let Head::Request { id, method } = request.head() else { return };
-        let listening = &mut self.listening;
-        if !listening.offered.resources || listening.is_refused {
-            return cx.send_to_client(reply::method_not_found(id, method.name()));
-        }
-        let Some(uri) = parameter(request, "uri") else {
-            return cx.refuse(id, "The parameter uri is missing");
-        };
-        let is_wanted = *method == Method::ResourcesSubscribe;
-        if listening.changes.is_empty() && listening.uris.contains(&uri) == is_wanted {
-            // It is in force already, or will be when the stream is there again.
-            return cx.send_to_client(reply::raw_result(Some(id), "{}"));
-        }
-        if listening.changes.len() + listening.uris.len() >= limits::LISTEN_RESOURCES && is_wanted {
-            let limit = limits::LISTEN_RESOURCES;
-            let text = format!("More than {limit} resources cannot be subscribed to at once");
-            let error = Error::new(Kind::Overloaded, text).not_delivered();
-            return cx.fail(id, &error);
-        }
-        listening.changes.push_back(Change { id: id.clone(), uri, is_wanted });
-        listening.answer_at.get_or_insert(cx.now + limits::LISTEN_PATIENCE);
-        self.open_stream(cx);
-    }
-
-    /// The server has taken a subscription up.
-    pub(super) fn acknowledged(&mut self, message: &Message, cx: &mut TranslatorContext) {
-        let listening = &mut self.listening;
-        let Some(id) = subscription(message) else { return };
-        let Some(mut stream) = listening.opening.take_if(|opening| opening.id == id) else {
-            return;
-        };
-        stream.since = Some(cx.now);
-        listening.was_taken_up = true;
-        if let Some(former) = listening.standing.replace(stream) {
-            close(&former, cx);
-        }
-        listening.tell_gap(cx);
-        listening.settle(listening.taken, cx);
-        if !listening.changes.is_empty() || listening.is_outdated() {
-            self.open_stream(cx);
-        }
-    }
-
-    /// The server has ended a subscription or does not take it up, or it was lost on its way.
-    pub(super) fn listening_ended(
-        &mut self,
-        id: &Id,
-        end: Result<&Message, &Error>,
-        cx: &mut TranslatorContext,
-    ) {
-        let listening = &mut self.listening;
-        if let Some(stream) = listening.standing.take_if(|standing| standing.id == *id) {
-            return listening.lost(&stream, cx.now);
-        }
-        let Some(stream) = listening.opening.take_if(|opening| opening.id == *id) else { return };
-        match end {
-            Ok(answer) if matches!(answer.head(), Head::Response { is_error: true, .. }) => {
-                debug!(what = ?answer, "the server takes up no subscription");
-                self.refused(answer, cx);
-            }
-            Ok(_) => listening.lost(&stream, cx.now),
-            Err(error) => {
-                debug!("the subscription was lost: {error}");
-                listening.lost(&stream, cx.now);
-                listening.refuse_all(cx, |id| reply::error(Some(id), error));
-            }
-        }
-    }
-
-    /// What was asked for last is not to be had; what there was before it stays.
-    fn refused(&mut self, answer: &Message, cx: &mut TranslatorContext) {
-        let listening = &mut self.listening;
-        let error = answer.get(&["error"]).map_or("{}", Json::as_str);
-        let is_unknown = peek::error_code(answer).is_some_and(|(code, _)| code == -32601);
-        if is_unknown && !listening.was_taken_up {
-            listening.is_refused = true;
-            return listening.refuse_all(cx, |id| reply::raw_error(Some(id), error));
-        }
-        match listening.taken {
-            // What was granted yesterday and is refused today may be granted tomorrow.
-            0 if listening.is_outdated() => return listening.try_later(cx.now),
-            0 => return,
-            1 => {
-                if let Some(change) = listening.changes.pop_front() {
-                    cx.send_to_client(reply::raw_error(Some(&change.id), error));
-                }
-                listening.settle(0, cx);
-            }
-            _ => listening.is_careful = true,
-        }
-        if listening.changes.is_empty() && listening.standing.is_some() {
-            return;
-        }
-        self.open_stream(cx);
-    }
-
-    pub(super) fn tick_listening(&mut self, cx: &mut TranslatorContext) {
-        let now = cx.now;
-        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        let listening = &mut self.listening;
-        if is_due(listening.answer_at) {
-            // Some servers never say that they listen: then the newest request replaces the last.
-            listening.settle(usize::MAX, cx);
-            if listening.retry_at.is_none() && listening.is_outdated() {
-                let unheard = listening.opening.take();
-                self.open_stream(cx);
-                unheard.iter().for_each(|stream| close(stream, cx));
-            }
-        }
-        if is_due(self.listening.retry_at) {
-            self.open_stream(cx);
-        }
+    /// What a stream for these resources promises.
+    fn promise(&self, uris: &BTreeSet<String>) -> Promise {
+        let lists = self.offered.lists.clone();
+        Promise { lists, resources: uris.iter().cloned().collect() }
     }
 }
 

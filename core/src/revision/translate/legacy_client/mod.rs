@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::{Introduction, Protocol, ServerDescription, Step, TranslatorContext};
+use super::{Protocol, ServerDescription, Step, TranslatorContext};
 use crate::error::Error;
 use crate::message::{Head, Id, Message, Method, peek, reply};
 use crate::revision::Era;
@@ -43,9 +43,7 @@ pub(crate) struct LegacyClient {
 enum TranslatorState {
     /// Everything passes: the server speaks as the client does, or nobody has opened yet.
     Through,
-    /// This `initialize` has passed; its answer tells the era. What follows it waits in the engine.
-    Watching(Message),
-    /// The server was asked in the modern way.
+    /// An `initialize` has no answer yet; what follows it waits in the engine.
     Asking(Asking),
     /// The server is modern.
     Translating(Box<Translation>),
@@ -56,8 +54,7 @@ impl TranslatorState {
     fn question(&self) -> Option<&Id> {
         match self {
             Self::Through => None,
-            Self::Watching(initialize) => initialize.id(),
-            Self::Asking(asking) => Some(&asking.id),
+            Self::Asking(asking) => asking.discover.as_ref().or(asking.initialize.id()),
             Self::Translating(translation) => translation.question.as_ref(),
         }
     }
@@ -71,7 +68,6 @@ impl TranslatorState {
 #[derive(Debug)]
 struct Translation {
     server: ServerDescription,
-    introduction: Introduction,
     /// Requests that are out, by the id under which the server knows them.
     asked: HashMap<Id, Asked>,
     /// Calls that wait for answers of the client's.
@@ -127,12 +123,12 @@ impl LegacyClient {
             TranslatorState::Translating(translation) => {
                 translation.on_client_message(message, &mut self.cx);
             }
-            TranslatorState::Asking(_) if is_request(&message, &Method::Ping) => {
+            TranslatorState::Asking(Asking { discover: Some(_), .. })
+                if is_request(&message, &Method::Ping) =>
+            {
                 self.cx.send_to_client(reply::raw_result(message.id(), "{}"));
             }
-            TranslatorState::Asking(_)
-            | TranslatorState::Watching(_)
-            | TranslatorState::Through => {
+            TranslatorState::Asking(_) | TranslatorState::Through => {
                 self.cx.send_to_server(message);
             }
         }
@@ -156,8 +152,11 @@ impl LegacyClient {
         self.cx.now = now;
         let is_question = message.id().is_some_and(|id| self.state.is_question(id));
         match &mut self.state {
-            TranslatorState::Watching(_) | TranslatorState::Asking(_) if is_question => {
-                self.initialize_failed(error);
+            // The engine decides about another try.
+            TranslatorState::Asking(asking) if is_question => {
+                let message = asking.initialize.clone();
+                self.cx.steps.push_back(Step::Failed { message, error });
+                self.state = TranslatorState::Through;
             }
             TranslatorState::Translating(translation) if is_question => {
                 translation.believe(&mut self.cx);
@@ -182,7 +181,7 @@ impl LegacyClient {
         self.cx.now = now;
         if let TranslatorState::Translating(translation) = &mut self.state {
             translation.resume_rounds(&mut self.cx);
-            translation.tick_listening(&mut self.cx);
+            translation.listening.tick(&mut self.cx);
         }
     }
 }
@@ -193,10 +192,10 @@ impl Translation {
             Head::Request { .. } => self.client_asks(message, cx),
             Head::Notification { method } => match method {
                 Method::Cancelled => self.client_cancels(&message, cx),
-                Method::Initialized => self.listen(cx),
+                Method::Initialized => self.listening.listen(cx),
                 // A modern server reads the roots when it asks for them, and asks for no progress.
                 Method::RootsChanged | Method::Progress => {}
-                _ => cx.send_to_server(self.introduction.put_around(&message, None)),
+                _ => cx.send_to_server(cx.introduction.put_around(&message)),
             },
             Head::Response { .. } => self.client_answers(&message, cx),
         }
@@ -206,7 +205,7 @@ impl Translation {
         match message.head() {
             Head::Response { id: Some(id), .. } => {
                 if self.listening.is(id) {
-                    return self.listening_ended(id, Ok(&message), cx);
+                    return self.listening.ended(id, Ok(&message), cx);
                 }
                 match self.asked.remove(id) {
                     Some(asked) if self.doubts(&message, cx) => self.kept.push((asked, message)),
@@ -247,7 +246,7 @@ impl Translation {
             return cx.steps.push_back(Step::Failed { message, error });
         };
         if self.listening.is(id) {
-            return self.listening_ended(id, Err(&error), cx);
+            return self.listening.ended(id, Err(&error), cx);
         }
         if let Some(asked) = self.asked.remove(id) {
             let error = reply::about(error, id, asked.request.id());

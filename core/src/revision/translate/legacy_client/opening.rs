@@ -5,19 +5,18 @@ use serde_json::Value;
 use tracing::debug;
 
 use super::listening::Subscription;
-use super::{LegacyClient, Protocol, Step, Translation, TranslatorState};
-use crate::error::Error;
-use crate::message::{Head, Id, Json, Members, Message, edit, peek, reply};
+use super::{LegacyClient, Protocol, Translation, TranslatorState};
+use crate::message::{Id, Json, Members, Message, edit, peek, reply};
 use crate::revision::era_hints::{self, EraVerdict};
 use crate::revision::translate::{Introduction, SERVER_INFO, ServerDescription};
 use crate::revision::{Era, Revision};
 
-/// A server that is being asked what it is.
+/// An `initialize` whose answer depends on what the server is.
 #[derive(Debug)]
 pub(super) struct Asking {
-    initialize: Message,
-    /// The id of our question.
-    pub(super) id: Id,
+    pub(super) initialize: Message,
+    /// The id of our question; without one `initialize` has passed, and its answer tells.
+    pub(super) discover: Option<Id>,
     /// What the server said to `initialize`, if it was asked that first.
     refusal: Option<Message>,
 }
@@ -25,9 +24,9 @@ pub(super) struct Asking {
 impl LegacyClient {
     /// The client opens, or the engine does so again in its name.
     pub(super) fn open(&mut self, initialize: Message) {
-        if let TranslatorState::Translating(translation) = &mut self.state {
+        self.cx.introduction = Introduction::of_legacy(&initialize);
+        if let TranslatorState::Translating(translation) = &self.state {
             // What is in flight stays so; the server has said what it is.
-            translation.introduction = Introduction::of_legacy(&initialize);
             return self.cx.send_to_client(translation.server.initialize_result(&initialize));
         }
         match self.known {
@@ -38,13 +37,9 @@ impl LegacyClient {
 
     /// The client takes back its `initialize`: it gets no answer. `false`: another request is meant.
     pub(super) fn close(&mut self, notice: &Message) -> bool {
-        let (TranslatorState::Watching(initialize)
-        | TranslatorState::Asking(Asking { initialize, .. })) = &self.state
-        else {
-            return false;
-        };
+        let TranslatorState::Asking(asking) = &self.state else { return false };
         let cancelled = peek::cancelled_request(notice).map(|id| id.canonical());
-        if cancelled.is_none() || cancelled != initialize.id().map(Id::canonical) {
+        if cancelled.is_none() || cancelled != asking.initialize.id().map(Id::canonical) {
             return false;
         }
         if let Some(id) = self.state.question() {
@@ -56,45 +51,36 @@ impl LegacyClient {
 
     fn pass(&mut self, initialize: Message) {
         self.cx.send_to_server(initialize.clone());
-        self.state = TranslatorState::Watching(initialize);
+        let asking = Asking { initialize, discover: None, refusal: None };
+        self.state = TranslatorState::Asking(asking);
     }
 
     fn ask(&mut self, initialize: Message, refusal: Option<Message>) {
         let id = self.cx.string();
-        let question = Introduction::of_legacy(&initialize).discover(&id);
-        self.cx.send_to_server(question);
-        self.state = TranslatorState::Asking(Asking { initialize, id, refusal });
+        self.cx.send_to_server(self.cx.introduction.discover(&id));
+        self.state = TranslatorState::Asking(Asking { initialize, discover: Some(id), refusal });
     }
 
     /// The answer that tells what the server is.
     pub(super) fn question_answered(&mut self, answer: Message) {
         match std::mem::replace(&mut self.state, TranslatorState::Through) {
             TranslatorState::Through => {}
-            TranslatorState::Watching(initialize) => self.initialize_answered(initialize, answer),
-            TranslatorState::Asking(asking) => self.discovered(asking, &answer),
+            TranslatorState::Asking(asking) if asking.discover.is_some() => {
+                self.discovered(asking, &answer);
+            }
+            TranslatorState::Asking(asking) => self.initialize_answered(asking.initialize, answer),
             TranslatorState::Translating(translation) => self.asked_again(translation, &answer),
         }
     }
 
     fn initialize_answered(&mut self, initialize: Message, answer: Message) {
-        let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
-        let is_modern = is_error && EraVerdict::of_initialize(&answer, false) == EraVerdict::Modern;
+        let is_modern =
+            answer.is_error() && EraVerdict::of_initialize(&answer, false) == EraVerdict::Modern;
         if is_modern && self.protocol != Protocol::Legacy {
             debug!("the server refuses initialize as a modern one does");
             return self.ask(initialize, Some(answer));
         }
         self.cx.send_to_client(answer);
-    }
-
-    /// It did not get through; the engine decides about another try.
-    pub(super) fn initialize_failed(&mut self, error: Error) {
-        match std::mem::replace(&mut self.state, TranslatorState::Through) {
-            TranslatorState::Watching(message)
-            | TranslatorState::Asking(Asking { initialize: message, .. }) => {
-                self.cx.steps.push_back(Step::Failed { message, error });
-            }
-            other => self.state = other,
-        }
     }
 
     /// The server has said what it is.
@@ -105,9 +91,8 @@ impl LegacyClient {
         }
         self.cx.send_to_client(server.initialize_result(&asking.initialize));
         self.state = TranslatorState::Translating(Box::new(Translation {
-            listening: Subscription::new(server.changes.clone()),
+            listening: Subscription::new(server.changes()),
             server,
-            introduction: Introduction::of_legacy(&asking.initialize),
             asked: Default::default(),
             rounds: Vec::new(),
             wrapped: Default::default(),
@@ -131,8 +116,7 @@ impl LegacyClient {
 /// What a modern server says of itself. `None`: it is no answer, or has no modern revision in it that
 /// we know.
 fn offer(answer: &Message) -> Option<ServerDescription> {
-    let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
-    let versions = peek::supported_versions(answer).filter(|_| !is_error)?;
+    let versions = peek::supported_versions(answer).filter(|_| !answer.is_error())?;
     let is_known = versions.iter().any(|name| Revision::is_modern(name));
     is_known.then(|| ServerDescription::of(answer, &["result", "_meta", SERVER_INFO]))
 }

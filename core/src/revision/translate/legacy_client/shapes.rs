@@ -51,10 +51,12 @@ pub(super) fn legacy_tools(result: &mut Members<'_>, is_first: bool, wrapped: &m
 /// Whether the tool had to be changed.
 fn legacy_tool(tool: &mut Members<'_>, wrapped: &mut Wrapped) -> bool {
     let name = tool.text("name").unwrap_or_default();
-    let schema = tool.get("outputSchema").and_then(Schema::of);
-    let is_changed = tasks::drop_support(tool) || schema.is_some();
-    match schema {
-        Some(Schema::Wrapped(schema)) if wrapped.add(&name) => {
+    let schema = tool.get("outputSchema").and_then(|schema| Some((schema, Members::of(schema)?)));
+    let other = schema.filter(|(_, members)| members.text("type").as_deref() != Some("object"));
+    let wrapper = other.as_ref().map(|(schema, members)| wrapper(schema, members));
+    let is_changed = tasks::drop_support(tool) || wrapper.is_some();
+    match wrapper {
+        Some(Some(schema)) if wrapped.add(&name) => {
             tool.set("outputSchema", schema);
             return true;
         }
@@ -66,50 +68,25 @@ fn legacy_tool(tool: &mut Members<'_>, wrapped: &mut Wrapped) -> bool {
     is_changed
 }
 
-/// What a schema whose root is no object becomes.
-enum Schema {
-    /// That of the member `result` of an object.
-    Wrapped(String),
-    /// It refers to itself by a path that would lead elsewhere.
-    Tangled,
-}
-
-impl Schema {
-    /// `None`: it is an object's already.
-    fn of(schema: &str) -> Option<Self> {
-        let members = Members::of(schema)?;
-        if members.text("type").as_deref() == Some("object") {
-            return None;
-        }
-        if is_tangled(schema) {
-            return Some(Self::Tangled);
-        }
-        let mut wrapper = Members::default();
-        wrapper.set("type", "\"object\"");
-        wrapper.set("properties", format!("{{\"result\":{schema}}}"));
-        wrapper.set("required", "[\"result\"]");
-        // References count from the root.
-        for shared in DEFINITIONS {
-            if let Some(definitions) = members.get(shared) {
-                wrapper.set(shared, definitions);
-            }
-        }
-        Some(Self::Wrapped(wrapper.to_json()))
-    }
-}
-
-/// Where references lead that stay true in a wrapper.
-const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
-
-/// Whether something in it refers to a place that is another one in a wrapper.
-fn is_tangled(schema: &str) -> bool {
-    let is_kept = |path: &str| {
-        let mut kept =
-            DEFINITIONS.iter().map(|shared| path.strip_prefix('/')?.strip_prefix(shared));
-        kept.any(|rest| rest.is_some_and(|rest| rest.starts_with('/')))
-    };
+/// The schema of an object that has in its member `result` what `schema`, with these members, is
+/// about. `None`: it refers to itself by a path that would lead elsewhere.
+fn wrapper(schema: &str, members: &Members<'_>) -> Option<String> {
     let mut references = memmem::find_iter(schema.as_bytes(), "\"#");
-    references.any(|at| schema.get(at + 2..).is_none_or(|path| !is_kept(path)))
+    let is_kept = |path: &str| path.starts_with("/$defs/") || path.starts_with("/definitions/");
+    if !references.all(|at| schema.get(at + 2..).is_some_and(is_kept)) {
+        return None;
+    }
+    let mut wrapper = Members::default();
+    wrapper.set("type", "\"object\"");
+    wrapper.set("properties", format!("{{\"result\":{schema}}}"));
+    wrapper.set("required", "[\"result\"]");
+    // References count from the root.
+    for shared in ["$defs", "definitions"] {
+        if let Some(definitions) = members.get(shared) {
+            wrapper.set(shared, definitions);
+        }
+    }
+    Some(wrapper.to_json())
 }
 
 /// Structured content is an object in the older revisions.

@@ -3,7 +3,7 @@
 use super::asks::{Abilities, Asks, fingerprint};
 use super::json_string;
 use super::session::LegacySession;
-use crate::message::{Head, Id, Members, Message, Method, edit, peek};
+use crate::message::{Id, Members, Message, Method, edit, peek};
 use crate::revision::translate::tasks;
 
 /// A request that the server was sent.
@@ -96,9 +96,9 @@ impl LegacySession {
     pub(super) fn cancel_call(&mut self, upstream: &Id, notice: &Message) {
         let call = self.calls.remove(upstream);
         self.free_token(call.and_then(|call| call.upstream_token));
-        let mut members = Members::of_message(notice).unwrap_or_default();
-        members.object("params").set("requestId", upstream.as_json().to_owned());
-        self.cx.send_to_server(members.into_message(notice.head().clone()));
+        self.cx.send_to_server(notice.edited(|members| {
+            members.object("params").set("requestId", upstream.as_json());
+        }));
     }
 
     /// The server's answer to a call; `false`: this is none.
@@ -115,28 +115,28 @@ impl LegacySession {
     pub(super) fn finish(&mut self, upstream: &Id, call: ServerCall, answer: &Message) {
         let id = &call.client;
         self.waiting.close_exactly(id);
-        let Head::Response { is_error: true, .. } = answer.head() else {
+        if !answer.is_error() {
             return self.cx.send_to_client(self.completed(&call.method, id, answer));
-        };
+        }
         match peek::error_code(answer) {
             Some((-32042, _)) => self.park_for_pages(upstream, call, answer),
             Some((-32002, _)) => {
-                let mut members = Members::of_message(answer).unwrap_or_default();
-                members.object("error").set("code", "-32602");
-                self.cx.send_to_client(members.into_message_with_id(answer.head(), id));
+                self.cx.send_to_client(answer.edited_with_id(id, |members| {
+                    members.object("error").set("code", "-32602");
+                }));
             }
             _ => self.cx.send_to_client(readdressed(answer, id)),
         }
     }
 
     fn completed(&self, method: &Method, id: &Id, answer: &Message) -> Message {
-        let mut members = Members::of_message(answer).unwrap_or_default();
-        let result = members.object("result");
-        if *method == Method::ToolsList {
-            tasks::drop_from_tools(result);
-        }
-        self.complete(result, method.properties().is_cacheable);
-        members.into_message_with_id(answer.head(), id)
+        answer.edited_with_id(id, |members| {
+            let result = members.object("result");
+            if *method == Method::ToolsList {
+                tasks::drop_from_tools(result);
+            }
+            self.complete(result, method.properties().is_cacheable);
+        })
     }
 
     /// The call that a notification is about the progress of, also if it has outlived the session
@@ -154,9 +154,10 @@ impl LegacySession {
         if call.upstream_token.as_ref() == Some(token) {
             return self.cx.send_to_client(message);
         }
-        let mut members = Members::of_message(&message).unwrap_or_default();
-        members.object("params").set("progressToken", token.as_json().to_owned());
-        self.cx.send_to_client(members.into_message(message.head().clone()));
+        let renamed = message.edited(|members| {
+            members.object("params").set("progressToken", token.as_json());
+        });
+        self.cx.send_to_client(renamed);
     }
 }
 

@@ -193,8 +193,8 @@ impl ModernClient {
         self.hold_first(request);
     }
 
-    pub(super) fn opening_answered(&mut self, answer: &Message, is_error: bool) {
-        if !is_error {
+    pub(super) fn opening_answered(&mut self, answer: &Message) {
+        if !answer.is_error() {
             self.phase = EraPhase::Serving;
             self.session.opened(answer);
         } else if self.protocol != Protocol::Legacy
@@ -261,7 +261,7 @@ impl ModernClient {
             && self.session.cx.may_suspect()
         {
             debug!("the server may speak the legacy era no longer");
-            let introduction = self.session.introduction.clone();
+            let introduction = self.session.cx.introduction.clone();
             self.session.ask(Own::Doubt, |id| introduction.discover(id));
         }
     }

@@ -52,10 +52,9 @@ impl Listen {
     }
 
     fn tell(&mut self, message: &Message, cx: &mut TranslatorContext) {
-        let mut members = Members::of_message(message).unwrap_or_default();
-        let meta = members.object("params").object("_meta");
-        meta.set(SUBSCRIPTION_ID, self.id.as_json().to_owned());
-        let notice = members.into_message(message.head().clone());
+        let notice = message.edited(|members| {
+            members.object("params").object("_meta").set(SUBSCRIPTION_ID, self.id.as_json());
+        });
         match &mut self.early {
             None => cx.send_to_client(notice),
             // They say that something is new, which once is enough.
@@ -127,7 +126,7 @@ impl LegacySession {
             let error = Error::new(Kind::Overloaded, text).not_delivered();
             return self.cx.fail(id, &error);
         }
-        let Some(promise) = self.listening.promise(message, &server.changes) else {
+        let Some(promise) = self.listening.promise(message, &server.changes()) else {
             let text = "Invalid params: \"notifications\" does not say what to listen for";
             return self.cx.refuse(id, text);
         };

@@ -265,10 +265,9 @@ impl ModernClient {
     }
 
     fn own_answered(&mut self, own: Own, answer: &Message) {
-        let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
         match (own, &self.phase) {
             (Own::Probe, EraPhase::Probing) => self.probe_answered(answer),
-            (Own::Opening, EraPhase::Opening) => self.opening_answered(answer, is_error),
+            (Own::Opening, EraPhase::Opening) => self.opening_answered(answer),
             (Own::Probe | Own::Opening, _) => debug!("an answer that came too late was dropped"),
             (Own::Doubt, _) => self.doubt_answered(answer),
             (Own::LogLevel(until), _) => {
@@ -279,7 +278,7 @@ impl ModernClient {
                 self.release();
             }
             (Own::Resource(uri), _) => {
-                self.session.resource_answered(uri, !is_error);
+                self.session.resource_answered(uri, !answer.is_error());
             }
         }
     }

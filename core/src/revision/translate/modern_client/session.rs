@@ -27,8 +27,6 @@ pub(super) struct LegacySession {
     pub(super) cx: TranslatorContext,
     /// What the server has said of itself, while there is a session.
     pub(super) server: Option<ServerDescription>,
-    /// What the client has said of itself when the session was opened.
-    pub(super) introduction: Introduction,
     /// Requests of our own under way; their answers go no further.
     pub(super) own: HashMap<Id, Own>,
     /// The client's calls, by the ids under which the server knows them, and those that wait for the
@@ -67,7 +65,6 @@ impl LegacySession {
         Self {
             cx,
             server: None,
-            introduction: Introduction::default(),
             own: HashMap::new(),
             calls: HashMap::new(),
             parked: HashMap::new(),
@@ -90,7 +87,7 @@ impl LegacySession {
 
     /// Sends `initialize` with what `request` says of the client.
     pub(super) fn open(&mut self, request: &Message) {
-        self.introduction = Introduction::of_modern(request);
+        self.cx.introduction = Introduction::of_modern(request);
         self.ask(Own::Opening, |id| initialize(id, request));
     }
 
