@@ -8,11 +8,12 @@ use http::StatusCode;
 use super::apart::Apart;
 use super::callback_server::Opener;
 use super::challenge::Challenge;
+use super::grant::TokenRequest;
 use super::kept::StoredLogin;
 use super::listing::listing;
 use super::store::Store;
 use super::token::Token;
-use super::{OAuth, OAuthSettings, Pending, TokenStore, identity};
+use super::{OAuth, OAuthSettings, Pending, TokenStore, flow, identity};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::private_file;
@@ -86,7 +87,7 @@ impl OAuth {
         // Whoever asks for it means it.
         self.store.forget_failure();
         self.check_place()?;
-        if self.login(Challenge::of(&said).as_ref(), lock).await? {
+        if flow::log_in(self, Challenge::of(&said).as_ref(), lock).await? {
             let access = |kept: StoredLogin| kept.token.map(|token| token.access);
             let is_kept = access(self.store.read().await) == access(self.kept().await);
             return if is_kept { Ok(()) } else { Err(self.unkept("They are gone")) };
@@ -205,8 +206,14 @@ impl OAuth {
             let message = "The token was given to another client than the one that is configured";
             return Err(Error::new(Kind::Login, message).not_delivered());
         };
-        let issuer = kept.issuer.clone().unwrap_or_default();
-        let request = self.request(&place, &identity, &issuer, None, None);
+        let request = TokenRequest {
+            oauth: self,
+            endpoint: &place,
+            identity: &identity,
+            issuer: kept.issuer.as_deref().unwrap_or_default(),
+            resource: None,
+            scope: None,
+        };
         request.revoke(token.refresh.as_ref().unwrap_or(&token.access)).await
     }
 }

@@ -105,11 +105,6 @@ impl CallbackServer {
         }
     }
 
-    /// Whether a person was sent anywhere.
-    pub(super) fn was_visited(&self) -> bool {
-        self.shared.login().round.is_some()
-    }
-
     /// Where another process asks for the page to be opened once more.
     pub(super) fn again_url(&self) -> String {
         format!("http://127.0.0.1:{}{}", self.shared.port, self.shared.again_path)

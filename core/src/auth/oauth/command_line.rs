@@ -6,24 +6,20 @@ use crate::net::is_loopback;
 use crate::secret::shown;
 use url::Url;
 
-impl OAuth {
-    /// What to type in order to log out, in quotes.
-    #[must_use]
-    pub fn logout_command(&self) -> String {
-        let settings = &self.settings;
-        let by_file = || {
-            let name = self.store.name().filter(|_| settings.token_store == TokenStore::File)?;
-            Some([vec![format!("--file {name}")], place(settings)?].concat())
-        };
-        command("logout", selection(&self.server, settings).or_else(by_file))
-    }
+/// What to type in order to log out, in quotes.
+pub(crate) fn logout_command(oauth: &OAuth) -> String {
+    let OAuth { server, settings, store, .. } = oauth;
+    let by_file = || {
+        let name = store.name().filter(|_| settings.token_store == TokenStore::File)?;
+        Some([vec![format!("--file {name}")], place(settings)?].concat())
+    };
+    command("logout", selection(server, settings).or_else(by_file))
+}
 
-    /// What to type in order to log in, in quotes.
-    #[must_use]
-    pub fn login_command(&self) -> String {
-        let words = selection(&self.server, &self.settings);
-        command("login", words.filter(|_| is_enough(&self.settings)))
-    }
+/// What to type in order to log in, in quotes.
+pub(crate) fn login_command(oauth: &OAuth) -> String {
+    let words = selection(&oauth.server, &oauth.settings);
+    command("login", words.filter(|_| is_enough(&oauth.settings)))
 }
 
 fn command(verb: &str, words: Option<Vec<String>>) -> String {

@@ -8,134 +8,142 @@ use super::authority::Authority;
 use super::callback::Callback;
 use super::callback_port::CallbackPort;
 use super::callback_server::CallbackServer;
-use super::flow::Plan;
-use super::grant::TokenRefusal;
+use super::flow::{LoginRun, Plan};
 use super::identity::{ClientIdentity, Purpose};
-use super::page_note::{Noted, PageNote};
+use super::page_note::PageNote;
 use super::pause::Failed;
 use super::site;
 use super::token::Token;
 use super::words::{login_error, said};
-use super::{OAuth, OAuthSettings, Parties, PendingGuard, Prompt, pkce};
+use super::{OAuth, OAuthSettings, Parties, Prompt, pkce};
 use crate::error::Error;
 use crate::secret::shown;
 
-impl OAuth {
+impl LoginRun<'_> {
     /// Sends a person to a page, and takes what the browser brings back. The server that it comes
     /// back to is left in `browser`: it has a last page to show.
     pub(super) async fn by_code(
         &self,
-        plan: &Plan,
         browser: &mut Option<CallbackServer>,
     ) -> Result<(ClientIdentity, Token), Failed> {
-        let authority = &plan.authority;
+        let Self { oauth, plan: Plan { authority, .. } } = self;
         authority.metadata.check_pkce()?;
-        let (port, identity) = self.introduce(plan).await?;
+        let (port, identity) = self.introduce().await?;
         let redirect = port.redirect_uri();
-        let OAuthSettings { open, paste, .. } = &self.settings;
-        let server = port.serve(shown(&self.server), open.clone(), paste.clone())?;
+        let OAuthSettings { open, paste, .. } = &oauth.settings;
+        let server = port.serve(shown(&oauth.server), open.clone(), paste.clone())?;
         let browser = browser.insert(server);
-        let mut consent = self.consent(plan, &identity, &redirect, browser).await?;
-        if self.resource(authority).is_some() && consent.callback.rejects_resource() {
+        let (mut callback, mut verifier) = self.consent(&identity, &redirect, browser).await?;
+        if oauth.resource(authority).is_some() && callback.rejects_resource() {
             debug!("the provider does not want to know what the token is for: asked without it");
-            self.state(|state| state.refuses_resource = true);
-            consent = self.consent(plan, &identity, &redirect, browser).await?;
+            oauth.state(|state| state.refuses_resource = true);
+            (callback, verifier) = self.consent(&identity, &redirect, browser).await?;
         }
         let form = vec![
             ("grant_type", "authorization_code".to_owned()),
-            ("code", self.code(consent.callback)?),
+            ("code", self.code(callback)?),
             ("redirect_uri", redirect),
-            ("code_verifier", consent.verifier),
+            ("code_verifier", verifier),
         ];
-        match self.request_for(plan, &identity).send(form).await {
+        match self.request(&identity).send(form).await {
             Ok(token) => Ok((identity, token)),
-            Err(TokenRefusal::Client(error)) => {
-                self.forget_client_alone(&identity.id).await;
-                Err(Failed::refused(error))
-            }
-            Err(refusal) => Err(refusal.into()),
+            Err(refusal) => Err(self.refused(&identity, refusal).await),
         }
     }
 
-    /// Asks a person, and tells other processes of it, until the result is dropped. `again` is where
-    /// those can ask for the page to be opened once more.
-    pub(super) async fn show(
+    /// Has a person do what `prompt` says, and tells other processes of it, until `coming` ends or
+    /// one of them calls the login off. `again` is where those can ask for the page to be opened
+    /// once more.
+    pub(super) async fn ask<T>(
         &self,
-        plan: &Plan,
-        prompt: &Prompt,
+        prompt: Prompt,
         again: Option<String>,
-    ) -> Shown<'_> {
+        coming: impl Future<Output = Result<T, Failed>>,
+    ) -> Result<T, Failed> {
+        let OAuth { server, settings, store, .. } = self.oauth;
         let note = PageNote {
-            id: plan.id.clone(),
+            id: self.plan.id.clone(),
             process: std::process::id(),
-            server: shown(&self.server),
-            profile: self.settings.profile.clone(),
-            apart_by: self.store.apart_by().to_vec(),
-            parties: Parties::new(&self.server, &plan.authority.issuer, prompt.page()),
-            prompt: prompt.clone(),
+            server: shown(server),
+            profile: settings.profile.clone(),
+            apart_by: store.apart_by().to_vec(),
+            parties: Parties::new(server, &self.plan.authority.issuer, prompt.page()),
+            prompt,
             again,
         };
         // The note first: whoever sees the page may look for it.
-        let noted = self.store.note_page(&note).await;
-        (self.settings.show)(prompt, &note.parties);
-        Shown { note: noted, _pending: self.pending_at(&note) }
-    }
-
-    /// Why the login ends when another process calls it off.
-    pub(super) async fn called_off(&self, page: &Shown<'_>) -> Error {
-        page.note.withdrawn().await;
-        login_error(format!("The login to {} was called off", shown(&self.server)))
+        let noted = store.note_page(&note).await;
+        (settings.show)(&note.prompt, &note.parties);
+        let _pending = self.oauth.pending_at(&note);
+        tokio::select! {
+            outcome = coming => outcome,
+            () = noted.withdrawn() => Err(Failed::unfinished(login_error(format!(
+                "The login to {} was called off",
+                shown(server)
+            )))),
+        }
     }
 
     /// The person has not come back.
     pub(super) fn too_late(&self) -> Error {
-        login_error(format!("Nobody has logged in to {} in time", shown(&self.server)))
+        login_error(format!("Nobody has logged in to {} in time", shown(&self.oauth.server)))
     }
 
-    /// Asks a person, and waits for the answer that the browser brings back.
+    /// Asks a person, and waits for the answer that the browser brings back; with the proof that
+    /// whoever has the code in it has asked for it.
     async fn consent(
         &self,
-        plan: &Plan,
         identity: &ClientIdentity,
         redirect: &str,
         browser: &mut CallbackServer,
-    ) -> Result<Consent, Error> {
-        let authority = &plan.authority;
+    ) -> Result<(Callback, String), Failed> {
         let (state, verifier) = (pkce::random()?, pkce::random()?);
-        let proof = (&*state, &*pkce::challenge(&verifier));
-        let page = self.page(authority, identity, redirect, plan.scope.as_deref(), proof)?;
-        let prompt = Prompt::Browser(page.clone());
-        let shown_page = self.show(plan, &prompt, Some(browser.again_url())).await;
-        browser.visit(&state, &page);
-        let callback = tokio::select! {
-            callback = timeout(self.settings.login_wait, browser.arrival()) => {
-                callback.map_err(|_| self.too_late())??
-            }
-            error = self.called_off(&shown_page) => return Err(error),
+        let page = self.page(identity, redirect, &state, &pkce::challenge(&verifier))?;
+        let (prompt, again) = (Prompt::Browser(page.clone()), browser.again_url());
+        let coming = async {
+            browser.visit(&state, &page);
+            let arrival = timeout(self.oauth.settings.login_wait, browser.arrival()).await;
+            let arrival = arrival.unwrap_or_else(|_| Err(self.too_late()));
+            arrival.and_then(|callback| self.of_issuer(callback)).map_err(Failed::unfinished)
         };
-        check_origin(authority, &callback).map_err(|error| self.about_issuer(error))?;
-        Ok(Consent { callback, verifier })
+        Ok((self.ask(prompt, Some(again), coming).await?, verifier))
     }
 
-    /// Addresses that were given by hand do not say whose they are.
-    fn about_issuer(&self, error: Error) -> Error {
-        let given = &self.settings.given;
-        if given.token_url.is_none() || given.issuer.is_some() {
-            return error;
+    /// The browser must come from where we sent it (RFC 9207).
+    fn of_issuer(&self, callback: Callback) -> Result<Callback, Error> {
+        let Authority { metadata, issuer, .. } = &self.plan.authority;
+        let expected = metadata.issuer.as_deref().unwrap_or(issuer);
+        let is_right = match &callback.issuer {
+            // To the letter (RFC 9207): the conformance suite has a case with a final slash.
+            Some(issuer) => issuer == expected,
+            None => !metadata.authorization_response_iss_parameter_supported,
+        };
+        if is_right {
+            return Ok(callback);
         }
-        error.hint("Name the issuer of the addresses that you give with --oauth-issuer")
+        let error = login_error(
+            "The answer to the login does not come from the authorization server that was asked",
+        );
+        // Addresses that were given by hand do not say whose they are.
+        let given = &self.oauth.settings.given;
+        Err(match given.token_url.is_some() && given.issuer.is_none() {
+            true => {
+                error.hint("Name the issuer of the addresses that you give with --oauth-issuer")
+            }
+            false => error,
+        })
     }
 
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
     /// many a provider compares redirect addresses to the letter.
-    async fn introduce(&self, plan: &Plan) -> Result<(CallbackPort, ClientIdentity), Error> {
-        let OAuthSettings { callback_port: wanted, callback, .. } = &self.settings;
+    async fn introduce(&self) -> Result<(CallbackPort, ClientIdentity), Error> {
+        let OAuthSettings { callback_port: wanted, callback, .. } = &self.oauth.settings;
         let fits = |identity: &ClientIdentity| {
             let is_wanted = |port: u16| wanted.as_ref().is_none_or(|wanted| wanted.contains(&port));
             let has_place = identity.place.as_ref().is_none_or(|place| place == callback);
             has_place && identity.port.is_none_or(is_wanted)
         };
-        if let Some(identity) = self.registered(plan, None).await?.filter(fits) {
+        if let Some(identity) = self.registered(None).await?.filter(fits) {
             let own = identity.port.map(|port| port..=port);
             match CallbackPort::bind(own.as_ref().or(wanted.as_ref()), callback).await {
                 Ok(port) => return Ok((port, identity)),
@@ -144,22 +152,22 @@ impl OAuth {
         }
         let port = CallbackPort::bind(wanted.as_ref(), callback).await?;
         let redirect = port.redirect_uri();
-        let identity = self.choose_identity(plan, Purpose::Redirect(&redirect)).await?;
+        let identity = self.choose_identity(Purpose::Redirect(&redirect)).await?;
         Ok((port, identity))
     }
 
     /// The page for the person.
     fn page(
         &self,
-        authority: &Authority,
         identity: &ClientIdentity,
         redirect: &str,
-        scope: Option<&str>,
-        (state, challenge): (&str, &str),
+        state: &str,
+        challenge: &str,
     ) -> Result<Url, Error> {
-        let given = &self.settings.given;
+        let Self { oauth, plan: Plan { authority, scope, .. } } = self;
+        let (given, scope) = (&oauth.settings.given, scope.as_deref());
         let place = &authority.metadata.authorization_endpoint;
-        let mut page = self.endpoint(place, &given.authorization_url, "a login")?;
+        let mut page = oauth.endpoint(place, &given.authorization_url, "a login")?;
         let is_free = |name: &str| !given.page_params.iter().any(|(given, _)| given == name);
         let mut ours = vec![
             ("response_type", "code"),
@@ -175,7 +183,7 @@ impl OAuth {
             // OpenID wants it for a refresh token.
             ours.push(("prompt", "consent"));
         }
-        let resource = self.resource(authority).filter(|_| is_free("resource"));
+        let resource = oauth.resource(authority).filter(|_| is_free("resource"));
         ours.extend(resource.map(|resource| ("resource", resource)));
         ours.extend(given.page_params.iter().map(|(name, value)| (&**name, &**value)));
         let is_found = given.authorization_url.is_none();
@@ -194,7 +202,7 @@ impl OAuth {
 
     /// Goes before the reason for a refusal.
     pub(super) fn refusal_start(&self) -> String {
-        format!("The login to {} was refused: ", shown(&self.server))
+        format!("The login to {} was refused: ", shown(&self.oauth.server))
     }
 
     fn code(&self, callback: Callback) -> Result<String, Failed> {
@@ -202,7 +210,9 @@ impl OAuth {
             let said = said(&callback.description.unwrap_or(error));
             return Err(Failed::refused(login_error(format!("{}{said}", self.refusal_start()))));
         }
-        Ok(callback.code.ok_or_else(|| login_error("The login brought no code back"))?)
+        callback
+            .code
+            .ok_or_else(|| Failed::unfinished(login_error("The login brought no code back")))
     }
 }
 
@@ -225,36 +235,6 @@ fn remove_params(page: &mut Url, is_such: impl Fn(&str) -> bool) {
     };
     let rest: Vec<&str> = query.split('&').filter(is_kept).collect();
     page.set_query(Some(rest.join("&").as_str()).filter(|rest| !rest.is_empty()));
-}
-
-/// A person is being asked.
-pub(super) struct Shown<'a> {
-    pub(super) note: Noted,
-    _pending: PendingGuard<'a>,
-}
-
-/// What a person has agreed to.
-struct Consent {
-    callback: Callback,
-    /// Proves that whoever has the code has asked for it.
-    verifier: String,
-}
-
-/// The browser must come from where we sent it (RFC 9207).
-fn check_origin(authority: &Authority, callback: &Callback) -> Result<(), Error> {
-    let expected = authority.metadata.issuer.as_deref().unwrap_or(&authority.issuer);
-    let is_promised = authority.metadata.authorization_response_iss_parameter_supported;
-    let is_wrong = match &callback.issuer {
-        // To the letter (RFC 9207): the conformance suite has a case with a final slash.
-        Some(issuer) => issuer != expected,
-        None => is_promised,
-    };
-    if is_wrong {
-        return Err(login_error(
-            "The answer to the login does not come from the authorization server that was asked",
-        ));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -8,8 +8,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 use url::Url;
 
-use super::authority::Authority;
-use super::flow::Plan;
+use super::flow::LoginRun;
 use super::grant::TokenRequest;
 use super::identity::{ClientIdentity, Only, Purpose};
 use super::pause::{Failed, How};
@@ -33,62 +32,43 @@ struct DeviceCode {
     interval: Duration,
 }
 
-/// What comes of one question whether the person has entered the code.
-#[derive(Debug)]
-enum DevicePoll {
-    /// Not yet.
-    Wait,
-    /// Not yet, and we ask too often.
-    Slower,
-    /// The answer is final, whatever it is.
-    Settled,
-}
-
-impl OAuth {
+impl LoginRun<'_> {
     /// Has a person enter a code somewhere.
-    pub(super) async fn by_device(&self, plan: &Plan) -> Result<(ClientIdentity, Token), Failed> {
-        let Plan { authority, scope, .. } = plan;
-        let place = self.device_place(authority)?;
+    pub(super) async fn by_device(&self) -> Result<(ClientIdentity, Token), Failed> {
+        let place = self.device_place()?;
         // A client that was registered with a redirect address may not do this.
-        let identity = match self.registered(plan, Some(Only::Devices)).await? {
+        let identity = match self.registered(Some(Only::Devices)).await? {
             Some(identity) => identity,
-            None => self.choose_identity(plan, Purpose::Devices).await?,
+            None => self.choose_identity(Purpose::Devices).await?,
         };
-        let request = self.request_for(plan, &identity);
-        let form = scope.iter().map(|scope| ("scope", scope.clone())).collect();
+        let request = self.request(&identity);
+        let form = request.scope.iter().map(|&scope| ("scope", scope.to_owned())).collect();
         let (status, answer) = TokenRequest { endpoint: &place, ..request }.ask(&form).await?;
-        let issued = self.device_code(status, &answer, authority);
+        let issued = self.device_code(status, &answer);
         if issued.is_err() && is_unknown_client(&answer) {
-            self.forget_client_alone(&identity.id).await;
+            self.oauth.forget_client_alone(&identity.id).await;
         }
         let issued = issued?;
-        let shown_page = self.show(plan, &issued.prompt, None).await;
-        let token = tokio::select! {
-            token = self.poll(&request, &issued) => token?,
-            error = self.called_off(&shown_page) => return Err(Failed::unfinished(error)),
-        };
+        let polling = self.poll(&request, &issued);
+        let token = self.ask(issued.prompt.clone(), None, polling).await?;
         Ok((identity, token))
     }
 
-    fn device_place(&self, authority: &Authority) -> Result<Url, Error> {
-        let Some(text) = &authority.metadata.device_authorization_endpoint else {
+    fn device_place(&self) -> Result<Url, Error> {
+        let OAuth { server, settings, .. } = self.oauth;
+        let Some(text) = &self.plan.authority.metadata.device_authorization_endpoint else {
             let message = format!(
                 "The authorization server of {} offers no logins on another device",
-                shown(&self.server)
+                shown(server)
             );
             let hint =
                 "Leave --oauth-grant out, or use 'mcp-span login --paste' where there is no screen";
             return Err(login_error(message).hint(hint));
         };
-        self.settings.given.checked(text, "logins on another device", &self.server)
+        settings.given.checked(text, "logins on another device", server)
     }
 
-    fn device_code(
-        &self,
-        status: StatusCode,
-        answer: &Value,
-        authority: &Authority,
-    ) -> Result<DeviceCode, Error> {
+    fn device_code(&self, status: StatusCode, answer: &Value) -> Result<DeviceCode, Error> {
         if !status.is_success() {
             return Err(refused("The request for a device code", status, answer));
         }
@@ -106,7 +86,7 @@ impl OAuth {
         // An early draft had the other name, and Google still has.
         let page = text("verification_uri").or_else(|| text("verification_url"));
         let page = page.ok_or_else(|| wrong("does not say where to enter the code"))?;
-        let checked = |page: &str| self.device_page(page, authority);
+        let checked = |page: &str| self.device_page(page);
         let filled_in = text("verification_uri_complete").map(checked).transpose()?;
         let seconds = |name: &str, default: Duration| match answer[name].as_f64() {
             Some(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or(default),
@@ -124,9 +104,9 @@ impl OAuth {
     /// A page where a code is entered must be the issuer's own: whoever asks for a code elsewhere and
     /// hands it on to us gets the account of the person who enters it. Who has named the issuer knows
     /// whose pages it uses.
-    fn device_page(&self, text: &str, authority: &Authority) -> Result<Url, Error> {
-        let given = &self.settings.given;
-        let page = given.checked(text, "a login", &self.server)?;
+    fn device_page(&self, text: &str) -> Result<Url, Error> {
+        let (given, authority) = (&self.oauth.settings.given, &self.plan.authority);
+        let page = given.checked(text, "a login", &self.oauth.server)?;
         let is_own = authority.url().is_some_and(|issuer| site::is_together(&page, &issuer));
         if is_own || given.issuer.is_some() {
             return Ok(page);
@@ -143,17 +123,22 @@ impl OAuth {
 
     /// Whoever wants to be asked less often than this will not be asked again in time.
     fn slowest_poll(&self) -> Duration {
-        self.settings.login_wait.max(limits::DEVICE_POLL_LEAST)
+        self.oauth.settings.login_wait.max(limits::DEVICE_POLL_LEAST)
     }
 
     /// The usual ends in words of our own, with those of the provider behind them.
-    fn explained(&self, answer: &Value, error: Error) -> Error {
-        let message = match answer["error"].as_str() {
-            Some("access_denied") => format!("The login to {} was refused", shown(&self.server)),
-            Some("expired_token") => "The code has expired before it was entered".to_owned(),
-            _ => return error,
+    fn explained(&self, answer: &Value, failed: Failed) -> Failed {
+        let (message, how) = match answer["error"].as_str() {
+            Some("access_denied") => {
+                (format!("The login to {} was refused", shown(&self.oauth.server)), failed.how)
+            }
+            // The person did not come: that is no refusal.
+            Some("expired_token") => {
+                ("The code has expired before it was entered".to_owned(), How::Unfinished)
+            }
+            _ => return failed,
         };
-        login_error(message).because(error)
+        Failed { error: login_error(message).because(*failed.error).into(), how }
     }
 
     async fn poll(&self, request: &TokenRequest<'_>, issued: &DeviceCode) -> Result<Token, Failed> {
@@ -161,7 +146,7 @@ impl OAuth {
             ("grant_type", GRANT_TYPE.to_owned()),
             ("device_code", issued.device_code.reveal().to_owned()),
         ];
-        let end = Instant::now() + issued.lifetime.min(self.settings.login_wait);
+        let end = Instant::now() + issued.lifetime.min(self.oauth.settings.login_wait);
         let mut interval = issued.interval;
         let mut trouble = None;
         loop {
@@ -180,28 +165,19 @@ impl OAuth {
                     continue;
                 }
             };
-            match step(status, &answer) {
-                DevicePoll::Wait if status.is_server_error() => {
-                    trouble = Some(refused("The request for a token", status, &answer));
+            match poll_again(status, &answer) {
+                Some(Duration::ZERO) => {
+                    let error = || refused("The request for a token", status, &answer);
+                    trouble = status.is_server_error().then(error);
                 }
-                DevicePoll::Wait => trouble = None,
-                DevicePoll::Slower => {
-                    interval = (interval + limits::DEVICE_SLOW_DOWN).min(self.slowest_poll());
-                }
-                DevicePoll::Settled => {
-                    let failed = match request.read(status, &answer) {
-                        Ok(token) => return Ok(token),
-                        Err(refusal) => Failed::from(refusal),
-                    };
-                    if is_unknown_client(&answer) {
-                        self.forget_client_alone(&request.identity.id).await;
+                Some(longer) => interval = (interval + longer).min(self.slowest_poll()),
+                None => match request.read(status, &answer) {
+                    Ok(token) => return Ok(token),
+                    Err(refusal) => {
+                        let failed = self.refused(request.identity, refusal).await;
+                        return Err(self.explained(&answer, failed));
                     }
-                    let error = self.explained(&answer, *failed.error).into();
-                    // The person did not come: that is no refusal.
-                    let has_expired = answer["error"] == "expired_token";
-                    let how = if has_expired { How::Unfinished } else { failed.how };
-                    return Err(Failed { error, how });
-                }
+                },
             }
         }
     }
@@ -211,13 +187,15 @@ fn is_unknown_client(answer: &Value) -> bool {
     matches!(answer["error"].as_str(), Some("invalid_client" | "unauthorized_client"))
 }
 
-fn step(status: StatusCode, answer: &Value) -> DevicePoll {
+/// Whether the answer may be another one later, and how much longer it is waited for then: some want to
+/// be asked less often. `None`: it is final, whatever it is.
+fn poll_again(status: StatusCode, answer: &Value) -> Option<Duration> {
     match answer["error"].as_str() {
-        Some("authorization_pending") => DevicePoll::Wait,
-        Some("slow_down") => DevicePoll::Slower,
-        _ if status == StatusCode::TOO_MANY_REQUESTS => DevicePoll::Slower,
-        _ if status.is_server_error() => DevicePoll::Wait,
-        _ => DevicePoll::Settled,
+        Some("authorization_pending") => Some(Duration::ZERO),
+        Some("slow_down") => Some(limits::DEVICE_SLOW_DOWN),
+        _ if status == StatusCode::TOO_MANY_REQUESTS => Some(limits::DEVICE_SLOW_DOWN),
+        _ if status.is_server_error() => Some(Duration::ZERO),
+        _ => None,
     }
 }
 
@@ -229,17 +207,16 @@ mod tests {
 
     #[test]
     fn only_what_may_change_is_asked_for_again() {
-        let of = |status: u16, answer: Value| {
-            let step = step(StatusCode::from_u16(status).unwrap(), &answer);
-            format!("{step:?}")
-        };
-        assert_eq!(of(400, json!({"error": "authorization_pending"})), "Wait");
-        assert_eq!(of(500, json!("<html>")), "Wait");
-        assert_eq!(of(400, json!({"error": "slow_down"})), "Slower");
-        assert_eq!(of(429, json!({})), "Slower");
+        let of =
+            |status: u16, answer: Value| poll_again(StatusCode::from_u16(status).unwrap(), &answer);
+        let (as_before, slower) = (Some(Duration::ZERO), Some(limits::DEVICE_SLOW_DOWN));
+        assert_eq!(of(400, json!({"error": "authorization_pending"})), as_before);
+        assert_eq!(of(500, json!("<html>")), as_before);
+        assert_eq!(of(400, json!({"error": "slow_down"})), slower);
+        assert_eq!(of(429, json!({})), slower);
         for answer in [json!({"error": "access_denied"}), json!({"error": "expired_token"})] {
-            assert_eq!(of(400, answer), "Settled");
+            assert_eq!(of(400, answer), None);
         }
-        assert_eq!(of(200, json!({"access_token": "a"})), "Settled");
+        assert_eq!(of(200, json!({"access_token": "a"})), None);
     }
 }

@@ -6,8 +6,8 @@ use tracing::debug;
 use url::Url;
 
 use super::authority::Authority;
-use super::callback_server::CallbackServer;
 use super::challenge::Challenge;
+use super::command_line::{login_command, logout_command};
 use super::grant::{TokenRefusal, TokenRequest};
 use super::identity::{self, ClientIdentity, Only, Purpose};
 use super::kept::{Holder, StoredLogin};
@@ -36,114 +36,126 @@ pub(super) struct Plan {
     pub(super) is_step_up: bool,
 }
 
-impl OAuth {
-    /// Gets a token from the beginning. After one that came to nothing there is a pause. `false`: the
-    /// server knows of no logins.
-    pub(super) async fn login(
-        &self,
-        challenge: Option<&Challenge>,
-        lock: Lock,
-    ) -> Result<bool, Error> {
-        let last_failure = self.state(|state| state.last_failure.clone());
-        if let Some((at, outcome)) = last_failure
-            && at.elapsed() < limits::LOGIN_PAUSE
-        {
-            return outcome;
-        }
-        if let Some(error) = self.store.refusal().filter(|_| self.asks_a_person()) {
-            return Err(error);
-        }
-        // Noted before anybody is asked: whoever waits for it may be gone before it ends.
-        self.state(|state| {
-            if self.asks_a_person() {
-                state.logins.note(Instant::now());
-            }
-            state.last_failure = Some((Instant::now(), Err(self.given_up())));
-        });
-        let outcome = self.try_login(challenge, lock).await;
-        // One that was broken off may be begun again at once.
-        let needs_pause = !matches!(outcome, Ok(true) | Err(Failed { how: How::BrokenOff, .. }));
-        let outcome = outcome.map_err(|failed| *failed.error);
-        let last_failure = needs_pause.then(|| (Instant::now(), outcome.clone()));
-        self.state(|state| state.last_failure = last_failure);
-        if let Ok(true) = outcome {
-            traffic::logged_in(&self.server);
-            self.store.forget_failure();
-        }
-        outcome
-    }
+/// One login on its way.
+pub(super) struct LoginRun<'a> {
+    pub(super) oauth: &'a OAuth,
+    pub(super) plan: Plan,
+}
 
-    /// For those who come after a login that nobody has seen the end of.
-    fn given_up(&self) -> Error {
-        login_error(format!("A login to {} was begun and given up", shown(&self.server)))
-            .hint("Try again in a minute")
+/// Gets a token from the beginning. After one that came to nothing there is a pause. `false`: the
+/// server knows of no logins.
+pub(super) async fn log_in(
+    oauth: &OAuth,
+    challenge: Option<&Challenge>,
+    lock: Lock,
+) -> Result<bool, Error> {
+    if let Some((at, outcome)) = oauth.state(|state| state.last_failure.clone())
+        && at.elapsed() < limits::LOGIN_PAUSE
+    {
+        return outcome;
     }
-
-    async fn try_login(&self, challenge: Option<&Challenge>, lock: Lock) -> Result<bool, Failed> {
-        if self.store.probe().await? && self.reread(&self.kept().await).await {
-            return Ok(true);
-        }
-        let Some(plan) = self.plan(challenge).await? else { return Ok(false) };
-        traffic::login_begun(&self.server);
-        let outcome = match self.without_person(&plan).await {
-            Ok(Some((identity, token))) => {
-                self.keep_login(&plan, identity, token).await;
-                Ok(())
-            }
-            Ok(None) => {
-                self.check_person()?;
-                self.ask_person(&plan, lock).await
-            }
-            Err(error) => Err(error.into()),
-        };
-        match outcome {
-            Ok(()) => self.note_login(),
-            Err(Failed { error, how: How::Unasked }) if plan.authority.is_guess => {
-                debug!("the server knows of no logins, after all: {error}");
-                return Ok(false);
-            }
-            Err(failed) => return Err(failed),
-        }
-        Ok(true)
+    if let Some(error) = oauth.store.refusal().filter(|_| oauth.asks_a_person()) {
+        return Err(error);
     }
+    // Noted before anybody is asked: whoever waits for it may be gone before it ends.
+    let given_up =
+        login_error(format!("A login to {} was begun and given up", shown(&oauth.server)))
+            .hint("Try again in a minute");
+    oauth.state(|state| {
+        if oauth.asks_a_person() {
+            state.logins.note(Instant::now());
+        }
+        state.last_failure = Some((Instant::now(), Err(given_up)));
+    });
+    let outcome = try_login(oauth, challenge, lock).await;
+    // One that was broken off may be begun again at once.
+    let needs_pause = !matches!(outcome, Ok(true) | Err(Failed { how: How::BrokenOff, .. }));
+    let outcome = outcome.map_err(|failed| *failed.error);
+    let last_failure = needs_pause.then(|| (Instant::now(), outcome.clone()));
+    oauth.state(|state| state.last_failure = last_failure);
+    if let Ok(true) = outcome {
+        traffic::logged_in(&oauth.server);
+        oauth.store.forget_failure();
+    }
+    outcome
+}
 
+async fn try_login(
+    oauth: &OAuth,
+    challenge: Option<&Challenge>,
+    lock: Lock,
+) -> Result<bool, Failed> {
+    if oauth.store.probe().await? && oauth.reread(&oauth.kept().await).await {
+        return Ok(true);
+    }
+    let Some(run) = LoginRun::plan(oauth, challenge).await? else { return Ok(false) };
+    traffic::login_begun(&oauth.server);
+    match run.obtain(lock).await {
+        Ok(()) => run.note_done(),
+        Err(Failed { error, how: How::Unasked }) if run.plan.authority.is_guess => {
+            debug!("the server knows of no logins, after all: {error}");
+            return Ok(false);
+        }
+        Err(failed) => return Err(failed),
+    }
+    Ok(true)
+}
+
+impl<'a> LoginRun<'a> {
     /// Finds out all that a login needs but a person. `None`: the server knows of no logins.
-    async fn plan(&self, challenge: Option<&Challenge>) -> Result<Option<Plan>, Error> {
-        let known = self.kept().await.issuer;
-        let authority = self.authority(challenge, known.as_deref()).await?;
-        let Some(authority) = authority else { return Ok(None) };
+    async fn plan(oauth: &'a OAuth, challenge: Option<&Challenge>) -> Result<Option<Self>, Error> {
+        let known = oauth.kept().await.issuer;
+        let Some(authority) = Authority::of(oauth, challenge, known.as_deref()).await? else {
+            return Ok(None);
+        };
         let challenge = challenge.cloned().unwrap_or_default();
-        let before = self.kept_for(&authority).await?.token.and_then(|token| token.scope);
-        let scopes = Scopes::choose(before.as_deref(), &challenge, &authority, &self.settings);
-        let (found, given) = (&authority.metadata.token_endpoint, &self.settings.given.token_url);
-        Ok(Some(Plan {
+        let before = oauth.kept_for(&authority).await?.token.and_then(|token| token.scope);
+        let scopes = Scopes::choose(before.as_deref(), &challenge, &authority, &oauth.settings);
+        let (found, given) = (&authority.metadata.token_endpoint, &oauth.settings.given.token_url);
+        let plan = Plan {
             id: pkce::random()?,
-            token_endpoint: self.endpoint(found, given, "tokens")?,
+            token_endpoint: oauth.endpoint(found, given, "tokens")?,
             authority,
             scope: scopes.text(),
             is_step_up: challenge.wants_more_scope(),
-        }))
+        };
+        Ok(Some(Self { oauth, plan }))
     }
 
-    /// A token for which nobody need be asked.
-    async fn without_person(&self, plan: &Plan) -> Result<Option<(ClientIdentity, Token)>, Error> {
-        match self.settings.grant {
-            Grant::ClientCredentials => self.as_client(plan).await.map(Some),
-            Grant::Code | Grant::DeviceCode => self.by_what_was_given(plan).await,
+    /// Gets a token and keeps it. A person is asked if there is no other way.
+    async fn obtain(&self, lock: Lock) -> Result<(), Failed> {
+        let without_person = match self.oauth.settings.grant {
+            Grant::ClientCredentials => Some(self.as_client().await?),
+            Grant::Code | Grant::DeviceCode => self.by_what_was_given().await?,
+        };
+        if let Some((identity, token)) = without_person {
+            self.keep(identity, token).await;
+            return Ok(());
         }
+        if self.oauth.settings.given.no_person {
+            let server = shown(&self.oauth.server);
+            let message = format!("{server} wants a login, and nobody is to be asked for one");
+            let hint = "Run 'mcp-span login' with the same arguments, or leave \
+                        --oauth-no-interactive out";
+            return Err(login_error(message).hint(hint).into());
+        }
+        self.ask_person(lock).await
     }
 
     /// Asks a person, in this process, and keeps what comes of it. Only for whoever has the lock of
     /// logins.
-    pub(super) async fn log_in_here(&self, plan: &Plan) -> Result<(), Failed> {
+    pub(super) async fn ask_here(&self) -> Result<(), Failed> {
         let mut browser = None;
-        let obtained = self.by_person(plan, &mut browser).await;
-        let about = self.about(&plan.authority);
+        let obtained = match self.oauth.settings.grant {
+            Grant::DeviceCode => self.by_device().await,
+            _ => self.by_code(&mut browser).await,
+        };
+        let about = self.about();
         let (outcome, page) = match obtained {
             Ok((identity, token)) => {
                 let page = about.done(token.scope.as_deref(), token.refresh.is_some());
-                self.keep_login(plan, identity, token).await;
-                self.store.forget_failure();
+                self.keep(identity, token).await;
+                self.oauth.store.forget_failure();
                 (Ok(()), page)
             }
             Err(failed) => {
@@ -154,150 +166,122 @@ impl OAuth {
                     reason.iter().fold(message.to_owned(), |said, why| format!("{said}: {why}"));
                 let is_refusal = failed.how == How::Refused;
                 let page = if is_refusal { about.refused(&reason) } else { about.failed(&reason) };
-                self.store.note_failure(&plan.id, &failed).await;
+                self.oauth.store.note_failure(&self.plan.id, &failed).await;
                 (Err(failed), page)
             }
         };
         if let Some(browser) = browser {
-            let onward = self.settings.success_url.as_ref().filter(|_| outcome.is_ok());
+            let onward = self.oauth.settings.success_url.as_ref().filter(|_| outcome.is_ok());
             browser.finish(page, onward).await;
         }
         outcome
     }
 
-    async fn by_person(
-        &self,
-        plan: &Plan,
-        browser: &mut Option<CallbackServer>,
-    ) -> Result<(ClientIdentity, Token), Failed> {
-        if self.settings.grant == Grant::DeviceCode {
-            return self.by_device(plan).await;
-        }
-        let outcome = self.by_code(plan, browser).await;
-        let was_asked = browser.as_ref().is_some_and(CallbackServer::was_visited);
-        outcome.map_err(|failed| match failed.how {
-            How::Unasked if was_asked => Failed::unfinished(*failed.error),
-            _ => failed,
-        })
-    }
-
-    pub(super) fn about(&self, authority: &Authority) -> About {
-        let OAuthSettings { given, profile, send_resource, .. } = &self.settings;
-        let resource = given.resource.as_deref().filter(|_| *send_resource);
-        let resource = resource.map(|text| Url::parse(text).map_or(text.to_owned(), |u| shown(&u)));
+    fn about(&self) -> About {
+        let OAuthSettings { given, profile, send_resource, .. } = &self.oauth.settings;
+        let resource = given.resource.as_deref().filter(|_| *send_resource).unwrap_or_default();
         About {
-            server: shown(&self.server),
-            issuer: authority.issuer.clone(),
-            resource: resource.filter(|resource| !resource.is_empty()),
-            profile: Some(profile.clone()).filter(|profile| !profile.is_empty()),
-            login: self.login_command(),
-            logout: self.logout_command(),
+            server: shown(&self.oauth.server),
+            issuer: self.plan.authority.issuer.clone(),
+            resource: Url::parse(resource).map_or(resource.to_owned(), |url| shown(&url)),
+            profile: profile.clone(),
+            login: login_command(self.oauth),
+            logout: logout_command(self.oauth),
         }
     }
 
     /// What was wrong with earlier tokens says nothing about that of a login.
-    fn note_login(&self) {
-        self.state(|state| {
+    fn note_done(&self) {
+        self.oauth.state(|state| {
             state.unrenewed = None;
             state.anew = Some(Instant::now());
             state.looked = None;
         });
     }
 
-    /// Keeps what a login has brought.
-    async fn keep_login(&self, plan: &Plan, identity: ClientIdentity, token: Token) {
-        self.note_login();
-        let Plan { authority, token_endpoint, .. } = plan;
+    /// Keeps what the login has brought.
+    async fn keep(&self, identity: ClientIdentity, token: Token) {
+        self.note_done();
+        let Self { oauth, plan: Plan { authority, token_endpoint, .. } } = self;
         // It was checked before anybody was asked.
-        let kept = self.kept_for(authority).await.unwrap_or_default();
+        let kept = oauth.kept_for(authority).await.unwrap_or_default();
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
-        let is_configured = identity::is_configured(&self.settings, &identity.id);
-        self.keep_alone(StoredLogin {
+        let is_configured = identity::is_configured(&oauth.settings, &identity.id);
+        let login = StoredLogin {
             issuer: Some(authority.issuer.clone()),
             identity: if is_configured { kept.identity } else { Some(identity) },
             holder,
             token: Some(token),
             token_endpoint: Some(token_endpoint.to_string()),
             revocation_endpoint: authority.metadata.revocation_endpoint.clone(),
-            resource: self.resource(authority).map(str::to_owned),
-            without_resource: self.refuses_resource(),
-            near: Some(self.web.near()),
+            resource: oauth.resource(authority).map(str::to_owned),
+            without_resource: oauth.refuses_resource(),
+            near: Some(oauth.web.near()),
             ..StoredLogin::default()
-        })
-        .await;
+        };
+        oauth.keep_alone(login).await;
     }
 
-    async fn as_client(&self, plan: &Plan) -> Result<(ClientIdentity, Token), Error> {
-        let Some(identity) = identity::configured(&self.settings, &plan.authority.metadata) else {
+    async fn as_client(&self) -> Result<(ClientIdentity, Token), Error> {
+        let settings = &self.oauth.settings;
+        let Some(identity) = identity::configured(settings, &self.plan.authority.metadata) else {
             return Err(login_error("A login as a client needs the client's id")
                 .hint("Give it with --oauth-client-id, and its secret or key"));
         };
-        let form = self.client_form(plan.scope.as_deref());
-        let sent = self.request_for(plan, &identity).send(form).await;
-        let token = sent.map_err(TokenRefusal::into_error)?;
-        Ok((identity, token))
-    }
-
-    /// What a client that logs in by itself asks with.
-    pub(super) fn client_form(&self, scope: Option<&str>) -> Form {
-        let mut form = vec![("grant_type", "client_credentials".to_owned())];
-        form.extend(scope.map(|scope| ("scope", scope.to_owned())));
-        let audience = self.settings.given.audience.clone();
-        form.extend(audience.map(|audience| ("audience", audience)));
-        form
-    }
-
-    pub(super) fn resource<'a>(&self, authority: &'a Authority) -> Option<&'a str> {
-        let is_told = self.settings.send_resource && !self.refuses_resource();
-        authority.resource.as_deref().filter(|_| is_told)
-    }
-
-    pub(super) fn refuses_resource(&self) -> bool {
-        self.state(|state| state.refuses_resource)
+        let form = client_form(settings, self.plan.scope.as_deref());
+        let sent = self.request(&identity).send(form).await;
+        Ok((identity, sent.map_err(TokenRefusal::into_error)?))
     }
 
     /// A client that was registered on the spot for such logins.
     pub(super) async fn registered(
         &self,
-        plan: &Plan,
         only: Option<Only>,
     ) -> Result<Option<ClientIdentity>, Error> {
-        let registered = self.kept_for(&plan.authority).await?.identity;
+        let registered = self.oauth.kept_for(&self.plan.authority).await?.identity;
         Ok(registered.filter(|identity| {
-            let is_for_this = self.settings.client_id.is_none() && identity.only == only;
-            is_for_this && identity.may_ask_for(plan.scope.as_deref())
+            let is_for_this = self.oauth.settings.client_id.is_none() && identity.only == only;
+            is_for_this && identity.may_ask_for(self.plan.scope.as_deref())
         }))
     }
 
     /// Who we are to an authorization server that does not know us yet.
     pub(super) async fn choose_identity(
         &self,
-        plan: &Plan,
         purpose: Purpose<'_>,
     ) -> Result<ClientIdentity, Error> {
-        let (authority, scope) = (&plan.authority, plan.scope.as_deref());
-        identity::choose(&self.settings, authority, &self.web, &self.server, purpose, scope).await
+        let OAuth { settings, web, server, .. } = self.oauth;
+        let scope = self.plan.scope.as_deref();
+        identity::choose(settings, &self.plan.authority, web, server, purpose, scope).await
     }
 
-    /// A question to the token endpoint, for the login of `plan`.
-    pub(super) fn request_for<'a>(
-        &'a self,
-        plan: &'a Plan,
-        identity: &'a ClientIdentity,
-    ) -> TokenRequest<'a> {
-        let Plan { authority, token_endpoint, scope, .. } = plan;
-        let resource = self.resource(authority);
-        self.request(token_endpoint, identity, &authority.issuer, resource, scope.as_deref())
+    /// A question to the token endpoint.
+    pub(super) fn request<'r>(&'r self, identity: &'r ClientIdentity) -> TokenRequest<'r> {
+        let Plan { authority, token_endpoint, scope, .. } = &self.plan;
+        TokenRequest {
+            oauth: self.oauth,
+            endpoint: token_endpoint,
+            identity,
+            issuer: &authority.issuer,
+            resource: self.oauth.resource(authority),
+            scope: scope.as_deref(),
+        }
     }
 
-    pub(super) fn request<'a>(
-        &'a self,
-        endpoint: &'a Url,
-        identity: &'a ClientIdentity,
-        issuer: &'a str,
-        resource: Option<&'a str>,
-        scope: Option<&'a str>,
-    ) -> TokenRequest<'a> {
-        TokenRequest { oauth: self, endpoint, identity, issuer, resource, scope }
+    /// Why there is no token. A client that the provider does not know any more is forgotten.
+    pub(super) async fn refused(&self, identity: &ClientIdentity, refusal: TokenRefusal) -> Failed {
+        if matches!(refusal, TokenRefusal::Client(_)) {
+            self.oauth.forget_client_alone(&identity.id).await;
+        }
+        refusal.into()
     }
+}
+
+/// What a client that logs in by itself asks with.
+pub(super) fn client_form(settings: &OAuthSettings, scope: Option<&str>) -> Form {
+    let mut form = vec![("grant_type", "client_credentials".to_owned())];
+    form.extend(scope.map(|scope| ("scope", scope.to_owned())));
+    let audience = settings.given.audience.clone();
+    form.extend(audience.map(|audience| ("audience", audience)));
+    form
 }

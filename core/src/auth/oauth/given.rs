@@ -9,13 +9,13 @@ use url::Url;
 use super::authority::{Authority, FoundAuthority};
 use super::challenge::Challenge;
 use super::discovery;
-use super::flow::Plan;
+use super::flow::{LoginRun, Plan};
 use super::grant::TokenRefusal;
 use super::identity::{self, ClientIdentity};
 use super::metadata::{Issuer, is_same_issuer};
 use super::token::Token;
 use super::words::login_error;
-use super::{Grant, OAuth, address};
+use super::{Grant, OAuth, OAuthSettings, address};
 use crate::error::Error;
 use crate::limits;
 use crate::secret::{Secret, shown};
@@ -131,68 +131,54 @@ impl Given {
     }
 }
 
-impl OAuth {
+impl Authority {
     /// Who gives out tokens: given, or found.
-    pub(super) async fn authority(
-        &self,
+    pub(super) async fn of(
+        oauth: &OAuth,
         challenge: Option<&Challenge>,
         known: Option<&str>,
-    ) -> Result<Option<Authority>, Error> {
-        let (given, grant) = (&self.settings.given, self.settings.grant);
-        let found = match given.authority(grant != Grant::ClientCredentials) {
-            None => self.found_authority(challenge, known).await?,
+    ) -> Result<Option<Self>, Error> {
+        let OAuth { server, settings: OAuthSettings { given, grant, .. }, .. } = oauth;
+        let found = match given.authority(*grant != Grant::ClientCredentials) {
+            None => found_authority(oauth, challenge, known).await?,
             whole => whole,
         };
-        found.map(|found| found.check(grant, given, &self.server)).transpose()
+        found.map(|found| found.check(*grant, given, server)).transpose()
     }
+}
 
-    async fn found_authority(
-        &self,
-        challenge: Option<&Challenge>,
-        known: Option<&str>,
-    ) -> Result<Option<FoundAuthority>, Error> {
-        let given = &self.settings.given;
-        let pinned = given.issuer.as_deref();
-        let finding = discovery::find(&self.web, &self.server, challenge, known, pinned);
-        let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
-            let server = shown(&self.server);
-            Err(login_error(format!("{server} does not say in time who gives out tokens")))
-        });
-        // Where nothing is found, what is given may be enough.
-        match (found, given.authority(false)) {
-            (Ok(Some(found)), _) => Ok(Some(given.amended(found))),
-            (Err(error), _) if given.issuer.is_some() => Err(error),
-            (_, Some(given)) => Ok(Some(given)),
-            (found, None) => found,
-        }
+async fn found_authority(
+    oauth: &OAuth,
+    challenge: Option<&Challenge>,
+    known: Option<&str>,
+) -> Result<Option<FoundAuthority>, Error> {
+    let OAuth { server, web, settings: OAuthSettings { given, .. }, .. } = oauth;
+    let finding = discovery::find(web, server, challenge, known, given.issuer.as_deref());
+    let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
+        let server = shown(server);
+        Err(login_error(format!("{server} does not say in time who gives out tokens")))
+    });
+    // Where nothing is found, what is given may be enough.
+    match (found, given.authority(false)) {
+        (Ok(Some(found)), _) => Ok(Some(given.amended(found))),
+        (Err(error), _) if given.issuer.is_some() => Err(error),
+        (_, Some(given)) => Ok(Some(given)),
+        (found, None) => found,
     }
+}
 
-    /// An endpoint: the one that the user gives is the user's to choose, any other is checked.
-    pub(super) fn endpoint(
-        &self,
-        found: &Option<String>,
-        given: &Option<Url>,
-        what: &str,
-    ) -> Result<Url, Error> {
-        match given {
-            Some(given) => Ok(given.clone()),
-            None => Issuer::endpoint(found.as_ref(), what, &self.server, &self.settings.given),
-        }
-    }
-
+impl LoginRun<'_> {
     /// A token by what was given, if that is still good for anything.
-    pub(super) async fn by_what_was_given(
-        &self,
-        plan: &Plan,
-    ) -> Result<Option<(ClientIdentity, Token)>, Error> {
-        let (given, spent) = (&self.settings.given, self.state(|state| state.spent));
-        let kept = self.kept_for(&plan.authority).await?;
+    pub(super) async fn by_what_was_given(&self) -> Result<Option<(ClientIdentity, Token)>, Error> {
+        let Self { oauth, plan: Plan { authority, .. } } = self;
+        let (given, spent) = (&oauth.settings.given, oauth.state(|state| state.spent));
+        let kept = oauth.kept_for(authority).await?;
         let refresh = given.refresh_token.as_ref().filter(|_| !spent.refresh_token);
         let code = given.code.as_ref().filter(|_| !spent.code);
         if refresh.is_none() && code.is_none() {
             return Ok(None);
         }
-        let configured = identity::configured(&self.settings, &plan.authority.metadata);
+        let configured = identity::configured(&oauth.settings, &authority.metadata);
         let Some(identity) = configured.or(kept.identity) else {
             let message = "A refresh token or a code is good for nothing without its client";
             return Err(login_error(message).hint("Give the client's id with --oauth-client-id"));
@@ -207,8 +193,8 @@ impl OAuth {
         ];
         for (what, form) in forms.into_iter().flatten() {
             // Who uses a code twice is taken for a thief; a refresh token may still be good later.
-            self.state(|state| state.spent.code |= what == "code");
-            match self.request_for(plan, &identity).send(form).await {
+            oauth.state(|state| state.spent.code |= what == "code");
+            match self.request(&identity).send(form).await {
                 Ok(token) => {
                     debug!("the {what} that was given has brought a token");
                     let refresh = token.refresh.clone().or_else(|| refresh.cloned());
@@ -216,24 +202,12 @@ impl OAuth {
                 }
                 Err(TokenRefusal::Grant(error)) => {
                     warn!("the {what} that was given is no good any more: {error}");
-                    self.state(|state| state.spent.refresh_token |= what == "refresh token");
+                    oauth.state(|state| state.spent.refresh_token |= what == "refresh token");
                 }
                 Err(refusal) => return Err(refusal.into_error()),
             }
         }
         Ok(None)
-    }
-
-    /// For those who must not be asked.
-    pub(super) fn check_person(&self) -> Result<(), Error> {
-        if !self.settings.given.no_person {
-            return Ok(());
-        }
-        let message =
-            format!("{} wants a login, and nobody is to be asked for one", shown(&self.server));
-        let hint =
-            "Run 'mcp-span login' with the same arguments, or leave --oauth-no-interactive out";
-        Err(login_error(message).hint(hint))
     }
 }
 

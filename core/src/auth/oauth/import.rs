@@ -114,7 +114,7 @@ impl OAuth {
     async fn authority_of(&self, known: Option<&str>) -> Option<Authority> {
         let said = self.web.probe_auth(&self.server).await;
         let challenge = said.ok().and_then(|(_, headers)| Challenge::of(&headers));
-        match self.authority(challenge.as_ref(), known).await {
+        match Authority::of(self, challenge.as_ref(), known).await {
             Ok(authority) => authority,
             Err(error) => {
                 debug!("nobody says who gave the token out: {error}");

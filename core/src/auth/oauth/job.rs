@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::address::Reach;
-use super::flow::Plan;
+use super::flow::{LoginRun, Plan};
 use super::store::Stamp;
 use super::{OAuth, OAuthSettings, Open, PrivateKey, Show};
 use crate::net;
@@ -28,7 +28,8 @@ pub(super) struct LoginJob {
 }
 
 impl LoginJob {
-    pub(super) fn new(oauth: &OAuth, plan: &Plan) -> Self {
+    pub(super) fn of(run: &LoginRun<'_>) -> Self {
+        let LoginRun { oauth, plan } = run;
         let settings = oauth.settings.clone();
         let text = |secret: &Secret| secret.reveal().to_owned();
         Self {

@@ -69,14 +69,17 @@ mod web;
 mod words;
 
 pub use account::{Account, LoggedOut};
+use authority::Authority;
 pub use callback_port::{CallbackPlace, CallbackPorts};
 use callback_server::Opener;
 use challenge::Challenge;
+pub(crate) use command_line::{login_command, logout_command};
 pub use given::{Given, OneShot, Style};
 pub use import::{Foreign, TakenOver};
 use kept::StoredLogin;
 pub use key::PrivateKey;
 pub use listing::{Listing, Unreadable, listing};
+use metadata::Issuer;
 use page_note::PageNote;
 pub use page_note::Pending;
 pub use parties::Parties;
@@ -186,6 +189,28 @@ impl OAuth {
         self.web.set_near(address::of_address(peer));
     }
 
+    fn resource<'a>(&self, authority: &'a Authority) -> Option<&'a str> {
+        let is_told = self.settings.send_resource && !self.refuses_resource();
+        authority.resource.as_deref().filter(|_| is_told)
+    }
+
+    fn refuses_resource(&self) -> bool {
+        self.state(|state| state.refuses_resource)
+    }
+
+    /// An endpoint: the one that the user gives is the user's to choose, any other is checked.
+    fn endpoint(
+        &self,
+        found: &Option<String>,
+        given: &Option<Url>,
+        what: &str,
+    ) -> Result<Url, Error> {
+        match given {
+            Some(given) => Ok(given.clone()),
+            None => Issuer::endpoint(found.as_ref(), what, &self.server, &self.settings.given),
+        }
+    }
+
     /// Whether a login needs a person.
     pub(super) fn asks_a_person(&self) -> bool {
         self.settings.grant != Grant::ClientCredentials
@@ -286,7 +311,7 @@ impl OAuth {
             debug!("the server refuses what logins bring: no other is begun");
             return Ok(());
         }
-        self.login(challenge, lock).await.map(|_| ())
+        flow::log_in(self, challenge, lock).await.map(|_| ())
     }
 
     /// Waits until no other process logs in; meanwhile its page is ours to show, and `opener` asks for
@@ -513,14 +538,16 @@ mod tests {
     async fn a_login_that_was_dropped_counts_as_one_that_was_given_up() {
         let (oauth, _listener) = of_silent_server().await;
         let lock = async || oauth.store.lock_logins(limits::LOCK_WAIT).await.unwrap();
-        let begun = timeout(Duration::from_millis(50), oauth.login(None, lock().await)).await;
+        let begun =
+            timeout(Duration::from_millis(50), flow::log_in(&oauth, None, lock().await)).await;
         assert!(begun.is_err());
-        let again = oauth.login(None, lock().await);
+        let again = flow::log_in(&oauth, None, lock().await);
         let again = timeout(Duration::from_secs(1), again).await.expect("at once");
         assert!(again.unwrap_err().message.contains("given up"));
         assert!(!oauth.has_tried_enough(), "one was begun");
         oauth.state(|state| state.last_failure = None);
-        let begun = timeout(Duration::from_millis(50), oauth.login(None, lock().await)).await;
+        let begun =
+            timeout(Duration::from_millis(50), flow::log_in(&oauth, None, lock().await)).await;
         assert!(begun.is_err());
         assert!(oauth.has_tried_enough(), "and another");
     }

@@ -41,10 +41,10 @@ pub(super) struct About {
     pub(super) server: String,
     /// Who gives out the tokens.
     pub(super) issuer: String,
-    /// What the token is asked for, where the user has said so.
-    pub(super) resource: Option<String>,
-    /// The user's name for the account, if there is one.
-    pub(super) profile: Option<String>,
+    /// What the token is asked for, where the user has said so; else empty.
+    pub(super) resource: String,
+    /// The user's name for the account; empty if there is none.
+    pub(super) profile: String,
     /// What to type in order to log in, in quotes.
     pub(super) login: String,
     /// The same for a logout.
@@ -60,8 +60,9 @@ impl About {
         advice: String,
     ) -> Page {
         let mut facts = vec![("Server", self.server.clone()), ("Login by", self.issuer.clone())];
-        facts.extend(self.resource.iter().map(|resource| ("Resource", said(resource))));
-        facts.extend(self.profile.iter().map(|profile| ("Profile", said(profile))));
+        let wished = [("Resource", &self.resource), ("Profile", &self.profile)];
+        let wished = wished.into_iter().filter(|(_, value)| !value.is_empty());
+        facts.extend(wished.map(|(name, value)| (name, said(value))));
         facts.extend(more);
         Page { status: StatusCode::OK, mood, title, facts, advice: advice.into() }
     }
@@ -252,8 +253,8 @@ mod tests {
         About {
             server: "https://h/mcp".into(),
             issuer: "https://as".into(),
-            resource: Some("https://t/".into()),
-            profile: Some("work".into()),
+            resource: "https://t/".into(),
+            profile: "work".into(),
             login: "'mcp-span login https://h/mcp --profile work'".into(),
             logout: "'mcp-span logout https://h/mcp --profile work'".into(),
         }

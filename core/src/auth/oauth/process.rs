@@ -17,7 +17,7 @@ use tracing::debug;
 
 use super::OAuth;
 use super::callback_server::Opener;
-use super::flow::Plan;
+use super::flow::LoginRun;
 use super::job::LoginJob;
 use super::kept::StoredLogin;
 use super::pause::{Failed, How};
@@ -35,37 +35,38 @@ const READY: &[u8] = b"ready\n";
 /// There is a page to be shown.
 const PAGE: &[u8] = b"page\n";
 
-impl OAuth {
+impl LoginRun<'_> {
     /// Asks a person: in a process of its own, or here where there can be none.
-    pub(super) async fn ask_person(&self, plan: &Plan, lock: Lock) -> Result<(), Failed> {
+    pub(super) async fn ask_person(&self, lock: Lock) -> Result<(), Failed> {
+        let oauth = self.oauth;
         // Without locks or a place for tokens nobody would learn what came of it.
-        let can_be_told = lock.is_shared() && self.check_place().is_ok();
-        let command = self.settings.process.as_ref().filter(|_| can_be_told);
+        let can_be_told = lock.is_shared() && oauth.check_place().is_ok();
+        let command = oauth.settings.process.as_ref().filter(|_| can_be_told);
         let Some(command) = command else {
             let _lock = lock;
-            return self.log_in_here(plan).await;
+            return self.ask_here().await;
         };
-        let before = self.kept().await;
+        let before = oauth.kept().await;
         // It is the process that needs it.
         drop(lock);
-        match self.start_process(command, plan).await {
-            Ok(news) => self.follow(plan, &before, news).await,
+        match self.start_process(command).await {
+            Ok(news) => self.follow(&before, news).await,
             Err(error) => {
                 debug!("no process could be had for the login, which is done here: {error}");
-                let locking = self.lock_for_login(Some(Opener::Program)).await;
+                let locking = oauth.lock_for_login(Some(Opener::Program)).await;
                 let (_lock, _) = locking.map_err(Failed::unfinished)?;
-                if self.reread(&before).await {
+                if oauth.reread(&before).await {
                     return Ok(());
                 }
-                self.log_in_here(plan).await
+                self.ask_here().await
             }
         }
     }
 
     /// Starts the process, and waits until it has the lock or knows who has. What it returns can be
     /// read from when there is something new.
-    async fn start_process(&self, command: &LoginCommand, plan: &Plan) -> io::Result<ChildStdout> {
-        let job = serde_json::to_vec(&LoginJob::new(self, plan))?;
+    async fn start_process(&self, command: &LoginCommand) -> io::Result<ChildStdout> {
+        let job = serde_json::to_vec(&LoginJob::of(self))?;
         let mut command = Command::from(command()?);
         // Nothing of ours: clients wait until nobody has their pipes any more.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -87,36 +88,32 @@ impl OAuth {
     }
 
     /// Waits for the end of the login that another process does.
-    async fn follow(
-        &self,
-        plan: &Plan,
-        before: &StoredLogin,
-        news: ChildStdout,
-    ) -> Result<(), Failed> {
-        let until = Instant::now() + self.settings.login_wait + limits::LOGIN_QUESTION * 3;
-        let (mut watched, mut stamp) = (None, self.store.stamp());
+    async fn follow(&self, before: &StoredLogin, news: ChildStdout) -> Result<(), Failed> {
+        let OAuth { settings, store, server, .. } = self.oauth;
+        let until = Instant::now() + settings.login_wait + limits::LOGIN_QUESTION * 3;
+        let (mut watched, mut stamp) = (None, store.stamp());
         let mut news = Some(news);
-        while self.store.is_login_held() {
+        while store.is_login_held() {
             if watched.is_none() {
-                watched = self.watch_page(None);
+                watched = self.oauth.watch_page(None);
             }
-            let now = self.store.stamp();
-            if now != stamp && self.has_brought(plan, before).await {
+            let now = store.stamp();
+            if now != stamp && self.has_brought(before).await {
                 return Ok(());
             }
             stamp = now;
             if Instant::now() >= until {
-                return Err(Failed::unfinished(self.not_in_time("logged in to")));
+                return Err(Failed::unfinished(self.oauth.not_in_time("logged in to")));
             }
             wait_for_news(&mut news).await;
         }
-        if self.has_brought(plan, before).await {
+        if self.has_brought(before).await {
             return Ok(());
         }
-        let id = watched.as_ref().map_or(&plan.id, |(id, _)| id);
-        let refused = || self.store.refusal().map(Failed::refused);
-        Err(self.store.failure_of(id).or_else(refused).unwrap_or_else(|| {
-            let error = login_error(format!("The login to {} was broken off", shown(&self.server)))
+        let id = watched.as_ref().map_or(&self.plan.id, |(id, _)| id);
+        let refused = || store.refusal().map(Failed::refused);
+        Err(store.failure_of(id).or_else(refused).unwrap_or_else(|| {
+            let error = login_error(format!("The login to {} was broken off", shown(server)))
                 .hint("The process that did it has ended; try again");
             Failed { error: error.into(), how: How::BrokenOff }
         }))
@@ -124,9 +121,10 @@ impl OAuth {
 
     /// Whether the login has brought what it was begun for. A renewal changes the store as well, but
     /// brings no more scope.
-    async fn has_brought(&self, plan: &Plan, before: &StoredLogin) -> bool {
-        let is_other = self.reread(before).await;
-        is_other && (!plan.is_step_up || is_renewed(before, &self.kept().await, Cause::Scope))
+    async fn has_brought(&self, before: &StoredLogin) -> bool {
+        let is_other = self.oauth.reread(before).await;
+        let is_step_up = self.plan.is_step_up;
+        is_other && (!is_step_up || is_renewed(before, &self.oauth.kept().await, Cause::Scope))
     }
 }
 
@@ -171,7 +169,8 @@ pub async fn login_process(
         return Ok(());
     }
     let longest = oauth.settings.login_wait + limits::LOGIN_QUESTION * 3;
-    match timeout(longest, oauth.log_in_here(&plan)).await {
+    let run = LoginRun { oauth: &oauth, plan };
+    match timeout(longest, run.ask_here()).await {
         Ok(outcome) => outcome.map_err(|failed| *failed.error),
         Err(_) => Err(oauth.not_in_time("logged in to")),
     }

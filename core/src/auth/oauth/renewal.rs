@@ -7,8 +7,10 @@ use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 use url::Url;
 
+use super::authority::Authority;
 use super::challenge::Challenge;
-use super::grant::TokenRefusal;
+use super::flow::client_form;
+use super::grant::{TokenRefusal, TokenRequest};
 use super::kept::StoredLogin;
 use super::token::{Age, Token};
 use super::{OAuth, address, identity};
@@ -155,7 +157,7 @@ impl OAuth {
         };
         let scope = token.scope.as_deref();
         let form = match &token.refresh {
-            _ if !self.asks_a_person() => Some(self.client_form(scope)),
+            _ if !self.asks_a_person() => Some(client_form(&self.settings, scope)),
             Some(refresh) => Some(vec![
                 ("grant_type", "refresh_token".to_owned()),
                 ("refresh_token", refresh.reveal().to_owned()),
@@ -167,7 +169,8 @@ impl OAuth {
         };
         let issuer = kept.issuer.clone().unwrap_or_default();
         let resource = kept.resource.as_deref();
-        let request = self.request(&endpoint, &identity, &issuer, resource, scope);
+        let (oauth, endpoint, identity, issuer) = (self, &endpoint, &identity, &*issuer);
+        let request = TokenRequest { oauth, endpoint, identity, issuer, resource, scope };
         match request.send(form).await {
             Ok(renewed) => {
                 traffic::token_refreshed(&self.server);
@@ -220,7 +223,7 @@ impl OAuth {
             return verdict;
         }
         let known = self.kept().await.issuer;
-        let found = self.authority(challenge, known.as_deref()).await.ok().flatten();
+        let found = Authority::of(self, challenge, known.as_deref()).await.ok().flatten();
         let has_moved =
             found.as_ref().is_some_and(|found| known.is_some_and(|k| k != found.issuer));
         debug!(has_moved, "the server refuses what a renewal brought");

@@ -66,7 +66,7 @@ impl OAuth {
     pub async fn survey(&self, said: &HeaderMap) -> Survey {
         let challenge = Challenge::of(said);
         let known = self.kept().await.issuer;
-        let found = self.authority(challenge.as_ref(), known.as_deref()).await;
+        let found = Authority::of(self, challenge.as_ref(), known.as_deref()).await;
         let tried = self.web.take_tried();
         let provider = found.map(|found| found.map(|found| provider(found, &self.settings)));
         Survey { tried, provider }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::command::Event;
 use super::{Context, SendOptions};
-use crate::auth::oauth::OAuth;
+use crate::auth::oauth;
 use crate::auth::{Credentials, Granted, Login};
 use crate::error::Error;
 use crate::limits;
@@ -107,12 +107,12 @@ impl Context {
         match oauth.filter(|oauth| oauth.has_token()) {
             Some(oauth) if status == StatusCode::FORBIDDEN => format!(
                 "The login does not allow this. To use another account, run {} and log in again",
-                oauth.logout_command()
+                oauth::logout_command(oauth)
             ),
             Some(oauth) => format!(
                 "The server does not take the token of the login. To log in again, run {}, then {}",
-                oauth.logout_command(),
-                oauth.login_command()
+                oauth::logout_command(oauth),
+                oauth::login_command(oauth)
             ),
             None => "The server wants other credentials: give them with --header \
                      'Authorization: …', --bearer-file or --bearer-command"
@@ -123,7 +123,7 @@ impl Context {
     /// The same after a login that has failed.
     pub(super) fn remedy_for_login(&self) -> String {
         let oauth = self.settings.credentials.as_ref().and_then(|c| c.oauth());
-        let command = oauth.map_or_else(|| "'mcp-span login'".to_owned(), OAuth::login_command);
+        let command = oauth.map_or_else(|| "'mcp-span login'".to_owned(), oauth::login_command);
         format!("To try again, with all that is said on the way, run {command}")
     }
 
