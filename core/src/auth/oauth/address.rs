@@ -1,6 +1,6 @@
 //! Which addresses of others are used at all: encrypted ones, and no way into a private network.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
@@ -17,14 +17,6 @@ pub(super) enum Reach {
     Public,
     Private,
     Loopback,
-}
-
-impl Reach {
-    /// As it stands in an atomic number.
-    pub(super) fn of_number(number: u8) -> Self {
-        let all = [Self::Public, Self::Private, Self::Loopback];
-        all.into_iter().find(|reach| *reach as u8 == number).unwrap_or(Self::Public)
-    }
 }
 
 /// Takes an address that `server`, or somebody whom it named, has given.
@@ -83,11 +75,18 @@ pub(super) fn of_address(ip: IpAddr) -> Reach {
         _ if ip.is_loopback() || ip.is_unspecified() => Reach::Loopback,
         IpAddr::V4(ip) if is_special_v4(ip) => Reach::Private,
         IpAddr::V4(_) => Reach::Public,
-        IpAddr::V6(ip) => match (embedded(ip), compatible(ip)) {
-            (Some(inside), _) => of_address(IpAddr::V4(inside)),
-            (None, Some(inside)) => of_address(IpAddr::V4(inside)).max(Reach::Private),
-            (None, None) if is_special_v6(ip) => Reach::Private,
-            (None, None) => Reach::Public,
+        IpAddr::V6(ip) => match ip.segments() {
+            // They stand for an IPv4 address: mapped, by NAT64, or by 6to4.
+            [0, 0, 0, 0, 0, 0xffff, high, low]
+            | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+            | [0x2002, high, low, ..] => of_address(v4(high, low)),
+            // The oldest form, which is not in use any more.
+            [0, 0, 0, 0, 0, 0, high, low] => of_address(v4(high, low)).max(Reach::Private),
+            // Assignments of the IETF: Teredo, benchmarks, ORCHID; then two for documentation.
+            [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Reach::Private,
+            // Global unicast is `2000::/3`. All else is local, multicast, reserved or for translators.
+            [first, ..] if first & 0xe000 != 0x2000 => Reach::Private,
+            _ => Reach::Public,
         },
     }
 }
@@ -103,37 +102,8 @@ fn is_special_v4(ip: Ipv4Addr) -> bool {
     }
 }
 
-/// The IPv4 address that this one stands for: mapped, or by NAT64 or 6to4.
-fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
-    match ip.segments() {
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            Some(v4(high, low))
-        }
-        [0x2002, high, low, ..] => Some(v4(high, low)),
-        _ => None,
-    }
-}
-
-/// The same for the oldest form, which is not in use any more.
-fn compatible(ip: Ipv6Addr) -> Option<Ipv4Addr> {
-    match ip.segments() {
-        [0, 0, 0, 0, 0, 0, high, low] => Some(v4(high, low)),
-        _ => None,
-    }
-}
-
-fn v4(high: u16, low: u16) -> Ipv4Addr {
-    let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-    Ipv4Addr::new(a, b, c, d)
-}
-
-/// Global unicast is `2000::/3`. All else is local, multicast, reserved or for translators.
-fn is_special_v6(ip: Ipv6Addr) -> bool {
-    match ip.segments() {
-        // Assignments of the IETF: Teredo, benchmarks, ORCHID; then two for documentation.
-        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => true,
-        [first, ..] => first & 0xe000 != 0x2000,
-    }
+fn v4(high: u16, low: u16) -> IpAddr {
+    Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)).into()
 }
 
 #[cfg(test)]

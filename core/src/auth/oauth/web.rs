@@ -1,6 +1,5 @@
 //! Asks authorization servers: short questions, within limits of time and size.
 
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::{Bytes, BytesMut};
@@ -8,6 +7,8 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::timeout;
 use tracing::debug;
 use url::{Origin, Url};
 
@@ -35,7 +36,7 @@ pub(super) struct Web {
     /// For addresses that the server, or somebody whom it named, has given.
     client: OnceLock<HttpClient>,
     /// How near the MCP server is: whatever it names must not be nearer.
-    near: Arc<AtomicU8>,
+    near: watch::Sender<Reach>,
     /// The token endpoint and the issuer that the user has named; they may lie anywhere.
     token_url: Option<Url>,
     issuer: Option<Origin>,
@@ -55,7 +56,7 @@ impl Web {
             own: OnceLock::new(),
             named: OnceLock::new(),
             client: OnceLock::new(),
-            near: Arc::new(AtomicU8::new(address::reach(server) as u8)),
+            near: watch::Sender::new(address::reach(server)),
             token_url: given.token_url.clone(),
             issuer: given.issuer_url().map(|url| url.origin()),
             tried: Mutex::default(),
@@ -73,31 +74,31 @@ impl Web {
 
     /// How near the MCP server is, as far as that is known.
     pub(super) fn near(&self) -> Reach {
-        Reach::of_number(self.near.load(Ordering::Relaxed))
+        *self.near.borrow()
     }
 
     /// Where the MCP server turned out to be: a name says nothing about it.
     pub(super) fn set_near(&self, reach: Reach) {
-        self.near.store(reach as u8, Ordering::Relaxed);
+        self.near.send_replace(reach);
     }
 
     /// What asks at `url`.
     fn client_for(&self, url: &Url) -> &HttpClient {
-        let tls = || self.options.tls.elsewhere();
-        if url.origin() == self.origin {
-            return self.own.get_or_init(|| HttpClient::new(&self.options));
+        let elsewhere = |addresses| {
+            let tls = self.options.tls.elsewhere();
+            HttpClient::new(&Options { addresses, tls, ..self.options.clone() })
+        };
+        let origin = url.origin();
+        if origin == self.origin {
+            self.own.get_or_init(|| HttpClient::new(&self.options))
+        } else if self.token_url.as_ref() == Some(url) || self.issuer.as_ref() == Some(&origin) {
+            self.named.get_or_init(|| elsewhere(self.options.addresses.clone()))
+        } else {
+            self.client.get_or_init(|| {
+                let near = self.near.subscribe();
+                elsewhere(Addresses::only(move |ip| address::of_address(ip) <= *near.borrow()))
+            })
         }
-        if self.token_url.as_ref() == Some(url) || self.issuer.as_ref() == Some(&url.origin()) {
-            let options = || Options { tls: tls(), ..self.options.clone() };
-            return self.named.get_or_init(|| HttpClient::new(&options()));
-        }
-        self.client.get_or_init(|| {
-            let near = Arc::clone(&self.near);
-            let addresses = Addresses::only(move |ip| {
-                address::of_address(ip) <= Reach::of_number(near.load(Ordering::Relaxed))
-            });
-            HttpClient::new(&Options { addresses, tls: tls(), ..self.options.clone() })
-        })
     }
 
     /// A document, if there is one at `url` that can be read; else the reason if there was no answer.
@@ -106,7 +107,7 @@ impl Web {
         url: &Url,
     ) -> Result<T, Option<Error>> {
         let asking = self.ask(Method::GET, url, HeaderMap::new(), Bytes::new());
-        let answer = tokio::time::timeout(limits::METADATA_WAIT, asking).await;
+        let answer = timeout(limits::METADATA_WAIT, asking).await;
         let (found, read) = match answer.unwrap_or_else(|_| Err(late(url))) {
             Err(error) => (FoundMetadata::Nobody(error.message.clone()), Err(Some(error))),
             Ok((status, _)) if !status.is_success() => {
@@ -150,8 +151,7 @@ impl Web {
         body: Bytes,
     ) -> Result<(StatusCode, HeaderMap), Error> {
         let call = call(method, server, headers, body)?;
-        let response =
-            tokio::time::timeout(limits::LOGIN_QUESTION, self.client_for(server).send(&call)).await;
+        let response = timeout(limits::LOGIN_QUESTION, self.client_for(server).send(&call)).await;
         let response = response.map_err(|_| late(server))??;
         if let Some(ip) = call.progress.peer() {
             self.set_near(address::of_address(ip));
@@ -228,7 +228,7 @@ impl Web {
             }
             Ok((parts.status, collected.freeze()))
         };
-        match tokio::time::timeout(limits::LOGIN_QUESTION, asking).await {
+        match timeout(limits::LOGIN_QUESTION, asking).await {
             Ok(answer) => answer.map_err(|error| of_login(error, url.origin() == self.origin)),
             Err(_) => Err(late(url)),
         }
@@ -283,7 +283,7 @@ mod tests {
         assert!(error.message.contains("private network"), "{error}");
         assert!(web.fetch_metadata::<Value>(&place).await.is_err());
         let silence = std::time::Duration::from_millis(100);
-        assert!(tokio::time::timeout(silence, listener.accept()).await.is_err(), "nobody came");
+        assert!(timeout(silence, listener.accept()).await.is_err(), "nobody came");
         // A server of this machine may send us there, also if only its address shows where it is.
         web.set_near(address::of_address(IpAddr::V4(Ipv4Addr::LOCALHOST)));
         let asking =
