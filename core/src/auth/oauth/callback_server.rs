@@ -15,9 +15,9 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 use url::Url;
@@ -44,33 +44,27 @@ impl CallbackPort {
         let shared = Arc::new(CallbackState {
             server,
             port: self.port,
-            path: self.place.path.clone(),
+            path: self.place.path,
             open,
             again_path: format!("/again/{}", pkce::random()?),
             result_path: format!("/done/{}", pkce::random()?),
             arrivals: sender,
             login: Mutex::default(),
-            connections: Mutex::default(),
             visited: Notify::new(),
         });
-        let accept = |listener: TcpListener| {
-            let (shared, listener) = (Arc::clone(&shared), Arc::new(listener));
-            let accepting = accept_all(shared, move || {
-                let listener = Arc::clone(&listener);
-                async move { listener.accept().await.map(|(stream, _)| stream) }
-            });
-            tokio::spawn(accepting).abort_handle()
-        };
-        let mut tasks: Vec<_> = self.listeners.into_iter().map(accept).collect();
+        let mut tasks = JoinSet::new();
+        for listener in self.listeners {
+            let accept = async move || listener.accept().await.map(|(stream, _)| stream);
+            tasks.spawn(accept_all(Arc::clone(&shared), accept));
+        }
         if let Some(paste) = paste {
             let shared = Arc::clone(&shared);
-            let pasting = async move {
+            tasks.spawn(async move {
                 let state = || shared.login().round.as_ref().map(|round| round.state.clone());
                 paste.forward(&shared.arrivals, state).await;
-            };
-            tasks.push(tokio::spawn(pasting).abort_handle());
+            });
         }
-        Ok(CallbackServer { shared, arrivals, tasks })
+        Ok(CallbackServer { shared, arrivals, _tasks: tasks })
     }
 }
 
@@ -79,13 +73,7 @@ pub(super) struct CallbackServer {
     shared: Arc<CallbackState>,
     /// From [`CallbackState::arrivals`].
     arrivals: mpsc::Receiver<Result<Callback, Error>>,
-    tasks: Vec<AbortHandle>,
-}
-
-impl Drop for CallbackServer {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
-    }
+    _tasks: JoinSet<()>,
 }
 
 impl CallbackServer {
@@ -135,7 +123,7 @@ impl CallbackServer {
             if is_awaited {
                 self.shared.visited.notified().await;
             }
-            let open = std::mem::take(&mut *self.shared.connections());
+            let open = std::mem::take(&mut self.shared.login().connections);
             for connection in open.into_iter().filter(BrowserConnection::has_begun) {
                 let _ = connection.task.await;
             }
@@ -157,7 +145,6 @@ struct CallbackState {
     /// To [`CallbackServer::arrival`].
     arrivals: mpsc::Sender<Result<Callback, Error>>,
     login: Mutex<LoginProgress>,
-    connections: Mutex<VecDeque<BrowserConnection>>,
     /// Told when the last page is fetched.
     visited: Notify,
 }
@@ -167,6 +154,8 @@ struct LoginProgress {
     round: Option<ProviderVisit>,
     links: Vec<StartLink>,
     result: Option<Page>,
+    /// In the order in which they came.
+    connections: VecDeque<BrowserConnection>,
 }
 
 /// One visit to the provider.
@@ -222,10 +211,10 @@ impl BrowserConnection {
     }
 }
 
-async fn accept_all<F>(shared: Arc<CallbackState>, mut accept: impl FnMut() -> F)
-where
-    F: Future<Output = std::io::Result<TcpStream>>,
-{
+async fn accept_all(
+    shared: Arc<CallbackState>,
+    mut accept: impl AsyncFnMut() -> std::io::Result<TcpStream>,
+) {
     loop {
         match accept().await {
             Ok(stream) => shared.serve(stream),
@@ -243,14 +232,10 @@ impl CallbackState {
         self.login.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn connections(&self) -> MutexGuard<'_, VecDeque<BrowserConnection>> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn serve(self: &Arc<Self>, stream: TcpStream) {
         let has_begun = Arc::new(AtomicBool::new(false));
         let task = tokio::spawn(answer(Arc::clone(self), stream, Arc::clone(&has_begun)));
-        let mut connections = self.connections();
+        let connections = &mut self.login().connections;
         connections.retain(|connection| !connection.task.is_finished());
         if connections.len() >= limits::LOGIN_VISITORS {
             // Any program of this machine can connect and say nothing: the browser must get in.
@@ -282,89 +267,73 @@ impl CallbackState {
         if !host.is_some_and(|host| is_ours(host, self.port)) {
             return Page::wrong_host().response();
         }
-        let path = request.uri().path();
-        if request.method() == Method::POST && path == self.again_path {
-            let is_asked = request.uri().query() == Some(ASKED);
-            self.open(if is_asked { Opener::Person } else { Opener::Program });
-            return pages::empty(StatusCode::NO_CONTENT);
-        }
-        // A look ahead, by a scanner of links or the like, is not the browser itself.
-        if request.method() != Method::GET {
-            return Page::wrong_method().response();
-        }
-        if is_prefetch(request) {
-            return pages::empty(StatusCode::SERVICE_UNAVAILABLE);
-        }
-        if path.starts_with("/start/") {
-            return self.start(path);
-        }
-        if path == self.result_path {
-            return self.result();
-        }
-        if path == self.path {
-            let query = request.uri().query().unwrap_or_default();
-            return self.come_back(Callback::parse(query)).await;
-        }
-        Page::wrong_address().response()
+        let (path, query) = (request.uri().path(), request.uri().query());
+        let answer = match *request.method() {
+            Method::POST if path == self.again_path => {
+                self.open(if query == Some(ASKED) { Opener::Person } else { Opener::Program });
+                Some(pages::empty(StatusCode::NO_CONTENT))
+            }
+            // A look ahead, by a scanner of links or the like, is not the browser itself.
+            Method::GET if is_prefetch(request) => {
+                Some(pages::empty(StatusCode::SERVICE_UNAVAILABLE))
+            }
+            Method::GET if path == self.result_path => self.result(),
+            Method::GET if path == self.path => self.come_back(query.unwrap_or_default()).await,
+            Method::GET => self.start(path),
+            _ => Some(Page::wrong_method().response()),
+        };
+        answer.unwrap_or_else(|| Page::wrong_address().response())
     }
 
-    /// Leads the first visitor of a link on to the provider; a second one ends the login.
-    fn start(&self, path: &str) -> Response<Full<Bytes>> {
+    /// Leads the first visitor of a link on to the provider; a second one ends the login. `None`: it
+    /// is no such link.
+    fn start(&self, path: &str) -> Option<Response<Full<Bytes>>> {
         let mut login = self.login();
         let LoginProgress { round, links, .. } = &mut *login;
-        let Some(link) = links.iter_mut().find(|link| link.path == path) else {
-            return Page::wrong_address().response();
-        };
-        match round {
-            Some(round) if !std::mem::replace(&mut link.is_used, true) => {
-                pages::redirect(round.page.as_str())
-            }
-            _ => {
-                // Full: the login has other things to tell, and ends anyway.
-                let _ = self.arrivals.try_send(Err(self.used_link()));
-                Page::used_link().response()
-            }
+        let link = links.iter_mut().find(|link| link.path == path)?;
+        let is_used = std::mem::replace(&mut link.is_used, true);
+        if let Some(round) = round.as_ref().filter(|_| !is_used) {
+            return Some(pages::redirect(round.page.as_str()));
         }
-    }
-
-    fn used_link(&self) -> Error {
-        login_error(format!(
+        let error = login_error(format!(
             "The login to {} was ended: the link that was given to the browser was opened twice, \
              which another user of this machine may have done",
             self.server
-        ))
-        .hint("Log in again")
+        ));
+        // Full: the login has other things to tell, and ends anyway.
+        let _ = self.arrivals.try_send(Err(error.hint("Log in again")));
+        Some(Page::used_link().response())
     }
 
-    fn result(&self) -> Response<Full<Bytes>> {
-        let Some(page) = self.login().result.clone() else {
-            return Page::wrong_address().response();
-        };
+    fn result(&self) -> Option<Response<Full<Bytes>>> {
+        let page = self.login().result.clone()?;
         self.visited.notify_one();
-        page.response()
+        Some(page.response())
     }
 
-    /// Takes what the browser brought back, and sends it on when it is known where to.
-    async fn come_back(&self, callback: Callback) -> Response<Full<Bytes>> {
-        if callback.state.is_none() && callback.code.is_none() && callback.error.is_none() {
-            return Page::wrong_address().response();
-        }
-        let mut next = {
+    /// Takes what the browser brought back, and sends it on when it is known where to. `None`: it
+    /// brought nothing.
+    async fn come_back(&self, query: &str) -> Option<Response<Full<Bytes>>> {
+        let callback = Callback::parse(query);
+        callback.state.as_ref().or(callback.code.as_ref()).or(callback.error.as_ref())?;
+        let next = {
             let mut login = self.login();
-            let expected =
-                |round: &&mut ProviderVisit| callback.state.as_deref() == Some(&round.state);
-            let Some(round) = login.round.as_mut().filter(expected) else {
-                return Page::expired().response();
-            };
-            let next = round.next.subscribe();
-            if !std::mem::replace(&mut round.is_taken, true) {
-                // Never full: each round has one, and the login waits for it.
-                let _ = self.arrivals.try_send(Ok(callback));
-            }
-            next
+            let round = login.round.as_mut();
+            round.filter(|round| callback.state.as_deref() == Some(&round.state)).map(|round| {
+                if !std::mem::replace(&mut round.is_taken, true) {
+                    // Never full: each round has one, and the login waits for it.
+                    let _ = self.arrivals.try_send(Ok(callback));
+                }
+                round.next.subscribe()
+            })
         };
-        let known = next.wait_for(Option::is_some).await.ok().and_then(|next| next.clone());
-        known.map_or_else(|| Page::expired().response(), |next| pages::redirect(&next))
+        let next = match next {
+            Some(mut next) => {
+                next.wait_for(Option::is_some).await.ok().and_then(|next| next.clone())
+            }
+            None => None,
+        };
+        Some(next.map_or_else(|| Page::expired().response(), |next| pages::redirect(&next)))
     }
 }
 

@@ -10,24 +10,27 @@ use std::io;
 use std::process::Stdio;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStdout, Command};
 use tokio::time::{Instant, timeout};
 use tracing::debug;
+use url::Url;
 
-use super::OAuth;
+use super::address::Reach;
 use super::callback_server::Opener;
-use super::flow::LoginRun;
-use super::job::LoginJob;
+use super::flow::{LoginRun, Plan};
 use super::kept::StoredLogin;
 use super::pause::{Failed, How};
 use super::renewal::{Cause, is_renewed};
-use super::settings::{LoginCommand, Open, Show};
+use super::settings::{LoginCommand, OAuthSettings, Open, Show};
+use super::store::Stamp;
 use super::store_lock::Lock;
 use super::words::login_error;
+use super::{OAuth, PrivateKey};
 use crate::error::{Error, Kind};
-use crate::secret::{Scrubber, shown};
-use crate::{limits, os};
+use crate::secret::{Scrubber, Secret, shown};
+use crate::{limits, net, os};
 
 /// What a process for a login says when it has the lock of logins, or knows that another has it or
 /// has been quicker: a line of one word.
@@ -138,6 +141,61 @@ async fn wait_for_news(news: &mut Option<ChildStdout>) {
     };
     if let Ok(0) = timeout(limits::PAGE_CHECK, reading).await {
         *news = None;
+    }
+}
+
+/// A login that is handed to another process: all that it needs, in one document for its stdin. It holds
+/// secrets, and is never shown.
+#[derive(Deserialize, Serialize)]
+pub(super) struct LoginJob {
+    server: Url,
+    plan: Plan,
+    net: net::Portable,
+    settings: OAuthSettings,
+    client_secret: Option<String>,
+    /// PEM.
+    private_key: Option<String>,
+    /// How near the server is.
+    near: Reach,
+    without_resource: bool,
+    /// By which it is seen whether another process has stored a token since.
+    stamp: Option<Stamp>,
+}
+
+impl LoginJob {
+    pub(super) fn of(run: &LoginRun<'_>) -> Self {
+        let LoginRun { oauth, plan } = run;
+        let settings = oauth.settings.clone();
+        let text = |secret: &Secret| secret.reveal().to_owned();
+        Self {
+            server: oauth.server.clone(),
+            plan: plan.clone(),
+            net: net::Portable::from(oauth.web.options()),
+            client_secret: settings.client_secret.as_ref().map(text),
+            private_key: settings.private_key.as_ref().map(|key| text(key.pem())),
+            settings,
+            near: oauth.web.near(),
+            without_resource: oauth.refuses_resource(),
+            stamp: oauth.store.stamp(),
+        }
+    }
+
+    /// The login that is to be done here. `None` if it is not what a process of the same program
+    /// wrote.
+    pub(super) fn read(job: &[u8], show: Show, open: Open) -> Option<(OAuth, Plan, Option<Stamp>)> {
+        let job: Self = serde_json::from_slice(job).ok()?;
+        let key = job.private_key.map(|pem| PrivateKey::from_pem(pem.as_bytes()));
+        let settings = OAuthSettings {
+            client_secret: job.client_secret.map(Secret::new),
+            private_key: key.transpose().ok()?,
+            show,
+            open: Some(open),
+            ..job.settings
+        };
+        let oauth = OAuth::new(&job.server, settings, job.net.into_options()?);
+        oauth.web.set_near(job.near);
+        oauth.state(|state| state.refuses_resource = job.without_resource);
+        Some((oauth, job.plan, job.stamp))
     }
 }
 

@@ -11,9 +11,8 @@ use url::Url;
 use super::callback_port::{CallbackPlace, CallbackPorts};
 use super::given::Given;
 use super::key::PrivateKey;
-use super::parties::Parties;
 use super::paste::Paste;
-use super::prompt::Prompt;
+use super::prompt::{Parties, Prompt};
 use super::token::Bearer;
 use crate::secret::Secret;
 
