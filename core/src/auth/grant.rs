@@ -37,12 +37,15 @@ pub(super) fn bearer(place: &str, text: &str) -> Result<HeaderMap, Error> {
 
 /// Lines `Name: value`, or a JSON object of names and values.
 pub(super) fn headers(place: &str, text: &str) -> Result<HeaderMap, Error> {
-    let pairs =
-        if text.trim_start().starts_with('{') { object(place, text)? } else { lines(place, text)? };
+    let bad = |sentence| unusable(place, &format!("printed a bad header: {sentence}"));
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let pairs = match text.trim_start().starts_with('{') {
+        true => object(place, text)?,
+        false => lines().map(header::parse_line).collect::<Result<_, _>>().map_err(bad)?,
+    };
     let mut headers = HeaderMap::new();
     for (name, value) in pairs {
-        let mut value = header::parse_value(&name, &value)
-            .map_err(|sentence| unusable(place, &format!("printed a bad header: {sentence}")))?;
+        let mut value = header::parse_value(&name, &value).map_err(bad)?;
         value.set_sensitive(true);
         headers.append(name, value);
     }
@@ -50,14 +53,6 @@ pub(super) fn headers(place: &str, text: &str) -> Result<HeaderMap, Error> {
         return Err(unusable(place, "printed no header"));
     }
     Ok(headers)
-}
-
-fn lines(place: &str, text: &str) -> Result<Vec<(HeaderName, String)>, Error> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines
-        .map(header::parse_line)
-        .collect::<Result<_, _>>()
-        .map_err(|sentence| unusable(place, &format!("printed a bad header: {sentence}")))
 }
 
 fn object(place: &str, text: &str) -> Result<Vec<(HeaderName, String)>, Error> {

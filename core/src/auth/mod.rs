@@ -75,11 +75,10 @@ struct TokenState {
     failure: Option<Error>,
 }
 
-/// Headers, and how many times there were others before.
+/// The headers that were granted.
 #[derive(Clone)]
 pub struct Granted {
     headers: Arc<HeaderMap>,
-    generation: u64,
 }
 
 impl fmt::Debug for Credentials {
@@ -90,7 +89,7 @@ impl fmt::Debug for Credentials {
 
 impl fmt::Debug for Granted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Granted({})", self.generation)
+        f.write_str("Granted([secret])")
     }
 }
 
@@ -265,7 +264,7 @@ impl Credentials {
     }
 
     fn unless_same(&self, granted: Granted, refused: &Granted) -> Option<Granted> {
-        if granted.generation != refused.generation {
+        if granted.headers != refused.headers {
             return Some(granted);
         }
         debug!("the source of credentials has no other than those that were refused");
@@ -286,7 +285,7 @@ impl Credentials {
             let headers = oauth.header().await;
             return (!headers.is_empty() && headers != *old.headers).then(|| self.take(headers));
         }
-        self.hold(|held| held.granted.clone().filter(|g| g.generation != old.generation))
+        self.hold(|held| held.granted.clone().filter(|granted| granted.headers != old.headers))
     }
 
     /// The failure of a question that was answered while somebody waited who came after `arrived`
@@ -333,12 +332,7 @@ impl Credentials {
         self.scrubber.add_granted(headers.values().filter_map(|value| value.to_str().ok()));
         self.hold(|held| {
             held.good_until = Some(Instant::now() + self.ttl);
-            let generation = match &held.granted {
-                Some(old) if *old.headers == headers => old.generation,
-                Some(old) => old.generation + 1,
-                None => 0,
-            };
-            held.granted.insert(Granted { headers: Arc::new(headers), generation }).clone()
+            held.granted.insert(Granted { headers: Arc::new(headers) }).clone()
         })
     }
 

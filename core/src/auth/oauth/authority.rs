@@ -58,11 +58,8 @@ impl FoundAuthority {
             Grant::DeviceCode => &metadata.device_authorization_endpoint,
             Grant::ClientCredentials => &None,
         };
-        let is_given = grant == Grant::Code && given.authorization_url.is_some();
-        let entry = match entry {
-            Some(text) if !is_given => Some(given.checked(text, "a login", server)?),
-            _ => parsed(entry),
-        };
+        let entry =
+            entry.as_ref().map(|text| given.checked(text, "a login", server)).transpose()?;
         let is_promised =
             grant == Grant::Code && metadata.authorization_response_iss_parameter_supported;
         if let (Some(entry), None) = (&entry, &given.token_url)

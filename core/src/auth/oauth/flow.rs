@@ -11,6 +11,7 @@ use super::command_line::{login_command, logout_command};
 use super::grant::{TokenRefusal, TokenRequest};
 use super::identity::{self, ClientIdentity, Only, Purpose};
 use super::kept::{Holder, StoredLogin};
+use super::metadata::Issuer;
 use super::pages::About;
 use super::pause::{Failed, How};
 use super::scope::Scopes;
@@ -21,7 +22,7 @@ use super::words::login_error;
 use super::{Grant, OAuth, OAuthSettings, pkce};
 use crate::error::Error;
 use crate::limits;
-use crate::secret::shown;
+use crate::secret::{Secret, shown};
 use crate::traffic;
 
 /// What is known before a person is asked.
@@ -111,10 +112,10 @@ impl<'a> LoginRun<'a> {
         let challenge = challenge.cloned().unwrap_or_default();
         let before = oauth.kept_for(&authority).await?.token.and_then(|token| token.scope);
         let scopes = Scopes::choose(before.as_deref(), &challenge, &authority, &oauth.settings);
-        let (found, given) = (&authority.metadata.token_endpoint, &oauth.settings.given.token_url);
+        let (found, given) = (authority.metadata.token_endpoint.as_ref(), &oauth.settings.given);
         let plan = Plan {
             id: pkce::random()?,
-            token_endpoint: oauth.endpoint(found, given, "tokens")?,
+            token_endpoint: Issuer::endpoint(found, "tokens", &oauth.server, given)?,
             authority,
             scope: scopes.text(),
             is_step_up: challenge.wants_more_scope(),
@@ -284,4 +285,10 @@ pub(super) fn client_form(settings: &OAuthSettings, scope: Option<&str>) -> Form
     let audience = settings.given.audience.clone();
     form.extend(audience.map(|audience| ("audience", audience)));
     form
+}
+
+/// What a token is renewed with.
+pub(super) fn refresh_form(token: &Secret) -> Form {
+    let token = token.reveal().to_owned();
+    vec![("grant_type", "refresh_token".to_owned()), ("refresh_token", token)]
 }

@@ -9,7 +9,7 @@ use url::Url;
 use super::authority::{Authority, FoundAuthority};
 use super::challenge::Challenge;
 use super::discovery;
-use super::flow::{LoginRun, Plan};
+use super::flow::{LoginRun, Plan, refresh_form};
 use super::grant::TokenRefusal;
 use super::identity::{self, ClientIdentity};
 use super::metadata::{Issuer, is_same_issuer};
@@ -68,6 +68,10 @@ pub struct OneShot {
     pub redirect: Option<String>,
 }
 
+/// What can be given in place of a person's consent, by the words for it.
+const REFRESH_TOKEN: &str = "refresh token";
+const CODE: &str = "code";
+
 /// Where a client's secret stands in a request.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub enum Style {
@@ -90,9 +94,13 @@ impl Given {
         self.issuer.as_deref().is_none_or(is_it)
     }
 
-    /// Takes an address that was found. How near it may be depends on who is asked there: the
-    /// user's own choice, or somebody whom the server has named.
+    /// Takes an address that was found, or given. How near it may be depends on who is asked there:
+    /// the user's own choice, or somebody whom the server has named.
     pub(super) fn checked(&self, text: &str, what: &str, server: &Url) -> Result<Url, Error> {
+        let mut own = [&self.token_url, &self.authorization_url].into_iter().flatten();
+        if let Some(own) = own.find(|own| own.as_str() == text) {
+            return Ok(own.clone());
+        }
         let is_at =
             |issuer: &Url| Url::parse(text).is_ok_and(|url| url.origin() == issuer.origin());
         let issuer = self.issuer_url().filter(is_at);
@@ -171,11 +179,16 @@ impl LoginRun<'_> {
     /// A token by what was given, if that is still good for anything.
     pub(super) async fn by_what_was_given(&self) -> Result<Option<(ClientIdentity, Token)>, Error> {
         let Self { oauth, plan: Plan { authority, .. } } = self;
-        let (given, spent) = (&oauth.settings.given, oauth.state(|state| state.spent));
+        let (given, spent) = (&oauth.settings.given, oauth.state(|state| state.spent.clone()));
         let kept = oauth.kept_for(authority).await?;
-        let refresh = given.refresh_token.as_ref().filter(|_| !spent.refresh_token);
-        let code = given.code.as_ref().filter(|_| !spent.code);
-        if refresh.is_none() && code.is_none() {
+        let forms = [
+            (REFRESH_TOKEN, given.refresh_token.as_ref().map(refresh_form)),
+            (CODE, given.code.as_ref().map(OneShot::form)),
+        ];
+        let left =
+            |(what, form): (_, Option<_>)| Some((what, form.filter(|_| !spent.contains(what))?));
+        let forms: Vec<_> = forms.into_iter().filter_map(left).collect();
+        if forms.is_empty() {
             return Ok(None);
         }
         let configured = identity::configured(&oauth.settings, &authority.metadata);
@@ -183,39 +196,28 @@ impl LoginRun<'_> {
             let message = "A refresh token or a code is good for nothing without its client";
             return Err(login_error(message).hint("Give the client's id with --oauth-client-id"));
         };
-        let by_refresh = |token: &Secret| {
-            let token = token.reveal().to_owned();
-            vec![("grant_type", "refresh_token".to_owned()), ("refresh_token", token)]
-        };
-        let forms = [
-            refresh.map(|token| ("refresh token", by_refresh(token))),
-            code.map(|code| ("code", code.form())),
-        ];
-        for (what, form) in forms.into_iter().flatten() {
+        for (what, form) in forms {
             // Who uses a code twice is taken for a thief; a refresh token may still be good later.
-            oauth.state(|state| state.spent.code |= what == "code");
+            if what == CODE {
+                oauth.state(|state| state.spent.insert(what));
+            }
             match self.request(&identity).send(form).await {
                 Ok(token) => {
                     debug!("the {what} that was given has brought a token");
-                    let refresh = token.refresh.clone().or_else(|| refresh.cloned());
+                    let given = given.refresh_token.clone();
+                    let given = given.filter(|_| !spent.contains(REFRESH_TOKEN));
+                    let refresh = token.refresh.clone().or(given);
                     return Ok(Some((identity, Token { refresh, ..token })));
                 }
                 Err(TokenRefusal::Grant(error)) => {
                     warn!("the {what} that was given is no good any more: {error}");
-                    oauth.state(|state| state.spent.refresh_token |= what == "refresh token");
+                    oauth.state(|state| state.spent.insert(what));
                 }
                 Err(refusal) => return Err(refusal.into_error()),
             }
         }
         Ok(None)
     }
-}
-
-/// What was given and is no good any more.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Spent {
-    refresh_token: bool,
-    code: bool,
 }
 
 impl OneShot {

@@ -1,6 +1,7 @@
 //! OAuth 2.1 as MCP has it: nothing until a server refuses us; then a login, and tokens that are kept
 //! fresh.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -77,7 +78,6 @@ pub use import::{Foreign, TakenOver};
 use kept::StoredLogin;
 pub use key::PrivateKey;
 pub use listing::{Listing, Unreadable, listing};
-use metadata::Issuer;
 use page_note::PageNote;
 pub use page_note::Pending;
 pub use paste::Paste;
@@ -129,7 +129,7 @@ struct OAuthState {
     /// When logins were begun.
     logins: Recent,
     /// What was given and is no good any more.
-    spent: given::Spent,
+    spent: HashSet<&'static str>,
     /// The last login, if it came to nothing or nobody has waited for its end.
     last_failure: Option<(Instant, Result<bool, Error>)>,
     /// The last renewal, if it came to nothing.
@@ -193,19 +193,6 @@ impl OAuth {
 
     fn refuses_resource(&self) -> bool {
         self.state(|state| state.refuses_resource)
-    }
-
-    /// An endpoint: the one that the user gives is the user's to choose, any other is checked.
-    fn endpoint(
-        &self,
-        found: &Option<String>,
-        given: &Option<Url>,
-        what: &str,
-    ) -> Result<Url, Error> {
-        match given {
-            Some(given) => Ok(given.clone()),
-            None => Issuer::endpoint(found.as_ref(), what, &self.server, &self.settings.given),
-        }
     }
 
     /// Whether a login needs a person.

@@ -29,7 +29,7 @@ use super::store_lock::Lock;
 use super::words::login_error;
 use super::{OAuth, PrivateKey};
 use crate::error::{Error, Kind};
-use crate::secret::{Scrubber, Secret, shown};
+use crate::secret::{self, Scrubber, Secret, shown};
 use crate::{limits, net, os};
 
 /// What a process for a login says when it has the lock of logins, or knows that another has it or
@@ -147,14 +147,16 @@ async fn wait_for_news(news: &mut Option<ChildStdout>) {
 /// A login that is handed to another process: all that it needs, in one document for its stdin. It holds
 /// secrets, and is never shown.
 #[derive(Deserialize, Serialize)]
-pub(super) struct LoginJob {
+struct LoginJob {
     server: Url,
     plan: Plan,
     net: net::Portable,
     settings: OAuthSettings,
-    client_secret: Option<String>,
+    #[serde(serialize_with = "secret::revealed")]
+    client_secret: Option<Secret>,
     /// PEM.
-    private_key: Option<String>,
+    #[serde(serialize_with = "secret::revealed")]
+    private_key: Option<Secret>,
     /// How near the server is.
     near: Reach,
     without_resource: bool,
@@ -163,16 +165,15 @@ pub(super) struct LoginJob {
 }
 
 impl LoginJob {
-    pub(super) fn of(run: &LoginRun<'_>) -> Self {
+    fn of(run: &LoginRun<'_>) -> Self {
         let LoginRun { oauth, plan } = run;
         let settings = oauth.settings.clone();
-        let text = |secret: &Secret| secret.reveal().to_owned();
         Self {
             server: oauth.server.clone(),
             plan: plan.clone(),
             net: net::Portable::from(oauth.web.options()),
-            client_secret: settings.client_secret.as_ref().map(text),
-            private_key: settings.private_key.as_ref().map(|key| text(key.pem())),
+            client_secret: settings.client_secret.clone(),
+            private_key: settings.private_key.as_ref().map(|key| key.pem().clone()),
             settings,
             near: oauth.web.near(),
             without_resource: oauth.refuses_resource(),
@@ -182,11 +183,11 @@ impl LoginJob {
 
     /// The login that is to be done here. `None` if it is not what a process of the same program
     /// wrote.
-    pub(super) fn read(job: &[u8], show: Show, open: Open) -> Option<(OAuth, Plan, Option<Stamp>)> {
+    fn read(job: &[u8], show: Show, open: Open) -> Option<(OAuth, Plan, Option<Stamp>)> {
         let job: Self = serde_json::from_slice(job).ok()?;
-        let key = job.private_key.map(|pem| PrivateKey::from_pem(pem.as_bytes()));
+        let key = job.private_key.map(|pem| PrivateKey::from_pem(pem.reveal().as_bytes()));
         let settings = OAuthSettings {
-            client_secret: job.client_secret.map(Secret::new),
+            client_secret: job.client_secret,
             private_key: key.transpose().ok()?,
             show,
             open: Some(open),

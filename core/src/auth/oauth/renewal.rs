@@ -9,7 +9,7 @@ use url::Url;
 
 use super::authority::Authority;
 use super::challenge::Challenge;
-use super::flow::client_form;
+use super::flow::{client_form, refresh_form};
 use super::grant::{TokenRefusal, TokenRequest};
 use super::kept::StoredLogin;
 use super::token::{Age, Token};
@@ -158,11 +158,7 @@ impl OAuth {
         let scope = token.scope.as_deref();
         let form = match &token.refresh {
             _ if !self.asks_a_person() => Some(client_form(&self.settings, scope)),
-            Some(refresh) => Some(vec![
-                ("grant_type", "refresh_token".to_owned()),
-                ("refresh_token", refresh.reveal().to_owned()),
-            ]),
-            None => None,
+            refresh => refresh.as_ref().map(refresh_form),
         };
         let (Some(form), Some(endpoint)) = (form, self.stored_endpoint(endpoint)) else {
             return Ok(false);
