@@ -69,7 +69,7 @@ impl OAuth {
             let message = format!("{} asks for no login (HTTP {status})", shown(&self.server));
             return Err(Error::new(Kind::Login, message).not_delivered());
         }
-        let before = self.kept().await;
+        let before = self.held.kept().await;
         let lock = match self.store.lock_logins(limits::LOCK_WAIT).await {
             Ok(lock) => lock,
             Err(_) => {
@@ -77,7 +77,7 @@ impl OAuth {
                 // Whoever pastes has no browser here.
                 let opener = self.settings.paste.is_none().then_some(Opener::Person);
                 let (lock, _) = self.lock_for_login(opener).await?;
-                if self.reread(&before).await {
+                if self.held.reread(&before).await {
                     return Ok(());
                 }
                 lock
@@ -88,7 +88,7 @@ impl OAuth {
         self.check_place()?;
         if self.login(Challenge::of(&said).as_ref(), lock).await? {
             let access = |kept: StoredLogin| kept.token.map(|token| token.access);
-            let is_kept = access(self.store.read().await) == access(self.kept().await);
+            let is_kept = access(self.store.read().await) == access(self.held.kept().await);
             return if is_kept { Ok(()) } else { Err(self.unkept("They are gone")) };
         }
         let message = format!("{} wants credentials, but knows of no login", shown(&self.server));
@@ -122,7 +122,7 @@ impl OAuth {
     /// Whether there is a token, however old; the store is not read for that.
     #[must_use]
     pub fn has_token(&self) -> bool {
-        self.state(|state| state.kept.as_ref().is_some_and(|kept| kept.token.is_some()))
+        self.held.has_token()
     }
 
     /// What is kept; `None` if nobody is logged in.
@@ -140,7 +140,7 @@ impl OAuth {
     /// How many other logins for this server are kept in files, whatever keeps them apart.
     #[must_use]
     pub fn count_others(&self) -> usize {
-        let OAuthSettings { folder, usual_folder, .. } = &self.settings;
+        let OAuthSettings { folder, usual_folder, .. } = &*self.settings;
         let Some(folder) = folder else { return 0 };
         let Ok(all) = listing(folder, usual_folder.as_deref()) else { return 0 };
         let (server, name) = (shown(&self.server), self.store.name());
@@ -182,7 +182,7 @@ impl OAuth {
             was_there |= is_removed;
         }
         if named.is_none() {
-            self.state(|state| state.kept = None);
+            self.held.forget();
         }
         let logged_out = match revoked {
             _ if !was_there => LoggedOut::Nobody,

@@ -32,13 +32,13 @@ impl OAuth {
         authority.metadata.check_pkce()?;
         let (port, identity) = self.introduce(plan).await?;
         let redirect = port.redirect_uri();
-        let OAuthSettings { open, paste, .. } = &self.settings;
+        let OAuthSettings { open, paste, .. } = &*self.settings;
         let server = port.serve(shown(&self.server), open.clone(), paste.clone())?;
         let browser = browser.insert(server);
         let mut consent = self.consent(plan, &identity, &redirect, browser).await?;
         if self.resource(authority).is_some() && consent.callback.rejects_resource() {
             debug!("the provider does not want to know what the token is for: asked without it");
-            self.state(|state| state.refuses_resource = true);
+            self.held.set_refuses_resource(true);
             consent = self.consent(plan, &identity, &redirect, browser).await?;
         }
         let form = vec![
@@ -50,7 +50,7 @@ impl OAuth {
         match self.request_for(plan, &identity).send(form).await {
             Ok(token) => Ok((identity, token)),
             Err(TokenRefusal::Client(error)) => {
-                self.forget_client_alone(&identity.id).await;
+                self.held.forget_client_alone(&identity.id).await;
                 Err(Failed::refused(error))
             }
             Err(refusal) => Err(refusal.into()),
@@ -129,7 +129,7 @@ impl OAuth {
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
     /// many a provider compares redirect addresses to the letter.
     async fn introduce(&self, plan: &Plan) -> Result<(CallbackPort, ClientIdentity), Error> {
-        let OAuthSettings { callback_port: wanted, callback, .. } = &self.settings;
+        let OAuthSettings { callback_port: wanted, callback, .. } = &*self.settings;
         let fits = |identity: &ClientIdentity| {
             let is_wanted = |port: u16| wanted.as_ref().is_none_or(|wanted| wanted.contains(&port));
             let has_place = identity.place.as_ref().is_none_or(|place| place == callback);

@@ -59,7 +59,7 @@ impl OAuth {
         let (status, answer) = TokenRequest { endpoint: &place, ..request }.ask(&form).await?;
         let issued = self.device_code(status, &answer, authority);
         if issued.is_err() && is_unknown_client(&answer) {
-            self.forget_client_alone(&identity.id).await;
+            self.held.forget_client_alone(&identity.id).await;
         }
         let issued = issued?;
         let shown_page = self.show(plan, &issued.prompt, None).await;
@@ -194,7 +194,7 @@ impl OAuth {
                         Err(refusal) => Failed::from(refusal),
                     };
                     if is_unknown_client(&answer) {
-                        self.forget_client_alone(&request.identity.id).await;
+                        self.held.forget_client_alone(&request.identity.id).await;
                     }
                     let error = self.explained(&answer, *failed.error).into();
                     // The person did not come: that is no refusal.

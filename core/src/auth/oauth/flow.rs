@@ -80,7 +80,7 @@ impl OAuth {
     }
 
     async fn try_login(&self, challenge: Option<&Challenge>, lock: Lock) -> Result<bool, Failed> {
-        if self.store.probe().await? && self.reread(&self.kept().await).await {
+        if self.store.probe().await? && self.held.look().await {
             return Ok(true);
         }
         let Some(plan) = self.plan(challenge).await? else { return Ok(false) };
@@ -109,7 +109,7 @@ impl OAuth {
 
     /// Finds out all that a login needs but a person. `None`: the server knows of no logins.
     async fn plan(&self, challenge: Option<&Challenge>) -> Result<Option<Plan>, Error> {
-        let known = self.kept().await.issuer;
+        let known = self.held.kept().await.issuer;
         let authority = self.authority(challenge, known.as_deref()).await?;
         let Some(authority) = authority else { return Ok(None) };
         let challenge = challenge.cloned().unwrap_or_default();
@@ -182,7 +182,7 @@ impl OAuth {
     }
 
     pub(super) fn about(&self, authority: &Authority) -> About {
-        let OAuthSettings { given, profile, send_resource, .. } = &self.settings;
+        let OAuthSettings { given, profile, send_resource, .. } = &*self.settings;
         let resource = given.resource.as_deref().filter(|_| *send_resource);
         let resource = resource.map(|text| Url::parse(text).map_or(text.to_owned(), |u| shown(&u)));
         About {
@@ -212,19 +212,19 @@ impl OAuth {
         let kept = self.kept_for(authority).await.unwrap_or_default();
         let holder = Some(Holder { id: identity.id.clone(), proof: identity.proof });
         let is_configured = identity::is_configured(&self.settings, &identity.id);
-        self.keep_alone(StoredLogin {
-            issuer: Some(authority.issuer.clone()),
-            identity: if is_configured { kept.identity } else { Some(identity) },
-            holder,
-            token: Some(token),
-            token_endpoint: Some(token_endpoint.to_string()),
-            revocation_endpoint: authority.metadata.revocation_endpoint.clone(),
-            resource: self.resource(authority).map(str::to_owned),
-            without_resource: self.refuses_resource(),
-            near: Some(self.web.near()),
-            ..StoredLogin::default()
-        })
-        .await;
+        self.held
+            .keep_alone(StoredLogin {
+                issuer: Some(authority.issuer.clone()),
+                identity: if is_configured { kept.identity } else { Some(identity) },
+                holder,
+                token: Some(token),
+                token_endpoint: Some(token_endpoint.to_string()),
+                revocation_endpoint: authority.metadata.revocation_endpoint.clone(),
+                resource: self.resource(authority).map(str::to_owned),
+                near: Some(self.web.near()),
+                ..StoredLogin::default()
+            })
+            .await;
     }
 
     async fn as_client(&self, plan: &Plan) -> Result<(ClientIdentity, Token), Error> {
@@ -253,7 +253,7 @@ impl OAuth {
     }
 
     pub(super) fn refuses_resource(&self) -> bool {
-        self.state(|state| state.refuses_resource)
+        self.held.refuses_resource()
     }
 
     /// A client that was registered on the spot for such logins.

@@ -76,7 +76,7 @@ impl TokenRequest<'_> {
             debug!("the provider does not know the parameter resource: asked without it");
             (status, answer) = self.attempt(form, None, coded).await?;
             if status.is_success() {
-                self.oauth.state(|state| state.refuses_resource = true);
+                self.oauth.held.set_refuses_resource(true);
             }
         }
         Ok((status, answer))

@@ -145,21 +145,6 @@ pub(super) fn of_token(settings: &OAuthSettings, kept: &StoredLogin) -> Option<C
     Some(ClientIdentity::new(id, secret, proof))
 }
 
-/// What is kept, but for a token that was given to another client than the one that is configured,
-/// and for all that another authorization server has given out than the one that the user has named.
-pub(super) fn without_others(settings: &OAuthSettings, kept: StoredLogin) -> StoredLogin {
-    if !settings.given.allows(kept.issuer.as_deref()) {
-        return StoredLogin { near: kept.near, ..StoredLogin::default() };
-    }
-    let holder = kept.holder.as_ref().map(|holder| &holder.id);
-    let holder = holder.or_else(|| kept.identity.as_ref().map(|identity| &identity.id));
-    let is_ours = match (&settings.client_id, holder) {
-        (Some(ours), Some(holder)) => ours == holder,
-        _ => true,
-    };
-    StoredLogin { token: kept.token.filter(|_| is_ours), ..kept }
-}
-
 /// The identity to use with `issuer`, in the order of the specification.
 pub(super) async fn choose(
     settings: &OAuthSettings,

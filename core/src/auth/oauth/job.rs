@@ -29,7 +29,7 @@ pub(super) struct LoginJob {
 
 impl LoginJob {
     pub(super) fn new(oauth: &OAuth, plan: &Plan) -> Self {
-        let settings = oauth.settings.clone();
+        let settings = OAuthSettings::clone(&oauth.settings);
         let text = |secret: &Secret| secret.reveal().to_owned();
         Self {
             server: oauth.server.clone(),
@@ -58,7 +58,7 @@ impl LoginJob {
         };
         let oauth = OAuth::new(&job.server, settings, job.net.into_options()?);
         oauth.web.set_near(job.near);
-        oauth.state(|state| state.refuses_resource = job.without_resource);
+        oauth.held.set_refuses_resource(job.without_resource);
         Some((oauth, job.plan, job.stamp))
     }
 }

@@ -37,6 +37,7 @@ mod flow;
 pub(crate) mod fuzzing;
 mod given;
 mod grant;
+mod held;
 mod identity;
 mod import;
 mod job;
@@ -73,8 +74,8 @@ pub use callback_port::{CallbackPlace, CallbackPorts};
 use callback_server::Opener;
 use challenge::Challenge;
 pub use given::{Given, OneShot, Style};
+use held::HeldLogin;
 pub use import::{Foreign, TakenOver};
-use kept::StoredLogin;
 pub use key::PrivateKey;
 pub use listing::{Listing, Unreadable, listing};
 use page_note::PageNote;
@@ -98,9 +99,10 @@ use words::{login_error, refused, said};
 /// The tokens of one server.
 pub struct OAuth {
     server: Url,
-    settings: OAuthSettings,
-    web: Web,
+    settings: Arc<OAuthSettings>,
+    web: Arc<Web>,
     store: Store,
+    held: HeldLogin,
     state: Mutex<OAuthState>,
     /// One permit: whoever has it renews the token, the others wait for what comes of that.
     renewing: Semaphore,
@@ -119,11 +121,6 @@ impl fmt::Debug for OAuth {
 
 #[derive(Default)]
 struct OAuthState {
-    kept: Option<StoredLogin>,
-    /// Counts how often `kept` was replaced.
-    version: u64,
-    /// The token in it is in the store as well, unless somebody has taken it out.
-    is_stored: bool,
     /// When more scope was asked for.
     step_ups: Recent,
     /// When logins were begun.
@@ -135,13 +132,9 @@ struct OAuthState {
     /// The last renewal, if it came to nothing.
     unrenewed: Option<(Instant, Result<bool, Error>)>,
     /// When another process was found to hold the lock of the tokens.
-    held: Option<Instant>,
+    lock_held: Option<Instant>,
     /// The token is being renewed while it can still be used.
     is_renewing_ahead: bool,
-    /// What there is has come from a renewal of ours, not from a login.
-    is_renewal: bool,
-    /// The authorization server does not want to be told what a token is for.
-    refuses_resource: bool,
     /// It was said that there is no ID token.
     warned_no_id_token: bool,
     /// When it was last looked whether a login would bring what renewals do not, and the verdict.
@@ -167,10 +160,12 @@ impl OAuth {
     pub fn new(server: &Url, settings: OAuthSettings, options: net::Options) -> Self {
         let server = without_fragment(server);
         let store = Store::of(&server, &settings);
-        let web = Web::new(options, &server, &settings.given);
+        let web = Arc::new(Web::new(options, &server, &settings.given));
+        let settings = Arc::new(settings);
+        let held = HeldLogin::new(Arc::clone(&settings), Arc::clone(&web), store.clone());
         let (state, pending) = (Mutex::default(), watch::Sender::default());
         let (renewing, looking) = (Semaphore::new(1), Semaphore::new(1));
-        Self { server, settings, web, store, state, renewing, looking, pending }
+        Self { server, settings, web, store, held, state, renewing, looking, pending }
     }
 
     /// Whether a login with these settings is kept in a file. Neither a network nor a keychain is
@@ -193,7 +188,7 @@ impl OAuth {
 
     /// The header to send now: none before there was a login.
     pub(super) async fn current(self: &Arc<Self>) -> HeaderMap {
-        let kept = self.kept().await;
+        let kept = self.held.kept().await;
         let can_be_renewed = |token: &&Token| token.refresh.is_some() || !self.asks_a_person();
         let renewable = kept.token.as_ref().filter(can_be_renewed);
         match renewable.map(|token| self.age(token)) {
@@ -210,7 +205,7 @@ impl OAuth {
 
     /// What there is, however old.
     pub(super) async fn header(&self) -> HeaderMap {
-        let (bearer, kept) = (self.settings.bearer, self.kept().await);
+        let (bearer, kept) = (self.settings.bearer, self.held.kept().await);
         let Some(token) = &kept.token else { return HeaderMap::new() };
         if bearer == Bearer::IdToken && token.id.is_none() {
             self.warn_no_id_token();
@@ -243,7 +238,7 @@ impl OAuth {
         if status == StatusCode::FORBIDDEN && !is_step_up {
             return Ok(Remedy::None);
         }
-        let before = self.kept().await;
+        let before = self.held.kept().await;
         let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
         if self.renew(&before, cause).await? == Renewal::Done {
             return Ok(Remedy::Header(self.header().await));
@@ -264,7 +259,7 @@ impl OAuth {
         challenge: Option<&Challenge>,
         renews_in_vain: bool,
     ) -> Result<(), Error> {
-        let before = self.kept().await;
+        let before = self.held.kept().await;
         let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
         let cause = match (renews_in_vain, is_step_up) {
             (true, _) => Cause::RefreshedTokenRejected,
@@ -335,8 +330,13 @@ impl OAuth {
         PendingGuard(&self.pending)
     }
 
+    /// Looks for what another process may have stored.
+    pub(super) async fn look(&self) {
+        self.held.look().await;
+    }
+
     async fn can_grow(&self, challenge: &Challenge) -> bool {
-        let granted = self.kept().await.token.and_then(|token| token.scope);
+        let granted = self.held.kept().await.token.and_then(|token| token.scope);
         Scopes::can_grow(self.settings.scope.as_deref(), granted.as_deref(), challenge)
     }
 
@@ -355,91 +355,6 @@ impl OAuth {
             }
             is_enough
         })
-    }
-
-    /// Takes over what another process has stored. `true` if that is another token than before.
-    async fn reread(&self, before: &StoredLogin) -> bool {
-        let version = self.state(|state| state.version);
-        let Some(stored) = self.store.look().await else { return false };
-        let (held, is_stored, is_newer) = self.state(|state| {
-            (state.kept.clone().unwrap_or_default(), state.is_stored, state.version != version)
-        });
-        if is_newer {
-            // It was replaced while the store was read, which knows nothing newer.
-            return renewal::is_renewed(before, &held, Cause::Age);
-        }
-        if stored.token.is_none() && is_stored {
-            debug!("the token was taken out of the store by a logout: it is forgotten here, too");
-            self.state(|state| state.is_stored = false);
-            self.hold(stored);
-            return false;
-        }
-        let stored = identity::without_others(&self.settings, stored);
-        let is_other = renewal::is_renewed(before, &stored, Cause::Age);
-        // What is held already is not taken over: where it came from would be forgotten.
-        if is_other && renewal::is_renewed(&held, &stored, Cause::Age) {
-            self.state(|state| state.is_stored = true);
-            self.hold(stored);
-        }
-        is_other
-    }
-
-    /// Looks for what another process may have stored.
-    pub(super) async fn look(&self) {
-        self.reread(&self.kept().await).await;
-    }
-
-    /// What there is; the store is read for the first who asks.
-    async fn kept(&self) -> StoredLogin {
-        if let Some(kept) = self.state(|state| state.kept.clone()) {
-            return kept;
-        }
-        let stored = identity::without_others(&self.settings, self.store.read().await);
-        if let Some(kept) = self.state(|state| state.kept.clone()) {
-            // Somebody else was quicker, and it may have been renewed since.
-            return kept;
-        }
-        if let Some(near) = stored.near {
-            self.web.set_near(near);
-        }
-        self.state(|state| state.is_stored = stored.token.is_some());
-        self.hold(stored.clone());
-        stored
-    }
-
-    /// Uses `kept` from now on, and stores it.
-    async fn keep(&self, kept: StoredLogin) {
-        self.hold(kept.clone());
-        self.save(kept).await;
-    }
-
-    /// The same for what a renewal has brought.
-    async fn keep_renewed(&self, kept: StoredLogin) {
-        self.hold(kept.clone());
-        // Before it is stored: it is used from now on, and may be refused.
-        self.state(|state| state.is_renewal = true);
-        self.save(kept).await;
-    }
-
-    async fn save(&self, kept: StoredLogin) {
-        let has_token = kept.token.is_some();
-        let is_stored = self.store.write(kept).await && has_token;
-        self.state(|state| state.is_stored = is_stored);
-    }
-
-    /// The same for what a login has brought: others may be renewing what it replaces.
-    async fn keep_alone(&self, kept: StoredLogin) {
-        let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
-        self.keep(kept).await;
-    }
-
-    fn hold(&self, kept: StoredLogin) {
-        self.state(|state| {
-            state.refuses_resource |= kept.without_resource;
-            state.kept = Some(kept);
-            state.version += 1;
-            state.is_renewal = false;
-        });
     }
 
     fn state<T>(&self, look: impl FnOnce(&mut OAuthState) -> T) -> T {

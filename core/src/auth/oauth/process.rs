@@ -45,7 +45,7 @@ impl OAuth {
             let _lock = lock;
             return self.log_in_here(plan).await;
         };
-        let before = self.kept().await;
+        let before = self.held.kept().await;
         // It is the process that needs it.
         drop(lock);
         match self.start_process(command, plan).await {
@@ -54,7 +54,7 @@ impl OAuth {
                 debug!("no process could be had for the login, which is done here: {error}");
                 let locking = self.lock_for_login(Some(Opener::Program)).await;
                 let (_lock, _) = locking.map_err(Failed::unfinished)?;
-                if self.reread(&before).await {
+                if self.held.reread(&before).await {
                     return Ok(());
                 }
                 self.log_in_here(plan).await
@@ -125,8 +125,8 @@ impl OAuth {
     /// Whether the login has brought what it was begun for. A renewal changes the store as well, but
     /// brings no more scope.
     async fn has_brought(&self, plan: &Plan, before: &StoredLogin) -> bool {
-        let is_other = self.reread(before).await;
-        is_other && (!plan.is_step_up || is_renewed(before, &self.kept().await, Cause::Scope))
+        let is_other = self.held.reread(before).await;
+        is_other && (!plan.is_step_up || is_renewed(before, &self.held.kept().await, Cause::Scope))
     }
 }
 

@@ -76,12 +76,12 @@ impl OAuth {
     ) -> Result<Renewal, Error> {
         // Closed by nobody, so it is always had.
         let _permit = self.renewing.acquire().await;
-        if is_renewed(before, &self.kept().await, cause) {
+        if is_renewed(before, &self.held.kept().await, cause) {
             return Ok(Renewal::Done);
         }
         let Ok(_lock) = self.store.lock(patience).await else {
             debug!("another process has the lock of the tokens");
-            self.state(|state| state.held = Some(Instant::now()));
+            self.state(|state| state.lock_held = Some(Instant::now()));
             return Ok(Renewal::Held);
         };
         self.renew_locked(before, cause).await
@@ -89,8 +89,8 @@ impl OAuth {
 
     /// The same for whoever has the lock.
     async fn renew_locked(&self, before: &StoredLogin, cause: Cause) -> Result<Renewal, Error> {
-        self.reread(&self.kept().await).await;
-        let kept = self.kept().await;
+        self.held.look().await;
+        let kept = self.held.kept().await;
         let is_young = || kept.token.as_ref().is_some_and(|token| self.age(token) != Age::Old);
         if is_renewed(before, &kept, cause) && is_young() {
             debug!("another process has a new token");
@@ -116,7 +116,7 @@ impl OAuth {
     /// How long the lock is waited for: not at all by the many who come while another process is
     /// known to be slow.
     fn patience(&self) -> Duration {
-        let held = self.state(|state| state.held);
+        let held = self.state(|state| state.lock_held);
         let is_known = held.is_some_and(|at| at.elapsed() < limits::LOCK_WAIT * 5);
         if is_known { Duration::ZERO } else { limits::LOCK_WAIT }
     }
@@ -134,7 +134,7 @@ impl OAuth {
         }
         let oauth = Arc::clone(self);
         tokio::spawn(async move {
-            let outcome = oauth.renew(&oauth.kept().await, Cause::Age).await;
+            let outcome = oauth.renew(&oauth.held.kept().await, Cause::Age).await;
             oauth.state(|state| state.is_renewing_ahead = false);
             match outcome {
                 Ok(renewal) => debug!(?renewal, "the token nears its end"),
@@ -146,7 +146,7 @@ impl OAuth {
     /// Uses the refresh token, or what the client proves itself with where that is all that a login
     /// takes. `false`: the provider does not take it, and a login is needed.
     async fn refresh(&self, cause: Cause) -> Result<bool, Error> {
-        let kept = self.kept().await;
+        let kept = self.held.kept().await;
         let identity = identity::of_token(&self.settings, &kept);
         let (Some(identity), Some(token), Some(endpoint)) =
             (identity, &kept.token, &kept.token_endpoint)
@@ -172,18 +172,17 @@ impl OAuth {
             Ok(renewed) => {
                 traffic::token_refreshed(&self.server);
                 let token = Some(renewed.or_refresh_of(token));
-                let without_resource = self.refuses_resource();
-                self.keep_renewed(StoredLogin { token, without_resource, ..kept }).await;
+                self.held.keep_renewed(StoredLogin { token, ..kept }).await;
                 return Ok(true);
             }
             Err(TokenRefusal::Grant(error)) => {
                 debug!("the refresh token is no good any more: {error}");
-                self.keep(StoredLogin { token: usable(token, cause), ..kept }).await;
+                self.held.keep(StoredLogin { token: usable(token, cause), ..kept }).await;
             }
             Err(TokenRefusal::Client(error)) => {
                 debug!("the client is not known any more: {error}");
-                self.keep(StoredLogin { token: usable(token, cause), ..kept }).await;
-                self.forget_client(&identity.id).await;
+                self.held.keep(StoredLogin { token: usable(token, cause), ..kept }).await;
+                self.held.forget_client(&identity.id).await;
             }
             Err(TokenRefusal::Other(error)) => debug!("the token is not renewed: {error}"),
             Err(TokenRefusal::Unanswered(error)) => return Err(error),
@@ -209,7 +208,7 @@ impl OAuth {
         &self,
         challenge: Option<&Challenge>,
     ) -> bool {
-        if !self.state(|state| state.is_renewal) {
+        if !self.held.is_renewal() {
             return false;
         }
         // Closed by nobody, so it is always had.
@@ -219,7 +218,7 @@ impl OAuth {
         {
             return verdict;
         }
-        let known = self.kept().await.issuer;
+        let known = self.held.kept().await.issuer;
         let found = self.authority(challenge, known.as_deref()).await.ok().flatten();
         let has_moved =
             found.as_ref().is_some_and(|found| known.is_some_and(|k| k != found.issuer));
@@ -231,21 +230,6 @@ impl OAuth {
             state.looked = Some((Instant::now(), is_worth_it));
             is_worth_it
         })
-    }
-
-    /// [`Self::forget_client`] in the middle of a login, where nobody has the lock.
-    pub(super) async fn forget_client_alone(&self, id: &str) {
-        let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
-        self.reread(&self.kept().await).await;
-        self.forget_client(id).await;
-    }
-
-    /// The next login begins with another registration. What is configured is not ours to forget.
-    async fn forget_client(&self, id: &str) {
-        let kept = self.kept().await;
-        if kept.identity.as_ref().is_some_and(|identity| identity.id == id) {
-            self.keep(StoredLogin { identity: None, ..kept }).await;
-        }
     }
 }
 
