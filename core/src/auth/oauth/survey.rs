@@ -2,7 +2,7 @@
 
 use http::HeaderMap;
 
-use super::authority::Authority;
+use super::authority::{Authority, FoundAuthority};
 use super::challenge::Challenge;
 use super::metadata::Issuer;
 use super::{Grant, OAuth, OAuthSettings};
@@ -74,7 +74,7 @@ impl OAuth {
 }
 
 fn provider(found: Authority, settings: &OAuthSettings) -> Provider {
-    let Authority { metadata, issuer, resource, scopes, is_guess, .. } = found;
+    let FoundAuthority { metadata, issuer, resource, scopes, is_guess } = found.found;
     let ways_in = ways_in(&metadata, settings);
     Provider {
         missing: missing(&metadata, settings, &ways_in),
@@ -118,7 +118,6 @@ fn missing(metadata: &Issuer, settings: &OAuthSettings, ways_in: &[&str]) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use super::super::authority::FoundAuthority;
     use super::super::tests::settings;
     use super::*;
 
