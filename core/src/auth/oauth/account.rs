@@ -12,8 +12,9 @@ use super::kept::StoredLogin;
 use super::listing::listing;
 use super::store::Store;
 use super::token::Token;
+use super::words::login_error;
 use super::{OAuth, OAuthSettings, Pending, TokenStore, identity};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::limits;
 use crate::private_file;
 use crate::secret::shown;
@@ -67,7 +68,7 @@ impl OAuth {
         let (status, said) = self.web.probe_auth(&self.server).await?;
         if status != StatusCode::UNAUTHORIZED {
             let message = format!("{} asks for no login (HTTP {status})", shown(&self.server));
-            return Err(Error::new(Kind::Login, message).not_delivered());
+            return Err(login_error(message));
         }
         let before = self.held.kept().await;
         let lock = match self.store.lock_logins(limits::LOCK_WAIT).await {
@@ -93,7 +94,7 @@ impl OAuth {
         }
         let message = format!("{} wants credentials, but knows of no login", shown(&self.server));
         let hint = "Give them with --header 'Authorization: …', --bearer-file or --bearer-command";
-        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+        Err(login_error(message).hint(hint))
     }
 
     /// Finds out before anybody logs in whether what that brings can be kept: it is all that this
@@ -116,7 +117,7 @@ impl OAuth {
         let place = self.store.in_place();
         let message = format!("Tokens cannot be kept{place}: a login would be for nothing");
         let hint = "Name a folder that can be written with --state-dir";
-        Error::new(Kind::Login, message).because(why).hint(hint).not_delivered()
+        login_error(message).because(why).hint(hint)
     }
 
     /// Whether there is a token, however old; the store is not read for that.
@@ -175,10 +176,10 @@ impl OAuth {
             if let Some(token) = &kept.token {
                 revoked = revoked.and(self.revoke(&kept, token).await);
             }
-            let is_removed = store.remove().await.map_err(|error| {
-                let error = Error::new(Kind::Login, "The tokens cannot be removed").because(error);
-                error.not_delivered()
-            })?;
+            let is_removed = store
+                .remove()
+                .await
+                .map_err(|error| login_error("The tokens cannot be removed").because(error))?;
             was_there |= is_removed;
         }
         if named.is_none() {
@@ -198,12 +199,12 @@ impl OAuth {
         let given = &self.settings.given;
         if !given.allows(kept.issuer.as_deref()) {
             let message = "The token is not of the issuer that --oauth-issuer names";
-            return Err(Error::new(Kind::Login, message).not_delivered());
+            return Err(login_error(message));
         }
         let place = given.checked(place, "revocation", &self.server)?;
         let Some(identity) = identity::of_token(&self.settings, kept) else {
             let message = "The token was given to another client than the one that is configured";
-            return Err(Error::new(Kind::Login, message).not_delivered());
+            return Err(login_error(message));
         };
         let issuer = kept.issuer.clone().unwrap_or_default();
         let request = self.request(&place, &identity, &issuer, None, None);

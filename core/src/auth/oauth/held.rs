@@ -134,18 +134,13 @@ impl HeldLogin {
     }
 
     /// The next login begins with another registration. What is configured is not ours to forget.
-    pub(super) async fn forget_client(&self, id: &str) {
+    pub(super) async fn forget_client_alone(&self, id: &str) {
+        let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
+        self.look().await;
         let kept = self.kept().await;
         if kept.identity.as_ref().is_some_and(|identity| identity.id == id) {
             self.keep(StoredLogin { identity: None, ..kept }).await;
         }
-    }
-
-    /// The same in the middle of a login, where nobody has the lock.
-    pub(super) async fn forget_client_alone(&self, id: &str) {
-        let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
-        self.look().await;
-        self.forget_client(id).await;
     }
 
     async fn replace(&self, kept: StoredLogin, is_renewal: bool) {

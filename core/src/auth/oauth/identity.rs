@@ -9,8 +9,9 @@ use super::kept::{Holder, StoredLogin};
 use super::metadata::Issuer;
 use super::scope::Scopes;
 use super::web::Web;
-use super::{CallbackPlace, CallbackPorts, OAuthSettings, Style, registration, said};
-use crate::error::{Error, Kind};
+use super::words::{login_error, said};
+use super::{CallbackPlace, CallbackPorts, OAuthSettings, Style, registration};
+use crate::error::Error;
 use crate::secret::{self, Secret, shown};
 
 /// A client in the sense of OAuth, in the form in which it is stored.
@@ -178,7 +179,7 @@ pub(super) async fn choose(
     let hint = format!(
         "Register a native application there, {with}, and give its id with --oauth-client-id"
     );
-    let error = Error::new(Kind::Login, message).hint(hint).not_delivered();
+    let error = login_error(message).hint(hint);
     Err(authority.about_registration().into_iter().fold(error, Error::because))
 }
 

@@ -12,8 +12,9 @@ use super::identity::{self, ClientAuthentication, ClientIdentity, Only};
 use super::kept::{Holder, StoredLogin};
 use super::metadata::{Issuer, is_same_issuer};
 use super::token::{Token, claims};
-use super::{Account, OAuth, said};
-use crate::error::{Error, Kind};
+use super::words::{login_error, said};
+use super::{Account, OAuth};
+use crate::error::Error;
 use crate::secret::shown as shown_url;
 
 /// What the other program has kept, as it was found.
@@ -45,7 +46,7 @@ impl OAuth {
     pub async fn take_over(&self, foreign: &Foreign) -> Result<TakenOver, Error> {
         let Some(token) = token(foreign) else {
             let message = "There is no access token in it";
-            return Err(Error::new(Kind::Login, message).not_delivered());
+            return Err(login_error(message));
         };
         let _lock = self.lock_for_login(Some(Opener::Program)).await?;
         self.store.probe().await?;
@@ -85,10 +86,8 @@ impl OAuth {
                 ..StoredLogin::default()
             })
             .await;
-        let account = self
-            .account()
-            .await
-            .ok_or_else(|| Error::new(Kind::Login, "The tokens cannot be kept").not_delivered())?;
+        let account =
+            self.account().await.ok_or_else(|| login_error("The tokens cannot be kept"))?;
         Ok(TakenOver { account, no_renewal })
     }
 
@@ -107,7 +106,7 @@ impl OAuth {
             said(today)
         );
         let hint = "Log in anew, without --import";
-        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+        Err(login_error(message).hint(hint))
     }
 
     /// Who gave the token out; `None` if nobody says so.

@@ -3,12 +3,12 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::SystemTime;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 use url::Url;
@@ -85,7 +85,8 @@ pub use paste::Paste;
 pub use process::login_process;
 pub use prompt::Prompt;
 use recent::Recent;
-use renewal::{Cause, Renewal};
+use renewal::Cause;
+pub(super) use renewal::Renewal;
 use scope::Scopes;
 pub use settings::{Grant, LoginCommand, OAuthSettings, Open, Show, TokenStore};
 use store::Store;
@@ -104,10 +105,12 @@ pub struct OAuth {
     store: Store,
     held: HeldLogin,
     state: Mutex<OAuthState>,
-    /// One permit: whoever has it renews the token, the others wait for what comes of that.
-    renewing: Semaphore,
+    /// Whoever has it renews the token, the others wait for what comes of that.
+    renewing: tokio::sync::Mutex<()>,
     /// The same for finding out whether refreshed tokens are rejected.
-    looking: Semaphore,
+    looking: tokio::sync::Mutex<()>,
+    /// Said once: the token is not there that is to be sent.
+    no_id_token: Once,
     /// Where a person has to go, for a login that waits for one.
     pub(super) pending: watch::Sender<Option<String>>,
 }
@@ -130,28 +133,20 @@ struct OAuthState {
     /// The last login, if it came to nothing or nobody has waited for its end.
     last_failure: Option<(Instant, Result<bool, Error>)>,
     /// The last renewal, if it came to nothing.
-    unrenewed: Option<(Instant, Result<bool, Error>)>,
+    unrenewed: Option<(Instant, Result<Renewal, Error>)>,
     /// When another process was found to hold the lock of the tokens.
     lock_held: Option<Instant>,
-    /// The token is being renewed while it can still be used.
-    is_renewing_ahead: bool,
-    /// It was said that there is no ID token.
-    warned_no_id_token: bool,
     /// When it was last looked whether a login would bring what renewals do not, and the verdict.
     looked: Option<(Instant, bool)>,
     /// When a login last brought a token, or was begun because renewals bring none that are taken.
     anew: Option<Instant>,
 }
 
-/// What can be done about a token that was refused.
-#[derive(Debug)]
-pub(super) enum Remedy {
-    /// This one is to be tried.
-    Header(HeaderMap),
-    /// Only a login helps.
-    Login,
-    /// Nothing.
-    None,
+impl OAuthState {
+    /// The last renewal, if it came to nothing a moment ago.
+    fn unrenewed_lately(&self) -> Option<&(Instant, Result<Renewal, Error>)> {
+        self.unrenewed.as_ref().filter(|(at, _)| at.elapsed() < limits::RENEWAL_PAUSE)
+    }
 }
 
 impl OAuth {
@@ -163,9 +158,18 @@ impl OAuth {
         let web = Arc::new(Web::new(options, &server, &settings.given));
         let settings = Arc::new(settings);
         let held = HeldLogin::new(Arc::clone(&settings), Arc::clone(&web), store.clone());
-        let (state, pending) = (Mutex::default(), watch::Sender::default());
-        let (renewing, looking) = (Semaphore::new(1), Semaphore::new(1));
-        Self { server, settings, web, store, held, state, renewing, looking, pending }
+        Self {
+            server,
+            settings,
+            web,
+            store,
+            held,
+            state: Mutex::default(),
+            renewing: tokio::sync::Mutex::default(),
+            looking: tokio::sync::Mutex::default(),
+            no_id_token: Once::new(),
+            pending: watch::Sender::default(),
+        }
     }
 
     /// Whether a login with these settings is kept in a file. Neither a network nor a keychain is
@@ -208,7 +212,13 @@ impl OAuth {
         let (bearer, kept) = (self.settings.bearer, self.held.kept().await);
         let Some(token) = &kept.token else { return HeaderMap::new() };
         if bearer == Bearer::IdToken && token.id.is_none() {
-            self.warn_no_id_token();
+            self.no_id_token.call_once(|| {
+                warn!(
+                    "the authorization server of {} gave no ID token, so the access token is sent: \
+                     ask for the scope 'openid' with --oauth-scope",
+                    shown(&self.server)
+                );
+            });
         }
         token.header(bearer).map(|value| (AUTHORIZATION, value)).into_iter().collect()
     }
@@ -217,39 +227,26 @@ impl OAuth {
         token.age(self.settings.bearer, SystemTime::now(), self.settings.skew)
     }
 
-    /// Says once that the token is not there that is to be sent.
-    fn warn_no_id_token(&self) {
-        if !self.state(|state| std::mem::replace(&mut state.warned_no_id_token, true)) {
-            warn!(
-                "the authorization server of {} gave no ID token, so the access token is sent: ask \
-                 for the scope 'openid' with --oauth-scope",
-                shown(&self.server)
-            );
-        }
-    }
-
     /// The server has refused what `current` gave: what can be done without asking anybody.
     pub(super) async fn remedy(
         self: &Arc<Self>,
         status: StatusCode,
         challenge: Option<&Challenge>,
-    ) -> Result<Remedy, Error> {
+    ) -> Result<Renewal, Error> {
         let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
         if status == StatusCode::FORBIDDEN && !is_step_up {
-            return Ok(Remedy::None);
+            return Ok(Renewal::Futile);
         }
         let before = self.held.kept().await;
         let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
-        if self.renew(&before, cause).await? == Renewal::Done {
-            return Ok(Remedy::Header(self.header().await));
-        }
-        if let Some(challenge) = challenge.filter(|_| is_step_up)
+        let renewal = self.renew(&before, cause).await?;
+        if let Some(challenge) = challenge.filter(|_| is_step_up && renewal != Renewal::Done)
             && !self.can_grow(challenge).await
         {
             debug!("the server wants more scope, and a login would bring none");
-            return Ok(Remedy::None);
+            return Ok(Renewal::Futile);
         }
-        Ok(Remedy::Login)
+        Ok(renewal)
     }
 
     /// Logs in after the server has refused what there was, unless another process has, or there
@@ -269,7 +266,7 @@ impl OAuth {
         let (lock, failed) = self.lock_for_login(Some(Opener::Program)).await?;
         match self.renew_alone(&before, cause, limits::LOGIN_QUESTION).await? {
             Renewal::Done => return Ok(()),
-            Renewal::Impossible => {}
+            Renewal::Impossible | Renewal::Futile => {}
             Renewal::Held => return Err(self.not_in_time("renewed the token of")),
         }
         if let Some(error) = failed {
