@@ -1,7 +1,7 @@
 //! The ways that messages take, each from the client's line to the line of its answer.
 
 use bytes::Bytes;
-use mcp_span::bridge::{self, Eras, Policy, ServerLink};
+use mcp_span::bridge::{self, Policy, ServerLink, Stages};
 use mcp_span::message::{Message, parse_each};
 use mcp_span::transport::{Incoming, Link, http, memory, stdio};
 use mcp_span::wire::sse::Decoder;
@@ -63,8 +63,13 @@ impl Path {
             Self::Events => over_http(Answers::Events).await?,
             Self::Notifications => over_http(Answers::Notifications).await?,
         };
-        let bridge =
-            bridge::run(client, server, Policy::default(), Eras::default(), std::future::pending());
+        let bridge = bridge::run(
+            client,
+            server,
+            Policy::default(),
+            Stages::default(),
+            std::future::pending(),
+        );
         let wants_progress = matches!(self, Self::Notifications);
         let (_, called) = tokio::join!(bridge, call(input, output, calls, wants_progress));
         called

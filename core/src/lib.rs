@@ -13,6 +13,7 @@ pub mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod limits;
+mod lock;
 pub mod message;
 pub mod net;
 pub mod os;

@@ -6,7 +6,6 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::OnceLock;
 use std::task::Poll;
-use std::time::Duration;
 
 use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout};
@@ -14,10 +13,10 @@ use tracing::{debug, warn};
 
 use crate::engine;
 use crate::error::Error;
-use crate::limits::{self, Timeouts};
+use crate::limits;
 use crate::message::Message;
-use crate::net::backoff::entropy;
-use crate::transport::channel::{Permit, Receiver, Sender, Weighed};
+use crate::transport::channel::{Receiver, Sender, Weighed};
+use crate::transport::http::Event;
 use crate::transport::{Incoming, Link, Written, until};
 
 mod hidden_tools;
@@ -27,11 +26,11 @@ mod server;
 mod shutdown;
 mod stand_in;
 
+pub use crate::engine::Policy;
 pub use hidden_tools::HiddenTools;
-pub use pipeline::Eras;
 use pipeline::Pipeline;
-pub use server::ServerLink;
-use server::{Inbox, ServerEvent, ServerSide};
+pub use pipeline::Stages;
+pub use server::{ServerLink, StreamLink};
 use shutdown::all_read;
 
 /// Why the bridge has ended.
@@ -59,66 +58,17 @@ impl Ended {
     }
 }
 
-/// How patient the bridge is, and what it keeps from the client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
-    /// How long what is in flight may take once the client has left.
-    pub timeouts: Timeouts,
-    /// How long `initialize` waits for a server that cannot be reached.
-    pub connect_wait: Duration,
-    /// How long any later message does.
-    pub away_wait: Duration,
-    /// How long `initialize` waits for a person to log in before it is answered without the server.
-    pub login_wait: Duration,
-    /// How long a session may be silent before the bridge pings; `None` for ever.
-    pub keep_alive: Option<Duration>,
-    /// Whether the bridge itself ends requests that are silent for longer than `timeouts`: where the
-    /// server's link has no clock.
-    pub watches: bool,
-    /// Tools that the client neither sees nor calls.
-    pub hidden_tools: HiddenTools,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            timeouts: Timeouts::default(),
-            connect_wait: limits::CONNECT_WAIT,
-            away_wait: limits::AWAY_WAIT,
-            login_wait: limits::LOGIN_PATIENCE,
-            keep_alive: None,
-            watches: false,
-            hidden_tools: HiddenTools::default(),
-        }
-    }
-}
-
-impl Policy {
-    fn for_engine(&self) -> engine::EnginePolicy {
-        engine::EnginePolicy {
-            timeouts: self.timeouts,
-            connect_wait: self.connect_wait,
-            away_wait: self.away_wait,
-            login_wait: self.login_wait,
-            keep_alive: self.keep_alive,
-            memory: limits::UNANSWERED_BYTES,
-            seed: entropy(),
-            watches: self.watches,
-        }
-    }
-}
-
 /// Carries messages between `client` and `server` until the client closes its input, one of the links
 /// ends or `shutdown` completes; then closes both.
 pub async fn run(
     client: Link,
     server: impl Into<ServerLink>,
     policy: Policy,
-    eras: Eras,
+    stages: Stages,
     shutdown: impl Future<Output = ()>,
 ) -> Ended {
     let why = OnceLock::new();
-    let ended = run_telling(client, server, policy, eras, shutdown, &why).await;
+    let ended = run_telling(client, server, policy, stages, shutdown, &why).await;
     // A client of the library has the reason in its error; a person only has the log.
     if let Some(error) = why.get() {
         warn!(reason = error.reason.as_deref(), "{}", error.message);
@@ -132,13 +82,13 @@ pub async fn run_telling(
     client: Link,
     server: impl Into<ServerLink>,
     policy: Policy,
-    eras: Eras,
+    stages: Stages,
     shutdown: impl Future<Output = ()>,
     why: &OnceLock<Error>,
 ) -> Ended {
-    let server = ServerSide::from(server.into());
+    let server = server.into();
     let mut bridge = Bridge {
-        pipeline: Pipeline::new(&policy, eras, server.inbox.limits()),
+        pipeline: Pipeline::new(&policy, stages, server.limits()),
         from_client: client.inbox,
         to_client: client.outbox,
         server,
@@ -176,22 +126,9 @@ pub async fn run_telling(
         Ended::ClientClosed => limits::CLOSE,
         Ended::ClientDeaf | Ended::ServerClosed | Ended::Told => limits::SHUTDOWN_CLOSE,
     };
-    let server = timeout(close_timeout, close(server, limit));
+    let server = timeout(close_timeout, server.close(limit));
     let _ = tokio::join!(server, client, remembering);
     ended
-}
-
-/// Closes the server's link.
-async fn close(server: ServerSide, limit: Duration) {
-    drop(server.outbox);
-    match server.inbox {
-        Inbox::Stream(inbox) => drop(inbox),
-        // Deletes the session.
-        Inbox::Http(link) => link.close(limit).await,
-    }
-    if let Some(done) = server.done {
-        let _ = done.await;
-    }
 }
 
 /// The result of `work`; `None` if `end` completes first.
@@ -207,19 +144,11 @@ async fn or_shutdown<T>(
     .await
 }
 
-/// Room for the next message to a server; `None` if it takes no more.
-async fn reserve(
-    outbox: Option<&Sender<Message>>,
-    size: Option<usize>,
-) -> Option<Permit<'_, Message>> {
-    outbox?.reserve(size?).await.ok()
-}
-
 struct Bridge {
     pipeline: Pipeline,
     from_client: Receiver<Incoming>,
     to_client: Sender<Message>,
-    server: ServerSide,
+    server: ServerLink,
     /// The client does not read its output.
     is_blocked: bool,
     /// When the client closed its input.
@@ -228,12 +157,6 @@ struct Bridge {
     has_received: bool,
     /// Counts what the client has read.
     written: Written,
-}
-
-/// What a side has sent; `None`: its link has ended.
-enum Received {
-    Client(Option<Incoming>),
-    Server(Option<ServerEvent>),
 }
 
 impl Bridge {
@@ -249,50 +172,31 @@ impl Bridge {
                 return Ended::ClientClosed;
             }
             let wake = self.pipeline.wake_at();
-            if wake.is_none() && self.is_idle() {
-                let received = self.next_received().await;
-                if let Some(ended) = self.handle(received) {
-                    return ended;
-                }
-                continue;
-            }
-            let backlog = self.pipeline.backlog();
             // Back-pressure: do not read for a side that does not read.
             let client_takes = self.pipeline.for_client.is_empty();
-            let server_takes = self.pipeline.has_room();
+            let server_takes = self.pipeline.has_room() && self.client_keeps_up();
             let for_client = self.pipeline.for_client.front().map_or(0, Weighed::size);
-            let received = tokio::select! {
+            tokio::select! {
                 biased;
                 // Timers first: a flood from either side must not delay them.
-                () = until(wake) => None,
-                permit = self.to_client.reserve(for_client), if !client_takes => {
-                    let Ok(permit) = permit else { return Ended::ClientDeaf };
-                    if let Some(message) = self.pipeline.for_client.pop_front() {
-                        permit.send(message);
+                () = until(wake), if wake.is_some() => self.tick(Instant::now()),
+                // What waits is written above.
+                room = self.to_client.room(for_client), if !client_takes => {
+                    if room.is_err() {
+                        return Ended::ClientDeaf;
                     }
-                    continue;
                 }
-                permit = reserve(self.server.outbox.as_ref(), backlog), if backlog.is_some() => {
-                    let Some(permit) = permit else { return Ended::ServerClosed };
-                    if let Some(message) = self.pipeline.next_for_stream(Instant::now()) {
-                        permit.send(message);
-                    }
-                    continue;
-                }
-                event = self.server.inbox.recv_if(client_takes) => Some(Received::Server(event)),
+                event = self.server.event(client_takes) => match event {
+                    Some(event) => self.on_server_message(event),
+                    None => return Ended::ServerClosed,
+                },
                 // Outside of the task's cooperative budget, which exchanges may have used up.
                 incoming = unconstrained(self.from_client.recv()),
-                    if self.left_at.is_none() && server_takes && self.client_keeps_up() =>
+                    if self.left_at.is_none() && server_takes => match incoming
                 {
-                    Some(Received::Client(incoming))
-                }
-            };
-            let Some(received) = received else {
-                self.tick(Instant::now());
-                continue;
-            };
-            if let Some(ended) = self.handle(received) {
-                return ended;
+                    Some(incoming) => self.on_client_message(incoming),
+                    None => self.on_client_closed(),
+                },
             }
         }
     }
@@ -302,39 +206,10 @@ impl Bridge {
         self.flush(now);
     }
 
-    /// Whether there is nothing to do but to wait for either side, which is the common case.
-    fn is_idle(&self) -> bool {
-        let is_idle = self.pipeline.for_client.is_empty() && self.pipeline.backlog().is_none();
-        is_idle && self.pipeline.has_room() && self.left_at.is_none()
-    }
-
     /// Whether the client reads what is written to it: one that only writes would fill the memory with
     /// refusals.
     fn client_keeps_up(&self) -> bool {
         self.pipeline.for_client.len() < limits::WAITING_FOR_CLIENT
-    }
-
-    /// What either side sends next; the server first.
-    async fn next_received(&mut self) -> Received {
-        poll_fn(|context| match self.server.inbox.poll_recv(context) {
-            Poll::Ready(event) => Poll::Ready(Received::Server(event)),
-            Poll::Pending => {
-                let next = unconstrained(poll_fn(|context| self.from_client.poll_recv(context)));
-                pin!(next).poll(context).map(Received::Client)
-            }
-        })
-        .await
-    }
-
-    /// Handles it; `Some` if the bridge ends.
-    fn handle(&mut self, received: Received) -> Option<Ended> {
-        match received {
-            Received::Server(Some(event)) => self.on_server_message(event),
-            Received::Server(None) => return Some(Ended::ServerClosed),
-            Received::Client(Some(incoming)) => self.on_client_message(incoming),
-            Received::Client(None) => self.on_client_closed(),
-        }
-        None
     }
 
     /// The client has closed its input.
@@ -347,24 +222,16 @@ impl Bridge {
 
     /// Handles an event of the server's and those right behind it: looking at everything else between
     /// two messages costs more than the messages do.
-    fn on_server_message(&mut self, mut event: ServerEvent) {
+    fn on_server_message(&mut self, mut event: Event) {
         let now = Instant::now();
         for _ in 0..limits::BURST {
-            self.on_server_event(event, now);
+            self.pipeline.on_event(event, now);
             self.flush(now);
             if !self.pipeline.for_client.is_empty() {
                 return;
             }
-            let Some(next) = self.server.inbox.try_recv() else { return };
+            let Some(next) = self.server.try_event() else { return };
             event = next;
-        }
-    }
-
-    /// Handles one event of the server's link.
-    fn on_server_event(&mut self, event: ServerEvent, now: Instant) {
-        match event {
-            ServerEvent::Event(event) => self.pipeline.on_event(event, now),
-            ServerEvent::Incoming(incoming) => self.pipeline.on_server_message(incoming, now),
         }
     }
 
@@ -376,7 +243,7 @@ impl Bridge {
             self.pipeline.on_client_message(incoming, now);
             self.flush(now);
             let has_room = self.pipeline.has_room() && self.client_keeps_up();
-            if self.pipeline.backlog().is_some() || !has_room {
+            if self.server.is_blocked() || !has_room {
                 return;
             }
             let Some(next) = self.from_client.try_recv() else { return };
@@ -387,12 +254,7 @@ impl Bridge {
     /// Writes whatever the links have room for, without waiting.
     fn flush(&mut self, now: Instant) {
         self.run_commands(now);
-        while let Some(message) = self.pipeline.for_client.pop_front() {
-            if let Err(message) = self.to_client.try_send(message) {
-                self.pipeline.for_client.push_front(message);
-                break;
-            }
-        }
+        self.write_to_client();
         let is_blocked = !self.pipeline.for_client.is_empty();
         if is_blocked != self.is_blocked {
             self.is_blocked = is_blocked;
@@ -400,22 +262,19 @@ impl Bridge {
         }
     }
 
-    /// Executes the engine's commands until there are none left, or a stream has no room for more.
+    fn write_to_client(&mut self) {
+        while let Some(message) = self.pipeline.for_client.pop_front() {
+            if let Err(message) = self.to_client.try_send(message) {
+                return self.pipeline.for_client.push_front(message);
+            }
+        }
+    }
+
+    /// Executes the engine's commands until there are none left.
     fn run_commands(&mut self, now: Instant) {
-        loop {
-            self.pipeline.run(now);
-            if let Inbox::Http(link) = &mut self.server.inbox {
-                while let Some(command) = self.pipeline.for_server.pop_front() {
-                    link.execute(command);
-                }
-                return;
-            }
-            let Some(size) = self.pipeline.backlog() else { return };
-            let Some(outbox) = &self.server.outbox else { return };
-            let Some(permit) = outbox.try_reserve(size) else { return };
-            if let Some(message) = self.pipeline.next_for_stream(now) {
-                permit.send(message);
-            }
+        self.pipeline.run(now);
+        while let Some(command) = self.pipeline.for_server.pop_front() {
+            self.server.execute(command);
         }
     }
 }

@@ -10,14 +10,13 @@ use std::collections::VecDeque;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use super::Policy;
 use super::hidden_tools::{HiddenTools, Passage};
 use super::stand_in::StandIn;
-use crate::engine::{Engine, Limits, Output};
+use crate::engine::{Engine, Limits, Output, Policy};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::fnv_map::FnvMap;
-use crate::message::{Head, Message, Method, peek, reply};
+use crate::message::{Message, Method, peek, reply};
 use crate::net::Lane;
 use crate::net::backoff::entropy;
 use crate::revision::translate::legacy_client::LegacyClient;
@@ -27,13 +26,15 @@ use crate::revision::{Envelope, Era};
 use crate::transport::Incoming;
 use crate::transport::http::{Command, Event, Send, Ticket};
 
-/// Which eras are offered and tried, and what is known of the server.
+/// Which stages are offered and tried, and what is known of the server.
 #[derive(Clone, Debug, Default)]
-pub struct Eras {
+pub struct Stages {
     /// What is offered to the client and tried with the server.
     pub protocol: Protocol,
     /// Where the server's era is remembered from one run to the next.
     pub memory: Option<Memory>,
+    /// Tools that the client neither sees nor calls.
+    pub hidden_tools: HiddenTools,
 }
 
 /// Writes down which era the server speaks, in the order in which it was found out.
@@ -83,8 +84,6 @@ pub(super) struct Pipeline {
     /// The translator's own messages in flight over HTTP.
     own: FnvMap<Ticket, Message>,
     own_count: u64,
-    /// Why the server's link ends, if it gave a reason.
-    pub(super) ended: Option<Error>,
     /// For the client, in its own era.
     pub(super) for_client: VecDeque<Message>,
     /// For the server's link.
@@ -93,25 +92,24 @@ pub(super) struct Pipeline {
 
 impl Pipeline {
     /// `limits` are those of an HTTP link; `None` for a pair of streams.
-    pub(super) fn new(policy: &Policy, eras: Eras, limits: Option<Limits>) -> Self {
+    pub(super) fn new(policy: &Policy, stages: Stages, limits: Option<Limits>) -> Self {
         let now = Instant::now();
-        let known = eras.memory.as_ref().and_then(Memory::recall);
+        let known = stages.memory.as_ref().and_then(Memory::recall);
         let context = || TranslatorContext::new(entropy(), now);
-        let engine = Engine::new(policy.for_engine(), limits, now);
+        let engine = Engine::new(policy.clone(), entropy(), limits, now);
         let memory = engine.memory().clone();
         Self {
             engine,
-            modern_client: ModernClient::new(eras.protocol, known, context(), memory),
-            legacy_client: LegacyClient::new(eras.protocol, known, context()),
-            era_writer: EraWriter { memory: eras.memory, writing: None },
+            modern_client: ModernClient::new(stages.protocol, known, context(), memory),
+            legacy_client: LegacyClient::new(stages.protocol, known, context()),
+            era_writer: EraWriter { memory: stages.memory, writing: None },
             stand_in: StandIn::new(policy.login_wait),
-            hidden_tools: policy.hidden_tools.clone(),
+            hidden_tools: stages.hidden_tools,
             is_http: limits.is_some(),
             taken: FnvMap::default(),
             translating: None,
             own: FnvMap::default(),
             own_count: 0,
-            ended: None,
             for_client: VecDeque::new(),
             for_server: VecDeque::new(),
         }
@@ -140,23 +138,6 @@ impl Pipeline {
             true => self.engine.is_within_budget(),
             false => self.engine.has_room(),
         }
-    }
-
-    /// The size of the next message for a server's stream.
-    pub(super) fn backlog(&self) -> Option<usize> {
-        match self.for_server.front()? {
-            Command::Send(send) => Some(send.message.bytes().len()),
-            Command::Cancel { .. } => None,
-        }
-    }
-
-    /// The next message for a server's stream. Over a stream, written means accepted.
-    pub(super) fn next_for_stream(&mut self, now: Instant) -> Option<Message> {
-        let Some(Command::Send(send)) = self.for_server.pop_front() else { return None };
-        if !matches!(send.message.head(), Head::Request { .. }) {
-            self.on_event(Event::Accepted(send.ticket), now);
-        }
-        Some(send.message)
     }
 
     /// Ends every request in flight with this error.
@@ -204,17 +185,6 @@ impl Pipeline {
     /// Whether the client has closed its input and has all the responses it may expect.
     pub(super) fn is_finished(&self) -> bool {
         self.engine.is_finished() && !self.modern_client.is_holding()
-    }
-
-    /// Handles what a server's stream brings.
-    pub(super) fn on_server_message(&mut self, incoming: Incoming, now: Instant) {
-        match incoming {
-            Incoming::Message(message) => {
-                self.on_event(Event::Message { message, answers: None }, now);
-            }
-            Incoming::Refused { id, error } => self.engine.on_malformed(id.as_ref(), &error, now),
-            Incoming::Ended(error) => self.ended = Some(*error),
-        }
     }
 
     /// Handles an event of the server's link.
@@ -306,7 +276,7 @@ impl Pipeline {
         match command {
             Command::Send(send) if self.is_to_be_translated(&send.message) => {
                 let (ticket, message) = (send.ticket, send.message.clone());
-                let is_request = matches!(message.head(), Head::Request { .. });
+                let is_request = message.request_id().is_some();
                 self.taken.insert(ticket, send);
                 self.translating = Some(ticket);
                 self.legacy_client.on_client_message(message, now);
@@ -323,8 +293,6 @@ impl Pipeline {
                 self.legacy_client.on_client_message(reply::cancelled(id, "cancelled"), now);
                 self.run_server_steps(now);
             }
-            // Over a stream, a request is cancelled by a notification.
-            Command::Cancel { .. } if !self.is_http => {}
             command => self.for_server.push_back(command),
         }
     }

@@ -7,8 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::server::{Inbox, ServerEvent};
-use super::{Bridge, Policy, reserve};
+use super::{Bridge, Policy, ServerLink};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::transport::channel::Weighed;
@@ -29,15 +28,14 @@ impl Bridge {
     /// The server's link has ended: requests in flight get no response.
     pub(super) async fn on_server_closed(&mut self, told: &OnceLock<Error>) {
         // It may have sent more before, and the reason; the link has limits of its own.
-        while let Ok(Some(incoming)) = timeout(limits::SERVER_DRAIN, self.server.inbox.recv()).await
-        {
-            self.on_server_event(incoming, Instant::now());
+        while let Ok(Some(event)) = timeout(limits::SERVER_DRAIN, self.server.event(true)).await {
+            self.pipeline.on_event(event, Instant::now());
             self.run_commands(Instant::now());
             if !self.flush_to_client().await {
                 return;
             }
         }
-        let why = self.pipeline.ended.take();
+        let why = self.server.take_reason();
         if let Some(why) = &why {
             let _ = told.set(why.clone());
         }
@@ -68,24 +66,22 @@ impl Bridge {
         true
     }
 
-    /// The first message for the client stays in its queue until there is room for it.
+    /// Writes at least one message to the client; it stays in its queue until there is room for it.
     async fn flush_one_to_client(&mut self) -> bool {
         let size = self.pipeline.for_client.front().map_or(0, Weighed::size);
-        let permit = loop {
+        loop {
             let event = tokio::select! {
                 biased;
-                permit = self.to_client.reserve(size) => break permit,
-                event = self.server.inbox.recv_if(false) => event,
+                room = self.to_client.room(size) => {
+                    self.write_to_client();
+                    return room.is_ok();
+                }
+                event = self.server.event(false) => event,
             };
-            if let Some(ServerEvent::Event(event)) = event {
+            if let Some(event) = event {
                 self.pipeline.on_event(event, Instant::now());
             }
-        };
-        let Ok(permit) = permit else { return false };
-        if let Some(message) = self.pipeline.for_client.pop_front() {
-            permit.send(message);
         }
-        true
     }
 
     /// The client has closed its input and has its responses: sends remaining notifications, and passes on
@@ -108,8 +104,8 @@ impl Bridge {
     /// Sends remaining notifications and responses. `false`: the client does not read.
     async fn finish_sending(&mut self) -> bool {
         // Events that are there already may lead to a notification.
-        while let Some(event) = self.server.inbox.recv_now().await {
-            self.on_server_event(event, Instant::now());
+        while let Some(event) = self.server.poll_once().await {
+            self.pipeline.on_event(event, Instant::now());
         }
         self.pipeline.engine.close();
         loop {
@@ -119,36 +115,23 @@ impl Bridge {
                     return false;
                 }
             }
-            self.write_all().await;
-            match &self.server.inbox {
-                // The session is deleted later, where no signal can interrupt that.
-                Inbox::Http(_) if self.pipeline.engine.is_idle() => return true,
-                Inbox::Http(_) => {}
-                // The server's stream ends when all was written.
-                Inbox::Stream(_) => self.server.outbox = None,
+            // The end of a stream's output leads to the end of its input; HTTP has neither.
+            self.server.finish_sending();
+            if matches!(self.server, ServerLink::Http(_)) && self.pipeline.engine.is_idle() {
+                return true;
             }
             let wake = self.pipeline.wake_at();
             let event = tokio::select! {
                 biased;
-                event = self.server.inbox.recv() => event,
+                event = self.server.event(true) => event,
                 () = until(wake) => {
                     self.tick(Instant::now());
                     continue;
                 }
             };
             match event {
-                Some(event) => self.on_server_event(event, Instant::now()),
+                Some(event) => self.pipeline.on_event(event, Instant::now()),
                 None => return true,
-            }
-        }
-    }
-
-    /// Waits until a server's stream has taken all output, or is closed.
-    async fn write_all(&mut self) {
-        while let Some(permit) = reserve(self.server.outbox.as_ref(), self.pipeline.backlog()).await
-        {
-            if let Some(message) = self.pipeline.next_for_stream(Instant::now()) {
-                permit.send(message);
             }
         }
     }

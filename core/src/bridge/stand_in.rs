@@ -207,7 +207,7 @@ mod tests {
             let timeouts = Timeouts::default();
             let limits = Limits { parallel: 4, serial: false, timeouts, is_http_sse: false };
             Self {
-                engine: Engine::new(policy.for_engine(), Some(limits), now),
+                engine: Engine::new(policy.clone(), 7, Some(limits), now),
                 stage: StandIn::new(policy.login_wait),
                 now,
                 told: VecDeque::new(),

@@ -19,6 +19,7 @@ impl Engine {
             Event::Oversized { id, is_request, error } => {
                 self.on_oversized(&id, is_request, *error);
             }
+            Event::Malformed { id, error } => self.on_malformed(id.as_ref(), &error),
             Event::Accepted(ticket) => self.on_accepted(ticket),
             Event::Failed { ticket, error } => self.on_failed(ticket, *error),
             Event::SessionRejected { ticket, session, error, last_word } => {
@@ -123,8 +124,10 @@ impl Engine {
         if entry.origin != Origin::Client {
             return self.own_answered(entry, &answer);
         }
-        let (Some(id), Some(method)) = (entry.request_id(), entry.message.method()) else { return };
-        let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
+        let (Some(id), Some(method)) = (entry.message.request_id(), entry.message.method()) else {
+            return;
+        };
+        let is_error = answer.is_error();
         if method.properties().is_restored && !is_error {
             self.record.on_client_message(&entry.message);
         }
@@ -153,7 +156,7 @@ impl Engine {
 
     fn on_accepted(&mut self, ticket: Ticket) {
         let Some(entry) = self.table.get_mut(ticket) else { return };
-        let is_request = entry.request_id().is_some();
+        let is_request = entry.message.request_id().is_some();
         let Some(sent) = entry.sent_mut() else { return };
         sent.is_acknowledged = true;
         if !is_request || sent.is_left {
@@ -174,8 +177,7 @@ impl Engine {
 
     /// The server sent malformed JSON-RPC with an id: a response to a request in flight, or a request
     /// of its own.
-    pub(crate) fn on_malformed(&mut self, id: Option<&Id>, error: &Error, now: Instant) {
-        self.now = now;
+    fn on_malformed(&mut self, id: Option<&Id>, error: &Error) {
         debug!("the server sent no message: {error}");
         let Some(id) = id else { return };
         let answered = self.table.find(id).filter(|_| error.kind == Kind::InvalidRequest);
@@ -185,7 +187,6 @@ impl Engine {
             let error = Error::new(Kind::BadResponse, "The answer is not JSON-RPC 2.0")
                 .because(&error.message);
             self.handle_failure(entry, error);
-            self.dispatch();
         } else {
             self.refuse(id, error);
         }

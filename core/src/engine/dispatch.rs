@@ -19,8 +19,8 @@ impl Engine {
             debug!("an answer to a request of a lost session was dropped");
             return None;
         };
-        let is_probe = entry.is_request(&Method::Discover);
-        let answers_handshake = entry.is_answer() && self.session.is_reopening();
+        let is_probe = entry.message.is_request(&Method::Discover);
+        let answers_handshake = entry.message.is_answer() && self.session.is_reopening();
         let may_try = self.server.is_up() || is_probe || answers_handshake;
         let leaves = may_try && (place == Place::Urgent || is_probe || self.may_leave(&entry));
         if leaves {
@@ -90,7 +90,7 @@ impl Engine {
         };
         let awaits_session = entry.envelope.is_none() && self.session.is_replaced();
         let is_ping_out =
-            |entry: &&Entry| entry.sent().is_some() && entry.is_request(&Method::Ping);
+            |entry: &&Entry| entry.sent().is_some() && entry.message.is_request(&Method::Ping);
         let is_one_of_many = *method == Method::Ping
             && self.table.values().filter(is_ping_out).count() >= limits::PINGS_AT_ONCE;
         match is_urgent && is_open && !awaits_session && !is_one_of_many {
@@ -121,7 +121,7 @@ impl Engine {
             if is_ready && !is_delayed {
                 return Some(entry);
             }
-            is_opening |= is_delayed && entry.is_request(&Method::Initialize);
+            is_opening |= is_delayed && entry.message.is_request(&Method::Initialize);
         }
         None
     }
@@ -146,7 +146,7 @@ impl Engine {
     /// Sends a message ahead of the queue, within a limit on notifications and responses.
     fn send_urgent(&mut self, ticket: Ticket) {
         let Some(entry) = self.table.get(ticket) else { return };
-        let is_counted = entry.request_id().is_none() && self.wire != Wire::Stream;
+        let is_counted = entry.message.request_id().is_none() && self.wire != Wire::Stream;
         if is_counted && self.urgent_out >= limits::URGENT_IN_FLIGHT {
             self.table.make_ready(ticket);
             return self.urgent.push_back(ticket);
@@ -184,14 +184,15 @@ impl Engine {
         let Some(entry) = self.table.mark_sent(ticket, sent) else { return };
         match place {
             Place::Ordinary => self.ordinary_out += 1,
-            Place::Urgent if entry.request_id().is_none() => self.urgent_out += 1,
+            Place::Urgent if entry.message.request_id().is_none() => self.urgent_out += 1,
             Place::Urgent | Place::Free => {}
         }
         let is_replaced = self.session.is_replaced();
-        let is_initialize = entry.envelope.is_none() && entry.is_request(&Method::Initialize);
+        let is_initialize =
+            entry.envelope.is_none() && entry.message.is_request(&Method::Initialize);
         if is_initialize {
             self.session.asked(ticket, entry.origin);
-        } else if entry.envelope.is_none() && entry.is_notification(&Method::Initialized) {
+        } else if entry.envelope.is_none() && entry.message.is_notification(&Method::Initialized) {
             self.session.confirming(ticket);
         }
         let mut message = entry.message.clone();
@@ -200,13 +201,13 @@ impl Engine {
             && let Some(sent) = entry.sent_mut()
         {
             // In the modern era a retry is a new request to the server.
-            let new = Id::string(&format!("again-{:016x}-{}", self.policy.seed, ticket.0));
+            let new = Id::string(&format!("again-{:016x}-{}", self.seed, ticket.0));
             message = edit::with_id(&message, &new);
             sent.wire_id = Some(new);
         }
         // Responses belong to the session of their request, which may just be opening; `initialize`
         // belongs to none.
-        let is_bound = entry.envelope.is_none() && !entry.is_answer() && !is_initialize;
+        let is_bound = entry.envelope.is_none() && !entry.message.is_answer() && !is_initialize;
         let send = Send {
             ticket,
             message,
@@ -214,7 +215,7 @@ impl Engine {
             session: self.session.opened_by().filter(|_| is_bound),
             needs_session_id: entry.needs_session_id,
             lane: match place {
-                _ if entry.is_request(&Method::Listen) => Lane::Lasting,
+                _ if entry.message.is_request(&Method::Listen) => Lane::Lasting,
                 // Calls that occupy every stream may themselves wait for the new session.
                 Place::Ordinary if !is_replaced => Lane::Calls,
                 _ => Lane::Urgent,
@@ -248,7 +249,7 @@ impl Engine {
         }
         let is_unsent = sent.progress.withdraw();
         sent.progress.abandon();
-        let is_initialize = entry.is_request(&Method::Initialize);
+        let is_initialize = entry.message.is_request(&Method::Initialize);
         if is_unsent || is_initialize || sent.is_left || entry.envelope.is_some() {
             debug!(%id, is_unsent, "cancelled by dropping it");
             self.drop_exchange(ticket, Duration::ZERO);
@@ -281,7 +282,7 @@ impl Engine {
     pub(super) fn remove_entry(&mut self, ticket: Ticket) -> Option<Box<Entry>> {
         let entry = self.table.remove(ticket)?;
         if let Some(sent) = entry.sent() {
-            self.free_place(sent.place, entry.request_id().is_none());
+            self.free_place(sent.place, entry.message.request_id().is_none());
         }
         if self.keep_alive == Some(ticket) {
             self.keep_alive = None;
@@ -313,7 +314,7 @@ impl Engine {
     pub(super) fn free_all_places(&mut self) {
         let mut left = 0;
         for entry in self.table.values_mut() {
-            let is_initialize = entry.is_request(&Method::Initialize);
+            let is_initialize = entry.message.is_request(&Method::Initialize);
             let Some(sent) = entry.sent_mut() else { continue };
             if !is_initialize {
                 sent.place = Place::Free;

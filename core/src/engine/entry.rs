@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
 use crate::message::budget::MemoryPermit;
-use crate::message::{Head, Id, Message, Method};
+use crate::message::{Id, Message, Method};
 use crate::net::Progress;
 use crate::revision::Envelope;
 use crate::transport::http::Ticket;
@@ -141,36 +141,17 @@ impl Entry {
         })
     }
 
-    /// The id, if it is a request.
-    pub(super) fn request_id(&self) -> Option<&Id> {
-        match self.message.head() {
-            Head::Request { id, .. } => Some(id),
-            _ => None,
-        }
-    }
-
-    pub(super) fn is_request(&self, wanted: &Method) -> bool {
-        matches!(self.message.head(), Head::Request { method, .. } if method == wanted)
-    }
-
-    pub(super) fn is_notification(&self, wanted: &Method) -> bool {
-        matches!(self.message.head(), Head::Notification { method } if method == wanted)
-    }
-
-    pub(super) fn is_answer(&self) -> bool {
-        matches!(self.message.head(), Head::Response { .. })
-    }
-
     /// Whether it is the client's `initialize`.
     pub(super) fn is_opening(&self) -> bool {
-        self.origin == Origin::Client && self.is_request(&Method::Initialize)
+        self.origin == Origin::Client && self.message.is_request(&Method::Initialize)
     }
 
     /// Handshake messages are exempt from the limit: the messages that exhaust it may be waiting for
     /// the handshake.
     pub(super) fn is_handshake(&self) -> bool {
         self.envelope.is_none()
-            && (self.is_request(&Method::Initialize) || self.is_notification(&Method::Initialized))
+            && (self.message.is_request(&Method::Initialize)
+                || self.message.is_notification(&Method::Initialized))
     }
 
     /// Whether it is in the queue.
@@ -203,7 +184,9 @@ impl Entry {
         let is_out = self.sent().is_some_and(|sent| {
             sent.progress.has_started() && !sent.is_acknowledged && sent.failure.is_none()
         });
-        is_out && self.request_id().is_some() && !self.is_request(&Method::Initialize)
+        is_out
+            && self.message.request_id().is_some()
+            && !self.message.is_request(&Method::Initialize)
     }
 }
 

@@ -31,7 +31,7 @@ impl Engine {
 
     /// Whether the response may arrive on the stream although the POST has failed.
     fn may_be_answered(&self, ticket: Ticket, error: &Error) -> bool {
-        let entry = self.table.get(ticket).filter(|entry| entry.request_id().is_some());
+        let entry = self.table.get(ticket).filter(|entry| entry.message.request_id().is_some());
         matches!(self.wire, Wire::HttpSse { .. })
             && error.kind == Kind::Closed
             && error.delivery == Delivery::Unknown
@@ -41,8 +41,8 @@ impl Engine {
     /// Cancels a request at the server that has timed out here (C19).
     pub(super) fn notify_of_timeout(&mut self, entry: &Entry, error: &Error) {
         let is_legacy = entry.envelope.is_none();
-        if let Some(id) = entry.request_id().filter(|_| is_legacy)
-            && !entry.is_request(&Method::Initialize)
+        if let Some(id) = entry.message.request_id().filter(|_| is_legacy)
+            && !entry.message.is_request(&Method::Initialize)
         {
             self.notify(reply::cancelled(id, &error.message));
         }
@@ -62,12 +62,13 @@ impl Engine {
         if proves_reachable(&entry, &error) {
             self.on_server_reachable();
         }
-        let error = match (entry.sent().and_then(|sent| sent.wire_id.as_ref()), entry.request_id())
-        {
-            (Some(wire_id), own) => reply::about(error, wire_id, own),
-            (None, _) => error,
-        };
-        let is_initialize = entry.is_request(&Method::Initialize);
+        let error =
+            match (entry.sent().and_then(|sent| sent.wire_id.as_ref()), entry.message.request_id())
+            {
+                (Some(wire_id), own) => reply::about(error, wire_id, own),
+                (None, _) => error,
+            };
+        let is_initialize = entry.message.is_request(&Method::Initialize);
         let was_to_replace = is_initialize && self.session.not_opened(ticket);
         self.retry_or_end(entry, error);
         if was_to_replace && self.table.opening().is_none() {
@@ -78,10 +79,10 @@ impl Engine {
 
     fn retry_or_end(&mut self, mut entry: Box<Entry>, error: Error) {
         let method = entry.message.method();
-        let is_request = entry.request_id().is_some();
+        let is_request = entry.message.request_id().is_some();
         let is_safe = is_request && !entry.progressed && self.record.is_safe(&entry.message);
         let verdict = decide(method, &error, is_safe, entry.was_repeated || !is_request);
-        if let Some(id) = entry.request_id() {
+        if let Some(id) = entry.message.request_id() {
             let method = method.map_or("", Method::name);
             debug!(%id, kind = %error.kind, "{method} failed, {}: {error}", verdict.describe());
         }
@@ -124,7 +125,8 @@ impl Engine {
 
     /// The server is unreachable: the message waits for it, up to its deadline.
     fn wait_for_server(&mut self, mut entry: Box<Entry>, error: Error) {
-        let from = if entry.is_request(&Method::Initialize) { entry.since } else { self.now };
+        let from =
+            if entry.message.is_request(&Method::Initialize) { entry.since } else { self.now };
         let patience = self.policy.patience(entry.message.method(), error.kind);
         let until = *entry.patience.get_or_insert(from + patience);
         self.server.mark_unreachable(entry.ticket, self.now, true);
@@ -165,7 +167,7 @@ impl Engine {
 
     /// The message ends with this error.
     pub(super) fn end(&mut self, entry: &Entry, error: Error) {
-        match (entry.origin, entry.request_id()) {
+        match (entry.origin, entry.message.request_id()) {
             (Origin::Client, Some(_)) => {
                 let delivery = match entry.sends {
                     0 => Delivery::NotDelivered,
@@ -186,7 +188,7 @@ impl Engine {
 /// Whether a failure proves that the server is reachable.
 fn proves_reachable(entry: &Entry, error: &Error) -> bool {
     let by_gateway =
-        entry.is_request(&Method::Initialize) && matches!(error.status, Some(502..=504));
+        entry.message.is_request(&Method::Initialize) && matches!(error.status, Some(502..=504));
     match error.kind {
         _ if error.is_unreachable() => false,
         Kind::Connect | Kind::Dns | Kind::Tls | Kind::Shutdown => false,

@@ -30,7 +30,8 @@ mod time;
 
 pub(crate) use entry::silence_limit;
 use entry::{Entry, Order, Origin};
-pub(crate) use policy::{EnginePolicy, Limits};
+pub(crate) use policy::Limits;
+pub use policy::Policy;
 use record::Record;
 #[cfg(test)]
 pub(crate) use schedule::policy;
@@ -84,7 +85,9 @@ pub(crate) struct PendingLogin {
 /// The state machine; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    policy: EnginePolicy,
+    policy: Policy,
+    /// For ids of the bridge's own and the jitter of backoffs: random, but fixed in tests.
+    seed: u64,
     limits: Limits,
     wire: Wire,
     table: Table,
@@ -126,7 +129,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// `limits` are those of an HTTP link; `None` for a pair of streams.
-    pub(crate) fn new(policy: EnginePolicy, limits: Option<Limits>, now: Instant) -> Self {
+    pub(crate) fn new(policy: Policy, seed: u64, limits: Option<Limits>, now: Instant) -> Self {
         let wire = match limits {
             None => Wire::Stream,
             Some(Limits { is_http_sse: true, .. }) => Wire::HttpSse { is_open: false },
@@ -138,8 +141,9 @@ impl Engine {
             table: Table::default(),
             memory: MemoryBudget::new(policy.memory),
             session: Session::default(),
-            server: Server::new(policy.seed),
+            server: Server::new(seed),
             policy,
+            seed,
             server_requests: ServerRequests::default(),
             record: Record::default(),
             now,
@@ -213,7 +217,7 @@ impl Engine {
     /// The request under this ticket.
     pub(crate) fn request(&self, ticket: Ticket) -> Option<&Message> {
         let entry = self.table.get(ticket)?;
-        entry.request_id().map(|_| &entry.message)
+        entry.message.request_id().map(|_| &entry.message)
     }
 
     /// The ticket of the request in flight with this id.
@@ -311,7 +315,7 @@ impl Engine {
     /// An id for a request of the bridge's own. Unguessable, so that it collides with no id of the
     /// client's or the server's (C13).
     fn own_id(&mut self) -> Id {
-        Id::string(&format!("mcp-span-{:016x}-{}", self.policy.seed, self.table.next_number()))
+        Id::string(&format!("mcp-span-{:016x}-{}", self.seed, self.table.next_number()))
     }
 
     fn send_to_client(&mut self, message: Message) {

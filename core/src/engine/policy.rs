@@ -6,28 +6,41 @@ use crate::error::Kind;
 use crate::limits::{self, Timeouts};
 use crate::message::Method;
 
-/// Timeouts and budgets of the engine.
-#[derive(Clone, Debug)]
-pub(crate) struct EnginePolicy {
+/// How patient the bridge is with a server, and how much of a client's it keeps meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
     /// Silence timeouts; also how long requests may take once the client has closed its input.
-    pub(crate) timeouts: Timeouts,
-    /// How long `initialize` waits for an unreachable server.
-    pub(crate) connect_wait: Duration,
-    /// How long any later message waits for it.
-    pub(crate) away_wait: Duration,
-    /// How long requests wait for a person to log in.
-    pub(crate) login_wait: Duration,
-    /// How long a session may be silent before the engine pings; `None` for ever.
-    pub(crate) keep_alive: Option<Duration>,
-    /// The client is not read while its messages in the table take more bytes than this.
-    pub(crate) memory: usize,
-    /// For ids of the bridge's own and the jitter of backoffs: random, but fixed in tests.
-    pub(crate) seed: u64,
-    /// Whether the engine times out requests over a pair of streams.
-    pub(crate) watches: bool,
+    pub timeouts: Timeouts,
+    /// How long `initialize` waits for a server that cannot be reached.
+    pub connect_wait: Duration,
+    /// How long any later message does.
+    pub away_wait: Duration,
+    /// How long requests wait for a person to log in before they are answered without the server.
+    pub login_wait: Duration,
+    /// How long a session may be silent before the bridge pings; `None` for ever.
+    pub keep_alive: Option<Duration>,
+    /// The client is not read while its messages that wait or are in flight take more bytes than this.
+    pub memory: usize,
+    /// Whether the bridge itself ends requests that are silent for longer than `timeouts`: where the
+    /// server's link has no clock.
+    pub watches: bool,
 }
 
-impl EnginePolicy {
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            timeouts: Timeouts::default(),
+            connect_wait: limits::CONNECT_WAIT,
+            away_wait: limits::AWAY_WAIT,
+            login_wait: limits::LOGIN_PATIENCE,
+            keep_alive: None,
+            memory: limits::UNANSWERED_BYTES,
+            watches: false,
+        }
+    }
+}
+
+impl Policy {
     /// How long a message waits for a server that failed in this way.
     pub(super) fn patience(&self, method: Option<&Method>, kind: Kind) -> Duration {
         match (method, kind) {
@@ -58,7 +71,7 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// For a pair of streams: no limit but the peer's reading.
-    pub(super) fn none(policy: &EnginePolicy) -> Self {
+    pub(super) fn none(policy: &Policy) -> Self {
         let timeouts = policy.timeouts;
         Self { parallel: usize::MAX, serial: false, timeouts, is_http_sse: false }
     }

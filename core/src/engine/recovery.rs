@@ -88,7 +88,9 @@ impl Engine {
 
     /// The server's requests of the old session need no response any more: cancels them at the client.
     pub(super) fn cancel_server_requests(&mut self) {
-        for ticket in self.table.tickets(|entry| entry.is_answer() && entry.sent().is_none()) {
+        for ticket in
+            self.table.tickets(|entry| entry.message.is_answer() && entry.sent().is_none())
+        {
             self.table.remove(ticket);
         }
         for id in self.server_requests.invalidate() {
@@ -113,7 +115,7 @@ impl Engine {
 
     /// A request of the bridge's own has its response.
     pub(super) fn own_answered(&mut self, entry: &Entry, answer: &Message) {
-        let is_error = matches!(answer.head(), Head::Response { is_error: true, .. });
+        let is_error = answer.is_error();
         match entry.origin {
             Origin::Reopen if !is_error => {
                 self.session.opened(entry.ticket, self.now);
@@ -272,7 +274,7 @@ impl Engine {
 
     /// The client's `initialize` has ended without a session.
     pub(super) fn initialize_ended(&mut self, entry: &Entry) {
-        if !entry.is_request(&Method::Initialize) || entry.origin != Origin::Client {
+        if !entry.message.is_request(&Method::Initialize) || entry.origin != Origin::Client {
             return;
         }
         // It should have replaced a lost session.
@@ -331,7 +333,7 @@ impl Engine {
         // The status of the other POSTs is awaited for a moment.
         for ticket in self.table.tickets(Entry::may_be_refused) {
             let Some(entry) = self.table.get_mut(ticket) else { continue };
-            let failure = entry.request_id().map(|id| lost_response(id.as_json(), cause));
+            let failure = entry.message.request_id().map(|id| lost_response(id.as_json(), cause));
             let Some(sent) = entry.sent_mut() else { continue };
             sent.is_left = true;
             if let Some(failure) = failure {
@@ -343,9 +345,9 @@ impl Engine {
 
     /// A message was in flight when the stream ended.
     fn on_stream_lost(&mut self, entry: Box<Entry>, cause: &Error) {
-        let is_initialize = entry.is_request(&Method::Initialize);
+        let is_initialize = entry.message.is_request(&Method::Initialize);
         let has_begun = entry.sent().is_none_or(|sent| self.has_begun(sent));
-        match entry.request_id() {
+        match entry.message.request_id() {
             Some(id) if has_begun || is_initialize => {
                 let mut error = lost_response(id.as_json(), cause);
                 // The server is reachable, since it closed an open stream: `initialize` need not wait.
@@ -355,10 +357,10 @@ impl Engine {
             }
             // Not sent: it waits for the next session.
             Some(_) => self.requeue(entry),
-            None if has_begun || entry.is_notification(&Method::Initialized) => {
+            None if has_begun || entry.message.is_notification(&Method::Initialized) => {
                 debug!("a notification on a stream that ended may be lost");
             }
-            None if !entry.is_answer() => self.requeue(entry),
+            None if !entry.message.is_answer() => self.requeue(entry),
             None => debug!("an answer to a request of a lost session was dropped"),
         }
     }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::entry::{MessageState, Order, Origin, Place};
-use super::{Engine, EnginePolicy, Limits, Output};
+use super::{Engine, Limits, Output, Policy};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::message::{Head, Id, Message, Method, peek, reply};
@@ -24,15 +24,16 @@ pub(super) const TIMEOUTS: Timeouts =
 pub(super) const LIMITS: Limits =
     Limits { parallel: 4, serial: false, timeouts: TIMEOUTS, is_http_sse: false };
 
-pub(crate) fn policy() -> EnginePolicy {
-    EnginePolicy {
+pub(super) const SEED: u64 = 7;
+
+pub(crate) fn policy() -> Policy {
+    Policy {
         timeouts: TIMEOUTS,
         connect_wait: Duration::from_secs(20),
         away_wait: Duration::from_secs(5),
         login_wait: Duration::from_secs(10),
         keep_alive: None,
         memory: limits::UNANSWERED_BYTES,
-        seed: 7,
         watches: true,
     }
 }
@@ -213,9 +214,9 @@ impl<'a> Schedule<'a> {
         let keep_alive = chance.one_in(4).then_some(Duration::from_secs(20));
         let now = Instant::now();
         let memory = if chance.one_in(8) { 8 * limits::LEAST_WEIGHT } else { usize::MAX };
-        let policy = EnginePolicy { keep_alive, memory, ..policy() };
+        let policy = Policy { keep_alive, memory, ..policy() };
         Self {
-            engine: Engine::new(policy, (transport != Wiring::Stream).then_some(http), now),
+            engine: Engine::new(policy, SEED, (transport != Wiring::Stream).then_some(http), now),
             begin: now,
             now,
             narrator: None,
@@ -419,7 +420,7 @@ impl<'a> Schedule<'a> {
         if self.transport != Wiring::Stream && self.chance.one_in(2) {
             send.progress.mark_started();
         }
-        let is_request = matches!(send.message.head(), Head::Request { .. });
+        let is_request = send.message.request_id().is_some();
         let event = match self.chance.below(8) {
             0..=3 if is_request => self.answered(&send),
             0..=4 if self.transport == Wiring::HttpSse || !is_request => {
@@ -468,7 +469,8 @@ impl<'a> Schedule<'a> {
         if let Some(id) = send.message.id().filter(|_| self.chance.one_in(4)) {
             self.out.remove(&send.ticket);
             let error = Error::new(Kind::InvalidRequest, "no JSON-RPC");
-            self.engine.on_malformed(Some(id), &error, self.now);
+            let malformed = Event::Malformed { id: Some(id.clone()), error: error.into() };
+            self.engine.on_event(malformed, self.now);
         }
     }
 
@@ -516,7 +518,7 @@ impl<'a> Schedule<'a> {
         let Some(send) = self.dropped.pop().filter(|_| self.transport != Wiring::Stream) else {
             return;
         };
-        let is_request = matches!(send.message.head(), Head::Request { .. });
+        let is_request = send.message.request_id().is_some();
         let ticket = send.ticket;
         match self.chance.below(4) {
             0 => self.on(Event::Accepted(ticket)),
@@ -601,15 +603,15 @@ impl<'a> Schedule<'a> {
         for entry in engine.table.values() {
             let weight = entry.message.bytes().len().max(limits::LEAST_WEIGHT);
             bytes += weight;
-            if entry.origin == Origin::Client && !entry.is_answer() {
+            if entry.origin == Origin::Client && !entry.message.is_answer() {
                 of_client += weight;
             }
             if entry.sent().is_some_and(|sent| sent.place == Place::Urgent) {
-                urgent += usize::from(entry.request_id().is_none());
+                urgent += usize::from(entry.message.request_id().is_none());
             }
             if entry.sent().is_some_and(|sent| sent.place == Place::Ordinary) {
                 ordinary += 1;
-                let is_exempt = entry.is_handshake() || entry.is_request(&Method::Discover);
+                let is_exempt = entry.is_handshake() || entry.message.is_request(&Method::Discover);
                 limited += usize::from(!is_exempt);
             }
         }
@@ -697,7 +699,7 @@ impl<'a> Schedule<'a> {
         }
         if self.transport == Wiring::Stream {
             self.may_have_run(&send);
-            if !matches!(send.message.head(), Head::Request { .. }) {
+            if send.message.request_id().is_none() {
                 return self.on(Event::Accepted(send.ticket));
             }
         }
@@ -707,7 +709,7 @@ impl<'a> Schedule<'a> {
     /// The id that the client has given a request.
     fn clients_id(&self, send: &Send) -> Option<u32> {
         let entry = self.engine.table.get(send.ticket)?;
-        entry.request_id().and_then(|_| id_of(&entry.message))
+        entry.message.request_id().and_then(|_| id_of(&entry.message))
     }
 
     fn check_request(&mut self, id: u32, is_call: bool, send: &Send) {

@@ -75,7 +75,7 @@ impl Session {
         match (self.phase, self.is_replaced()) {
             (Phase::Idle, _) | (Phase::Answered, false) => true,
             (Phase::Asked(..) | Phase::Confirming(_), _) => false,
-            (Phase::Lost, _) => entry.is_request(&Method::Initialize),
+            (Phase::Lost, _) => entry.message.is_request(&Method::Initialize),
             // The client may have sent another `initialize` meanwhile.
             (Phase::Answered, true) => entry.is_handshake(),
         }

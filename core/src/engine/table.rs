@@ -44,7 +44,7 @@ impl Table {
     pub(super) fn insert(&mut self, mut entry: Box<Entry>) -> Ticket {
         let ticket = Ticket(self.next_number());
         entry.ticket = ticket;
-        if let Some(id) = entry.request_id() {
+        if let Some(id) = entry.message.request_id() {
             self.by_id.open(id, ticket);
             self.tokens.note(ticket, &self.entries);
         }
@@ -61,7 +61,7 @@ impl Table {
             let timers = if entry.sent().is_some() { &mut self.dues } else { &mut self.waits };
             timers.remove(&(at, ticket));
         }
-        if let Some(id) = entry.request_id() {
+        if let Some(id) = entry.message.request_id() {
             self.by_id.close_exactly(id);
         }
         self.tokens.remove(&entry);

@@ -96,7 +96,7 @@ impl Engine {
         let (is_left, limit) = (sent.is_left, sent.limit.unwrap_or_default());
         let failure = sent.failure.take();
         self.drop_exchange(ticket, Duration::ZERO);
-        let what = if entry.request_id().is_some() { "Request" } else { "Notify" };
+        let what = if entry.message.request_id().is_some() { "Request" } else { "Notify" };
         let is_silent = failure.is_none();
         let error = match failure {
             Some(failure) => failure,
@@ -253,7 +253,8 @@ impl Engine {
     /// Drops queued requests: nothing waits for their responses any more.
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
-        let requests = |entry: &Entry| entry.request_id().is_some() && entry.sent().is_none();
+        let requests =
+            |entry: &Entry| entry.message.request_id().is_some() && entry.sent().is_none();
         for ticket in self.table.tickets(requests) {
             self.table.remove(ticket);
         }
@@ -261,17 +262,18 @@ impl Engine {
 
     /// Whether all notifications and responses were accepted.
     pub(crate) fn is_idle(&self) -> bool {
-        self.table.values().all(|entry| entry.request_id().is_some()) && self.commands.is_empty()
+        self.table.values().all(|entry| entry.message.request_id().is_some())
+            && self.commands.is_empty()
     }
 }
 
 /// Whether it is a request that only leaves in a session.
 fn needs_session(entry: &Entry) -> bool {
-    entry.request_id().is_some() && entry.envelope.is_none()
+    entry.message.request_id().is_some() && entry.envelope.is_none()
 }
 
 fn is_clients_request(entry: &Entry) -> bool {
-    entry.origin == Origin::Client && entry.request_id().is_some()
+    entry.origin == Origin::Client && entry.message.request_id().is_some()
 }
 
 /// The error of requests in flight when the time after the end of input is up.

@@ -184,6 +184,39 @@ impl Message {
         }
     }
 
+    /// The id, if it is a request.
+    #[must_use]
+    pub fn request_id(&self) -> Option<&Id> {
+        match &self.0.head {
+            Head::Request { id, .. } => Some(id),
+            Head::Notification { .. } | Head::Response { .. } => None,
+        }
+    }
+
+    /// Whether it is a request with this method.
+    #[must_use]
+    pub fn is_request(&self, wanted: &Method) -> bool {
+        matches!(&self.0.head, Head::Request { method, .. } if method == wanted)
+    }
+
+    /// Whether it is a notification with this method.
+    #[must_use]
+    pub fn is_notification(&self, wanted: &Method) -> bool {
+        matches!(&self.0.head, Head::Notification { method } if method == wanted)
+    }
+
+    /// Whether it is a response, be it a result or an error.
+    #[must_use]
+    pub fn is_answer(&self) -> bool {
+        matches!(&self.0.head, Head::Response { .. })
+    }
+
+    /// Whether it is a response that is an error.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        matches!(&self.0.head, Head::Response { is_error: true, .. })
+    }
+
     /// How long it may be silent, if it is a request.
     #[must_use]
     pub fn clock(&self) -> Clock {

@@ -120,14 +120,8 @@ pub(super) struct Withdrawn;
 /// connection after that.
 #[derive(Debug)]
 pub(super) struct Outbound {
-    bytes: Bytes,
-    progress: Progress,
-}
-
-impl Outbound {
-    pub(super) fn new(bytes: Bytes, progress: Progress) -> Self {
-        Self { bytes, progress }
-    }
+    pub(super) bytes: Bytes,
+    pub(super) progress: Progress,
 }
 
 impl Body for Outbound {
@@ -142,7 +136,7 @@ impl Body for Outbound {
             return Poll::Ready(Some(Err(Withdrawn)));
         }
         let bytes = std::mem::take(&mut self.bytes);
-        let piece = (!bytes.is_empty()).then(|| Self::new(bytes, self.progress.clone()));
+        let piece = (!bytes.is_empty()).then(|| Self { bytes, progress: self.progress.clone() });
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
@@ -174,13 +168,7 @@ impl Buf for Outbound {
 #[derive(Debug)]
 pub struct Inbound {
     pub(super) body: Incoming,
-    _lease: Option<Lease>,
-}
-
-impl Inbound {
-    pub(super) fn new(body: Incoming, lease: Option<Lease>) -> Self {
-        Self { body, _lease: lease }
-    }
+    pub(super) _lease: Option<Lease>,
 }
 
 #[cfg(test)]
@@ -196,7 +184,7 @@ mod tests {
     #[tokio::test]
     async fn asking_for_the_bytes_is_not_writing_them() {
         let progress = Progress::default();
-        let mut body = Outbound::new(Bytes::from_static(b"abc"), progress.clone());
+        let mut body = Outbound { bytes: Bytes::from_static(b"abc"), progress: progress.clone() };
         let mut data = frame(&mut body).await.unwrap().unwrap();
         assert_eq!(data.remaining(), 3);
         assert!(body.is_end_stream() && !progress.has_started());
@@ -210,7 +198,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_withdrawn_does_not_leave_later() {
         let progress = Progress::default();
-        let mut body = Outbound::new(Bytes::from_static(b"abc"), progress.clone());
+        let mut body = Outbound { bytes: Bytes::from_static(b"abc"), progress: progress.clone() };
         drop(Withdrawal(progress.clone()));
         assert!(frame(&mut body).await.unwrap().is_err());
         assert!(!progress.has_started());

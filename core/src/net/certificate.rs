@@ -6,7 +6,7 @@
 //! that read whole certificates weigh more than all of this file's callers; six fields need a walk over a
 //! dozen lengths.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::SystemTime;
 
 use crate::limits;
@@ -91,9 +91,9 @@ fn hosts(mut fields: Der<'_>) -> Option<Vec<String>> {
 }
 
 fn address(bytes: &[u8]) -> Option<String> {
-    let v4 = <[u8; 4]>::try_from(bytes).map(|bytes| Ipv4Addr::from(bytes).to_string());
-    let v6 = || <[u8; 16]>::try_from(bytes).map(|bytes| Ipv6Addr::from(bytes).to_string());
-    v4.or_else(|_| v6()).ok()
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    let ip = v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from));
+    ip.ok().map(|ip| ip.to_string())
 }
 
 /// What is left of a run of DER values.

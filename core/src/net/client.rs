@@ -1,5 +1,6 @@
 //! Sends one HTTP request and gives back the head of its answer, redirects followed by rule.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -51,14 +52,10 @@ pub enum Lane {
     Lasting,
 }
 
-/// Where an answer came from in the end.
-#[derive(Clone, Debug)]
-struct Moved(Arc<Endpoint>);
-
 /// Where redirects have led to; `None` if there were none.
 #[must_use]
 pub fn final_endpoint<B>(response: &Response<B>) -> Option<Arc<Endpoint>> {
-    response.extensions().get::<Moved>().map(|moved| Arc::clone(&moved.0))
+    response.extensions().get().cloned()
 }
 
 /// Its headers are secrets, its body may be anything.
@@ -96,25 +93,18 @@ impl HttpClient {
     pub async fn send(&self, call: &Call) -> Result<Response<Inbound>, Error> {
         let _withdrawal = Withdrawal(call.progress.clone());
         // A copy is made where a redirect leads elsewhere, and only there.
-        let mut moved: Option<Call> = None;
+        let mut call = Cow::Borrowed(call);
         for _ in 0..=limits::REDIRECTS {
-            let current = moved.as_ref().unwrap_or(call);
-            let mut response = self.exchange(current).await?;
-            let (url, status) = (current.endpoint.url(), response.status());
-            match redirect::target(url, &current.method, status, response.headers())? {
-                Some(next) => {
-                    let endpoint = Arc::new(Endpoint::new(&next)?);
-                    moved = Some(Call { endpoint, ..call.clone() });
+            let mut response = self.exchange(&call).await?;
+            let Some(next) = redirect::target(&call, &response)? else {
+                if let Cow::Owned(moved) = call {
+                    response.extensions_mut().insert(moved.endpoint);
                 }
-                None => {
-                    if let Some(moved) = moved {
-                        response.extensions_mut().insert(Moved(moved.endpoint));
-                    }
-                    return Ok(response);
-                }
-            }
+                return Ok(response);
+            };
+            call.to_mut().endpoint = Arc::new(Endpoint::new(&next)?);
         }
-        let last = &moved.as_ref().unwrap_or(call).endpoint;
+        let last = &call.endpoint;
         let message = format!("{last} redirected more than {} times in a row", limits::REDIRECTS);
         Err(Error::new(Kind::Redirect, message).not_delivered())
     }

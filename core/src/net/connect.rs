@@ -11,23 +11,21 @@ use std::time::Duration;
 use http::Uri;
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use hyper_util::client::legacy::connect::dns::{GaiResolver, InvalidNameError, Name};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
 use super::Options;
-use super::addresses::Addresses;
+use super::fault::causes;
 use super::loopback::is_localhost;
-use super::protocol::HttpVersion;
+use super::options::Addresses;
 use super::proxy::{Proxy, is_secure};
-use super::proxy_fault::{ProxyFault, Trouble};
-use super::tls::LazyTls;
+use super::proxy_fault::ProxyFault;
+use super::tls::{Alpn, LazyTls};
 use super::tls_fault::TlsFault;
 use crate::limits;
 use crate::traffic;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What carries the bytes to a server: TCP to it, or a connection to a proxy, which may be inside
 /// TLS itself.
@@ -41,62 +39,39 @@ pub(super) type NetStream = MaybeHttpsStream<Carrier>;
 pub(super) enum ConnectFault {
     #[error("{0}")]
     Unreachable(#[from] Unreachable),
+    /// TLS to the server, through a proxy if there is one.
     #[error("{0}")]
-    Tls(TlsFault),
-    #[error("{0}")]
-    Proxy(ProxyFault),
+    Tls(TlsFault, Option<Arc<Proxy>>),
+    #[error("{1}")]
+    Proxy(Arc<Proxy>, ProxyFault),
     #[error("no connection within {} ms", .0.as_millis())]
-    Timeout(Duration),
-}
-
-impl ConnectFault {
-    /// There is no connection in time.
-    pub(super) fn too_slow(limit: Duration, proxy: Option<&Arc<Proxy>>) -> Self {
-        match proxy {
-            None => Self::Timeout(limit),
-            Some(proxy) => Self::Proxy(ProxyFault::new(proxy, Trouble::Timeout(limit))),
-        }
-    }
-
-    /// There is no TLS with the server.
-    pub(super) fn insecure(fault: TlsFault, proxy: Option<&Arc<Proxy>>) -> Self {
-        match proxy {
-            None => Self::Tls(fault),
-            Some(proxy) => Self::Proxy(ProxyFault::new(proxy, Trouble::ServerTls(fault))),
-        }
-    }
+    Timeout(Duration, Option<Arc<Proxy>>),
 }
 
 /// Why there is no TCP connection to a host.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Unreachable {
     #[error("{0}")]
-    Unresolved(Arc<io::Error>),
+    Unresolved(String),
     /// The name leads to where nobody should go.
     #[error("{0} is not to be connected to")]
     Forbidden(IpAddr),
-    #[error("{0}")]
-    Tcp(Arc<io::Error>),
+    #[error("{1}")]
+    Tcp(io::ErrorKind, String),
 }
 
 impl Unreachable {
-    fn unresolved(kind: io::ErrorKind, why: impl Into<BoxError>) -> Self {
-        Self::Unresolved(Arc::new(io::Error::new(kind, why)))
-    }
-
     /// Takes it out of the connector's error. The innermost one says what happened.
-    fn of(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        let mut source: Option<&dyn std::error::Error> = Some(&error);
-        while let Some(cause) = source {
+    fn of(error: impl std::error::Error + 'static) -> Self {
+        for cause in causes(&error) {
             if let Some(unresolved) = cause.downcast_ref::<Self>() {
                 return unresolved.clone();
             }
             if let (Some(error), None) = (cause.downcast_ref::<io::Error>(), cause.source()) {
-                return Self::Tcp(Arc::new(io::Error::new(error.kind(), error.to_string())));
+                return Self::Tcp(error.kind(), error.to_string());
             }
-            source = cause.source();
         }
-        Self::Tcp(Arc::new(io::Error::other(error)))
+        Self::Tcp(io::ErrorKind::Other, error.to_string())
     }
 }
 
@@ -122,16 +97,12 @@ impl Connector {
     }
 
     /// Opens a connection to the server of `uri`, to which these protocols are offered.
-    pub(super) async fn connect(
-        &self,
-        uri: &Uri,
-        offer: &[HttpVersion],
-    ) -> Result<NetStream, ConnectFault> {
+    pub(super) async fn connect(&self, uri: &Uri, offer: Alpn) -> Result<NetStream, ConnectFault> {
         let limit = self.options.connect_timeout;
         let told = traffic::Connecting::begin(uri);
         let proxy = self.options.proxies.of(uri);
         let timed = tokio::time::timeout(limit, self.open(uri, proxy, offer)).await;
-        let opened = timed.unwrap_or_else(|_| Err(ConnectFault::too_slow(limit, proxy)));
+        let opened = timed.unwrap_or_else(|_| Err(ConnectFault::Timeout(limit, proxy.cloned())));
         if let Some(told) = told {
             told.end(opened.as_ref().err());
         }
@@ -142,7 +113,7 @@ impl Connector {
         &self,
         uri: &Uri,
         proxy: Option<&Arc<Proxy>>,
-        offer: &[HttpVersion],
+        offer: Alpn,
     ) -> Result<NetStream, ConnectFault> {
         let carrier = match proxy {
             None => {
@@ -156,7 +127,7 @@ impl Connector {
             return Ok(MaybeHttpsStream::Http(carrier));
         }
         let secured = self.tls.handshake(uri, offer, carrier).await;
-        let secured = secured.map_err(|fault| ConnectFault::insecure(fault, proxy))?;
+        let secured = secured.map_err(|fault| ConnectFault::Tls(fault, proxy.cloned()))?;
         Ok(MaybeHttpsStream::Https(TokioIo::new(secured)))
     }
 
@@ -178,7 +149,7 @@ impl Connector {
 
     /// The allowed addresses of `host`, for those who do not connect to them themselves.
     pub(super) async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, Unreachable> {
-        let invalid = |error| Unreachable::unresolved(io::ErrorKind::InvalidInput, error);
+        let invalid = |error: InvalidNameError| Unreachable::Unresolved(error.to_string());
         let name = host.parse::<Name>().map_err(invalid)?;
         let found = self.resolver(self.options.addresses.clone()).call(name).await?;
         Ok(found.map(|address| address.ip()).collect())
@@ -213,7 +184,7 @@ impl Resolver {
         found.retain(|address| address.is_ipv4() || !self.ipv4);
         if found.is_empty() && !is_empty {
             let why = "it has no IPv4 address, and --ipv4 allows no other";
-            return Err(Unreachable::unresolved(io::ErrorKind::NotFound, why));
+            return Err(Unreachable::Unresolved(why.to_owned()));
         }
         let first = found.first().map(SocketAddr::ip);
         found.retain(|address| self.addresses.allow(address.ip()));
@@ -241,11 +212,8 @@ impl Service<Name> for Resolver {
                 let loopback = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)];
                 loopback.map(|ip| SocketAddr::new(ip, 0)).to_vec()
             } else {
-                GaiResolver::new()
-                    .call(name)
-                    .await
-                    .map_err(|e| Unreachable::Unresolved(Arc::new(e)))?
-                    .collect()
+                let found = GaiResolver::new().call(name).await;
+                found.map_err(|error| Unreachable::Unresolved(error.to_string()))?.collect()
             };
             resolver.allowed(found)
         })

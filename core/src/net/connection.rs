@@ -2,18 +2,16 @@
 
 use std::net::IpAddr;
 
-use http::{Extensions, Request, Response, Uri};
-use hyper::body::Incoming;
+use http::{Extensions, Uri};
 use hyper::client::conn::{http1, http2};
 use hyper_util::client::legacy::connect::{Connection as _, HttpInfo};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::sync::oneshot;
 use tracing::debug;
 
 use super::body::Outbound;
 use super::connect::{Connector, NetStream};
 use super::fault::RequestFailure;
-use super::protocol::HttpVersion;
+use super::tls::Alpn;
 use crate::limits;
 
 /// A connection for one request.
@@ -37,7 +35,7 @@ pub(super) struct Http1 {
 /// Many requests at once. The connection ends with its last clone and the last answer on it.
 #[derive(Clone, Debug)]
 pub(super) struct Http2 {
-    sender: http2::SendRequest<Outbound>,
+    pub(super) sender: http2::SendRequest<Outbound>,
     pub(super) peer: Option<IpAddr>,
 }
 
@@ -46,21 +44,19 @@ impl Connection {
     pub(super) async fn open(
         connector: &Connector,
         origin: &Uri,
-        offer: &[HttpVersion],
+        offer: Alpn,
     ) -> Result<Self, RequestFailure> {
         let stream = connector.connect(origin, offer).await?;
         let is_direct = connector.options.proxies.of(origin).is_none();
-        let peer = peer(&stream).filter(|_| is_direct);
-        match HttpVersion::of(&stream) {
-            HttpVersion::Http1 => Http1::handshake(stream, peer).await.map(Self::Http1),
-            HttpVersion::Http2 => Http2::handshake(connector, stream, peer).await.map(Self::Http2),
-        }
-    }
-
-    pub(super) fn protocol(&self) -> HttpVersion {
-        match self {
-            Self::Http1(_) => HttpVersion::Http1,
-            Self::Http2(_) => HttpVersion::Http2,
+        let (connected, mut extras) = (stream.connected(), Extensions::new());
+        connected.get_extras(&mut extras);
+        let peer = extras.get::<HttpInfo>().map(|info| info.remote_addr().ip());
+        let peer = peer.filter(|_| is_direct);
+        // Without TLS nothing is negotiated, and HTTP/1.1 is what everybody speaks.
+        if connected.is_negotiated_h2() {
+            Http2::handshake(connector, stream, peer).await.map(Self::Http2)
+        } else {
+            Http1::handshake(stream, peer).await.map(Self::Http1)
         }
     }
 }
@@ -71,17 +67,16 @@ impl Http1 {
         http1.max_buf_size(limits::HTTP1_BUFFER).max_headers(limits::HTTP1_HEADERS);
         let (mut sender, connection) =
             http1.handshake(stream).await.map_err(RequestFailure::Http1)?;
-        let (tell, told) = oneshot::channel();
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                debug!("a connection has ended: {error}");
-                let _ = tell.send(error);
-            }
+        let running = tokio::spawn(async move {
+            connection.await.inspect_err(|error| debug!("a connection has ended: {error}"))
         });
         match sender.ready().await {
             Ok(()) => Ok(Self { sender, peer, was_used: false }),
             // The connection itself knows more of why it has ended.
-            Err(error) => Err(RequestFailure::Http1(told.await.unwrap_or(error))),
+            Err(error) => {
+                let ended = running.await.ok().and_then(Result::err);
+                Err(RequestFailure::Http1(ended.unwrap_or(error)))
+            }
         }
     }
 }
@@ -111,21 +106,4 @@ impl Http2 {
         });
         Ok(Self { sender, peer })
     }
-
-    pub(super) fn is_open(&self) -> bool {
-        self.sender.is_ready()
-    }
-
-    pub(super) async fn send(
-        mut self,
-        request: Request<Outbound>,
-    ) -> Result<Response<Incoming>, RequestFailure> {
-        self.sender.send_request(request).await.map_err(RequestFailure::Http2)
-    }
-}
-
-fn peer(stream: &NetStream) -> Option<IpAddr> {
-    let mut extras = Extensions::new();
-    stream.connected().get_extras(&mut extras);
-    extras.get::<HttpInfo>().map(|info| info.remote_addr().ip())
 }

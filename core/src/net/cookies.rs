@@ -21,7 +21,6 @@ pub struct Jar {
 }
 
 /// Never shown: it may be as good as a token.
-#[derive(Clone, PartialEq, Eq)]
 struct Cookie {
     name: String,
     value: String,
@@ -73,15 +72,13 @@ impl Jar {
         if self.origin.as_ref() != Some(&url.origin()) {
             return;
         }
-        let mut texts: Vec<String> = Vec::new();
-        if let Some(Ok(own)) = headers.get(COOKIE).map(HeaderValue::to_str) {
-            texts.push(own.to_owned());
-        }
         let mut wanted: Vec<&Cookie> =
             self.cookies.iter().filter(|cookie| cookie.is_for(url, now)).collect();
         // The longer path first, as servers expect it.
         wanted.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
-        texts.extend(wanted.iter().map(|cookie| format!("{}={}", cookie.name, cookie.value)));
+        let wanted = wanted.iter().map(|cookie| format!("{}={}", cookie.name, cookie.value));
+        let own = headers.get(COOKIE).and_then(|own| own.to_str().ok()).map(str::to_owned);
+        let texts: Vec<String> = own.into_iter().chain(wanted).collect();
         if let Ok(mut value) = HeaderValue::from_str(&texts.join("; "))
             && !value.is_empty()
         {

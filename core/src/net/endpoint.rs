@@ -13,10 +13,10 @@ pub struct Endpoint {
     /// Without user, password and fragment: those are not for the wire.
     url: Url,
     uri: Uri,
-    /// The part of it that is for the server, which knows where it is.
-    path: Uri,
-    /// The other part.
-    host: HeaderValue,
+    /// The path and query, which are all that the server itself is told: it knows where it is.
+    pub(super) path: Uri,
+    /// The other part, as the `Host` header has it.
+    pub(super) host: HeaderValue,
 }
 
 impl Endpoint {
@@ -54,16 +54,6 @@ impl Endpoint {
     #[must_use]
     pub fn uri(&self) -> &Uri {
         &self.uri
-    }
-
-    /// The path and query, which are all that the server itself is told.
-    pub(super) fn path(&self) -> &Uri {
-        &self.path
-    }
-
-    /// The `Host` header.
-    pub(super) fn host(&self) -> &HeaderValue {
-        &self.host
     }
 }
 

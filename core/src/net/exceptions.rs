@@ -32,18 +32,11 @@ impl Exceptions {
     ///
     /// What can be read, and the first entry that means nothing.
     pub fn parse(text: &str) -> Result<Self, (Self, String)> {
-        let mut wrong = None;
-        let mut entries = Vec::new();
         let texts = text.split([',', ' ', '\t', '\n', '\r']).filter(|text| !text.is_empty());
-        for text in texts {
-            match entry(text) {
-                Some(entry) => entries.push(entry),
-                None => wrong = wrong.or_else(|| Some(text.to_owned())),
-            }
-        }
-        match wrong {
-            None => Ok(Self(entries)),
-            Some(wrong) => Err((Self(entries), wrong)),
+        let known = Self(texts.clone().filter_map(entry).collect());
+        match texts.clone().find(|text| entry(text).is_none()) {
+            None => Ok(known),
+            Some(wrong) => Err((known, wrong.to_owned())),
         }
     }
 
@@ -56,9 +49,6 @@ impl Exceptions {
     /// Whether `host`, as it stands in a URL, is among them.
     #[must_use]
     pub fn contains(&self, host: &str, port: u16) -> bool {
-        if self.0.is_empty() {
-            return false;
-        }
         let host = host.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
         let address = host.parse::<IpAddr>().ok().map(|ip| ip.to_canonical());
         self.0.iter().any(|entry| {
@@ -116,13 +106,12 @@ fn width(ip: IpAddr) -> u32 {
 }
 
 fn is_in(ip: IpAddr, network: IpAddr, bits: u32) -> bool {
-    let number = |ip: IpAddr| match ip {
-        IpAddr::V4(ip) => u128::from(ip.to_bits()),
-        IpAddr::V6(ip) => ip.to_bits(),
+    let alike = match (ip, network) {
+        (IpAddr::V4(ip), IpAddr::V4(network)) => (ip.to_bits() ^ network.to_bits()).leading_zeros(),
+        (IpAddr::V6(ip), IpAddr::V6(network)) => (ip.to_bits() ^ network.to_bits()).leading_zeros(),
+        _ => return false,
     };
-    let rest = width(network).saturating_sub(bits);
-    let prefix = |ip| number(ip).checked_shr(rest).unwrap_or_default();
-    ip.is_ipv4() == network.is_ipv4() && prefix(ip) == prefix(network)
+    alike >= bits
 }
 
 fn is_below(host: &str, name: &str) -> bool {

@@ -8,7 +8,8 @@ use url::Url;
 
 use super::Progress;
 use super::connect::{ConnectFault, Unreachable};
-use super::tls_fault;
+use super::proxy::Proxy;
+use super::{proxy_fault, tls_fault};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::secret::shown;
@@ -40,7 +41,9 @@ pub(super) fn explain(error: &RequestFailure, url: &Url, progress: &Progress) ->
     }
     let explained = Error::new(Kind::Closed, format!("The connection to {} broke", place(url)))
         .because(innermost(error));
-    let untouched = !progress.has_started() || is_canceled(error) || named_remedy(error).is_some();
+    // hyper gave the request back without having written any of it.
+    let is_canceled = find::<hyper::Error>(error).is_some_and(hyper::Error::is_canceled);
+    let untouched = !progress.has_started() || is_canceled || named_remedy(error).is_some();
     if untouched { explained.not_delivered() } else { explained }
 }
 
@@ -96,8 +99,8 @@ pub(super) fn explain_body(error: &hyper::Error, url: &Url) -> Error {
 pub(super) fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
     let place = place(url);
     let host = url.host_str().unwrap_or_default();
+    let through = |proxy: &Proxy| format!("{place} through the proxy {}", proxy.place());
     let error = match fault {
-        ConnectFault::Proxy(fault) => return fault.explain(&place),
         ConnectFault::Unreachable(Unreachable::Unresolved(_)) => {
             Error::new(Kind::Dns, format!("The host name {host} could not be resolved"))
                 .hint("Check the host in the URL, and that this machine is online")
@@ -106,23 +109,34 @@ pub(super) fn unconnected(fault: &ConnectFault, url: &Url) -> Error {
             Error::new(Kind::Dns, format!("The host name {host} leads into a private network"))
                 .hint("Whoever named this host has no business to send us there")
         }
-        ConnectFault::Unreachable(Unreachable::Tcp(cause)) => {
-            Error::new(Kind::Connect, format!("{place} {}", connect_failure(cause)))
+        ConnectFault::Unreachable(Unreachable::Tcp(kind, _)) => {
+            Error::new(Kind::Connect, format!("{place} {}", connect_failure(*kind)))
                 .hint(format!("Check that the server runs and that {} is its URL", shown(url)))
         }
-        ConnectFault::Tls(fault) => tls_fault::explain(fault, &place),
-        ConnectFault::Timeout(limit) => Error::new(
-            Kind::Connect,
-            format!("No connection to {place} within {} ms", limit.as_millis()),
-        )
-        .hint("Check the network between here and the server, or allow more --connect-timeout"),
+        ConnectFault::Proxy(proxy, fault) => fault.explain(proxy, &place),
+        ConnectFault::Tls(fault, None) => tls_fault::explain(fault, &place, ""),
+        ConnectFault::Tls(fault, Some(proxy)) => {
+            let trust = "If the proxy looks into https, its certificate authority must be trusted \
+                         here. ";
+            tls_fault::explain(fault, &through(proxy), trust)
+        }
+        ConnectFault::Timeout(limit, proxy) => {
+            let (kind, way, check) = match proxy {
+                None => {
+                    (Kind::Connect, place, "Check the network between here and the server".into())
+                }
+                Some(proxy) => (Kind::Proxy, through(proxy), proxy_fault::check(proxy)),
+            };
+            Error::new(kind, format!("No connection to {way} within {} ms", limit.as_millis()))
+                .hint(format!("{check}, or allow more --connect-timeout"))
+        }
     };
     error.because(fault).not_delivered()
 }
 
 /// What a host did that cannot be connected to.
-pub(super) fn connect_failure(error: &io::Error) -> &'static str {
-    match error.kind() {
+pub(super) fn connect_failure(kind: io::ErrorKind) -> &'static str {
+    match kind {
         io::ErrorKind::ConnectionRefused => "refused the connection",
         _ => "cannot be reached",
     }
@@ -134,11 +148,6 @@ fn place(url: &Url) -> String {
     url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// hyper gave the request back without having written any of it.
-fn is_canceled(error: &RequestFailure) -> bool {
-    find::<hyper::Error>(error).is_some_and(hyper::Error::is_canceled)
-}
-
 fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
     causes(error).find_map(|cause| cause.downcast_ref::<T>())
 }
@@ -148,7 +157,7 @@ fn innermost(error: &(dyn StdError + 'static)) -> String {
 }
 
 /// The error itself, and what lies behind it.
-fn causes<'a>(
+pub(super) fn causes<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     let mut next = Some(error);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use http::uri::PathAndQuery;
+use http::uri::{Authority, PathAndQuery};
 use http::{Request, Uri};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OnceCell};
@@ -14,9 +14,9 @@ use super::client::{Call, Lane};
 use super::connect::{ConnectFault, Connector};
 use super::connection::{Connection, Http1, Http2};
 use super::fault::RequestFailure;
-use super::protocol::HttpVersion;
 use super::proxy::Proxy;
 use super::request::HeaderCache;
+use super::tls::{HTTP_1_ONLY, HTTP_2_OR_1};
 use crate::limits;
 
 /// One host, and the connections to it.
@@ -34,8 +34,8 @@ pub(super) struct Host {
 
 #[derive(Debug, Default)]
 struct HostState {
-    /// What its last connection has shown.
-    protocol: HttpVersion,
+    /// Its last connection has shown that.
+    speaks_http2: bool,
     /// It has said that it wants HTTP/1.1, whatever it negotiates.
     refuses_http2: bool,
     /// Idle connections, each with the time since when; the last to come is the first to go, as it
@@ -84,7 +84,7 @@ impl HostState {
     /// The HTTP/2 connection for `lane`, which may have to be opened yet.
     fn shared(&mut self, lane: Lane) -> Arc<OnceCell<Http2>> {
         let shared = &mut self.http2[usize::from(lane == Lane::Urgent)];
-        if shared.connection.get().is_some_and(|connection| !connection.is_open()) {
+        if shared.connection.get().is_some_and(|connection| !connection.sender.is_ready()) {
             *shared = Shared::default();
         }
         shared.asked = Some(Instant::now());
@@ -105,26 +105,28 @@ impl Host {
 
     /// The same host with all that was learnt of it, and without any connection.
     pub(super) fn without_connections(&self) -> Self {
-        let HostState { protocol, refuses_http2, .. } = *self.lock();
-        let state = Mutex::new(HostState { protocol, refuses_http2, ..HostState::default() });
+        let HostState { speaks_http2, refuses_http2, .. } = *self.lock();
+        let state = Mutex::new(HostState { speaks_http2, refuses_http2, ..HostState::default() });
         Self { state, ..Self::new(&self.origin, Arc::clone(&self.connector)) }
     }
 
     pub(super) fn is_of(&self, uri: &Uri) -> bool {
         // As text: an authority would be compared without regard to case, letter by letter.
-        self.origin.scheme() == uri.scheme() && authority(&self.origin) == authority(uri)
+        let authority = uri.authority().map(Authority::as_str);
+        self.origin.scheme() == uri.scheme()
+            && self.origin.authority().map(Authority::as_str) == authority
     }
 
     /// Whether there is something to remember of it.
     pub(super) fn is_known(&self) -> bool {
         let state = self.lock();
-        state.has_connections() || state.refuses_http2 || state.protocol == HttpVersion::Http2
+        state.has_connections() || state.refuses_http2 || state.speaks_http2
     }
 
     /// It has said that it wants HTTP/1.1, after all.
     pub(super) fn refuses_http2(&self) {
         let mut state = self.lock();
-        (state.protocol, state.refuses_http2) = (HttpVersion::Http1, true);
+        (state.speaks_http2, state.refuses_http2) = (false, true);
     }
 
     pub(super) fn request(&self, call: &Call) -> Request<Outbound> {
@@ -143,7 +145,7 @@ impl Host {
         if let Some(connection) = self.idle() {
             return Ok(Connection::Http1(connection));
         }
-        if self.lock().protocol == HttpVersion::Http2 {
+        if self.lock().speaks_http2 {
             return Box::pin(self.http2(lane)).await;
         }
         let mut opening = Box::pin(Arc::clone(self).open());
@@ -193,17 +195,16 @@ impl Host {
             }
             Ok(Err(other)) => other,
             Err(_) => {
-                let proxy = self.connector.options.proxies.of(&self.origin);
-                Err(ConnectFault::too_slow(limit, proxy).into())
+                let proxy = self.connector.options.proxies.of(&self.origin).cloned();
+                Err(ConnectFault::Timeout(limit, proxy).into())
             }
         }
     }
 
     async fn open(self: Arc<Self>) -> Result<Connection, RequestFailure> {
-        let refuses_http2 = self.lock().refuses_http2;
-        let offer = if refuses_http2 { &[HttpVersion::Http1][..] } else { &HttpVersion::ALL };
+        let offer = if self.lock().refuses_http2 { HTTP_1_ONLY } else { HTTP_2_OR_1 };
         let opened = Connection::open(&self.connector, &self.origin, offer).await?;
-        self.lock().protocol = opened.protocol();
+        self.lock().speaks_http2 = matches!(opened, Connection::Http2(_));
         Ok(opened)
     }
 
@@ -286,10 +287,6 @@ impl Drop for Lease {
             });
         }
     }
-}
-
-fn authority(uri: &Uri) -> &str {
-    uri.authority().map_or("", |authority| authority.as_str())
 }
 
 /// Closes connections that have been idle for too long, as long as there are any.

@@ -1,6 +1,5 @@
 //! HTTP plumbing that knows nothing of MCP.
 
-mod addresses;
 #[cfg(test)]
 #[path = "../../../tests/it/support/tls.rs"]
 mod authority;
@@ -23,7 +22,6 @@ mod pem;
 mod pool;
 mod portable;
 mod probe;
-mod protocol;
 mod proxy;
 mod proxy_fault;
 mod redirect;
@@ -37,7 +35,6 @@ mod trust;
 mod tunnel;
 mod via_proxy;
 
-pub use addresses::Addresses;
 pub use body::{Inbound, Progress};
 pub use certificate::Certificate;
 pub use client::{Call, HttpClient, Lane, final_endpoint};
@@ -46,7 +43,7 @@ pub use cookies::Jar;
 pub use endpoint::Endpoint;
 pub use exceptions::Exceptions;
 pub use loopback::{is_localhost, is_loopback};
-pub use options::Options;
+pub use options::{Addresses, Options};
 pub use pem::{PemFault, read_file};
 pub(crate) use portable::Portable;
 pub use probe::{Look, ProbeStep, Reached, Secured, look};

@@ -1,9 +1,11 @@
-//! How connections are made: all that a client of HTTP can be told.
+//! How connections are made: all that a client of HTTP can be told, and where names may lead.
 
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::TlsOptions;
-use super::addresses::Addresses;
 use super::proxy::Proxies;
 use crate::limits;
 
@@ -28,5 +30,33 @@ impl Default for Options {
         let addresses = Addresses::default();
         let connect_timeout = limits::CONNECT_TIMEOUT;
         Self { connect_timeout, tls, proxies, addresses, ipv4: false }
+    }
+}
+
+/// Which of the addresses that a name stands for may be connected to: all of them, unless somebody
+/// has a say in it.
+///
+/// They are looked at where they are connected to, so that no second answer of a name server can
+/// lead elsewhere. Names that a proxy resolves, and addresses that stand in the URL itself, are the
+/// business of whoever has the URL.
+#[derive(Clone, Default)]
+pub struct Addresses(Option<Arc<AddressTest>>);
+
+type AddressTest = dyn Fn(IpAddr) -> bool + Send + Sync;
+
+impl Addresses {
+    /// Those that pass the test. It is asked for each connection, and may change its mind.
+    pub fn only(test: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(test)))
+    }
+
+    pub(super) fn allow(&self, ip: IpAddr) -> bool {
+        self.0.as_ref().is_none_or(|test| test(ip))
+    }
+}
+
+impl fmt::Debug for Addresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Addresses(some)" } else { "Addresses(all)" })
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::{Response, Uri};
+use http::{Response, StatusCode, Uri};
 use tracing::debug;
 
 use super::Call;
@@ -14,7 +14,7 @@ use super::connect::{ConnectFault, Connector};
 use super::connection::Connection;
 use super::fault::RequestFailure;
 use super::host::Host;
-use super::proxy_fault::ProxyFault;
+use super::proxy_fault::{ProxyFault, Refused};
 use super::request::over_http2;
 use super::sleeps::Sleeps;
 
@@ -45,12 +45,12 @@ impl Pool {
         loop {
             let mut connection = match host.connection(call.lane).await? {
                 Connection::Http1(connection) => connection,
-                Connection::Http2(connection) => {
-                    let peer = connection.peer;
+                Connection::Http2(mut connection) => {
                     // Boxed, so that HTTP/1.1 does not pay for its size.
-                    let response = Box::pin(connection.send(over_http2(call))).await?;
-                    call.progress.note_peer(peer);
-                    return Ok(response.map(|body| Inbound::new(body, None)));
+                    let sending = Box::pin(connection.sender.send_request(over_http2(call)));
+                    let response = sending.await.map_err(RequestFailure::Http2)?;
+                    call.progress.note_peer(connection.peer);
+                    return Ok(response.map(|body| Inbound { body, _lease: None }));
                 }
             };
             let sending = connection.sender.try_send_request(host.request(call));
@@ -58,10 +58,13 @@ impl Pool {
                 Ok(response) => {
                     call.progress.note_peer(connection.peer);
                     let lease = host.have_back(connection);
-                    if let Some(fault) = ProxyFault::of(&response, host.forwarder.as_ref()) {
-                        return Err(RequestFailure::Unconnected(ConnectFault::Proxy(fault)));
+                    if response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED
+                        && let Some(proxy) = &host.forwarder
+                    {
+                        let refused = ProxyFault::Login(Refused::of(&response));
+                        return Err(ConnectFault::Proxy(Arc::clone(proxy), refused).into());
                     }
-                    return Ok(response.map(|body| Inbound::new(body, lease)));
+                    return Ok(response.map(|body| Inbound { body, _lease: lease }));
                 }
                 // It was closed while it was idle, and none of the request was written.
                 Err(error) if error.message().is_some() && connection.was_used => {

@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 
-use super::addresses::Addresses;
 use super::exceptions::Exceptions;
+use super::options::Addresses;
 use super::tls_options::Roots;
 use super::{Identity, Options, Proxies, Proxy, TlsOptions};
 
@@ -41,8 +41,7 @@ impl From<&Options> for Portable {
         let Options { connect_timeout, tls, proxies, addresses: _, ipv4 } = options;
         let TlsOptions { insecure, roots, root_files, identity, system_bundle } = tls;
         let Proxies { http, https, except, loopback } = proxies;
-        let portable =
-            |proxy: &Arc<Proxy>| (proxy.text.reveal().to_owned(), proxy.origin().to_owned());
+        let portable = |proxy: &Arc<Proxy>| (proxy.url.to_string(), proxy.origin().to_owned());
         Self {
             connect_timeout: *connect_timeout,
             ipv4: *ipv4,

@@ -18,8 +18,8 @@ use url::Url;
 use super::certificate::Certificate;
 use super::connect::{Carrier, ConnectFault, Connector, Unreachable, bare_host};
 use super::fault::unconnected;
-use super::protocol::HttpVersion;
 use super::proxy::{Proxy, is_secure, port};
+use super::tls::HTTP_2_OR_1;
 use super::{Endpoint, Options, TlsOptions};
 use crate::error::Error;
 use crate::limits;
@@ -96,14 +96,14 @@ pub async fn look(options: &Options, endpoint: &Endpoint) -> Look {
 async fn go(options: &Options, endpoint: &Endpoint, until: Instant) -> Look {
     let (url, uri) = (endpoint.url(), endpoint.uri());
     let (connector, proxy) = (Connector::new(options), options.proxies.of(uri));
-    let too_slow = || ConnectFault::too_slow(options.connect_timeout, proxy);
+    let too_slow = || ConnectFault::Timeout(options.connect_timeout, proxy.cloned());
     let mut look = Look { proxy: proxy.cloned(), ..Look::default() };
     let addresses = match bare_host(uri).parse::<IpAddr>() {
         _ if proxy.is_some() => Vec::new(),
         // An address needs no look.
         Ok(ip) => vec![ip],
         Err(_) => {
-            let late = Unreachable::Unresolved(Arc::new(io::ErrorKind::TimedOut.into()));
+            let late = Unreachable::Unresolved(io::ErrorKind::TimedOut.to_string());
             let resolving = async { Ok(connector.resolve(bare_host(uri)).await?) };
             let names = look.names.insert(step(url, until, late.into(), resolving).await);
             let Ok(found) = &names.outcome else { return look };
@@ -124,8 +124,8 @@ async fn go(options: &Options, endpoint: &Endpoint, until: Instant) -> Look {
     look.connection = Some(ProbeStep { took, outcome: reached });
     if let Some(carrier) = carrier.filter(|_| is_secure(uri)) {
         let securing = async {
-            let stream = connector.tls.handshake(uri, &HttpVersion::ALL, carrier).await;
-            stream.map(secured).map_err(|fault| ConnectFault::insecure(fault, proxy))
+            let stream = connector.tls.handshake(uri, HTTP_2_OR_1, carrier).await;
+            stream.map(secured).map_err(|fault| ConnectFault::Tls(fault, proxy.cloned()))
         };
         look.tls = Some(step(url, until, too_slow(), securing).await);
     }
@@ -159,24 +159,22 @@ async fn first_of(
     let mut found = None;
     let mut dead = Vec::new();
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    loop {
-        let next = match found {
-            None => tries.join_next().await,
-            Some(_) => timeout(limits::OTHER_ADDRESSES, tries.join_next()).await.unwrap_or(None),
-        };
-        match next {
-            None => break,
-            Some(Ok((address, Ok(stream)))) => {
+    let mut wait = Duration::MAX;
+    while let Ok(Some(tried)) = timeout(wait, tries.join_next()).await {
+        match tried {
+            Ok((address, Ok(stream))) => {
                 found.get_or_insert((address, stream, begun.elapsed()));
+                wait = limits::OTHER_ADDRESSES;
             }
-            Some(Ok((address, Err(error)))) => {
+            Ok((address, Err(error))) => {
                 dead.push((address, error.to_string()));
                 last = error;
             }
-            Some(Err(_)) => {}
+            Err(_) => {}
         }
     }
-    let (address, stream, took) = found.ok_or_else(|| Unreachable::Tcp(Arc::new(last)))?;
+    let (address, stream, took) =
+        found.ok_or_else(|| Unreachable::Tcp(last.kind(), last.to_string()))?;
     let carrier = MaybeHttpsStream::Http(TokioIo::new(stream));
     Ok((Reached { address: Some(address), dead }, carrier, took))
 }

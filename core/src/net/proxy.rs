@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::uri::{PathAndQuery, Scheme};
+use http::uri::Scheme;
 use http::{HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
 use url::Url;
@@ -57,12 +57,8 @@ pub struct Proxy {
     pub(super) login: Option<ProxyCredentials>,
     /// The flag or variable that it came from, for people.
     pub(super) origin: String,
-    /// As it may be shown.
-    shown: String,
-    /// As it stands in the URL.
-    password: Option<Secret>,
-    /// The text that it was read from, for another process.
-    pub(super) text: Secret,
+    /// All of it, which is never shown.
+    pub(super) url: Url,
 }
 
 /// How a proxy is spoken to.
@@ -75,6 +71,12 @@ pub(super) enum ProxyProtocol {
     Socks5,
     /// SOCKS5; names are resolved there.
     Socks5h,
+}
+
+impl ProxyProtocol {
+    pub(super) fn is_socks(self) -> bool {
+        matches!(self, Self::Socks5 | Self::Socks5h)
+    }
 }
 
 /// A user and a password.
@@ -121,17 +123,9 @@ impl Proxy {
                 .to_owned());
         }
         let place = format!("{host}:{}", url.port().unwrap_or(usual_port));
-        let address = Uri::builder()
-            .scheme(Scheme::HTTP)
-            .authority(&*place)
-            .path_and_query(PathAndQuery::from_static("/"))
-            .build()
-            .map_err(|_| wrong())?;
+        let address = format!("http://{place}/").parse().map_err(|_| wrong())?;
         let login = ProxyCredentials::of(&url, speaks)?;
-        let password = url.password().map(Secret::new);
-        let shown = format!("{}://{place}", url.scheme());
-        let (origin, text) = (origin.to_owned(), Secret::new(text));
-        Ok(Self { speaks, address, login, origin, shown, password, text })
+        Ok(Self { speaks, address, login, origin: origin.to_owned(), url })
     }
 
     /// What must not be shown of it, in all forms in which it is sent.
@@ -141,7 +135,8 @@ impl Proxy {
             let basic = Secret::new(login.basic.to_str().unwrap_or_default());
             [text(&login.user), text(&login.password), basic]
         });
-        sent.chain(self.password.clone())
+        // As it stands in the URL, too.
+        sent.chain(self.url.password().map(Secret::new))
     }
 
     /// The flag or variable that it came from.
@@ -155,13 +150,9 @@ impl Proxy {
         self.address.authority().map_or("", |authority| authority.as_str())
     }
 
-    pub(super) fn is_socks(&self) -> bool {
-        matches!(self.speaks, ProxyProtocol::Socks5 | ProxyProtocol::Socks5h)
-    }
-
     /// Whether it gets the request itself, with the whole URL in it, rather than a tunnel.
     pub(super) fn forwards(&self, uri: &Uri) -> bool {
-        !self.is_socks() && !is_secure(uri)
+        !self.speaks.is_socks() && !is_secure(uri)
     }
 }
 
@@ -172,8 +163,7 @@ impl ProxyCredentials {
         }
         let user: Vec<u8> = percent_decode_str(url.username()).collect();
         let password: Vec<u8> = percent_decode_str(url.password().unwrap_or_default()).collect();
-        let is_socks = matches!(speaks, ProxyProtocol::Socks5 | ProxyProtocol::Socks5h);
-        if is_socks && user.len().max(password.len()) > usize::from(u8::MAX) {
+        if speaks.is_socks() && user.len().max(password.len()) > usize::from(u8::MAX) {
             return Err("its user or password is longer than SOCKS allows".to_owned());
         }
         let coded = STANDARD.encode([&*user, b":", &*password].concat());
@@ -187,13 +177,13 @@ impl ProxyCredentials {
 /// Without user and password.
 impl fmt::Display for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
+        write!(f, "{}://{}", self.url.scheme(), self.place())
     }
 }
 
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Proxy({} from {})", self.shown, self.origin)
+        write!(f, "Proxy({self} from {})", self.origin)
     }
 }
 

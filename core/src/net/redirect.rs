@@ -1,9 +1,10 @@
 //! Which redirects are followed: to the same origin, and never with another method.
 
 use http::header::LOCATION;
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, Response, StatusCode};
 use url::Url;
 
+use super::Call;
 use crate::error::{Error, Kind};
 use crate::secret::shown;
 
@@ -11,15 +12,11 @@ use crate::secret::shown;
 ///
 /// Headers with credentials go along, so another origin is out of the question; and a POST that
 /// became a GET would lose the message.
-pub(super) fn target(
-    url: &Url,
-    method: &Method,
-    status: StatusCode,
-    headers: &HeaderMap,
-) -> Result<Option<Url>, Error> {
+pub(super) fn target<B>(call: &Call, response: &Response<B>) -> Result<Option<Url>, Error> {
+    let (url, status) = (call.endpoint.url(), response.status());
     let keeps_method = match status.as_u16() {
         307 | 308 => true,
-        301..=303 => *method == Method::GET,
+        301..=303 => call.method == Method::GET,
         _ => return Ok(None),
     };
     let refuse = |how: &str, hint: &str| {
@@ -29,7 +26,7 @@ pub(super) fn target(
         // 303 says that the request was carried out, and its result is elsewhere.
         Err(if status == StatusCode::SEE_OTHER { error } else { error.not_delivered() })
     };
-    let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
+    let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
     let Some(next) = location.and_then(|location| url.join(location).ok()) else {
         return refuse("to nowhere", "Ask who runs the server for its right URL");
     };
@@ -47,15 +44,27 @@ pub(super) fn target(
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
+    use std::sync::Arc;
 
+    use bytes::Bytes;
+
+    use super::super::{Endpoint, Lane, Progress};
     use super::*;
 
     fn follow(method: &Method, status: u16, location: &'static str) -> Result<Option<Url>, Error> {
-        let mut headers = HeaderMap::new();
-        headers.insert(LOCATION, HeaderValue::from_static(location));
         let url = Url::parse("http://localhost:1/mcp?k=v").unwrap();
-        target(&url, method, StatusCode::from_u16(status).unwrap(), &headers)
+        let call = Call {
+            method: method.clone(),
+            endpoint: Arc::new(Endpoint::new(&url).unwrap()),
+            headers: Arc::default(),
+            body: Bytes::new(),
+            lane: Lane::Calls,
+            progress: Progress::default(),
+        };
+        target(
+            &call,
+            &Response::builder().status(status).header(LOCATION, location).body(()).unwrap(),
+        )
     }
 
     #[test]

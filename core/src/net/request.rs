@@ -36,7 +36,7 @@ impl HeaderCache {
     /// is the same for all calls to a host.
     pub(super) fn request(&mut self, call: &Call, forwarder: Option<&Proxy>) -> Request<Outbound> {
         let uri = match forwarder {
-            None => call.endpoint.path(),
+            None => &call.endpoint.path,
             Some(_) => call.endpoint.uri(),
         };
         // What nobody shares is not seen again: headers with a cookie in them, or with a fresh token.
@@ -50,27 +50,19 @@ impl HeaderCache {
     }
 
     fn with_length(&mut self, call: &Call, forwarder: Option<&Proxy>) -> HeaderMap {
-        let kept = match self.0.take() {
-            Some(kept) if kept.is_of(call) => self.0.insert(kept),
-            _ => self.0.insert(CachedHeaders::new(call, forwarder)),
-        };
+        self.0.take_if(|CachedHeaders { of: (headers, endpoint), .. }| {
+            !(Arc::ptr_eq(headers, &call.headers) && Arc::ptr_eq(endpoint, &call.endpoint))
+        });
+        let kept = self.0.get_or_insert_with(|| {
+            let mut headers = headers(call, forwarder);
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
+            CachedHeaders { of: (Arc::clone(&call.headers), Arc::clone(&call.endpoint)), headers }
+        });
         let mut headers = kept.headers.clone();
         if let Some(length) = headers.get_mut(CONTENT_LENGTH) {
             *length = call.body.len().into();
         }
         headers
-    }
-}
-
-impl CachedHeaders {
-    fn new(call: &Call, forwarder: Option<&Proxy>) -> Self {
-        let mut headers = headers(call, forwarder);
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
-        Self { of: (Arc::clone(&call.headers), Arc::clone(&call.endpoint)), headers }
-    }
-
-    fn is_of(&self, call: &Call) -> bool {
-        Arc::ptr_eq(&self.of.0, &call.headers) && Arc::ptr_eq(&self.of.1, &call.endpoint)
     }
 }
 
@@ -80,7 +72,8 @@ pub(super) fn over_http2(call: &Call) -> Request<Outbound> {
 }
 
 fn request(call: &Call, uri: &Uri, headers: HeaderMap) -> Request<Outbound> {
-    let mut request = Request::new(Outbound::new(call.body.clone(), call.progress.clone()));
+    let mut request =
+        Request::new(Outbound { bytes: call.body.clone(), progress: call.progress.clone() });
     *request.method_mut() = call.method.clone();
     *request.uri_mut() = uri.clone();
     *request.headers_mut() = headers;
@@ -91,7 +84,7 @@ fn request(call: &Call, uri: &Uri, headers: HeaderMap) -> Request<Outbound> {
 fn headers(call: &Call, forwarder: Option<&Proxy>) -> HeaderMap {
     let mut headers = HeaderMap::clone(&call.headers);
     if !headers.contains_key(HOST) {
-        headers.insert(HOST, call.endpoint.host().clone());
+        headers.insert(HOST, call.endpoint.host.clone());
     }
     if let Some(login) = forwarder.and_then(|proxy| proxy.login.as_ref()) {
         headers.insert(PROXY_AUTHORIZATION, login.basic.clone());

@@ -1,11 +1,11 @@
 //! Asks a SOCKS5 proxy for a connection (RFC 1928, and RFC 1929 for user and password).
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::proxy::ProxyCredentials;
-use super::proxy_fault::{Refused, Trouble};
+use super::proxy_fault::{ProxyFault, Refused};
 
 const VERSION: u8 = 5;
 const LOGIN_VERSION: u8 = 1;
@@ -17,17 +17,18 @@ const CONNECT: u8 = 1;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SocksTarget<'a> {
     /// A name that the proxy resolves.
-    Name(&'a str, u16),
-    Address(SocketAddr),
+    Name(&'a str),
+    Address(IpAddr),
 }
 
-/// Makes `stream`, a fresh connection to a proxy, one to `target`.
+/// Makes `stream`, a fresh connection to a proxy, one to this port of `target`.
 pub(super) async fn establish(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     target: SocksTarget<'_>,
+    port: u16,
     login: Option<&ProxyCredentials>,
-) -> Result<(), Trouble> {
-    let request = request(target)?;
+) -> Result<(), ProxyFault> {
+    let request = request(target, port)?;
     let offer: &[u8] = match login {
         None => &[VERSION, 1, NO_LOGIN],
         Some(_) => &[VERSION, 2, NO_LOGIN, BY_PASSWORD],
@@ -37,19 +38,19 @@ pub(super) async fn establish(
         ([VERSION, BY_PASSWORD], Some(login)) => {
             let [_, verdict] = say(stream, &password(login)).await?;
             if verdict != 0 {
-                return Err(Trouble::Login(said("user and password are refused")));
+                return Err(ProxyFault::Login(said("user and password are refused")));
             }
         }
         ([VERSION, _], _) => {
-            return Err(Trouble::Login(said("no offered way of logging in will do")));
+            return Err(ProxyFault::Login(said("no offered way of logging in will do")));
         }
-        _ => return Err(Trouble::Garbage("its answer is not SOCKS5")),
+        _ => return Err(ProxyFault::Garbage("its answer is not SOCKS5")),
     }
     let [version, verdict, _, kind] = say(stream, &request).await?;
     match (version, verdict) {
         (VERSION, 0) => skip_address(stream, kind).await,
-        (VERSION, code) => Err(Trouble::Refused(said(meaning(code)))),
-        _ => Err(Trouble::Garbage("its answer is not SOCKS5")),
+        (VERSION, code) => Err(ProxyFault::Refused(said(meaning(code)))),
+        _ => Err(ProxyFault::Garbage("its answer is not SOCKS5")),
     }
 }
 
@@ -57,57 +58,49 @@ pub(super) async fn establish(
 async fn say<const N: usize>(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     bytes: &[u8],
-) -> Result<[u8; N], Trouble> {
+) -> Result<[u8; N], ProxyFault> {
     let mut answer = [0; N];
     let talk = async {
         stream.write_all(bytes).await?;
         stream.flush().await?;
         stream.read_exact(&mut answer).await
     };
-    talk.await.map_err(Trouble::Broken)?;
+    talk.await?;
     Ok(answer)
 }
 
 /// The address that the proxy connects from is of no interest, but has to be read.
-async fn skip_address(stream: &mut (impl AsyncRead + Unpin), kind: u8) -> Result<(), Trouble> {
+async fn skip_address(stream: &mut (impl AsyncRead + Unpin), kind: u8) -> Result<(), ProxyFault> {
     let length = match kind {
         1 => 4,
-        3 => usize::from(stream.read_u8().await.map_err(Trouble::Broken)?),
+        3 => usize::from(stream.read_u8().await?),
         4 => 16,
-        _ => return Err(Trouble::Garbage("its answer has an address of no known kind")),
+        _ => return Err(ProxyFault::Garbage("its answer has an address of no known kind")),
     };
-    // The longest name, and a port.
-    let mut address = [0; 255 + 2];
-    let address = address.get_mut(..length + 2).unwrap_or_default();
-    stream.read_exact(address).await.map_err(Trouble::Broken)?;
+    let port = 2;
+    stream.read_exact(&mut vec![0; length + port]).await?;
     Ok(())
 }
 
-fn request(target: SocksTarget<'_>) -> Result<Vec<u8>, Trouble> {
+fn request(target: SocksTarget<'_>, port: u16) -> Result<Vec<u8>, ProxyFault> {
     let mut request = vec![VERSION, CONNECT, 0];
-    let port = match target {
-        SocksTarget::Name(name, port) => {
+    match target {
+        SocksTarget::Name(name) => {
             let length = u8::try_from(name.len())
-                .map_err(|_| Trouble::Refused(said("the host's name is too long for SOCKS")))?;
-            request.extend_from_slice(&[3, length]);
-            request.extend_from_slice(name.as_bytes());
-            port
+                .map_err(|_| ProxyFault::Refused(said("the host's name is too long for SOCKS")))?;
+            request.extend([3, length]);
+            request.extend(name.bytes());
         }
-        SocksTarget::Address(address) => {
-            match address.ip() {
-                IpAddr::V4(ip) => {
-                    request.push(1);
-                    request.extend_from_slice(&ip.octets());
-                }
-                IpAddr::V6(ip) => {
-                    request.push(4);
-                    request.extend_from_slice(&ip.octets());
-                }
-            }
-            address.port()
+        SocksTarget::Address(IpAddr::V4(ip)) => {
+            request.push(1);
+            request.extend(ip.octets());
         }
-    };
-    request.extend_from_slice(&port.to_be_bytes());
+        SocksTarget::Address(IpAddr::V6(ip)) => {
+            request.push(4);
+            request.extend(ip.octets());
+        }
+    }
+    request.extend(port.to_be_bytes());
     Ok(request)
 }
 
@@ -115,9 +108,9 @@ fn password(login: &ProxyCredentials) -> Vec<u8> {
     let mut bytes = vec![LOGIN_VERSION];
     for text in [&login.user, &login.password] {
         // Longer ones were refused when the proxy's URL was read.
-        let text = text.get(..usize::from(u8::MAX)).unwrap_or(text);
-        bytes.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
-        bytes.extend_from_slice(text);
+        let length = u8::try_from(text.len()).unwrap_or(u8::MAX);
+        bytes.push(length);
+        bytes.extend(&text[..length.into()]);
     }
     bytes
 }
@@ -150,9 +143,9 @@ mod tests {
     /// What comes of these answers, and all that the proxy got.
     async fn answered(
         answers: &[u8],
-        target: SocksTarget<'_>,
+        (target, port): (SocksTarget<'_>, u16),
         login: bool,
-    ) -> (Result<(), Trouble>, Vec<u8>) {
+    ) -> (Result<(), ProxyFault>, Vec<u8>) {
         let proxy = Proxy::parse("socks5://me:pass@proxy", "").unwrap();
         let (mut ours, mut theirs) = tokio::io::duplex(4096);
         let talk = async {
@@ -164,28 +157,28 @@ mod tests {
         };
         let establishing = async {
             let login = proxy.login.as_ref().filter(|_| login);
-            let result = establish(&mut ours, target, login).await;
+            let result = establish(&mut ours, target, port, login).await;
             drop(ours);
             result
         };
         tokio::join!(establishing, talk)
     }
 
-    const NAME: SocksTarget<'_> = SocksTarget::Name("a.b", 443);
+    const NAME: (SocksTarget<'_>, u16) = (SocksTarget::Name("a.b"), 443);
 
     #[tokio::test]
     async fn the_words_are_those_of_the_standard() {
         let (done, got) = answered(b"\x05\0\x05\0\0\x01\x7f\0\0\x01\0\x50", NAME, false).await;
         assert!(done.is_ok());
         assert_eq!(got, b"\x05\x01\0\x05\x01\0\x03\x03a.b\x01\xbb");
-        let v6 = SocksTarget::Address("[::2]:80".parse().unwrap());
+        let v6 = (SocksTarget::Address("::2".parse().unwrap()), 80);
         let answers = b"\x05\x02\x01\0\x05\0\0\x03\x01x\0\x50";
         let (done, got) = answered(answers, v6, true).await;
         assert!(done.is_ok());
         let expected =
             [&b"\x05\x02\0\x02\x01\x02me\x04pass\x05\x01\0\x04"[..], &[0; 15], &[2, 0, 80]];
         assert_eq!(got, expected.concat());
-        let v4 = SocksTarget::Address("192.0.2.1:80".parse().unwrap());
+        let v4 = (SocksTarget::Address("192.0.2.1".parse().unwrap()), 80);
         let answers = [&b"\x05\0\x05\0\0\x04"[..], &[0; 18]].concat();
         let (done, got) = answered(&answers, v4, true).await;
         assert!(done.is_ok());
@@ -204,20 +197,20 @@ mod tests {
             (b"\x05\x02\x01\x01", true),
         ] {
             let trouble = trouble(answers, login).await;
-            assert!(matches!(trouble, Trouble::Login(_)), "{trouble:?}");
+            assert!(matches!(trouble, ProxyFault::Login(_)), "{trouble:?}");
         }
         let refused = trouble(b"\x05\0\x05\x05\0\x01", false).await;
         assert!(refused.to_string().contains("refused the connection"), "{refused}");
-        assert!(matches!(refused, Trouble::Refused(_)));
+        assert!(matches!(refused, ProxyFault::Refused(_)));
         for answers in [&b"HTTP/1.1 400 Bad"[..], b"\x05\0\x04\0\0\x01", b"\x05\0\x05\0\0\x09"] {
-            assert!(matches!(trouble(answers, false).await, Trouble::Garbage(_)), "{answers:?}");
+            assert!(matches!(trouble(answers, false).await, ProxyFault::Garbage(_)), "{answers:?}");
         }
         for answers in [&b""[..], b"\x05", b"\x05\0\x05\0", b"\x05\0\x05\0\0\x03\x09abc"] {
-            assert!(matches!(trouble(answers, false).await, Trouble::Broken(_)), "{answers:?}");
+            assert!(matches!(trouble(answers, false).await, ProxyFault::Broken(_)), "{answers:?}");
         }
         let name = "x".repeat(256);
-        let (done, got) = answered(b"", SocksTarget::Name(&name, 1), false).await;
-        assert!(matches!(done, Err(Trouble::Refused(_))) && got.is_empty());
+        let (done, got) = answered(b"", (SocksTarget::Name(&name), 1), false).await;
+        assert!(matches!(done, Err(ProxyFault::Refused(_))) && got.is_empty());
     }
 
     proptest! {

@@ -9,6 +9,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use http::Uri;
+use hyper::rt::{Read, Write};
 use hyper_util::rt::TokioIo;
 use rustls::client::ResolvesClientCert;
 use rustls::crypto::ring;
@@ -20,17 +21,22 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::connect::bare_host;
-use super::protocol::HttpVersion;
 use super::tls_fault::{CertificateShown, TlsFault};
 use super::tls_options::{Identity, TlsOptions};
 use super::trust::{RejectedCertificate, with_trust};
 use crate::limits;
 
+/// The protocols that are offered to a server, the most wanted first.
+pub(super) type Alpn = &'static [&'static [u8]];
+
+pub(super) const HTTP_2_OR_1: Alpn = &[b"h2", b"http/1.1"];
+pub(super) const HTTP_1_ONLY: Alpn = &[b"http/1.1"];
+
 /// Reading the system's certificates takes milliseconds, so nobody does it before the first need.
 #[derive(Debug, Default)]
 pub(super) struct LazyTls {
     options: TlsOptions,
-    config: OnceLock<Arc<ClientConfig>>,
+    config: OnceLock<ClientConfig>,
     refused: RejectedCertificate,
     /// Some server has asked for a client certificate.
     asked: Arc<AtomicBool>,
@@ -41,17 +47,14 @@ impl LazyTls {
         Self { options, ..Self::default() }
     }
 
-    /// Secures `stream` to the host of `uri` and offers `protocols`, the most wanted first.
-    pub(super) async fn handshake<T>(
+    /// Secures `stream` to the host of `uri`.
+    pub(super) async fn handshake<T: Read + Write + Unpin>(
         &self,
         uri: &Uri,
-        protocols: &[HttpVersion],
+        offer: Alpn,
         stream: T,
-    ) -> Result<TlsStream<TokioIo<T>>, TlsFault>
-    where
-        T: hyper::rt::Read + hyper::rt::Write + Unpin,
-    {
-        let config = self.config(protocols).map_err(TlsFault::NoStore)?;
+    ) -> Result<TlsStream<TokioIo<T>>, TlsFault> {
+        let config = self.config(offer).map_err(TlsFault::NoStore)?;
         let name = ServerName::try_from(bare_host(uri).to_owned()).map_err(TlsFault::Name)?;
         let begun = Instant::now();
         let secured =
@@ -69,14 +72,11 @@ impl LazyTls {
     /// In TLS 1.3 a server looks at a client certificate when the handshake is over for the client.
     /// Its refusal would meet a request that is already written, and that nobody could tell from one
     /// that was carried out.
-    async fn await_verdict<S>(
+    async fn await_verdict<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         mut stream: TlsStream<S>,
         handshake: Duration,
-    ) -> io::Result<TlsStream<S>>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
+    ) -> io::Result<TlsStream<S>> {
         let tls = stream.get_ref().1;
         if !self.asked.load(Ordering::Relaxed)
             || tls.protocol_version() != Some(ProtocolVersion::TLSv1_3)
@@ -109,29 +109,25 @@ impl LazyTls {
         }
     }
 
-    fn config(&self, protocols: &[HttpVersion]) -> Result<Arc<ClientConfig>, rustls::Error> {
-        let mut config = match self.config.get() {
-            Some(config) => Arc::clone(config),
+    fn config(&self, offer: Alpn) -> Result<Arc<ClientConfig>, rustls::Error> {
+        let config = match self.config.get() {
+            Some(config) => config,
             None => {
-                let built = Arc::new(self.build()?);
-                Arc::clone(self.config.get_or_init(|| built))
+                let built = self.build()?;
+                self.config.get_or_init(|| built)
             }
         };
-        let offer: Vec<Vec<u8>> = protocols.iter().map(|p| p.alpn().to_vec()).collect();
-        if config.alpn_protocols != offer {
-            Arc::make_mut(&mut config).alpn_protocols = offer;
-        }
-        Ok(config)
+        let mut config = config.clone();
+        config.alpn_protocols = offer.iter().map(|name| name.to_vec()).collect();
+        Ok(Arc::new(config))
     }
 
     fn build(&self) -> Result<ClientConfig, rustls::Error> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?;
         let (identity, asked) = (self.options.identity.clone(), Arc::clone(&self.asked));
-        let mut config = with_trust(builder, &self.options, &self.refused)?
-            .with_client_cert_resolver(Arc::new(Introducer { identity, asked }));
-        config.alpn_protocols = HttpVersion::ALL.iter().map(|p| p.alpn().to_vec()).collect();
-        Ok(config)
+        let builder = with_trust(builder, &self.options, &self.refused)?;
+        Ok(builder.with_client_cert_resolver(Arc::new(Introducer { identity, asked })))
     }
 }
 

@@ -46,8 +46,8 @@ const LAST_RESORT: &str =
 const CLIENT_CERTIFICATE: &str =
     "Name the PEM file with your certificate by --client-cert, and its key by --client-key";
 
-/// Explains `fault` on the way to `place`.
-pub(super) fn explain(fault: &TlsFault, place: &str) -> Error {
+/// Explains `fault` on the way to `place`; `before` comes before the hint.
+pub(super) fn explain(fault: &TlsFault, place: &str, before: &str) -> Error {
     let reason = match fault {
         TlsFault::NoStore(_) => said(
             "this machine has no store of certificate authorities, or an empty one",
@@ -62,7 +62,7 @@ pub(super) fn explain(fault: &TlsFault, place: &str) -> Error {
             None => broken(*introduction),
         },
     };
-    insecure(place, reason)
+    insecure(place, before, reason)
 }
 
 /// The refusal of a client certificate, or of having none, that came when the request was written.
@@ -71,11 +71,12 @@ pub(super) fn late_refusal(error: &io::Error, place: &str) -> Option<Error> {
     let Some(rustls::Error::AlertReceived(alert)) = inner(error) else { return None };
     objection(*alert)?;
     let reason = alerted(*alert, CertificateShown::Certificate);
-    Some(insecure(place, reason).because(error).not_delivered())
+    Some(insecure(place, "", reason).because(error).not_delivered())
 }
 
-fn insecure(place: &str, (reason, hint): Reason) -> Error {
-    Error::new(Kind::Tls, format!("No secure connection to {place}: {reason}")).hint(hint)
+fn insecure(place: &str, before: &str, (reason, hint): Reason) -> Error {
+    Error::new(Kind::Tls, format!("No secure connection to {place}: {reason}"))
+        .hint(format!("{before}{hint}"))
 }
 
 fn said(reason: impl Into<String>, hint: impl Into<String>) -> Reason {
@@ -285,7 +286,7 @@ mod tests {
         introduction: CertificateShown,
     ) -> (String, String) {
         let cause = io::Error::new(io::ErrorKind::InvalidData, error);
-        let error = explain(&TlsFault::Handshake { cause, peer, introduction }, "h:1");
+        let error = explain(&TlsFault::Handshake { cause, peer, introduction }, "h:1", "");
         assert_eq!(error.kind, Kind::Tls);
         let reason = error.message.strip_prefix("No secure connection to h:1: ").unwrap();
         (reason.to_owned(), error.hint.unwrap())

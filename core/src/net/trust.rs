@@ -30,25 +30,23 @@ pub(super) fn with_trust(
     options: &TlsOptions,
     refused: &RejectedCertificate,
 ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, Error> {
-    let provider = Arc::clone(builder.crypto_provider());
-    let verifier: Arc<dyn ServerCertVerifier> = if options.insecure {
-        Arc::new(Anybody(provider.signature_verification_algorithms.supported_schemes()))
-    } else {
-        let mut own = options.roots.clone();
+    let (provider, insecure) = (Arc::clone(builder.crypto_provider()), options.insecure);
+    let (mut own, mut bundle) = (Roots::default(), None);
+    if !insecure {
+        own.clone_from(&options.roots);
         for path in &options.root_files {
             if let Err(fault) = own.add_file(path) {
                 warn!("the certificates in {} are not used: {fault}", path.display());
             }
         }
-        let bundle = quick(options, &own, &provider);
-        let (platform, refused) = (OnceLock::new(), refused.clone());
-        let verifier = RecordingVerifier { bundle, platform, provider, own, refused };
-        if verifier.bundle.is_none() {
-            verifier.platform()?;
-        }
-        Arc::new(verifier)
-    };
-    Ok(builder.dangerous().with_custom_certificate_verifier(verifier))
+        bundle = quick(options, &own, &provider);
+    }
+    let (platform, refused) = (OnceLock::new(), refused.clone());
+    let verifier = RecordingVerifier { insecure, bundle, platform, provider, own, refused };
+    if !insecure && verifier.bundle.is_none() {
+        verifier.platform()?;
+    }
+    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)))
 }
 
 /// Those of the user's choice, and as many of the system's as can be read quickly.
@@ -88,9 +86,13 @@ impl RejectedCertificate {
     }
 }
 
-/// Asks the platform, and remembers whom it refused.
+/// Asks the platform, and remembers whom it refused; or asks nobody.
 #[derive(Debug)]
 struct RecordingVerifier {
+    /// Every certificate is taken, and nobody is asked. Signatures are not looked at either: anybody
+    /// can make a certificate whose key they have, so that would keep nobody out but servers with
+    /// certificates of odd sorts, which are what this is for.
+    insecure: bool,
     /// A part of what the platform trusts, and never more than that: who is vouched for here is
     /// good, and about all others the platform decides.
     bundle: Option<Arc<WebPkiServerVerifier>>,
@@ -150,6 +152,9 @@ impl ServerCertVerifier for RecordingVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        if self.insecure {
+            return Ok(ServerCertVerified::assertion());
+        }
         let verify = |verifier: &dyn ServerCertVerifier| {
             verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
         };
@@ -175,7 +180,10 @@ impl ServerCertVerifier for RecordingVerifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, cert, dss, self.algorithms())
+        match self.insecure {
+            true => Ok(HandshakeSignatureValid::assertion()),
+            false => verify_tls12_signature(message, cert, dss, self.algorithms()),
+        }
     }
 
     fn verify_tls13_signature(
@@ -184,52 +192,14 @@ impl ServerCertVerifier for RecordingVerifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, cert, dss, self.algorithms())
+        match self.insecure {
+            true => Ok(HandshakeSignatureValid::assertion()),
+            false => verify_tls13_signature(message, cert, dss, self.algorithms()),
+        }
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms().supported_schemes()
-    }
-}
-
-/// Takes every certificate. Signatures are not looked at either: anybody can make a certificate
-/// whose key they have, so that would keep nobody out but servers with certificates of odd sorts,
-/// which are what this is for.
-#[derive(Debug)]
-struct Anybody(Vec<SignatureScheme>);
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.clone()
     }
 }
 
@@ -254,6 +224,7 @@ mod tests {
         let bundle =
             WebPkiServerVerifier::builder_with_provider(store.into(), Arc::clone(&provider));
         RecordingVerifier {
+            insecure: false,
             bundle: Some(bundle.build().unwrap()),
             platform: OnceLock::new(),
             provider,

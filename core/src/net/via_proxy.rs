@@ -1,6 +1,5 @@
 //! The way to a server by a proxy: to the proxy, into TLS if it wants that, and on from there.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use http::Uri;
@@ -8,12 +7,12 @@ use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use tracing::debug;
 
-use super::addresses::Addresses;
 use super::connect::{Carrier, ConnectFault, Connector, bare_host};
-use super::protocol::HttpVersion;
+use super::options::Addresses;
 use super::proxy::{Proxy, ProxyProtocol, port};
-use super::proxy_fault::{ProxyFault, Trouble};
+use super::proxy_fault::ProxyFault;
 use super::socks::{self, SocksTarget};
+use super::tls::HTTP_1_ONLY;
 use super::tunnel;
 
 impl Connector {
@@ -24,54 +23,56 @@ impl Connector {
         uri: &Uri,
     ) -> Result<Carrier, ConnectFault> {
         debug!(%proxy, origin = proxy.origin, "connecting through a proxy");
-        let fault = |trouble| ConnectFault::Proxy(ProxyFault::new(proxy, trouble));
-        if !proxy.is_socks() {
+        let fault = |fault| ConnectFault::Proxy(Arc::clone(proxy), fault);
+        if !proxy.speaks.is_socks() {
             return self.via_http(proxy, uri).await.map_err(fault);
         }
-        let (host, port) = (bare_host(uri), port(uri));
-        let address = |ip| SocksTarget::Address(SocketAddr::new(ip, port));
-        let targets = match host.parse::<IpAddr>() {
-            Ok(ip) => vec![address(ip)],
-            Err(_) if proxy.speaks == ProxyProtocol::Socks5h => vec![SocksTarget::Name(host, port)],
-            Err(_) => self.resolve(host).await?.into_iter().map(address).collect(),
+        let host = bare_host(uri);
+        let targets = match host.parse() {
+            Ok(ip) => vec![SocksTarget::Address(ip)],
+            Err(_) if proxy.speaks == ProxyProtocol::Socks5h => vec![SocksTarget::Name(host)],
+            Err(_) => self.resolve(host).await?.into_iter().map(SocksTarget::Address).collect(),
         };
-        let mut last = Trouble::Garbage("the host has no address");
+        let mut last = ProxyFault::Garbage("the host has no address");
         // A host may have addresses that the proxy cannot reach; each takes a new connection.
         for target in targets {
-            match self.via_socks(proxy, target).await {
-                Err(trouble @ Trouble::Refused(_)) => last = trouble,
+            match self.via_socks(proxy, target, port(uri)).await {
+                Err(refused @ ProxyFault::Refused(_)) => last = refused,
                 established => return established.map_err(fault),
             }
         }
         Err(fault(last))
     }
 
-    async fn via_http(&self, proxy: &Proxy, uri: &Uri) -> Result<Carrier, Trouble> {
+    async fn via_http(&self, proxy: &Proxy, uri: &Uri) -> Result<Carrier, ProxyFault> {
         let stream = self.to_proxy(proxy).await?;
         if proxy.forwards(uri) {
             return Ok(stream);
         }
-        let mut stream = TokioIo::new(stream);
         let target = format!("{}:{}", uri.host().unwrap_or_default(), port(uri));
         let authorization = proxy.login.as_ref().map(|login| &login.basic);
-        tunnel::establish(&mut stream, &target, authorization).await?;
-        Ok(stream.into_inner())
+        tunnel::establish(stream, &target, authorization).await
     }
 
-    async fn via_socks(&self, proxy: &Proxy, target: SocksTarget<'_>) -> Result<Carrier, Trouble> {
+    async fn via_socks(
+        &self,
+        proxy: &Proxy,
+        target: SocksTarget<'_>,
+        port: u16,
+    ) -> Result<Carrier, ProxyFault> {
         let mut stream = TokioIo::new(self.to_proxy(proxy).await?);
-        socks::establish(&mut stream, target, proxy.login.as_ref()).await?;
+        socks::establish(&mut stream, target, port, proxy.login.as_ref()).await?;
         Ok(stream.into_inner())
     }
 
     /// A connection to the proxy itself, which is the user's own and may be anywhere.
-    async fn to_proxy(&self, proxy: &Proxy) -> Result<Carrier, Trouble> {
+    async fn to_proxy(&self, proxy: &Proxy) -> Result<Carrier, ProxyFault> {
         let tcp = self.tcp(Addresses::default(), &proxy.address).await?;
         if proxy.speaks != ProxyProtocol::Https {
             return Ok(MaybeHttpsStream::Http(tcp));
         }
         // CONNECT is spoken in HTTP/1.1 only.
-        let stream = self.tls.handshake(&proxy.address, &[HttpVersion::Http1], tcp).await;
-        Ok(MaybeHttpsStream::Https(TokioIo::new(stream.map_err(Trouble::Tls)?)))
+        let stream = self.tls.handshake(&proxy.address, HTTP_1_ONLY, tcp).await;
+        Ok(MaybeHttpsStream::Https(TokioIo::new(stream.map_err(ProxyFault::Tls)?)))
     }
 }

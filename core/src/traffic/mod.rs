@@ -65,27 +65,21 @@ pub enum TrafficKind {
 }
 
 impl TrafficKind {
-    fn name(self) -> &'static str {
+    /// Its name in a trace, and which way it goes.
+    fn words(self) -> (&'static str, &'static str) {
+        const TO_SERVER: &str = "bridge->server";
+        const FROM_SERVER: &str = "server->bridge";
         match self {
-            Self::Stdin => "STDIN",
-            Self::Stdout => "STDOUT",
-            Self::ToChild => "CHILD_STDIN",
-            Self::FromChild => "CHILD_STDOUT",
-            Self::HttpReq => "HTTP_REQ",
-            Self::HttpRes => "HTTP_RES",
-            Self::HttpBody => "HTTP_BODY",
-            Self::SseChunk => "SSE_CHUNK",
-            Self::Connection => "CONNECTION",
-            Self::Recovery => "RECOVERY",
-        }
-    }
-
-    fn direction(self) -> &'static str {
-        match self {
-            Self::Stdin => "client->bridge",
-            Self::Stdout => "bridge->client",
-            Self::ToChild | Self::HttpReq | Self::Connection | Self::Recovery => "bridge->server",
-            Self::FromChild | Self::HttpRes | Self::HttpBody | Self::SseChunk => "server->bridge",
+            Self::Stdin => ("STDIN", "client->bridge"),
+            Self::Stdout => ("STDOUT", "bridge->client"),
+            Self::ToChild => ("CHILD_STDIN", TO_SERVER),
+            Self::FromChild => ("CHILD_STDOUT", FROM_SERVER),
+            Self::HttpReq => ("HTTP_REQ", TO_SERVER),
+            Self::HttpRes => ("HTTP_RES", FROM_SERVER),
+            Self::HttpBody => ("HTTP_BODY", FROM_SERVER),
+            Self::SseChunk => ("SSE_CHUNK", FROM_SERVER),
+            Self::Connection => ("CONNECTION", TO_SERVER),
+            Self::Recovery => ("RECOVERY", TO_SERVER),
         }
     }
 }
@@ -102,7 +96,7 @@ fn tell(kind: TrafficKind, data: &Data) {
 }
 
 fn tell_json(kind: TrafficKind, data: &str) {
-    let (direction, kind) = (kind.direction(), kind.name());
+    let (kind, direction) = kind.words();
     tracing::event!(target: TARGET, LEVEL, direction, kind, data);
 }
 

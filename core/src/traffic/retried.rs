@@ -2,31 +2,18 @@
 //! there is told by its exchange alone.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use url::{Position, Url};
 
 use crate::limits;
+use crate::lock::lock;
 
 /// Host and port of each, once for every try.
 static PLACES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-fn places() -> MutexGuard<'static, Vec<String>> {
-    PLACES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Messages whose sending failed, the oldest first.
-static VAIN: Mutex<VecDeque<Vain>> = Mutex::new(VecDeque::new());
-
-#[derive(Debug)]
-struct Vain {
-    subject: RetriedSubject,
-    times: u32,
-}
-
-fn vain() -> MutexGuard<'static, VecDeque<Vain>> {
-    VAIN.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// What could not be sent, how often, the oldest first.
+static VAIN: Mutex<VecDeque<(RetriedSubject, u32)>> = Mutex::new(VecDeque::new());
 
 /// Something that is sent to a server, however often: a message, or a request for the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,24 +29,24 @@ impl RetriedSubject {
 
     /// How often it failed since the server was last reached.
     pub(super) fn vain_tries(&self) -> u32 {
-        vain().iter().find(|vain| vain.subject == *self).map_or(0, |vain| vain.times)
+        lock(&VAIN).iter().find(|(subject, _)| subject == self).map_or(0, |(_, times)| *times)
     }
 
     pub(super) fn note_vain_try(&self) {
-        let mut all = vain();
-        if let Some(known) = all.iter_mut().find(|vain| vain.subject == *self) {
-            known.times = known.times.saturating_add(1);
+        let mut all = lock(&VAIN);
+        if let Some((_, times)) = all.iter_mut().find(|(subject, _)| subject == self) {
+            *times = times.saturating_add(1);
             return;
         }
         if all.len() >= limits::TRACE_VAIN_TRIES {
             all.pop_front();
         }
-        all.push_back(Vain { subject: self.clone(), times: 1 });
+        all.push_back((self.clone(), 1));
     }
 
     /// The server was reached: whatever comes next is no retry.
     pub(super) fn note_reached(&self) {
-        vain().retain(|vain| vain.subject.place != self.place);
+        lock(&VAIN).retain(|(subject, _)| subject.place != self.place);
     }
 }
 
@@ -74,14 +61,14 @@ pub(super) struct Retried(String);
 impl Retried {
     pub(super) fn begin(url: &Url) -> Self {
         let place = place(url);
-        places().push(place.clone());
+        lock(&PLACES).push(place.clone());
         Self(place)
     }
 }
 
 impl Drop for Retried {
     fn drop(&mut self) {
-        let mut places = places();
+        let mut places = lock(&PLACES);
         if let Some(at) = places.iter().position(|place| *place == self.0) {
             places.swap_remove(at);
         }
@@ -90,7 +77,7 @@ impl Drop for Retried {
 
 /// Whether a connection to `place` is one for another try.
 pub(super) fn is_retried(place: &str) -> bool {
-    places().iter().any(|retried| retried == place)
+    lock(&PLACES).iter().any(|retried| retried == place)
 }
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ impl<T: Weighed> Sender<T> {
     /// # Errors
     ///
     /// When nobody receives any more.
-    pub async fn reserve(&self, bytes: usize) -> Result<Permit<'_, T>, Closed> {
+    async fn reserve(&self, bytes: usize) -> Result<Permit<'_, T>, Closed> {
         let mut share = None;
         if bytes >= SMALL {
             let budget = Arc::clone(&self.budget).acquire_many_owned(permits(bytes));
@@ -132,6 +132,15 @@ impl<T: Weighed> Sender<T> {
         }
         let slot = self.slots.reserve().await.map_err(|_| Closed)?;
         Ok(Permit { slot, share })
+    }
+
+    /// Waits until there is room for an item of `bytes`, for the only sender.
+    ///
+    /// # Errors
+    ///
+    /// When nobody receives any more.
+    pub(crate) async fn room(&self, bytes: usize) -> Result<(), Closed> {
+        self.reserve(bytes).await.map(drop)
     }
 
     /// Sends if there is room now; else the item comes back.

@@ -1,7 +1,7 @@
 //! A link over two byte streams that carry one message a line: stdin and stdout, or a child's.
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tracing::{debug, warn};
 
 use super::channel::Closed;
@@ -15,9 +15,6 @@ use crate::wire::lines::{Line, Lines};
 
 /// Below this, queued messages are copied together and leave in one write.
 const COPIED: usize = 32 * 1024;
-
-/// When a read buffer has less room than this, it gets more.
-const ROOM: usize = 4 * 1024;
 
 /// Reads messages of at most `max_message` bytes from `input` and writes them to `output`.
 ///
@@ -45,40 +42,22 @@ pub(super) async fn read(
     let mut lines = Lines::new(max);
     // Looks for the id of a line that is over the limit.
     let mut outliner = Outliner::default();
-    loop {
-        let buffer = lines.buffer();
-        if buffer.capacity() - buffer.len() < ROOM {
-            buffer.reserve(limits::READ_CHUNK);
-        }
-        let ended = match input.read_buf(buffer).await {
-            Ok(0) => true,
-            Ok(_) => false,
-            Err(error) => {
-                debug!(%error, "reading ended");
-                true
+    while let Some(line) = lines.next_of(&mut input).await {
+        let sent = match line {
+            Line::Whole(bytes) => {
+                traffic::message(kind, &bytes);
+                pass_on(bytes, &incoming).await
+            }
+            Line::Excess { piece, is_last } => {
+                outliner.feed(&piece);
+                let ended = is_last.then(|| std::mem::take(&mut outliner).finish());
+                match ended.and_then(|outline| refuse_excess(outline, max)) {
+                    Some(item) => incoming.send(item).await,
+                    None => Ok(()),
+                }
             }
         };
-        while let Some(line) = lines.next_line().or_else(|| ended.then(|| lines.finish()).flatten())
-        {
-            let sent = match line {
-                Line::Whole(bytes) => {
-                    traffic::message(kind, &bytes);
-                    pass_on(bytes, &incoming).await
-                }
-                Line::Excess { piece, is_last } => {
-                    outliner.feed(&piece);
-                    let ended = is_last.then(|| std::mem::take(&mut outliner).finish());
-                    match ended.and_then(|outline| refuse_excess(outline, max)) {
-                        Some(item) => incoming.send(item).await,
-                        None => Ok(()),
-                    }
-                }
-            };
-            if sent.is_err() {
-                return;
-            }
-        }
-        if ended {
+        if sent.is_err() {
             return;
         }
     }
@@ -192,6 +171,8 @@ async fn write_lines(
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt;
+
     use super::*;
 
     /// What the link makes of `input`.

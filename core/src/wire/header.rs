@@ -40,13 +40,12 @@ pub fn encode(text: &str) -> HeaderValue {
         && text.bytes().all(|b| matches!(b, b' '..=b'~'))
         && text.trim_matches(' ') == text
         && !(text.starts_with("=?base64?") && text.ends_with("?="));
-    let coded = if plain { HeaderValue::from_str(text) } else { sentinel(text).try_into() };
+    let coded = match plain {
+        true => HeaderValue::from_str(text),
+        false => format!("=?base64?{}?=", STANDARD.encode(text)).try_into(),
+    };
     // Visible ASCII and inner blanks only, by construction.
     coded.unwrap_or(HeaderValue::from_static(""))
-}
-
-fn sentinel(text: &str) -> String {
-    format!("=?base64?{}?=", STANDARD.encode(text))
 }
 
 /// The value of `name`. Answers have few headers, which are sooner looked through than a name is

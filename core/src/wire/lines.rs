@@ -1,6 +1,13 @@
 //! Cuts a byte stream into lines, without copying them, with a limit on the length of a line.
 
 use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tracing::debug;
+
+use crate::limits;
+
+/// When the buffer has less room than this, it gets more.
+const ROOM: usize = 4 * 1024;
 
 /// What came out of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +46,26 @@ impl Lines {
     /// Where the next bytes of the stream are to be appended.
     pub fn buffer(&mut self) -> &mut BytesMut {
         &mut self.buffer
+    }
+
+    /// The next line of `input`; `None` when it has ended, or cannot be read any more.
+    pub(crate) async fn next_of(&mut self, input: &mut (impl AsyncRead + Unpin)) -> Option<Line> {
+        loop {
+            if let Some(line) = self.next_line() {
+                return Some(line);
+            }
+            if self.buffer.capacity() - self.buffer.len() < ROOM {
+                self.buffer.reserve(limits::READ_CHUNK);
+            }
+            match input.read_buf(&mut self.buffer).await {
+                Ok(0) => return self.finish(),
+                Ok(_) => {}
+                Err(error) => {
+                    debug!(%error, "reading ended");
+                    return self.finish();
+                }
+            }
+        }
     }
 
     /// The next line, or `None` until more bytes have come.

@@ -5,33 +5,23 @@
 
 use std::borrow::Cow;
 
-/// What pages and pieces of pages begin with.
+/// What pages and pieces of pages begin with, behind the first `<`.
 const BEGINNINGS: [&str; 15] = [
-    "<!doctype",
-    "<html",
-    "<head",
-    "<body",
-    "<title",
-    "<h1",
-    "<h2",
-    "<center",
-    "<!--",
-    "<?xml",
-    "<p>",
-    "<p ",
-    "<div",
-    "<pre",
-    "<meta",
+    "!doctype", "html", "head", "body", "title", "h1", "h2", "center", "!--", "?xml", "p>", "p ",
+    "div", "pre", "meta",
 ];
 
 /// Whether `text` is a page: it begins as one.
 #[must_use]
 pub fn is_page(text: &str) -> bool {
     let is_nothing = |c: char| c.is_whitespace() || c == '\u{feff}';
-    let start = text.trim_start_matches(is_nothing).as_bytes();
-    BEGINNINGS
-        .iter()
-        .any(|tag| start.get(..tag.len()).is_some_and(|s| s.eq_ignore_ascii_case(tag.as_bytes())))
+    let tag = text.trim_start_matches(is_nothing).strip_prefix('<');
+    tag.is_some_and(|tag| BEGINNINGS.iter().any(|word| begins(tag.as_bytes(), word)))
+}
+
+/// Whether `text` begins with `word`, in any case.
+fn begins(text: &[u8], word: &str) -> bool {
+    text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// `text` as people read it: of a page its words, all of them, since a cut might leave half a secret;
@@ -102,8 +92,7 @@ fn behind(tag: &str) -> &str {
         return after("-->");
     }
     for (name, end) in [("<title", "</title"), ("<script", "</script"), ("<style", "</style")] {
-        if tag.as_bytes().get(..name.len()).is_some_and(|s| s.eq_ignore_ascii_case(name.as_bytes()))
-        {
+        if begins(tag.as_bytes(), name) {
             let rest = after(end);
             return rest.split_once('>').map_or("", |(_, rest)| rest);
         }
@@ -113,11 +102,8 @@ fn behind(tag: &str) -> &str {
 
 /// Where `word` stands, in any case.
 fn find(text: &str, word: &str) -> Option<usize> {
-    let (first, word) = (word.as_bytes().first()?, word.as_bytes());
-    let bytes = text.as_bytes();
-    let is_it =
-        |at: &usize| bytes[*at..].get(..word.len()).is_some_and(|s| s.eq_ignore_ascii_case(word));
-    memchr::memchr_iter(*first, bytes).find(is_it)
+    let (first, bytes) = (word.as_bytes().first()?, text.as_bytes());
+    memchr::memchr_iter(*first, bytes).find(|at| begins(&bytes[*at..], word))
 }
 
 /// Words with one blank between them, and the usual characters in place of their names.

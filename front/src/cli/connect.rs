@@ -13,7 +13,7 @@ use crate::{bridge, os};
 
 /// Bridges until the client leaves, or somebody wants us to.
 pub(super) async fn run(spec: Spec) -> Result<ExitCode, Failure> {
-    let (mut policy, eras) = (spec.policy.clone(), spec.eras.clone());
+    let (mut policy, stages) = (spec.policy.clone(), spec.stages.clone());
     // Pipes have no clock.
     policy.watches = matches!(spec.server, Server::Child(_));
     let max_message = match &spec.server {
@@ -34,7 +34,7 @@ pub(super) async fn run(spec: Spec) -> Result<ExitCode, Failure> {
         told_to_leave().await;
         let _ = tell.send(());
     });
-    let ended = bridge::run(client, server, policy, eras, async { drop(told.await) }).await;
+    let ended = bridge::run(client, server, policy, stages, async { drop(told.await) }).await;
     drop(restore);
     // A server over HTTP never does that: it is waited for.
     let is_gone = ended == bridge::Ended::ServerClosed;

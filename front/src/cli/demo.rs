@@ -39,7 +39,7 @@ async fn walk(settings: Settings) -> Result<ExitCode, Failure> {
         near,
         server,
         settings.policy,
-        settings.eras,
+        settings.stages,
         std::future::pending(),
     ));
     let mut walk = Walk { link: client, start: Instant::now() };

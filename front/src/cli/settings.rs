@@ -12,7 +12,7 @@ use super::report::Usage;
 use super::{args, credentials, environment, headers, hub, login_process, oauth, proxy, tls};
 use crate::auth::oauth::OAuth;
 use crate::auth::{self, Credentials, Source};
-use crate::bridge::{Eras, HiddenTools, Policy};
+use crate::bridge::{HiddenTools, Policy, Stages};
 use crate::client::{self, Spec};
 use crate::config::{self, Entry};
 use crate::limits::{self, Timeouts};
@@ -28,13 +28,13 @@ use crate::transport::http::{self, basic_authorization};
 pub(super) struct Settings {
     pub(super) http: http::HttpSettings,
     pub(super) policy: Policy,
-    pub(super) eras: Eras,
+    pub(super) stages: Stages,
 }
 
 impl From<Settings> for Spec {
     fn from(settings: Settings) -> Self {
-        let Settings { http, policy, eras } = settings;
-        Self { policy, eras, ..Self::http(http) }
+        let Settings { http, policy, stages } = settings;
+        Self { policy, stages, ..Self::http(http) }
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) fn of(typed: &args::Connect) -> Result<Settings, Usage> {
     settings.policy.login_wait = typed.oauth.oauth_wait;
     settings.http.login_wait = typed.oauth.oauth_wait;
     let folder = oauth::folder(Some(&typed.oauth), lookup);
-    settings.eras.memory = folder.map(|folder| Memory::new(&folder, &settings.http.url));
+    settings.stages.memory = folder.map(|folder| Memory::new(&folder, &settings.http.url));
     let login = oauth::of(&typed.oauth, typed.allow_http, &settings.http.scrubber, lookup)?;
     let login = login.map(|login| auth::oauth::OAuthSettings {
         // Whoever runs `mcp-span login` waits for it at a terminal; clients do not.
@@ -122,7 +122,7 @@ fn unplaced_spec(typed: &args::Connect) -> Result<Spec, Usage> {
         child.environment = environment::for_program(typed);
     }
     spec.policy = policy(&typed.link);
-    spec.eras.protocol = protocol(&typed.link);
+    spec.stages = stages(&typed.link);
     Ok(spec)
 }
 
@@ -205,9 +205,13 @@ fn policy(typed: &Link) -> Policy {
         connect_wait: typed.connect_wait,
         away_wait: typed.away_wait,
         keep_alive: typed.keep_alive,
-        hidden_tools: HiddenTools::new(lines(&typed.ignore_tool)),
         ..Policy::default()
     }
+}
+
+fn stages(typed: &Link) -> Stages {
+    let hidden_tools = HiddenTools::new(lines(&typed.ignore_tool));
+    Stages { protocol: protocol(typed), memory: None, hidden_tools }
 }
 
 fn protocol(typed: &Link) -> Protocol {
@@ -242,8 +246,7 @@ pub(super) fn link(typed: &Link, url: Url) -> Result<Settings, Usage> {
         cookies: !typed.no_cookies,
         ..http::HttpSettings::new(url)
     };
-    let protocol = protocol(typed);
-    Ok(Settings { http, policy, eras: Eras { protocol, memory: None } })
+    Ok(Settings { http, policy, stages: stages(typed) })
 }
 
 /// The URL, checked; if it is none, it may have been meant as a name.

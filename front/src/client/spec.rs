@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use url::Url;
 
 use super::failure::Transport;
-use crate::bridge::{self, Eras, Policy, ServerLink};
+use crate::bridge::{self, Policy, ServerLink, Stages};
 use crate::error::Error;
 use crate::transport::{Link, child, http, memory};
 
@@ -18,7 +18,7 @@ pub struct Spec {
     /// How patient the connection is with a server that is away.
     pub policy: Policy,
     /// Which eras of the protocol are tried.
-    pub eras: Eras,
+    pub stages: Stages,
 }
 
 /// Where a server is.
@@ -50,7 +50,7 @@ impl Spec {
     }
 
     fn new(server: Server) -> Self {
-        Self { server, policy: Policy::default(), eras: Eras::default() }
+        Self { server, policy: Policy::default(), stages: Stages::default() }
     }
 
     /// What lies between.
@@ -86,7 +86,7 @@ impl Spec {
         self,
         why: Arc<OnceLock<Error>>,
     ) -> Result<(Link, oneshot::Sender<()>), Error> {
-        let (policy, eras) = (self.policy.clone(), self.eras.clone());
+        let (policy, stages) = (self.policy.clone(), self.stages.clone());
         let server = self.link()?;
         let (near, far) = memory::pair();
         let (stop, stopped) = oneshot::channel();
@@ -97,7 +97,7 @@ impl Spec {
             }
         };
         let done = tokio::spawn(async move {
-            bridge::run_telling(far, server, policy, eras, shutdown, &why).await;
+            bridge::run_telling(far, server, policy, stages, shutdown, &why).await;
         });
         Ok((Link { done, ..near }, stop))
     }

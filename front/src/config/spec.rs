@@ -91,7 +91,7 @@ fn set(spec: &mut Spec, flag: &str, text: &str) -> Result<(), String> {
         ("connect-wait", _) => spec.policy.connect_wait = values::seconds(text)?,
         ("away-wait", _) => spec.policy.away_wait = values::seconds(text)?,
         ("keep-alive", _) => spec.policy.keep_alive = Some(values::some_seconds(text)?),
-        ("protocol", _) => spec.eras.protocol = protocol(text)?,
+        ("protocol", _) => spec.stages.protocol = protocol(text)?,
         ("max-message-size", client::Server::Child(child)) => {
             child.max_message = values::bytes(text)?;
         }
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(http.net.connect_timeout, Duration::from_secs(3));
         assert_eq!((http.max_message, http.parallel), (1 << 20, 2));
         assert!(http.serial && !http.cookies && http.server_stream);
-        assert_eq!(spec.eras.protocol, Protocol::Legacy);
+        assert_eq!(spec.stages.protocol, Protocol::Legacy);
         assert_eq!(http.scrubber.clean("an s3cr3tvalue"), "an [secret]");
     }
 

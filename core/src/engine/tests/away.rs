@@ -131,7 +131,7 @@ fn an_answer_that_came_while_the_program_was_stopped_is_not_late() {
 #[test]
 fn a_session_is_kept_alive_by_one_ping_at_a_time() {
     let pause = Duration::from_secs(20);
-    let mut scene = Scene::with(EnginePolicy { keep_alive: Some(pause), ..policy() }, Some(LIMITS));
+    let mut scene = Scene::with(Policy { keep_alive: Some(pause), ..policy() }, Some(LIMITS));
     assert_eq!(scene.wait(2 * pause), NOTHING, "not without a session");
     scene.open("0");
     assert_eq!(scene.wait(pause), ["ping"]);

@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::schedule::{
-    LIMITS, answer_to, cancelled, lost, message, modern, notification, policy, progress, refused,
-    request,
+    LIMITS, SEED, answer_to, cancelled, lost, message, modern, notification, policy, progress,
+    refused, request,
 };
-use super::{Engine, EnginePolicy, Limits, Output};
+use super::{Engine, Limits, Output, Policy};
 use crate::error::{Error, Kind};
 use crate::message::{Message, Method};
 use crate::transport::http::{Command, Event, Send, Ticket};
@@ -39,10 +39,10 @@ impl Scene {
         Self::with(policy(), Some(limits))
     }
 
-    fn with(policy: EnginePolicy, limits: Option<Limits>) -> Self {
+    fn with(policy: Policy, limits: Option<Limits>) -> Self {
         let now = Instant::now();
         Self {
-            engine: Engine::new(policy, limits, now),
+            engine: Engine::new(policy, SEED, limits, now),
             now,
             out: BTreeMap::new(),
             dropped: Vec::new(),

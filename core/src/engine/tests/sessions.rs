@@ -196,12 +196,13 @@ fn a_malformed_answer_to_initialize_opens_no_session_and_holds_nothing_up() {
     let mut scene = Scene::with(policy(), None);
     scene.says(request(0, "initialize"));
     scene.says(request(1, "a"));
-    let error = Error::new(Kind::InvalidRequest, "no JSON-RPC");
-    let id = crate::message::Id::number(0);
-    scene.engine.on_malformed(Some(&id), &error, scene.now);
-    assert_eq!(scene.leaves(), ["a1"]);
+    let malformed = |id, error: Error| Event::Malformed {
+        id: Some(crate::message::Id::number(id)),
+        error: error.into(),
+    };
+    let no_json_rpc = Error::new(Kind::InvalidRequest, "no JSON-RPC");
+    assert_eq!(scene.on(malformed(0, no_json_rpc)), ["a1"]);
     assert_eq!(scene.outputs(), ["0 failed: bad-response"]);
-    let id = crate::message::Id::number(8);
-    scene.engine.on_malformed(Some(&id), &Error::new(Kind::TooLarge, "too large"), scene.now);
+    scene.on(malformed(8, Error::new(Kind::TooLarge, "too large")));
     assert_eq!(scene.leaves(), ["answer"], "a question of the server's is answered");
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::error::Error;
 use crate::limits;
-use crate::message::{Id, Json, Members, Message, reply};
+use crate::message::{Id, Json, Members, Message, Method, reply};
 use crate::revision::subscription::Changes;
 use crate::revision::{Era, Revision};
 
@@ -96,6 +96,13 @@ impl Introduction {
     fn set(&mut self, name: &'static str, json: String) {
         self.0.retain(|(known, _)| *known != name);
         self.0.push((name, json));
+    }
+
+    /// The question what the server is. It is not the client who asks: a login may come of it.
+    fn discover(&self, id: &Id) -> Message {
+        let mut params = Members::default();
+        self.fill(&mut params);
+        reply::raw_request(id, Method::Discover.name(), &params.to_json()).own()
     }
 
     /// Into the parameters of a request.

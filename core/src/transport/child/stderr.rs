@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::AsyncRead;
 use tracing::info;
 
 use super::OnStderr;
@@ -56,26 +56,17 @@ impl StderrReader {
     pub(super) async fn read(self, mut input: impl AsyncRead + Unpin) {
         let mut lines = Lines::new(limits::CHILD_STDERR_LINE);
         let mut is_inside = false;
-        loop {
-            let read = input.read_buf(lines.buffer()).await;
-            let ended = matches!(read, Ok(0) | Err(_));
-            while let Some(line) =
-                lines.next_line().or_else(|| ended.then(|| lines.finish()).flatten())
-            {
-                match line {
-                    Line::Whole(bytes) => self.on_line(String::from_utf8_lossy(&bytes).trim_end()),
-                    // How a line that is too long begins; the rest is nobody's business.
-                    Line::Excess { piece, is_last } => {
-                        if !std::mem::replace(&mut is_inside, !is_last) {
-                            let piece = String::from_utf8_lossy(&piece);
-                            let begin = self.scrubber.excerpt(&piece, limits::ERROR_TEXT);
-                            self.on_line(&format!("{begin}…"));
-                        }
+        while let Some(line) = lines.next_of(&mut input).await {
+            match line {
+                Line::Whole(bytes) => self.on_line(String::from_utf8_lossy(&bytes).trim_end()),
+                // How a line that is too long begins; the rest is nobody's business.
+                Line::Excess { piece, is_last } => {
+                    if !std::mem::replace(&mut is_inside, !is_last) {
+                        let piece = String::from_utf8_lossy(&piece);
+                        let begin = self.scrubber.excerpt(&piece, limits::ERROR_TEXT);
+                        self.on_line(&format!("{begin}…"));
                     }
                 }
-            }
-            if ended {
-                return;
             }
         }
     }

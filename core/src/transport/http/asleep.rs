@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::{Context, HttpLink, HttpSettings, Transport};
-use crate::engine::{Engine, Limits, Output, policy};
+use crate::engine::{Engine, Output, policy};
 use crate::message::Message;
 use crate::net::Endpoint;
 
@@ -45,10 +45,9 @@ impl Scene {
         });
         let settings = HttpSettings { transport, ..HttpSettings::new(url.parse().expect("a URL")) };
         let endpoint = Arc::new(Endpoint::new(&settings.url).expect("an endpoint"));
-        let limits = Limits::from(&settings);
         let context = Arc::new(Context::new(settings, endpoint));
         let link = HttpLink::new(Arc::clone(&context));
-        let engine = Engine::new(policy(), Some(limits), Instant::now());
+        let engine = Engine::new(policy(), 7, Some(link.limits()), Instant::now());
         Self { context, link, engine, asked }
     }
 

@@ -107,6 +107,8 @@ pub(crate) enum Event {
     /// The server said something over the limit, as the answer to the request with this id, or as a
     /// request of its own.
     Oversized { id: Id, is_request: bool, error: Box<Error> },
+    /// The server said something that is no message.
+    Malformed { id: Option<Id>, error: Box<Error> },
     /// The server has taken a message.
     Accepted(Ticket),
     /// A message did not arrive or, if it is a request, gets no answer.

@@ -3,7 +3,7 @@
 
 use http::StatusCode;
 
-use super::answer::{Refusal, is_about_else};
+use super::answer::{Refusal, is_about_else, is_error};
 use super::legacy_sse::{self, First};
 use super::post::Exchange;
 use super::report::Report;
@@ -24,7 +24,7 @@ pub enum Transport {
 
 impl Exchange {
     /// `initialize` was refused: perhaps the server wants to be asked in the older way.
-    pub(super) async fn try_older_transport(&mut self, refusal: &Refusal) -> Result<(), Error> {
+    pub(super) async fn try_older_transport(&mut self, refusal: Refusal) -> Result<(), Error> {
         let headers = self.session.stream_headers();
         match legacy_sse::open(&self.context, headers, First::Address, Login::Allowed).await {
             Ok(stream) => {
@@ -35,7 +35,7 @@ impl Exchange {
                 Ok(())
             }
             Err(error) if says_more(&error) => Err(error),
-            Err(error) => Err(refusal.error().because(error).hint(
+            Err(error) => Err(refusal.error.because(error).hint(
                 "Neither Streamable HTTP nor HTTP+SSE is spoken there: check the URL's path",
             )),
         }
@@ -46,8 +46,8 @@ impl Exchange {
 ///
 /// A JSON-RPC error is an answer, and some statuses and pages are about something else.
 pub(super) fn allows_older_transport(refusal: &Refusal) -> bool {
-    let is_refused = refusal.status().is_client_error() && !refusal.is_about_else();
-    is_refused && refusal.in_band(None).is_none() && refusal.tls().is_none()
+    let is_refused = refusal.status.is_client_error() && !is_about_else(refusal.status);
+    is_refused && !refusal.answer.as_ref().is_some_and(is_error) && !refusal.is_about_tls
 }
 
 /// Whether the refusal of the stream is the one to be shown: it is about credentials, or about a

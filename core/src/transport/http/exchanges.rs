@@ -1,21 +1,21 @@
 //! The exchanges of a link, polled in the task of whoever holds it: each only when it was woken.
 
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::command::Ticket;
+use crate::lock::lock;
 use crate::message::fnv_map::{self, FnvMap};
-
-/// Whatever a link does that takes time.
-pub(super) type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
+use crate::runtime::Work;
 
 /// Jobs, by ticket. Dropping one gives it up.
 #[derive(Default)]
 pub(super) struct Exchanges {
     jobs: FnvMap<Ticket, Running>,
-    woken: Arc<Woken>,
+    woken: Arc<Mutex<Woken>>,
     /// Those that were woken before this turn, the next one last.
     turn: Vec<Ticket>,
     /// How many jobs that belong to no message were started.
@@ -23,41 +23,32 @@ pub(super) struct Exchanges {
 }
 
 struct Running {
-    job: Job,
-    slot: Arc<Slot>,
+    job: Work,
     waker: Waker,
 }
 
-/// Who was woken, and who has to know.
+/// Who was woken, each once, and who has to know.
 #[derive(Default)]
-struct Woken(Mutex<(Vec<Ticket>, Option<Waker>)>);
+struct Woken {
+    tickets: Vec<Ticket>,
+    holder: Option<Waker>,
+}
 
 /// Wakes one job.
-struct Slot {
+struct JobWaker {
     ticket: Ticket,
-    is_woken: AtomicBool,
-    woken: Arc<Woken>,
+    woken: Arc<Mutex<Woken>>,
 }
 
-impl Woken {
-    fn lock(&self) -> MutexGuard<'_, (Vec<Ticket>, Option<Waker>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Wake for Slot {
+impl Wake for JobWaker {
     fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if self.is_woken.swap(true, Ordering::AcqRel) {
-            return;
-        }
         let holder = {
-            let mut woken = self.woken.lock();
-            woken.0.push(self.ticket);
-            woken.1.take()
+            let mut woken = lock(&self.woken);
+            if woken.tickets.contains(&self.ticket) {
+                return;
+            }
+            woken.tickets.push(self.ticket);
+            woken.holder.take()
         };
         if let Some(holder) = holder {
             holder.wake();
@@ -67,22 +58,17 @@ impl Wake for Slot {
 
 impl Exchanges {
     /// Begins a job for the message with this ticket. It runs with the next poll.
-    pub(super) fn start(&mut self, ticket: Ticket, job: Job) {
-        let slot = Arc::new(Slot {
-            ticket,
-            is_woken: AtomicBool::new(false),
-            woken: Arc::clone(&self.woken),
-        });
-        let waker = Waker::from(Arc::clone(&slot));
-        slot.wake_by_ref();
-        self.jobs.insert(ticket, Running { job, slot, waker });
+    pub(super) fn start(&mut self, ticket: Ticket, job: Work) {
+        let waker = Waker::from(Arc::new(JobWaker { ticket, woken: Arc::clone(&self.woken) }));
+        waker.wake_by_ref();
+        self.jobs.insert(ticket, Running { job, waker });
     }
 
     /// Begins a job that belongs to no message.
-    pub(super) fn start_aside(&mut self, job: Job) -> Ticket {
+    pub(super) fn start_aside(&mut self, job: impl Future<Output = ()> + Send + 'static) -> Ticket {
         self.asides += 1;
         let ticket = Ticket::of_link(self.asides);
-        self.start(ticket, job);
+        self.start(ticket, Box::pin(job));
         ticket
     }
 
@@ -91,8 +77,12 @@ impl Exchanges {
         fnv_map::take(&mut self.jobs, &ticket);
     }
 
-    pub(super) fn has(&self, ticket: Ticket) -> bool {
-        self.jobs.contains_key(&ticket)
+    /// Gives a job up that is not over after `grace`.
+    pub(super) fn drop_after(&mut self, ticket: Ticket, grace: Duration) {
+        if let Some(running) = fnv_map::take(&mut self.jobs, &ticket) {
+            let rest = timeout(grace, running.job);
+            self.start(ticket, Box::pin(async { drop(rest.await) }));
+        }
     }
 
     /// Gives all up.
@@ -105,8 +95,6 @@ impl Exchanges {
     pub(super) fn run_next(&mut self) -> bool {
         let Some(ticket) = self.turn.pop() else { return false };
         let Some(running) = self.jobs.get_mut(&ticket) else { return true };
-        // Acquires what was published before the job was woken.
-        running.slot.is_woken.swap(false, Ordering::AcqRel);
         let mut job_context = Context::from_waker(&running.waker);
         if running.job.as_mut().poll(&mut job_context).is_ready() {
             fnv_map::take(&mut self.jobs, &ticket);
@@ -116,17 +104,17 @@ impl Exchanges {
 
     /// Begins a turn: whoever was woken is polled in it, in order.
     pub(super) fn begin_turn(&mut self, context: &Context<'_>) {
-        let mut woken = self.woken.lock();
+        let mut woken = lock(&self.woken);
         if self.turn.is_empty() {
-            std::mem::swap(&mut self.turn, &mut woken.0);
+            std::mem::swap(&mut self.turn, &mut woken.tickets);
             self.turn.reverse();
         }
-        let is_known = woken.1.as_ref().is_some_and(|known| known.will_wake(context.waker()));
+        let is_known = woken.holder.as_ref().is_some_and(|known| known.will_wake(context.waker()));
         if !is_known {
-            woken.1 = Some(context.waker().clone());
+            woken.holder = Some(context.waker().clone());
         }
         // Somebody was woken while others had their turn.
-        if !woken.0.is_empty() {
+        if !woken.tickets.is_empty() {
             context.waker().wake_by_ref();
         }
     }
@@ -188,13 +176,30 @@ mod tests {
             ends.push(end);
         }
         exchanges.drop_job(Ticket(1));
-        assert!(!exchanges.has(Ticket(1)) && ends[1].is_closed());
+        assert!(!exchanges.jobs.contains_key(&Ticket(1)) && ends[1].is_closed());
         let last = ends.pop().unwrap();
         tokio::spawn(async move { last.send(()) });
         next(&mut exchanges).await;
-        assert!(exchanges.has(Ticket(0)) && !exchanges.has(Ticket(2)));
+        assert!(exchanges.jobs.keys().eq([&Ticket(0)]));
         drop(ends);
         next(&mut exchanges).await;
-        assert!(!exchanges.has(Ticket(0)));
+        assert!(exchanges.jobs.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_job_that_is_given_up_later_goes_on_until_then() {
+        let mut exchanges = Exchanges::default();
+        let (end, ended) = oneshot::channel::<()>();
+        exchanges.start(Ticket(1), Box::pin(async { drop(ended.await) }));
+        exchanges.start(Ticket(2), Box::pin(std::future::pending()));
+        for number in 1..=2 {
+            exchanges.drop_after(Ticket(number), Duration::from_secs(2));
+        }
+        end.send(()).unwrap();
+        next(&mut exchanges).await;
+        assert!(exchanges.jobs.keys().eq([&Ticket(2)]));
+        let since = tokio::time::Instant::now();
+        next(&mut exchanges).await;
+        assert_eq!(since.elapsed(), Duration::from_secs(2));
     }
 }

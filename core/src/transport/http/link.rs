@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::command::{Command, Event, Ticket};
-use super::exchanges::{Exchanges, Job};
+use super::command::{Command, Event};
+use super::exchanges::Exchanges;
 use super::legacy_sse::HttpSse;
 use super::report::Report;
 use super::streamable::{Streamable, delete_session};
@@ -30,7 +30,7 @@ pub struct HttpLink {
 #[derive(Debug)]
 pub(super) struct Io {
     pub(super) context: Arc<Context>,
-    exchanges: Exchanges,
+    pub(super) exchanges: Exchanges,
     /// What the transport itself has to report: a few for each thing that happens.
     pending: VecDeque<Event>,
 }
@@ -54,20 +54,26 @@ pub fn open(settings: HttpSettings) -> Result<HttpLink, Error> {
 impl HttpLink {
     pub(super) fn new(context: Arc<Context>) -> Self {
         let speaks = match context.settings.transport {
-            Transport::Sse => Speaks::HttpSse(Box::new(HttpSse::new(&context))),
+            Transport::Sse => Speaks::HttpSse(Box::default()),
             Transport::Auto | Transport::Http => Speaks::Streamable(Streamable::new(&context)),
         };
         let exchanges = Exchanges::default();
         let mut io = Io { context, exchanges, pending: VecDeque::new() };
         if let Some(pages) = io.context.settings.credentials.as_ref().and_then(|c| c.pending()) {
             let context = Arc::clone(&io.context);
-            io.start_aside(async move { logins::tell(context, pages).await });
+            io.exchanges.start_aside(logins::tell(context, pages));
         }
         Self { io, speaks }
     }
 
     pub(crate) fn limits(&self) -> Limits {
-        Limits::from(&self.io.context.settings)
+        let settings = &self.io.context.settings;
+        Limits {
+            parallel: settings.parallel,
+            serial: settings.serial,
+            timeouts: settings.timeouts,
+            is_http_sse: settings.transport == Transport::Sse,
+        }
     }
 
     /// Does what it is told.
@@ -81,7 +87,10 @@ impl HttpLink {
                 if let Speaks::HttpSse(sse) = speaks {
                     sse.cancel(ticket);
                 }
-                self.io.cancel(ticket, grace);
+                match grace.is_zero() {
+                    true => self.io.exchanges.drop_job(ticket),
+                    false => self.io.exchanges.drop_after(ticket, grace),
+                }
             }
         }
     }
@@ -140,7 +149,6 @@ impl HttpLink {
 
     fn on_report(&mut self, report: Report) {
         match (report, &mut self.speaks) {
-            (Report::GraceOver(ticket), _) => self.io.drop_job(ticket),
             (Report::IsLegacySse { send, stream }, _) => {
                 let sse = HttpSse::take_over(*send, stream, &mut self.io);
                 self.speaks = Speaks::HttpSse(Box::new(sse));
@@ -178,45 +186,7 @@ impl Drop for HttpLink {
 }
 
 impl Io {
-    /// Begins the exchange of a message.
-    pub(super) fn start(&mut self, ticket: Ticket, job: Job) {
-        self.exchanges.start(ticket, job);
-    }
-
-    /// Begins something that belongs to no message.
-    pub(super) fn start_aside(&mut self, job: impl Future<Output = ()> + Send + 'static) -> Ticket {
-        self.exchanges.start_aside(Box::pin(job))
-    }
-
-    pub(super) fn drop_job(&mut self, ticket: Ticket) {
-        self.exchanges.drop_job(ticket);
-    }
-
     pub(super) fn report(&mut self, event: Event) {
         self.pending.push_back(event);
-    }
-
-    /// Nobody waits for the answer any more.
-    fn cancel(&mut self, ticket: Ticket, grace: Duration) {
-        if grace.is_zero() {
-            self.drop_job(ticket);
-        } else if self.exchanges.has(ticket) {
-            let context = Arc::clone(&self.context);
-            self.start_aside(async move {
-                tokio::time::sleep(grace).await;
-                context.report(Report::GraceOver(ticket));
-            });
-        }
-    }
-}
-
-impl From<&HttpSettings> for Limits {
-    fn from(settings: &HttpSettings) -> Self {
-        Self {
-            parallel: settings.parallel,
-            serial: settings.serial,
-            timeouts: settings.timeouts,
-            is_http_sse: settings.transport == Transport::Sse,
-        }
     }
 }

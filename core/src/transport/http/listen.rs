@@ -3,15 +3,15 @@
 use tracing::debug;
 
 use super::SendOptions;
-use super::answer::{Answer, Refusal};
+use super::answer::{Answer, Refusal, unreadable};
 use super::events::{Events, Item, Position};
+use super::ping::own_id;
 use super::post::Exchange;
 use super::stream::{NotNow, Opened, Reopening};
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::message::{Id, Message, Method};
+use crate::message::{Message, Method};
 use crate::net::Content;
-use crate::net::backoff::entropy;
 use crate::revision::subscription::{self, Promise};
 use crate::traffic::{self, Recovery};
 
@@ -30,39 +30,36 @@ impl Exchange {
     /// Delivers what the subscription brings, on the `first` stream and on those that follow it, until
     /// the server ends it, or the task is dropped.
     pub(super) async fn listen(&mut self, first: Option<Content>) -> Result<(), Error> {
-        let mut position = Position::default();
         let mut reopening = Reopening::new(&self.context);
-        let mut stream = first.ok_or(NotNow::Soon);
+        let mut opened = first.map_or(Opened::NotNow(NotNow::Soon), Opened::Stream);
         loop {
-            let not_now = match stream {
-                Ok(body) => {
-                    position = self.read_subscription(body, position).await;
+            let not_now = match opened {
+                Opened::Stream(body) => {
+                    self.read_subscription(body, &mut reopening.position).await;
                     if self.is_settled || self.send.progress.is_abandoned() {
                         return Ok(());
                     }
-                    reopening.ended(&mut position);
+                    reopening.ended();
                     None
                 }
-                Err(not_now) => Some(not_now),
-            };
-            reopening.rest(&mut position, not_now).await;
-            reopening.begin();
-            stream = match self.open_again().await? {
-                Opened::Stream(body) => Ok(body),
-                Opened::NotNow(not_now) => Err(not_now),
+                Opened::NotNow(not_now) => Some(not_now),
                 Opened::Never | Opened::Suspicious => return Ok(()),
             };
-            if stream.is_ok() {
+            reopening.rest(not_now).await;
+            reopening.begin();
+            opened = self.open_again().await?;
+            if matches!(opened, Opened::Stream(_)) {
                 traffic::recovery(Recovery::StreamReopened, None);
                 self.tell_reached().await;
             }
         }
     }
 
-    /// Delivers what one connection brings, and gives back how far that went. No limit on silence:
-    /// there may be nothing to tell for days.
-    async fn read_subscription(&mut self, body: Content, position: Position) -> Position {
-        let mut events = Events::new(body, &self.context, position).skipping_oversized();
+    /// Delivers what one connection brings behind `position`. No limit on silence: there may be
+    /// nothing to tell for days.
+    async fn read_subscription(&mut self, body: Content, position: &mut Position) {
+        let mut events =
+            Events::new(body, &self.context, std::mem::take(position)).skipping_oversized();
         let mut may_have_missed = self.promise.clone();
         while !self.is_settled {
             let message = match events.next(None).await {
@@ -83,10 +80,13 @@ impl Exchange {
                 self.deliver(message).await;
             } else if let Some(promise) = may_have_missed.take() {
                 // The client knows nothing of another stream: it hears what that is about.
-                self.tell_what_may_have_changed(&promise).await;
+                let id = self.request_id().cloned();
+                for message in id.iter().flat_map(|id| promise.missed(id)) {
+                    self.deliver(message).await;
+                }
             }
         }
-        events.position
+        *position = events.position;
     }
 
     /// The client knows the subscription by the id of its own request.
@@ -97,24 +97,22 @@ impl Exchange {
         }
     }
 
-    async fn tell_what_may_have_changed(&mut self, promise: &Promise) {
-        let Some(id) = self.request_id().cloned() else { return };
-        for message in promise.missed(&id) {
-            self.deliver(message).await;
-        }
-    }
-
     /// Asks for the stream once more. If there is `Never` to be one, the request has ended.
     async fn open_again(&mut self) -> Result<Opened, Error> {
         // To the server it is another request.
-        self.alias = Some(Id::string(&format!("mcp-span-{:016x}", entropy())));
+        self.alias = Some(own_id());
         let call = self.written_again();
         // Nobody is bothered with a login for it; a client that is told of the end can ask again.
         let sending = self.context.send(call, SendOptions::aside());
         let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
         let response = match tokio::time::timeout(limit, sending).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) if is_final(&error) => return Err(error),
+            // Trying again would not help, or do harm: a proxy may lock accounts.
+            Ok(Err(error))
+                if matches!(error.kind, Kind::ProxyAuth | Kind::Redirect | Kind::BadUrl) =>
+            {
+                return Err(error);
+            }
             Ok(Err(error)) => {
                 self.context.note_absence(&error);
                 debug!("no stream for a subscription: {}", self.context.scrubbed(error));
@@ -122,25 +120,19 @@ impl Exchange {
             }
             Err(_) => return Ok(Opened::NotNow(NotNow::Silent)),
         };
-        match Answer::sort(response, true, self.context.endpoint.url()) {
-            Answer::Events(body) => return Ok(Opened::Stream(body)),
-            Answer::Json(body) => self.read_json(body).await?,
-            Answer::Unreadable(error) => return Err(error),
-            Answer::Accepted(_) => return Err(self.no_response()),
-            Answer::Refused(response) => {
-                let refusal = Refusal::read(response, &self.context).await;
-                if matches!(refusal.status().as_u16(), 408 | 425 | 429 | 500..) {
-                    debug!("no stream for a subscription: {}", refusal.error());
-                    return Ok(Opened::NotNow(NotNow::Busy(refusal.retry_after())));
+        match Answer::of(&response) {
+            Answer::Events => return Ok(Opened::Stream(response.into_body())),
+            Answer::Json => self.read_json(response.into_body()).await?,
+            Answer::Other => return Err(unreadable(&response, self.context.endpoint.url())),
+            Answer::Refused => {
+                let refusal = Refusal::read(response, &self.context, self.request_id()).await;
+                if matches!(refusal.status.as_u16(), 408 | 425 | 429 | 500..) {
+                    debug!("no stream for a subscription: {}", refusal.error);
+                    return Ok(Opened::NotNow(NotNow::Busy(refusal.error.retry_after)));
                 }
                 self.handle_refusal(refusal).await?;
             }
         }
         Ok(Opened::Never)
     }
-}
-
-/// Whether trying again would not help, or do harm: a proxy may lock accounts.
-fn is_final(error: &Error) -> bool {
-    matches!(error.kind, Kind::ProxyAuth | Kind::Redirect | Kind::BadUrl)
 }

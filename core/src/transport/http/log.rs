@@ -4,45 +4,49 @@ use http::HeaderValue;
 use tracing::debug;
 
 use super::Context;
+use super::command::Send;
 use crate::message::Message;
 
-/// Which way a message goes, as logs say it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
-    /// `retry`: how often it has come back.
-    ToServer {
-        retry: Option<u32>,
-    },
-    FromServer,
-    /// The answer to a request of the bridge's own.
-    ToBridge,
-}
-
 impl Context {
-    /// Notes that `message` crosses.
-    pub(super) fn crossing(
+    /// Notes that a message goes to the server.
+    pub(super) fn log_sent(&self, send: &Send, session: Option<&HeaderValue>) {
+        // What was sent before is not said by the client again.
+        let direction = match send.retry.is_some() || send.message.is_own() {
+            true => "bridge->server",
+            false => "client->server",
+        };
+        self.log(direction, &send.message, send.retry, session);
+    }
+
+    /// Notes that the server has said something. `answers`: the request that it answers, if that is
+    /// known.
+    pub(super) fn log_received(
         &self,
-        direction: Direction,
         message: &Message,
+        answers: Option<&Send>,
+        session: Option<&HeaderValue>,
+    ) {
+        let direction = match answers.is_some_and(|request| request.message.is_own()) {
+            true => "server->bridge",
+            false => "server->client",
+        };
+        self.log(direction, message, None, session);
+    }
+
+    /// `retry`: how often it has come back.
+    fn log(
+        &self,
+        direction: &str,
+        message: &Message,
+        retry: Option<u32>,
         session: Option<&HeaderValue>,
     ) {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return;
         }
         let scrubber = &self.settings.scrubber;
-        // What was sent before is not said by the client again.
-        let retry = match direction {
-            Direction::ToServer { retry } => retry,
-            Direction::FromServer | Direction::ToBridge => None,
-        };
-        let is_own = retry.is_some() || message.is_own();
         debug!(
-            direction = match direction {
-                Direction::ToServer { .. } if is_own => "bridge->server",
-                Direction::ToServer { .. } => "client->server",
-                Direction::ToBridge => "server->bridge",
-                Direction::FromServer => "server->client",
-            },
+            direction,
             retry,
             r#type = message.type_name(),
             method = message.method().map(|method| scrubber.clean(method.name())),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, timeout_at};
 
 use super::command::Event;
 use super::{Context, SendOptions};
@@ -133,18 +133,14 @@ impl Context {
         let soonest = Instant::now() + limits::LOGIN_DETOUR;
         let unshown = Instant::now() + limits::LOGIN_UNSHOWN;
         loop {
-            let asked = page.borrow_and_update().clone();
-            let Some((prompt, since)) = asked else {
-                tokio::select! {
-                    () = sleep_until(unshown) => return Error::login_unshown(),
-                    _ = page.changed() => continue,
+            let (end, error) = match page.borrow_and_update().clone() {
+                None => (unshown, Error::login_unshown()),
+                Some((prompt, since)) => {
+                    (soonest.max(since + self.settings.login_wait), Error::login_pending(&prompt))
                 }
             };
-            tokio::select! {
-                () = sleep_until(soonest.max(since + self.settings.login_wait)) => {
-                    return Error::login_pending(&prompt);
-                }
-                _ = page.changed() => {}
+            if timeout_at(end, page.changed()).await.is_err() {
+                return error;
             }
         }
     }

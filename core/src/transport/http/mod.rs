@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -18,6 +18,7 @@ use super::within;
 use crate::auth::{Credentials, Login};
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
+use crate::lock::lock;
 use crate::message::{Head, Message, Method, method};
 use crate::net::{self, Call, Content, Endpoint, HttpClient, Jar, Progress};
 use crate::secret::{Scrubber, Secret, shown};
@@ -48,7 +49,6 @@ mod session;
 mod session_loss;
 mod stream;
 mod streamable;
-mod yielding;
 
 use answer::Refusal;
 pub(crate) use command::{Command, Event, Send, Ticket};
@@ -57,7 +57,7 @@ pub(crate) use events::{lost_response, timeout};
 pub use link::{HttpLink, open};
 use logins::Logins;
 use modern::Learnt;
-use presence::{Presence, tell_when_sent};
+use presence::with_notice;
 use queue::EventQueue;
 use report::Report;
 pub use session::basic_authorization;
@@ -180,8 +180,10 @@ struct Context {
     events: EventQueue,
     /// To the link itself, which takes them before anything else happens: a few at most.
     reports: Mutex<VecDeque<Report>>,
-    /// Whether the server is there, as far as anybody knows.
-    presence: Presence,
+    /// The last word of the server is that it cannot be reached.
+    is_away: AtomicBool,
+    /// It has answered once.
+    is_connected: AtomicBool,
     /// Unless nobody wants them.
     cookies: Option<Mutex<Jar>>,
     /// The server is known to speak Streamable HTTP: no other transport is looked for.
@@ -203,7 +205,8 @@ impl Context {
             endpoint,
             events: EventQueue::default(),
             reports: Mutex::default(),
-            presence: Presence::default(),
+            is_away: AtomicBool::new(false),
+            is_connected: AtomicBool::new(false),
             cookies: settings.cookies.then(Mutex::default),
             is_decided: AtomicBool::new(false),
             wakeups: watch::Sender::default(),
@@ -216,16 +219,11 @@ impl Context {
 
     /// Tells the link something that it has to know before what comes next.
     fn report(&self, report: Report) {
-        self.reports.lock().unwrap_or_else(PoisonError::into_inner).push_back(report);
+        lock(&self.reports).push_back(report);
     }
 
     fn next_report(&self) -> Option<Report> {
-        self.reports.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
-    }
-
-    /// Never held for longer than a note takes.
-    fn habits(&self) -> MutexGuard<'_, Habits> {
-        self.habits.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.reports).pop_front()
     }
 
     /// The client says something, or the server is back: whoever waits to try again need not.
@@ -260,12 +258,16 @@ impl Context {
             granted.apply(&mut call.headers);
             let response = self.exchange(&call, options).await?;
             let status = response.status();
-            let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
             let times = refusals.iter().filter(|known| **known == status).count();
-            let is_vain = times == 1 && status == StatusCode::UNAUTHORIZED;
-            if !is_refusal || times > 0 && !is_vain {
+            let most = match status {
+                StatusCode::UNAUTHORIZED => 2,
+                StatusCode::FORBIDDEN => 1,
+                _ => 0,
+            };
+            if times >= most {
                 return Ok(response);
             }
+            let is_vain = times > 0;
             refusals.push(status);
             if let (Some(oauth), Some(peer)) = (credentials.oauth(), call.progress.peer()) {
                 oauth.met(peer);
@@ -288,14 +290,13 @@ impl Context {
     }
 
     fn jar(&self) -> Option<MutexGuard<'_, Jar>> {
-        let cookies = self.cookies.as_ref()?;
-        Some(cookies.lock().unwrap_or_else(PoisonError::into_inner))
+        self.cookies.as_ref().map(lock)
     }
 
     /// The server refused us, and `error` is why nothing could be done about it. What the server
     /// said is not lost for that (C5).
     async fn refused_for_good(&self, response: Response<Content>, error: Error) -> Error {
-        let refusal = Refusal::read(response, self).await.error();
+        let refusal = Refusal::read(response, self, None).await.error;
         let message = format!("{}; {}", refusal.message, error.message);
         let hint = match error.kind {
             Kind::Login => error.hint.or_else(|| Some(self.remedy_for_login())),
@@ -323,7 +324,7 @@ impl Context {
             url,
             headers,
             &call.body,
-            self.presence.is_away(),
+            self.is_away.load(Ordering::Relaxed),
         );
         let answer = {
             let retry = told.as_mut().filter(|told| told.is_retry());
@@ -332,7 +333,9 @@ impl Context {
             let timed = match retry {
                 None => within(options.limit, sending).await,
                 Some(retry) => {
-                    Box::pin(within(options.limit, tell_when_sent(call, sending, retry))).await
+                    let sent = call.progress.begun();
+                    let sending = with_notice(sending, sent, async { retry.leaves() });
+                    Box::pin(within(options.limit, sending)).await
                 }
             };
             timed.unwrap_or_else(|limit| {

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, Response};
+use http::HeaderMap;
 use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
-use super::answer::{Refusal, drain};
+use super::answer::{Answer, Refusal, drain};
 use super::command::Send;
 use super::session_loss::{self, Complaint, Fate, LossVerdict, Proof};
 use super::{Context, SendOptions};
 use crate::limits;
+use crate::lock::lock;
 use crate::message::{Id, Method, reply};
 use crate::net::backoff::entropy;
-use crate::net::{Call, Content, Endpoint, Lane};
+use crate::net::{Call, Endpoint, Lane};
 use crate::wire::{header, media};
 
 /// What becomes of the message that `sent` carried and `refusal` is about, and of its session: by a
@@ -26,13 +27,13 @@ pub(super) async fn fate(
     headers: &Arc<HeaderMap>,
 ) -> Fate {
     let session = session(endpoint, headers);
-    let complaint = refusal.complaint(sent.request_id(), session.as_deref());
+    let complaint = refusal.complaint(session.as_deref());
     let is_ping = sent.is_request(&Method::Ping);
     if is_ping {
-        context.habits().note_refused_ping(session.as_deref(), &complaint);
+        lock(&context.habits).note_refused_ping(session.as_deref(), &complaint);
     }
     let is_safe = sent.message.method().is_some_and(|method| method.properties().is_safe);
-    let verdict = session_loss::of_message(&complaint, is_ping, &context.habits());
+    let verdict = session_loss::of_message(&complaint, is_ping, &lock(&context.habits));
     match verdict {
         LossVerdict::Answer => Fate::Answered,
         LossVerdict::Lost => Fate::Lost,
@@ -61,7 +62,7 @@ pub(super) async fn ask(
 ) -> (Proof, Option<Complaint>) {
     let quick = context.settings.timeouts.quick.unwrap_or(limits::PROOF_WAIT);
     let deadline = Instant::now() + quick.min(limits::PROOF_WAIT);
-    let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
+    let id = own_id();
     let session = session(endpoint, headers);
     let body = reply::request(&id, "ping").bytes().clone();
     let call = Call {
@@ -76,23 +77,23 @@ pub(super) async fn ask(
     };
     let is_success = response.status().is_success();
     if is_success && media::of(response.headers()) != media::Media::Json {
-        context.habits().note_answered_ping();
-        let _ = timeout_at(deadline, read_rest(response)).await;
+        lock(&context.habits).note_answered_ping();
+        // So that the connection can be used again; but an event stream may stay open.
+        if Answer::of(&response) != Answer::Events {
+            let _ = timeout_at(deadline, drain(response.into_body())).await;
+        }
         return (Proof::Lives, None);
     }
-    let answer = Refusal::read(response, context).await;
-    let complaint = answer.complaint(Some(&id), session.as_deref());
-    context.habits().note_refused_ping(session.as_deref(), &complaint);
-    let proof = session_loss::of_ping(&complaint, &context.habits());
+    let complaint = Refusal::read(response, context, Some(&id)).await.complaint(session.as_deref());
+    lock(&context.habits).note_refused_ping(session.as_deref(), &complaint);
+    let proof = session_loss::of_ping(&complaint, &lock(&context.habits));
     if proof == Proof::Lives {
-        context.habits().note_answered_ping();
+        lock(&context.habits).note_answered_ping();
     }
     (proof, Some(complaint))
 }
 
-/// So that the connection can be used again; but an event stream may stay open after the answer.
-async fn read_rest(response: Response<Content>) {
-    if media::of(response.headers()) != media::Media::EventStream {
-        drain(response.into_body()).await;
-    }
+/// An id for a request of the link's own.
+pub(super) fn own_id() -> Id {
+    Id::string(&format!("mcp-span-{:016x}", entropy()))
 }

@@ -1,6 +1,5 @@
 //! The life of one POST of Streamable HTTP: sent, answered or failed, and never without an end.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,17 +7,18 @@ use std::time::Duration;
 use http::{HeaderValue, Response};
 use tracing::debug;
 
-use super::answer::{Answer, drain};
+use super::answer::{Answer, drain, unreadable};
 use super::command::{Event, Send};
-use super::log::Direction;
 use super::modern::Params;
-use super::remedy::{Tried, is_modern_refusal};
+use super::presence::with_notice;
+use super::remedy::is_modern_refusal;
 use super::report::Report;
 use super::session::SessionHeaders;
 use super::{Context, SendOptions};
 use crate::engine::silence_limit;
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::lock::lock;
 use crate::message::{Head, Id, Message, Method, edit, peek, reply};
 use crate::net::{Call, Content};
 use crate::revision::subscription::Promise;
@@ -38,8 +38,10 @@ pub(super) struct Exchange {
     pub(super) is_settled: bool,
     /// The session id that came with the answer.
     pub(super) named_session: Option<HeaderValue>,
-    /// What was done about refusals.
-    pub(super) tried: Tried,
+    /// Whether a refusal has led to a try in another revision: one, at most.
+    pub(super) tried_another_version: bool,
+    /// The same with other headers.
+    pub(super) tried_other_headers: bool,
     /// What a subscription was promised.
     pub(super) promise: Option<Promise>,
     /// The id under which the server knows it, if its stream was opened again.
@@ -61,7 +63,8 @@ impl Exchange {
             session,
             is_settled: false,
             named_session: None,
-            tried: Tried::default(),
+            tried_another_version: false,
+            tried_other_headers: false,
             promise: None,
             alias: None,
         }
@@ -69,12 +72,13 @@ impl Exchange {
 
     /// Sends the message, and delivers what comes back.
     pub(super) async fn run(mut self, call: Call) {
-        let direction = Direction::ToServer { retry: self.send.retry };
-        self.context.crossing(direction, &self.send.message, self.session_id());
+        self.context.log_sent(&self.send, self.session_id());
         if let Err(error) = self.perform(call).await {
             self.fail(error).await;
         }
-        self.settle(false).await;
+        if !self.is_settled {
+            self.adopt_session();
+        }
     }
 
     /// The session's id, unless it is none of the message's business.
@@ -121,29 +125,29 @@ impl Exchange {
             self.named_session = named.filter(header::is_session_id);
         }
         if response.status().is_success() && self.is(&Method::Ping) {
-            self.context.habits().note_answered_ping();
+            lock(&self.context.habits).note_answered_ping();
         }
         let wants_content = self.request_id().is_some();
         let status = response.status().as_u16();
-        let answer = Answer::sort(response, wants_content, self.context.endpoint.url());
-        if !wants_content && !matches!(answer, Answer::Refused(_)) {
-            self.settle(true).await;
+        let answer = Answer::of(&response);
+        if !wants_content && answer != Answer::Refused {
+            self.accept().await;
         }
         let fared = match answer {
-            Answer::Json(body) => self.read_json(body).await,
-            Answer::Events(body) if self.is_subscription() => {
-                Box::pin(self.listen(Some(body))).await
+            Answer::Refused => Box::pin(self.refused(response)).await,
+            Answer::Events if self.is_subscription() => {
+                Box::pin(self.listen(Some(response.into_body()))).await
             }
-            Answer::Events(body) => {
+            Answer::Events => {
                 self.name_session();
-                self.read_events(body).await
+                self.read_events(response.into_body()).await
             }
-            Answer::Accepted(body) => {
-                drain(body).await;
+            _ if !wants_content => {
+                drain(response.into_body()).await;
                 Ok(())
             }
-            Answer::Unreadable(error) => Err(error),
-            Answer::Refused(response) => Box::pin(self.refused(response)).await,
+            Answer::Json => self.read_json(response.into_body()).await,
+            Answer::Other => Err(unreadable(&response, self.context.endpoint.url())),
         };
         // An answer that has begun shows that the server is there.
         fared.map_err(|error| match error.kind {
@@ -165,7 +169,7 @@ impl Exchange {
 
     async fn fetch(&self, call: Call) -> Result<Response<Content>, Error> {
         let options = SendOptions { limit: self.limit, ..SendOptions::of(&self.send.message) };
-        let answer = match self.context.presence.is_away() {
+        let answer = match self.context.is_away.load(Ordering::Relaxed) {
             false => self.context.send(call, options).await,
             true => Box::pin(self.fetch_from_unreachable(call, options)).await,
         };
@@ -181,24 +185,17 @@ impl Exchange {
         call: Call,
         options: SendOptions,
     ) -> Result<Response<Content>, Error> {
-        let mut sending = pin!(self.context.send(call, options));
         // A connection that is not broken again at once is a sign of life.
         let lasting = async {
             self.send.progress.begun().await;
             tokio::time::sleep(limits::SIGN_OF_LIFE).await;
         };
-        let answer = tokio::select! {
-            biased;
-            answer = &mut sending => Some(answer),
-            () = lasting => None,
-        };
-        if !matches!(answer, Some(Err(_))) {
+        let sending = self.context.send(call, options);
+        let answer = with_notice(sending, lasting, self.tell_reached()).await;
+        if answer.is_ok() {
             self.tell_reached().await;
         }
-        match answer {
-            Some(answer) => answer,
-            None => sending.await,
-        }
+        answer
     }
 
     pub(super) async fn tell_reached(&self) {
@@ -213,7 +210,7 @@ impl Exchange {
         if is_answer {
             return self.deliver_answer(message).await;
         }
-        self.context.crossing(Direction::FromServer, &message, self.session_id());
+        self.context.log_received(&message, None, self.session_id());
         self.context.events.send(Event::Message { message, answers: None }).await;
     }
 
@@ -225,11 +222,7 @@ impl Exchange {
         if self.send.progress.is_abandoned() {
             return debug!(what = ?message, "an answer that nobody wants was dropped");
         }
-        let direction = match self.send.message.is_own() {
-            true => Direction::ToBridge,
-            false => Direction::FromServer,
-        };
-        context.crossing(direction, &message, self.session_id());
+        context.log_received(&message, Some(&self.send), self.session_id());
         context.note_answer(&self.send, &message);
         if self.is(&Method::Initialize) {
             context.is_decided.store(true, Ordering::Relaxed);
@@ -285,18 +278,14 @@ impl Exchange {
         self.context.events.send(Event::Failed { ticket, error: error.into() }).await;
     }
 
-    /// Notes, once, that this message's turn is over.
-    async fn settle(&mut self, well: bool) {
-        if std::mem::replace(&mut self.is_settled, true) {
-            return;
-        }
+    /// The server has taken a message that has no answer.
+    async fn accept(&mut self) {
+        self.is_settled = true;
         self.adopt_session();
-        if well && self.request_id().is_none() {
-            if self.send.is_notification(&Method::Initialized) {
-                self.context.report(Report::Confirmed);
-            }
-            self.context.events.send(Event::Accepted(self.send.ticket)).await;
+        if self.send.is_notification(&Method::Initialized) {
+            self.context.report(Report::Confirmed);
         }
+        self.context.events.send(Event::Accepted(self.send.ticket)).await;
     }
 
     /// Once there is a session, only an answer that opens another can name one.

@@ -1,29 +1,13 @@
 //! Whether the server is there: told when it goes, when it comes back, and when it first answers.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::Context;
 use super::command::Send;
 use crate::error::Error;
 use crate::message::{Head, Message};
-use crate::net::Call;
 use crate::traffic::{self, Recovery};
-
-/// What is known of it.
-#[derive(Debug, Default)]
-pub(super) struct Presence {
-    /// The last word is that it cannot be reached.
-    is_away: AtomicBool,
-    /// It has answered once.
-    is_connected: AtomicBool,
-}
-
-impl Presence {
-    pub(super) fn is_away(&self) -> bool {
-        self.is_away.load(Ordering::Relaxed)
-    }
-}
 
 impl Context {
     /// Notes that the server cannot be reached, if that is what `error` says.
@@ -31,21 +15,21 @@ impl Context {
         if !error.is_unreachable() {
             return;
         }
-        if !self.presence.is_away.swap(true, Ordering::Relaxed) {
+        if !self.is_away.swap(true, Ordering::Relaxed) {
             traffic::recovery(Recovery::ServerAway, Some(error));
         }
     }
 
     /// The server has answered in `revision`; the first time is worth a word.
     pub(super) fn note_connection(&self, transport: &str, revision: Option<&str>) {
-        if !self.presence.is_connected.swap(true, Ordering::Relaxed) {
+        if !self.is_connected.swap(true, Ordering::Relaxed) {
             traffic::connected(transport, revision);
         }
     }
 
     /// The server is there. Gives back whether it was not.
     pub(super) fn note_presence(&self) -> bool {
-        let was_away = self.presence.is_away.swap(false, Ordering::Relaxed);
+        let was_away = self.is_away.swap(false, Ordering::Relaxed);
         if was_away {
             traffic::recovery(Recovery::ServerBack, None);
             self.wake_retries();
@@ -56,9 +40,6 @@ impl Context {
     /// A request was answered. A modern server has no handshake: its first result is what shows that
     /// it is there.
     pub(super) fn note_answer(&self, asked: &Send, answer: &Message) {
-        if self.presence.is_connected.load(Ordering::Relaxed) {
-            return;
-        }
         if let (Some(envelope), Head::Response { is_error: false, .. }) =
             (&asked.envelope, answer.head())
         {
@@ -67,17 +48,17 @@ impl Context {
     }
 }
 
-/// Sends another try, and tells of it as soon as it leaves.
-pub(super) async fn tell_when_sent<T>(
-    call: &Call,
+/// What `sending` comes to. `notice` is done on the way if `sign` comes first.
+pub(super) async fn with_notice<T>(
     sending: impl Future<Output = T>,
-    told: &mut traffic::ExchangeTrace,
+    sign: impl Future<Output = ()>,
+    notice: impl Future<Output = ()>,
 ) -> T {
     let mut sending = pin!(sending);
     tokio::select! {
         biased;
         answer = &mut sending => return answer,
-        () = call.progress.begun() => told.leaves(),
+        () = sign => notice.await,
     }
     sending.await
 }

@@ -6,11 +6,12 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::task::{Poll, Waker};
 
 use super::command::Event;
 use crate::limits;
+use crate::lock::lock;
 use crate::transport::channel::Weighed;
 
 #[derive(Debug, Default)]
@@ -30,7 +31,7 @@ impl EventQueue {
         let size = event.size();
         let mut event = Some(event);
         poll_fn(|context| {
-            let mut queued = self.lock();
+            let mut queued = lock(&self.0);
             // Acknowledgements free places, whoever reads; there are as many as messages out.
             let is_small = matches!(event, Some(Event::Accepted(_)));
             let has_room = is_small
@@ -49,7 +50,7 @@ impl EventQueue {
 
     pub(super) fn pop(&self) -> Option<Event> {
         let (event, waiting) = {
-            let mut queued = self.lock();
+            let mut queued = lock(&self.0);
             let event = queued.events.pop_front()?;
             queued.bytes -= event.size();
             (event, std::mem::take(&mut queued.waiting))
@@ -60,13 +61,9 @@ impl EventQueue {
 
     /// Takes out an acknowledgement, past all messages.
     pub(super) fn pop_accepted(&self) -> Option<Event> {
-        let mut queued = self.lock();
+        let mut queued = lock(&self.0);
         let at = queued.events.iter().position(|event| matches!(event, Event::Accepted(_)))?;
         queued.events.remove(at)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queued> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::answer::{whole, without_mark};
@@ -12,12 +11,11 @@ use super::stream::{self, NotNow, Opened};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, Method};
-use crate::net::backoff::Backoff;
 use crate::net::{Content, Lane};
 use crate::traffic::{self, Recovery};
 use crate::transport::elements::Elements;
 use crate::transport::within;
-use crate::wire::{header, page};
+use crate::wire::page;
 
 impl Exchange {
     pub(super) async fn read_json(&mut self, body: Content) -> Result<(), Error> {
@@ -25,10 +23,6 @@ impl Exchange {
         let quick = self.context.settings.timeouts.quick;
         let limit = if self.is_subscription() { quick } else { self.limit };
         let body = whole(body, &self.context, limit).await?;
-        self.deliver_body(body).await
-    }
-
-    async fn deliver_body(&mut self, body: Bytes) -> Result<(), Error> {
         traffic::message(traffic::TrafficKind::HttpBody, &body);
         if body.trim_ascii().is_empty() {
             return Err(self.no_response().because("the body of the answer is empty"));
@@ -58,12 +52,9 @@ impl Exchange {
     /// Reads events until the stream ends, and goes on with it where it was cut.
     pub(super) async fn read_events(&mut self, mut body: Content) -> Result<(), Error> {
         let mut position = Position::default();
-        let mut backoff = Backoff::default();
         let mut active = Instant::now();
         loop {
-            let (read, reached) = self.read_connection(body, position).await;
-            position = reached;
-            let cause = match read {
+            let cause = match self.read_connection(body, &mut position).await {
                 Err(error) if error.kind != Kind::Closed => return Err(error),
                 read => read.err(),
             };
@@ -72,22 +63,26 @@ impl Exchange {
             }
             let after = position.last_id.as_ref().filter(|_| self.is_in_session());
             traffic::stream_cut(traffic::StreamKind::Answer, cause.as_ref(), after);
-            let lost = cause.map_or_else(|| self.no_response(), |cause| self.lost(&cause));
+            let lost = match cause {
+                Some(cause) => lost_response(self.answer_id(), &cause),
+                None => self.no_response(),
+            };
             if position.moved {
                 active = Instant::now();
-                backoff.reset();
+                position.backoff.reset();
             }
-            body = Box::pin(self.resume(lost, &mut position, &mut backoff, active)).await?;
+            body = Box::pin(self.resume(lost, &mut position, active)).await?;
             traffic::recovery(Recovery::StreamResumed, None);
         }
     }
 
+    /// Delivers what one connection brings behind `position`.
     async fn read_connection(
         &mut self,
         body: Content,
-        position: Position,
-    ) -> (Result<(), Error>, Position) {
-        let mut events = Events::new(body, &self.context, position);
+        position: &mut Position,
+    ) -> Result<(), Error> {
+        let mut events = Events::new(body, &self.context, std::mem::take(position));
         let mut linger = None;
         loop {
             if self.is_settled && self.request_id().is_some() {
@@ -96,11 +91,14 @@ impl Exchange {
             let next = match linger {
                 None => events.next(self.limit).await,
                 // Answered: the rest is read for what else it may bring, but not for long.
-                Some(end) => Ok(events.rest(end.into()).await),
+                Some(end) => Ok(events.rest(end - Instant::now()).await),
             };
             match next {
                 Ok(Some(Item::Message(message))) => self.deliver(message).await,
-                end => return (end.map(drop), events.position),
+                end => {
+                    *position = events.position;
+                    return end.map(drop);
+                }
             }
         }
     }
@@ -111,26 +109,26 @@ impl Exchange {
         &self,
         mut lost: Error,
         position: &mut Position,
-        backoff: &mut Backoff,
         active: Instant,
     ) -> Result<Content, Error> {
-        let Some(last_id) = position.last_id.clone().filter(|_| self.is_in_session()) else {
+        let last_id = position.last_id.clone().filter(|_| self.is_in_session());
+        if last_id.is_none() {
             return Err(lost);
-        };
-        let mut headers = match self.is(&Method::Initialize) {
+        }
+        let headers = match self.is(&Method::Initialize) {
             true => self.session.opening_stream_headers(self.named_session.as_ref()),
             false => self.session.stream_headers(),
         };
-        headers.insert(header::LAST_EVENT_ID, last_id);
         let (mut away, mut wanted) = (None::<Instant>, None);
         loop {
             let cap = away.map_or(Duration::MAX, |_| limits::AWAY_CAP);
-            let pause = stream::pause(position, backoff).min(cap).max(wanted.unwrap_or_default());
+            let pause = position.pause().min(cap).max(wanted.unwrap_or_default());
             if self.limit.is_some_and(|limit| active.elapsed() + pause > limit) {
                 return Err(Error { kind: Kind::Timeout, ..lost });
             }
             tokio::time::sleep(pause).await;
-            let opening = stream::open(&self.context, headers.clone(), false, Lane::Calls);
+            let opening =
+                stream::open(&self.context, headers.clone(), last_id.as_ref(), Lane::Calls);
             let opened = match within(self.limit, opening).await {
                 Ok(opened) => opened,
                 Err(limit) => {
@@ -160,11 +158,11 @@ impl Exchange {
     }
 
     pub(super) fn no_response(&self) -> Error {
-        no_response(self.request_id().map_or("null", Id::as_json))
+        no_response(self.answer_id())
     }
 
-    /// The same, because the connection broke.
-    pub(super) fn lost(&self, cause: &Error) -> Error {
-        lost_response(self.request_id().map_or("null", Id::as_json), cause)
+    /// The id under which an answer is waited for.
+    fn answer_id(&self) -> &str {
+        self.request_id().map_or("null", Id::as_json)
     }
 }

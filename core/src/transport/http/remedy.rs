@@ -9,42 +9,40 @@ use http::Response;
 use tracing::debug;
 
 use super::SendOptions;
-use super::answer::{Answer, Refusal, whole};
+use super::answer::{Answer, Refusal, is_about_else, unreadable, whole};
 use super::command::{Send, Ticket};
 use super::detect::allows_older_transport;
 use super::events::{Events, Item, Position};
-use super::ping;
+use super::ping::{self, own_id};
 use super::post::Exchange;
 use super::report::Report;
 use super::session_loss::Fate;
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::lock::lock;
 use crate::message::{Head, Id, Members, Message, Method, edit, peek, reply};
-use crate::net::backoff::entropy;
-use crate::net::{Call, Content, Lane};
+use crate::net::{Call, Content};
 use crate::revision::era_hints::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
 use crate::revision::tools::ToolsPage;
 use crate::revision::{Envelope, Era, Revision};
 use crate::traffic::{self, Recovery};
 
-/// What was tried for one request already: each remedy once.
-#[derive(Debug, Default)]
-pub(super) struct Tried {
-    another_version: bool,
-    other_headers: bool,
-}
-
 impl Exchange {
     pub(super) async fn refused(&mut self, response: Response<Content>) -> Result<(), Error> {
-        let refusal = Refusal::read(response, &self.context).await;
+        let refusal = Refusal::read(response, &self.context, self.request_id()).await;
         self.handle_refusal(refusal).await
     }
 
     pub(super) async fn handle_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
-        let in_session = self.session_id().is_some() && !self.opens();
-        let fate = if in_session { self.fate(&refusal).await } else { Fate::Answered };
+        let fate = match self.session_id().is_some() && !self.opens() {
+            true => {
+                let (context, headers) = (&self.context, self.session.own_post_headers());
+                ping::fate(context, &refusal, &self.send, &context.endpoint, &headers).await
+            }
+            false => Fate::Answered,
+        };
         if fate == Fate::Lost {
-            self.lose_session(&refusal);
+            self.lose_session(refusal);
             return Ok(());
         }
         let answered = self.answer_refusal(refusal).await;
@@ -55,13 +53,13 @@ impl Exchange {
     }
 
     /// The session that it was sent in is lost.
-    fn lose_session(&mut self, refusal: &Refusal) {
-        let id = self.request_id();
-        let last_word = refusal.in_band(id).zip(id).map(|(error, id)| edit::with_id(&error, id));
+    fn lose_session(&mut self, refusal: Refusal) {
         let error = self.context.scrubbed(refusal.lost_session());
+        let answer = refusal.answer.zip(self.request_id());
+        let last_word = answer.map(|(error, id)| edit::with_id(&error, id));
         let Send { ticket, is_last_try, .. } = self.send;
         if is_last_try {
-            self.context.habits().note_last_loss(error.status);
+            lock(&self.context.habits).note_last_loss(error.status);
         }
         let session = Arc::clone(&self.session);
         self.context.report(Report::SessionRejected {
@@ -77,57 +75,43 @@ impl Exchange {
     /// The session is not what it was refused for.
     async fn answer_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
         let Some(id) = self.request_id().cloned() else {
-            return Err(refusal.error());
+            return Err(refusal.error);
         };
-        if self.opens() && refusal.is_about_else() {
-            return self.refused_for_else(&refusal, &id).await;
+        if self.opens() && is_about_else(refusal.status) {
+            return self.refused_for_else(refusal, &id).await;
         }
         if self.is(&Method::Initialize)
             && self.context.may_be_older()
             && allows_older_transport(&refusal)
         {
-            return self.try_older_transport(&refusal).await;
+            return self.try_older_transport(refusal).await;
         }
-        let in_band = refusal.in_band(Some(&id));
-        if let Some(call) = self.remedy(in_band.as_ref()).await {
+        if let Some(call) = self.remedy(refusal.answer.as_ref()).await {
             // It was refused, so it was not carried out.
             traffic::recovery(Recovery::SentAgain, None);
             return Box::pin(self.perform(call)).await;
         }
-        if self.is(&Method::Discover) && refusal.status().is_client_error() {
-            // C22: whoever refuses the question is a legacy server.
-            let answer = match in_band.filter(is_modern_refusal) {
-                Some(answer) => edit::with_id(&answer, &id),
-                None => reply::method_not_found(&id, "server/discover"),
-            };
-            self.deliver(answer).await;
-            return Ok(());
-        }
-        match in_band {
+        let is_unknown = self.is(&Method::Discover) && refusal.status.is_client_error();
+        let answer = match refusal.answer.filter(|answer| !is_unknown || is_modern_refusal(answer))
+        {
             // C23: whatever id it has, it is the answer to this POST.
-            Some(answer) => {
-                self.deliver(edit::with_id(&answer, &id)).await;
-                Ok(())
-            }
-            None => Err(refusal.error()),
-        }
-    }
-
-    /// What the refusal means for this message and its session, by a ping if need be.
-    async fn fate(&self, refusal: &Refusal) -> Fate {
-        let (context, headers) = (&self.context, self.session.own_post_headers());
-        ping::fate(context, refusal, &self.send, &context.endpoint, &headers).await
+            Some(answer) => edit::with_id(&answer, &id),
+            // C22: whoever refuses the question is a legacy server.
+            None if is_unknown => reply::method_not_found(&id, "server/discover"),
+            None => return Err(refusal.error),
+        };
+        self.deliver(answer).await;
+        Ok(())
     }
 
     /// An opening was refused for reasons that have nothing to do with eras. The body is not read as
     /// an answer: a gateway that fails writes JSON-RPC errors of its own.
-    async fn refused_for_else(&mut self, refusal: &Refusal, id: &Id) -> Result<(), Error> {
-        let is_probe = self.is_probe();
-        if !is_probe || refusal.status().is_server_error() {
-            return Err(refusal.error());
+    async fn refused_for_else(&mut self, refusal: Refusal, id: &Id) -> Result<(), Error> {
+        if !self.is_probe() || refusal.status.is_server_error() {
+            return Err(refusal.error);
         }
         // A client that probes goes on with `initialize` after this, and that may log in.
-        let error = self.context.scrubbed(refusal.error().not_delivered());
+        let error = self.context.scrubbed(refusal.error.not_delivered());
         self.deliver(reply::method_not_found_because(id, "server/discover", &error)).await;
         Ok(())
     }
@@ -137,13 +121,13 @@ impl Exchange {
         let asked = self.send.envelope.as_ref()?.version.clone();
         let (code, supported) = peek::error_code(answer?)?;
         match code {
-            UNSUPPORTED_VERSION if !self.tried.another_version => {
-                self.tried.another_version = true;
+            UNSUPPORTED_VERSION if !self.tried_another_version => {
+                self.tried_another_version = true;
                 let common = Revision::modern_in_common(&asked, &supported)?;
                 self.context.speak(&asked, common);
             }
-            HEADER_MISMATCH if !self.tried.other_headers && self.is(&Method::ToolsCall) => {
-                self.tried.other_headers = true;
+            HEADER_MISMATCH if !self.tried_other_headers && self.is(&Method::ToolsCall) => {
+                self.tried_other_headers = true;
                 // Somebody else may have learnt better in the meantime.
                 if !self.has_other_headers() {
                     self.learn_tools_anew().await;
@@ -166,12 +150,10 @@ impl Exchange {
             }
             None => Cow::Borrowed(&self.send),
         };
-        let written = self.context.written(&self.session, &outgoing);
-        self.mirrored = written.mirrored;
+        let (call, mirrored) = self.context.post(&self.session, &outgoing);
+        self.mirrored = mirrored;
         self.send.progress.reset();
-        let call = self.context.call(http::Method::POST, written.headers, written.body);
-        let lane = if self.is(&Method::Listen) { Lane::Lasting } else { call.lane };
-        Call { lane, progress: self.send.progress.clone(), ..call }
+        call
     }
 
     fn has_other_headers(&self) -> bool {
@@ -181,31 +163,26 @@ impl Exchange {
     /// Lists the tools on our own account: what they want in headers may have changed.
     async fn learn_tools_anew(&self) {
         let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
-        let (mut pages, mut cursor) = (Vec::new(), None);
-        let is_whole = loop {
-            if pages.len() >= limits::LIST_PAGES {
-                break false;
-            }
+        let (mut pages, mut cursor, mut is_whole) = (Vec::new(), None, false);
+        while !is_whole && pages.len() < limits::LIST_PAGES {
             match self.list_page(cursor.as_deref(), limit).await {
                 Ok(page) => {
-                    cursor = page.next.clone();
+                    cursor.clone_from(&page.next);
+                    is_whole = cursor.is_none();
                     pages.push(page);
-                    if cursor.is_none() {
-                        break true;
-                    }
                 }
                 Err(error) => {
                     debug!("no list of tools: {}", self.context.scrubbed(error));
-                    break false;
+                    break;
                 }
             }
-        };
+        }
         debug!(pages = pages.len(), is_whole, "the tools were listed again");
         self.context.replace_tools(&pages, is_whole);
     }
 
     async fn list_page(&self, cursor: Option<&str>, limit: Duration) -> Result<ToolsPage, Error> {
-        let id = Id::string(&format!("mcp-span-{:016x}", entropy()));
+        let id = own_id();
         let message = list_request(&self.send.message, &id, cursor);
         let envelope = Envelope::of(&message);
         let asking = self.ask(Send { envelope, ..Send::new(Ticket::default(), message) }, &id);
@@ -218,17 +195,16 @@ impl Exchange {
     /// The answer to a request of our own.
     async fn ask(&self, request: Send, id: &Id) -> Result<Message, Error> {
         let context = &self.context;
-        let written = context.written(&self.session, &request);
-        let call = context.call(http::Method::POST, written.headers, written.body);
+        let (call, _) = context.post(&self.session, &request);
         let response = context.send(call, SendOptions::aside()).await?;
-        match Answer::sort(response, true, context.endpoint.url()) {
-            Answer::Json(body) => {
-                let body = whole(body, context, None).await?;
+        match Answer::of(&response) {
+            Answer::Json => {
+                let body = whole(response.into_body(), context, None).await?;
                 let malformed = |error| Error::new(Kind::BadResponse, format!("{error}"));
                 Message::parse(body).map_err(malformed)
             }
-            Answer::Events(body) => {
-                let mut events = Events::new(body, context, Position::default());
+            Answer::Events => {
+                let mut events = Events::new(response.into_body(), context, Position::default());
                 while let Some(Item::Message(message)) = events.next(None).await? {
                     if message.method().is_none() && message.id() == Some(id) {
                         return Ok(message);
@@ -236,9 +212,8 @@ impl Exchange {
                 }
                 Err(Error::new(Kind::NoResponse, "the stream ended without an answer"))
             }
-            Answer::Refused(response) => Err(Refusal::read(response, context).await.error()),
-            Answer::Unreadable(error) => Err(error),
-            Answer::Accepted(_) => Err(Error::new(Kind::NoResponse, "there was no answer")),
+            Answer::Refused => Err(Refusal::read(response, context, None).await.error),
+            Answer::Other => Err(unreadable(&response, context.endpoint.url())),
         }
     }
 }

@@ -12,8 +12,6 @@ use crate::message::Message;
 
 #[derive(Debug)]
 pub(super) enum Report {
-    /// This exchange was cancelled a while ago: it is not waited for any longer.
-    GraceOver(Ticket),
     /// The answer to `initialize` is in; the client has not seen it yet.
     Initialized { ticket: Ticket, session_id: Option<HeaderValue>, version: Option<String> },
     /// The answer to `initialize` has begun, and names a session; what it says is still to come.

@@ -58,7 +58,7 @@ impl SessionHeaders {
             has_begun: false,
             version: None,
         };
-        session.refresh();
+        session.set_id(None);
         session
     }
 
@@ -84,9 +84,7 @@ impl SessionHeaders {
         self.opened_by = Some(ticket);
         self.has_begun = true;
         self.is_foreseen = false;
-        let old = std::mem::replace(&mut self.id, id);
-        self.refresh();
-        old.filter(|old| Some(old) != self.id.as_ref())
+        self.set_id(id)
     }
 
     /// The answer to `initialize` that has begun to come names this one. One that stands is not
@@ -96,18 +94,15 @@ impl SessionHeaders {
         if self.id.is_some() && !self.is_foreseen {
             return None;
         }
-        let old = self.id.replace(id);
         self.is_foreseen = true;
-        self.refresh();
-        old.filter(|old| Some(old) != self.id.as_ref())
+        self.set_id(Some(id))
     }
 
     /// The server no longer knows it.
     pub(super) fn forget(&mut self) {
-        self.id = None;
         self.opened_by = None;
         self.is_foreseen = false;
-        self.refresh();
+        self.set_id(None);
     }
 
     /// Whether a session that the answer to another message names would be taken: only if there is
@@ -119,8 +114,7 @@ impl SessionHeaders {
     /// An answer to another message named a session.
     pub(super) fn adopt(&mut self, id: HeaderValue) {
         if self.would_adopt() {
-            self.id = Some(id);
-            self.refresh();
+            self.set_id(Some(id));
         }
     }
 
@@ -162,14 +156,9 @@ impl SessionHeaders {
         headers
     }
 
-    /// The headers of a DELETE of the session `id`.
-    pub(super) fn delete_headers(&self, id: &HeaderValue) -> HeaderMap {
-        let mut headers = self.stream_headers();
-        headers.insert(header::SESSION_ID, id.clone());
-        headers
-    }
-
-    fn refresh(&mut self) {
+    /// Gives back the old id, if it is another one.
+    fn set_id(&mut self, id: Option<HeaderValue>) -> Option<HeaderValue> {
+        let old = std::mem::replace(&mut self.id, id);
         let mut headers = HeaderMap::clone(&self.base);
         if let Some(id) = &self.id {
             headers.insert(header::SESSION_ID, id.clone());
@@ -178,6 +167,7 @@ impl SessionHeaders {
             headers.insert(header::PROTOCOL_VERSION, version.clone());
         }
         self.in_session = headers.into();
+        old.filter(|old| Some(old) != self.id.as_ref())
     }
 }
 

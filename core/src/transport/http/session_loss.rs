@@ -122,15 +122,10 @@ pub(super) fn of_message(complaint: &Complaint, is_ping: bool, habits: &Habits) 
     }
 }
 
-/// Judges the refusal of a GET for a stream, which is sent under no id: at most a suspicion, since
-/// many servers have no stream and say so by 404.
-pub(super) fn of_stream(complaint: &Complaint) -> LossVerdict {
-    match of_message(complaint, false, &Habits::default()) {
-        LossVerdict::Answer => LossVerdict::Answer,
-        LossVerdict::Suspected | LossVerdict::Presumed | LossVerdict::Lost => {
-            LossVerdict::Suspected
-        }
-    }
+/// Whether the refusal of a GET for a stream, which is sent under no id, may be about the session. It
+/// is no more than a suspicion, since many servers have no stream and say so by 404.
+pub(super) fn is_suspicious(complaint: &Complaint) -> bool {
+    of_message(complaint, false, &Habits::default()) != LossVerdict::Answer
 }
 
 /// Judges the answer to a ping.
@@ -160,25 +155,19 @@ pub(super) fn fate(
     is_safe: bool,
 ) -> Fate {
     let is_same = pinged.is_some_and(|ping| ping.says_as(asked));
-    // A server that denies every ping its session does not speak of calls in the same words.
-    let is_denied = is_same && pinged.is_some_and(Complaint::denies_session);
-    let is_proved = is_denied && verdict == LossVerdict::Suspected && proof == Proof::Refused;
-    if !is_lost(verdict, proof) && !is_proved {
+    let is_lost = match proof {
+        Proof::Lost => true,
+        Proof::Refused if verdict == LossVerdict::Presumed => true,
+        // A server that denies every ping its session does not speak of calls in the same words.
+        Proof::Refused => is_same && pinged.is_some_and(Complaint::denies_session),
+        Proof::Lives | Proof::Silence => false,
+    };
+    if !is_lost {
         return Fate::Answered;
     }
     // An error under no id: the request was not read.
     let is_unread = asked.code.is_some() && !asked.is_own;
     if is_safe || is_same || is_unread { Fate::Lost } else { Fate::AnsweredThenLost }
-}
-
-/// Whether the session of a message with this verdict is lost.
-fn is_lost(verdict: LossVerdict, proof: Proof) -> bool {
-    match verdict {
-        LossVerdict::Answer => false,
-        LossVerdict::Suspected => proof == Proof::Lost,
-        LossVerdict::Presumed => matches!(proof, Proof::Lost | Proof::Refused),
-        LossVerdict::Lost => true,
-    }
 }
 
 impl Complaint {
@@ -347,10 +336,10 @@ mod tests {
 
     #[test]
     fn a_stream_that_is_refused_is_never_more_than_a_suspicion() {
-        assert_eq!(of_stream(&bare(404, "")), LossVerdict::Suspected);
-        assert_eq!(of_stream(&bare(400, "Session expired")), LossVerdict::Suspected);
-        assert_eq!(of_stream(&bare(405, "")), LossVerdict::Answer);
-        assert_eq!(of_stream(&bare(400, "no")), LossVerdict::Answer);
+        assert!(is_suspicious(&bare(404, "")));
+        assert!(is_suspicious(&bare(400, "Session expired")));
+        assert!(!is_suspicious(&bare(405, "")));
+        assert!(!is_suspicious(&bare(400, "no")));
     }
 
     #[test]
@@ -422,9 +411,10 @@ mod tests {
             }
             // A session in which a ping is answered is never given up, but for a bare 404 that has
             // not misled anybody yet.
-            prop_assert!(!is_lost(verdict, Proof::Lives) || verdict == LossVerdict::Lost);
-            prop_assert!(!is_lost(verdict, Proof::Silence) || verdict == LossVerdict::Lost);
-            prop_assert!(!is_lost(verdict, Proof::Refused) || status == 404 && !is_own);
+            let fate = |proof| fate(verdict, proof, &complaint, None, true);
+            prop_assert_eq!(fate(Proof::Lives), Fate::Answered);
+            prop_assert_eq!(fate(Proof::Silence), Fate::Answered);
+            prop_assert!(fate(Proof::Refused) == Fate::Answered || status == 404 && !is_own);
         }
 
         #[test]

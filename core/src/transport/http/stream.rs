@@ -12,12 +12,11 @@ use tracing::debug;
 use super::answer::{Answer, Refusal};
 use super::command::Event;
 use super::events::{Events, Item, Position, timeout};
-use super::log::Direction;
 use super::report::Report;
-use super::session_loss::{self, LossVerdict, Proof};
+use super::session::SessionHeaders;
+use super::session_loss::{self, Proof};
 use super::{Context, SendOptions, ping};
 use crate::limits;
-use crate::net::backoff::Backoff;
 use crate::net::{Call, Content, Lane};
 use crate::traffic::{self, Recovery};
 use crate::transport::within;
@@ -50,49 +49,45 @@ pub(super) enum NotNow {
 }
 
 /// Keeps the server's own stream open until the task is dropped, or the server has none.
-pub(super) async fn keep_open(
-    context: Arc<Context>,
-    headers: HeaderMap,
-    post_headers: Arc<HeaderMap>,
-) {
-    let mut position = Position::default();
+pub(super) async fn keep_open(context: Arc<Context>, session: Arc<SessionHeaders>) {
     let mut reopening = Reopening::new(&context);
     let mut was_open = false;
-    let session = headers.get(header::SESSION_ID).cloned();
     loop {
         let sleeps = context.client.sleeps();
         reopening.begin();
-        let headers = resuming(&headers, &position);
-        let not_now = match open(&context, headers, session.is_some(), Lane::Lasting).await {
+        let last_id = reopening.position.last_id.as_ref();
+        let not_now = match open(&context, session.stream_headers(), last_id, Lane::Lasting).await {
             Opened::Stream(body) => {
                 if std::mem::replace(&mut was_open, true) {
                     traffic::recovery(Recovery::StreamReopened, None);
                 }
+                let position = std::mem::take(&mut reopening.position);
                 let mut events = Events::new(body, &context, position);
-                let slept = slept(&context, sleeps, &mut reopening.wakeups);
-                let has_slept = read(&context, &mut events, session.as_ref(), slept).await;
-                position = events.position;
+                // The stream may look open for minutes after a sleep; whatever the client says is the
+                // occasion to find out.
+                let slept = reopening.wakeups.wait_for(|()| context.client.sleeps() != sleeps);
+                let has_slept = read(&context, &mut events, session.id(), slept).await;
+                reopening.position = events.position;
                 if has_slept {
-                    position.moved = false;
+                    reopening.position.moved = false;
                     continue;
                 }
-                reopening.ended(&mut position);
+                reopening.ended();
                 None
             }
             Opened::Never => return debug!("the server has no stream of its own"),
-            Opened::Suspicious if is_in_vain(&context, &post_headers, session.as_ref()).await => {
-                return;
-            }
+            Opened::Suspicious if is_in_vain(&context, &session).await => return,
             Opened::Suspicious => Some(NotNow::Soon),
             Opened::NotNow(not_now) => Some(not_now),
         };
-        reopening.rest(&mut position, not_now).await;
+        reopening.rest(not_now).await;
     }
 }
 
 /// When a stream that is to stay open is asked for again.
 pub(super) struct Reopening {
-    backoff: Backoff,
+    /// Behind which it goes on.
+    pub(super) position: Position,
     /// How many times in a row it has ended soon after it was opened.
     hasty: u32,
     /// When it was last asked for.
@@ -104,7 +99,7 @@ pub(super) struct Reopening {
 impl Reopening {
     pub(super) fn new(context: &Context) -> Self {
         let wakeups = context.wakeups.subscribe();
-        Self { backoff: Backoff::default(), hasty: 0, since: Instant::now(), wakeups }
+        Self { position: Position::default(), hasty: 0, since: Instant::now(), wakeups }
     }
 
     /// It is asked for now.
@@ -113,31 +108,31 @@ impl Reopening {
         self.wakeups.mark_unchanged();
     }
 
-    /// It was open, and has ended at `position`.
-    pub(super) fn ended(&mut self, position: &mut Position) {
+    /// It was open, and has ended.
+    pub(super) fn ended(&mut self) {
         if self.since.elapsed() > limits::STREAM_STEADY {
-            self.backoff.reset();
+            self.position.backoff.reset();
             self.hasty = 0;
         }
         self.hasty += 1;
         // A server that ends its stream again and again is not asked as often as it says.
-        position.moved &= self.hasty <= limits::HASTY_REOPENINGS;
+        self.position.moved &= self.hasty <= limits::HASTY_REOPENINGS;
     }
 
     /// Waits for the next try: for a while, or until the client says something or the server is
     /// reached by other means (C7). The server's own delay is kept even then.
-    pub(super) async fn rest(&mut self, position: &mut Position, not_now: Option<NotNow>) {
+    pub(super) async fn rest(&mut self, not_now: Option<NotNow>) {
         let can_be_hastened = !matches!(not_now, Some(NotNow::Later | NotNow::Busy(_)));
-        let earliest = self.since + position.retry.unwrap_or_default().max(limits::AWAY_CAP);
+        let earliest = self.since + self.position.retry.unwrap_or_default().max(limits::AWAY_CAP);
         let mut wanted = None;
         match not_now {
-            Some(NotNow::Later) => self.backoff.slow_down(),
+            Some(NotNow::Later) => self.position.backoff.slow_down(),
             // It may have been open all the time: nothing grows that delays the next one.
-            Some(NotNow::Silent) => self.backoff.reset(),
+            Some(NotNow::Silent) => self.position.backoff.reset(),
             Some(NotNow::Busy(pause)) => wanted = pause,
             Some(NotNow::Soon | NotNow::Unreachable) | None => {}
         }
-        let pause = pause(position, &mut self.backoff).max(wanted.unwrap_or_default());
+        let pause = self.position.pause().max(wanted.unwrap_or_default());
         let woken_up = async {
             sleep_until(earliest).await;
             self.wakeups.changed().await.is_ok()
@@ -150,15 +145,11 @@ impl Reopening {
 }
 
 /// Whether there is no stream to be had in this session, or no session any more, which is told.
-async fn is_in_vain(
-    context: &Arc<Context>,
-    headers: &Arc<HeaderMap>,
-    session: Option<&HeaderValue>,
-) -> bool {
-    match ping::ask(context, &context.endpoint, headers).await.0 {
+async fn is_in_vain(context: &Context, session: &SessionHeaders) -> bool {
+    match ping::ask(context, &context.endpoint, &session.own_post_headers()).await.0 {
         Proof::Lives | Proof::Refused => debug!("the server has no stream in this session"),
         Proof::Lost => {
-            if let Some(session) = session.cloned() {
+            if let Some(session) = session.id().cloned() {
                 context.report(Report::SessionGone { session });
             }
         }
@@ -167,43 +158,17 @@ async fn is_in_vain(
     true
 }
 
-/// Completes when the machine has slept since `before`. The stream may look open for minutes after
-/// that; whatever the client says is the occasion to find out.
-async fn slept(context: &Context, before: u64, wakeups: &mut watch::Receiver<()>) {
-    while context.client.sleeps() == before {
-        if wakeups.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-/// How long to wait before a stream is asked for again (C29): what the server said, exactly, if
-/// it brought anything since (and it is no invitation to a storm); else the longer of that and our
-/// own backoff.
-pub(super) fn pause(position: &mut Position, backoff: &mut Backoff) -> Duration {
-    let has_moved = std::mem::take(&mut position.moved);
-    match position.retry.map(|retry| retry.max(limits::RETRY_FLOOR)) {
-        Some(retry) if has_moved => retry,
-        Some(retry) => retry.max(backoff.next_pause()),
-        None => backoff.next_pause(),
-    }
-}
-
-fn resuming(headers: &HeaderMap, position: &Position) -> HeaderMap {
-    let mut headers = headers.clone();
-    if let Some(id) = &position.last_id {
-        headers.insert(header::LAST_EVENT_ID, id.clone());
-    }
-    headers
-}
-
-/// Asks for a stream by GET.
+/// Asks for a stream by GET, or for the rest of one, behind the event `last_id`.
 pub(super) async fn open(
     context: &Context,
-    headers: HeaderMap,
-    in_session: bool,
+    mut headers: HeaderMap,
+    last_id: Option<&HeaderValue>,
     lane: Lane,
 ) -> Opened {
+    if let Some(id) = last_id {
+        headers.insert(header::LAST_EVENT_ID, id.clone());
+    }
+    let in_session = headers.contains_key(header::SESSION_ID);
     let session = ping::session(&context.endpoint, &headers);
     let call = Call { lane, ..context.call(Method::GET, headers, Bytes::new()) };
     let sending = context.send(call, SendOptions::aside());
@@ -218,17 +183,18 @@ pub(super) async fn open(
             return Opened::NotNow(NotNow::Silent);
         }
     };
-    match Answer::sort(response, false, context.endpoint.url()) {
-        Answer::Events(body) => Opened::Stream(body),
-        Answer::Refused(response) => {
-            let refusal = Refusal::read(response, context).await;
-            debug!("no stream: {}", refusal.error());
-            match session_loss::of_stream(&refusal.complaint(None, session.as_deref())) {
-                LossVerdict::Suspected if in_session => Opened::Suspicious,
-                _ => by_status(refusal.status(), refusal.retry_after()),
+    match Answer::of(&response) {
+        Answer::Events => Opened::Stream(response.into_body()),
+        Answer::Refused => {
+            let refusal = Refusal::read(response, context, None).await;
+            debug!("no stream: {}", refusal.error);
+            match in_session && session_loss::is_suspicious(&refusal.complaint(session.as_deref()))
+            {
+                true => Opened::Suspicious,
+                false => by_status(refusal.status, refusal.error.retry_after),
             }
         }
-        _ => Opened::Never,
+        Answer::Json | Answer::Other => Opened::Never,
     }
 }
 
@@ -249,7 +215,7 @@ async fn read(
     context: &Context,
     events: &mut Events,
     session: Option<&HeaderValue>,
-    slept: impl Future<Output = ()>,
+    slept: impl Future,
 ) -> bool {
     tokio::pin!(slept);
     let why = loop {
@@ -257,14 +223,14 @@ async fn read(
         let next = tokio::select! {
             biased;
             next = events.next(None) => next,
-            () = &mut slept => {
+            _ = &mut slept => {
                 debug!("the machine has slept: the server's stream is opened anew");
                 return true;
             }
         };
         match next {
             Ok(Some(Item::Message(message))) => {
-                context.crossing(Direction::FromServer, &message, session);
+                context.log_received(&message, None, session);
                 context.events.send(Event::Message { message, answers: None }).await;
             }
             Ok(_) => break None,
@@ -278,22 +244,6 @@ async fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_servers_own_delay_is_kept_exactly() {
-        // C29
-        let mut position = Position { moved: true, ..Position::default() };
-        position.retry = Some(Duration::from_millis(1234));
-        assert_eq!(pause(&mut position, &mut Backoff::default()), Duration::from_millis(1234));
-        assert!(!position.moved);
-        assert_eq!(pause(&mut position, &mut Backoff::default()), Duration::from_millis(1234));
-        position.moved = true;
-        position.retry = Some(Duration::ZERO);
-        assert_eq!(pause(&mut position, &mut Backoff::default()), limits::RETRY_FLOOR);
-        assert!(pause(&mut position, &mut Backoff::default()) >= limits::BACKOFF_BASE / 2);
-        position.retry = None;
-        assert!(pause(&mut position, &mut Backoff::default()) >= limits::BACKOFF_BASE / 2);
-    }
 
     #[test]
     fn statuses_decide_whether_there_is_a_stream() {

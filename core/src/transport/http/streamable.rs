@@ -11,7 +11,6 @@ use tracing::debug;
 
 use super::command::{Event, Send, Ticket};
 use super::link::Io;
-use super::modern::WrittenHeaders;
 use super::post::Exchange;
 use super::report::Report;
 use super::session::SessionHeaders;
@@ -20,6 +19,7 @@ use crate::auth::Login;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::net::Call;
+use crate::wire::header;
 
 #[derive(Debug)]
 pub(super) struct Streamable {
@@ -42,7 +42,13 @@ impl Streamable {
     pub(super) fn on_report(&mut self, report: Report, io: &mut Io) {
         match report {
             Report::Initialized { ticket, session_id, version } => {
-                self.begin_session(ticket, session_id, version.as_deref(), io);
+                let shown = session_id.as_ref().and_then(|id| id.to_str().ok());
+                debug!(version, session = shown, "a session begins");
+                io.context.note_connection("Streamable HTTP", version.as_deref());
+                self.close_server_stream(io);
+                let session = Arc::make_mut(&mut self.session);
+                let old = session.begin(ticket, session_id, version.as_deref());
+                self.discard(old, io);
             }
             Report::Named { session_id } => {
                 let old = Arc::make_mut(&mut self.session).foresee(session_id);
@@ -70,25 +76,8 @@ impl Streamable {
                 }
             }
             // Of the other transport, or for the link itself.
-            Report::StreamOpened(_) | Report::Posted(_) => {}
-            Report::GraceOver(_) | Report::IsLegacySse { .. } => {}
+            Report::StreamOpened(_) | Report::Posted(_) | Report::IsLegacySse { .. } => {}
         }
-    }
-
-    /// An `initialize` was answered: this is the session from now on.
-    fn begin_session(
-        &mut self,
-        ticket: Ticket,
-        id: Option<HeaderValue>,
-        version: Option<&str>,
-        io: &mut Io,
-    ) {
-        let shown = id.as_ref().and_then(|id| id.to_str().ok());
-        debug!(version, session = shown, "a session begins");
-        io.context.note_connection("Streamable HTTP", version);
-        self.close_server_stream(io);
-        let old = Arc::make_mut(&mut self.session).begin(ticket, id, version);
-        self.discard(old, io);
     }
 
     /// Another has taken its place: the server need not keep it.
@@ -96,7 +85,7 @@ impl Streamable {
         let Some(session) = session else { return };
         let context = Arc::clone(&io.context);
         let call = delete(&context, &self.session, &session);
-        io.start_aside(async move {
+        io.exchanges.start_aside(async move {
             let _ = timeout(limits::CLOSE, context.send(call, SendOptions::aside())).await;
         });
     }
@@ -125,15 +114,10 @@ impl Streamable {
             return io.report(Event::Accepted(ticket));
         }
         io.context.wake_retries();
-        let WrittenHeaders { headers, body, mirrored } = io.context.written(&self.session, &send);
-        let call = Call {
-            lane: send.lane,
-            progress: send.progress.clone(),
-            ..io.context.call(http::Method::POST, headers, body)
-        };
+        let (call, mirrored) = io.context.post(&self.session, &send);
         let (context, session) = (Arc::clone(&io.context), Arc::clone(&self.session));
         let exchange = Exchange::new(context, session, send, mirrored);
-        io.start(ticket, Box::pin(exchange.run(call)));
+        io.exchanges.start(ticket, Box::pin(exchange.run(call)));
     }
 
     fn open_server_stream(&mut self, io: &mut Io) {
@@ -141,15 +125,13 @@ impl Streamable {
             return;
         }
         self.close_server_stream(io);
-        let headers = self.session.stream_headers();
-        let ping = self.session.own_post_headers();
-        let stream = stream::keep_open(Arc::clone(&io.context), headers, ping);
-        self.server_stream = Some(io.start_aside(stream));
+        let stream = stream::keep_open(Arc::clone(&io.context), Arc::clone(&self.session));
+        self.server_stream = Some(io.exchanges.start_aside(stream));
     }
 
     fn close_server_stream(&mut self, io: &mut Io) {
         if let Some(stream) = self.server_stream.take() {
-            io.drop_job(stream);
+            io.exchanges.drop_job(stream);
         }
     }
 
@@ -178,7 +160,9 @@ pub(super) async fn delete_session(context: &Context, session: &SessionHeaders, 
 }
 
 fn delete(context: &Context, session: &SessionHeaders, id: &HeaderValue) -> Call {
-    context.call(http::Method::DELETE, session.delete_headers(id), Bytes::new())
+    let mut headers = session.stream_headers();
+    headers.insert(header::SESSION_ID, id.clone());
+    context.call(http::Method::DELETE, headers, Bytes::new())
 }
 
 fn session_gone() -> Error {

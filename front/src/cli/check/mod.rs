@@ -232,8 +232,8 @@ impl Target {
         self.hide();
         let scrubber = self.scrubber();
         let findings = match self.spec {
-            Ok(Spec { server: Server::Http(settings), eras, .. }) => {
-                remote::check(*settings, eras, check_options, activity).await
+            Ok(Spec { server: Server::Http(settings), stages, .. }) => {
+                remote::check(*settings, stages, check_options, activity).await
             }
             Ok(Spec { server: Server::Child(settings), .. }) => {
                 program::check(settings, check_options, activity).await

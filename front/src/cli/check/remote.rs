@@ -12,7 +12,7 @@ use super::spinner::Activity;
 use super::transport::{self, Opening, Spoken};
 use super::{CheckOptions, address, authorization, contents, session, suspicion, tls};
 use crate::auth::{Credentials, Granted, Login};
-use crate::bridge::{Eras, Policy};
+use crate::bridge::{Policy, Stages};
 use crate::client::{Options, Server, Spec};
 use crate::error::Error;
 use crate::limits::{self, Timeouts};
@@ -41,7 +41,7 @@ const OF_SERVER: [&str; 5] = ["server", "session", "session-unknown", "session-e
 /// All that can be said about the server.
 pub(super) async fn check(
     mut settings: HttpSettings,
-    eras: Eras,
+    stages: Stages,
     check_options: CheckOptions,
     activity: Activity,
 ) -> Vec<Finding> {
@@ -65,7 +65,7 @@ pub(super) async fn check(
         findings.extend(skipped(&BEHIND, "there is no connection"));
         return findings;
     }
-    let visit = Visit { settings, eras, check_options, activity };
+    let visit = Visit { settings, stages, check_options, activity };
     let behind = visit.go().await;
     // In the order of a report, whatever the order in which it was found out.
     let mut behind: Vec<Finding> = behind;
@@ -81,7 +81,7 @@ fn skipped<'a>(checks: &'a [&'static str], why: &'a str) -> impl Iterator<Item =
 /// A visit to a server that can be connected to.
 struct Visit {
     settings: HttpSettings,
-    eras: Eras,
+    stages: Stages,
     check_options: CheckOptions,
     activity: Activity,
 }
@@ -287,8 +287,8 @@ impl Visit {
             away_wait: Duration::ZERO,
             ..Policy::default()
         };
-        let eras = Eras { memory: None, ..self.eras.clone() };
-        Spec { server: Server::Http(Box::new(http)), policy, eras }
+        let stages = Stages { protocol: self.stages.protocol, ..Stages::default() };
+        Spec { server: Server::Http(Box::new(http)), policy, stages }
     }
 }
 

@@ -61,8 +61,8 @@ pub(super) fn of(heard: &Heard, elsewhere: &[String]) -> Finding {
             "transport",
             format!("a page about TLS in place of an answer ({})", kind(heard)),
         )
-        .meaning(refusal.meaning())
-        .next_step(refusal.hint())
+        .meaning(refusal.meaning)
+        .next_step(refusal.hint)
     } else if heard.is_page() {
         page(heard)
     } else if heard.result().is_some() {
@@ -75,7 +75,7 @@ pub(super) fn of(heard: &Heard, elsewhere: &[String]) -> Finding {
     with_paths(finding, elsewhere).exchange(&heard.exchange)
 }
 
-fn tls_refusal(heard: &Heard) -> Option<TlsRefusal> {
+fn tls_refusal(heard: &Heard) -> Option<&'static TlsRefusal> {
     TlsRefusal::parse(heard.status.as_u16(), &heard.body)
 }
 

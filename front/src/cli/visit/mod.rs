@@ -113,7 +113,7 @@ fn visit(typed: &Visit, work: Work) -> Result<ExitCode, Failure> {
     };
     let (words, is_json) = (typed.words.clone(), typed.json);
     let is_verbose = typed.connect.log.verbose;
-    let hidden_tools = spec.policy.hidden_tools.clone();
+    let hidden_tools = spec.stages.hidden_tools.clone();
     let tool_names = tool_names(typed);
     on_runtime(async move {
         let shown = status.clone();

@@ -22,11 +22,6 @@ impl Introduction {
             None => members.into_message(message.head().clone()),
         }
     }
-
-    /// The question what the server is. It is not the client who asks: a login may come of it.
-    pub(super) fn put_around_discover(&self, id: &Id) -> Message {
-        self.put_around(&reply::request(id, "server/discover"), None).own()
-    }
 }
 
 impl Translation {

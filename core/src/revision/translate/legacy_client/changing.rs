@@ -19,7 +19,7 @@ impl Translation {
         }
         if self.question.is_none() && cx.may_suspect() {
             let id = cx.string();
-            cx.send_to_server(self.introduction.put_around_discover(&id));
+            cx.send_to_server(self.introduction.discover(&id));
             self.question = Some(id);
         }
         self.question.is_some()

@@ -61,7 +61,7 @@ impl LegacyClient {
 
     fn ask(&mut self, initialize: Message, refusal: Option<Message>) {
         let id = self.cx.string();
-        let question = Introduction::of_legacy(&initialize).put_around_discover(&id);
+        let question = Introduction::of_legacy(&initialize).discover(&id);
         self.cx.send_to_server(question);
         self.state = TranslatorState::Asking(Asking { initialize, id, refusal });
     }

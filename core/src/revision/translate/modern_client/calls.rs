@@ -1,20 +1,21 @@
 //! Requests of the client's on their way to the legacy server, and their answers on the way back.
 
-use tracing::debug;
-
 use super::asks::{Abilities, Asks, fingerprint};
-use super::{ModernClient, Waits};
-use crate::error::{Error, Kind};
-use crate::message::{Head, Id, Members, Message, Method, peek, reply};
-use crate::revision::translate::{Protocol, tasks};
+use super::json_string;
+use super::session::LegacySession;
+use crate::message::{Head, Id, Members, Message, Method, edit, peek};
+use crate::revision::translate::tasks;
 
-/// A request that is under way at the server.
-#[derive(Debug)]
+/// A request that the server was sent.
 pub(super) struct ServerCall {
-    pub(super) what: What,
+    /// The request of the client's that gets the answer.
+    pub(super) client: Id,
+    pub(super) method: Method,
+    /// What it is about, where it has to be known again.
+    pub(super) fingerprint: u64,
+    pub(super) abilities: Abilities,
     /// Later ones have a higher number.
     pub(super) order: u64,
-    pub(super) waiter: Waiter,
     pub(super) wants_logs: bool,
     /// The token that the server knows.
     pub(super) upstream_token: Option<Id>,
@@ -24,98 +25,57 @@ pub(super) struct ServerCall {
     pub(super) has_asked: bool,
 }
 
-/// What a request is about.
-#[derive(Clone, Debug)]
-pub(super) struct What {
-    pub(super) method: Method,
-    pub(super) fingerprint: u64,
-    pub(super) abilities: Abilities,
+impl ServerCall {
+    /// Whether it is about the same as another one.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.method == other.method && self.fingerprint == other.fingerprint
+    }
 }
 
-/// Who gets the answer to a call.
-#[derive(Debug)]
-pub(super) enum Waiter {
-    /// This request of the client's.
-    Client(Id),
-    /// The one that will come back with this handle.
-    Parked(String),
-}
-
-impl ModernClient {
-    /// Something is said in a session that we have opened.
-    pub(super) fn serve(&mut self, message: Message) {
-        match message.head() {
-            Head::Request { id, method } => {
-                self.serve_request(id, method, &message);
-            }
-            Head::Notification { method } if *method != Method::Initialized => {
-                self.cx.send_to_server(message);
-            }
-            _ => debug!(what = ?message, "dropped: a modern client has no reason to say this"),
-        }
-    }
-
-    fn serve_request(&mut self, id: &Id, method: &Method, message: &Message) {
-        if self.waiting.get(id).is_some() || self.passed.get(id).is_some() {
-            let text = format!("Invalid request: a request with ID {id} is still in flight");
-            let error = Error::new(Kind::InvalidRequest, text).not_delivered();
-            return self.cx.fail(id, &error);
-        }
-        let is_refused = method.properties().is_legacy_only
-            || (*method == Method::Discover && self.protocol == Protocol::Legacy);
-        match method {
-            _ if is_refused => {
-                self.cx.send_to_client(reply::method_not_found(id, method.name()));
-            }
-            Method::Discover => {
-                if let Some(answer) = self.server().map(|server| server.described(id)) {
-                    self.cx.send_to_client(answer);
-                }
-            }
-            Method::Listen => self.listen(id, message),
-            _ => self.call(id, method, message),
-        }
-    }
-
-    fn call(&mut self, id: &Id, method: &Method, message: &Message) {
+impl LegacySession {
+    /// `false`: it has to wait until the server has taken the log level.
+    pub(super) fn call(&mut self, id: &Id, method: &Method, message: &Message) -> bool {
         let mut request = Members::of_message(message).unwrap_or_default();
-        let Some(asks) = Asks::take(&mut request, method.properties().may_ask_input) else {
-            return self.cx.refuse(id, "Invalid params: they are not an object");
+        let may_ask_input = method.properties().may_ask_input;
+        let Some(asks) = Asks::take(&mut request, may_ask_input) else {
+            self.cx.refuse(id, "Invalid params: they are not an object");
+            return true;
         };
-        if self.waits_for_level(message, asks.log_level.as_deref()) {
-            return;
+        if self.waits_for_level(asks.log_level.as_deref()) {
+            return false;
         }
         // Only what can come to be parked has to be known again.
-        let is_known_again = method.properties().may_ask_input
-            && (asks.handle.is_some() || asks.abilities != Abilities::default());
-        let what = What {
+        let is_known_again =
+            may_ask_input && (asks.handle.is_some() || asks.abilities != Abilities::default());
+        let mut call = ServerCall {
+            client: id.clone(),
             method: method.clone(),
             fingerprint: if is_known_again { fingerprint(&self.hashing, &mut request) } else { 0 },
             abilities: asks.abilities,
-        };
-        if let Some(handle) = &asks.handle
-            && !self.resume(handle, id, &what, &asks)
-        {
-            return;
-        }
-        let upstream = self.cx.string();
-        let upstream_token = self.claim_token(asks.token.as_ref(), &upstream);
-        if let Some(token) = upstream_token.as_ref().filter(|_| upstream_token != asks.token) {
-            let meta = request.object("params").object("_meta");
-            meta.set("progressToken", token.as_json().to_owned());
-        }
-        self.waiting.open(id, Waits::Call(upstream.clone()));
-        let call = ServerCall {
-            what,
-            order: self.cx.last_id,
-            waiter: Waiter::Client(id.clone()),
+            order: 0,
             wants_logs: asks.log_level.is_some(),
-            upstream_token,
+            upstream_token: None,
             token: asks.token,
             has_asked: false,
         };
-        self.calls.insert(upstream.clone(), call);
+        if let Some(handle) = &asks.handle {
+            let resumed = self.resume(handle, asks.responses.as_deref(), call);
+            let Some(anew) = resumed else { return true };
+            call = anew;
+        }
+        let upstream = self.cx.string();
+        call.order = self.cx.last_id;
+        call.upstream_token = self.claim_token(call.token.as_ref(), &upstream);
+        if let Some(token) =
+            call.upstream_token.as_ref().filter(|_| call.upstream_token != call.token)
+        {
+            let meta = request.object("params").object("_meta");
+            meta.set("progressToken", token.as_json().to_owned());
+        }
+        self.waiting.open(id, Some(upstream.clone()));
         self.cx.send_to_server(request.into_message_with_id(message.head(), &upstream));
+        self.calls.insert(upstream, call);
+        true
     }
 
     /// The token that the server gets: the client's own, unless a parked call has the same one.
@@ -127,101 +87,70 @@ impl ModernClient {
         Some(token.clone())
     }
 
-    /// Forgets a call that is over for the server.
-    pub(super) fn drop_call(&mut self, upstream: &Id) -> Option<ServerCall> {
-        let call = self.calls.remove(upstream)?;
-        self.free_token(&call);
-        Some(call)
-    }
-
-    fn free_token(&mut self, call: &ServerCall) {
-        if let Some(token) = &call.upstream_token {
+    pub(super) fn free_token(&mut self, token: Option<Id>) {
+        if let Some(token) = token {
             self.tokens.remove(&token.canonical());
         }
     }
 
     pub(super) fn cancel_call(&mut self, upstream: &Id, notice: &Message) {
-        self.drop_call(upstream);
+        let call = self.calls.remove(upstream);
+        self.free_token(call.and_then(|call| call.upstream_token));
         let mut members = Members::of_message(notice).unwrap_or_default();
         members.object("params").set("requestId", upstream.as_json().to_owned());
         self.cx.send_to_server(members.into_message(notice.head().clone()));
     }
 
-    pub(super) fn call_answered(&mut self, call: &ServerCall, answer: &Message) {
-        self.free_token(call);
-        match &call.waiter {
-            Waiter::Client(id) => self.finish(&call.what, id, answer),
-            Waiter::Parked(handle) => self.keep_answer(handle, answer.clone()),
-        }
+    /// The server's answer to a call; `false`: this is none.
+    pub(super) fn answered(&mut self, upstream: &Id, answer: &Message) -> bool {
+        let Some(mut call) = self.calls.remove(upstream) else {
+            return self.parked_answered(upstream, answer);
+        };
+        self.free_token(call.upstream_token.take());
+        self.finish(upstream, call, answer);
+        true
     }
 
-    /// Gives an answer of the server's to the client's request `id`.
-    pub(super) fn finish(&mut self, what: &What, id: &Id, answer: &Message) {
+    /// Gives an answer of the server's to the client.
+    pub(super) fn finish(&mut self, upstream: &Id, call: ServerCall, answer: &Message) {
+        let id = &call.client;
         self.waiting.close_exactly(id);
         let Head::Response { is_error: true, .. } = answer.head() else {
-            return self.cx.send_to_client(self.completed(what, id, answer));
+            return self.cx.send_to_client(self.completed(&call.method, id, answer));
         };
         match peek::error_code(answer) {
-            Some((-32042, _)) if self.park_for_pages(what, id, answer) => {}
+            Some((-32042, _)) => self.park_for_pages(upstream, call, answer),
             Some((-32002, _)) => {
                 let mut members = Members::of_message(answer).unwrap_or_default();
                 members.object("error").set("code", "-32602");
-                let answer = members.into_message_with_id(answer.head(), id);
-                self.cx.send_to_client(answer);
+                self.cx.send_to_client(members.into_message_with_id(answer.head(), id));
             }
-            _ => self.send_readdressed(answer, id),
+            _ => self.cx.send_to_client(readdressed(answer, id)),
         }
     }
 
-    fn completed(&self, what: &What, id: &Id, answer: &Message) -> Message {
+    fn completed(&self, method: &Method, id: &Id, answer: &Message) -> Message {
         let mut members = Members::of_message(answer).unwrap_or_default();
         let result = members.object("result");
-        if what.method == Method::ToolsList {
+        if *method == Method::ToolsList {
             tasks::drop_from_tools(result);
         }
-        self.complete(result, what.method.properties().is_cacheable);
+        self.complete(result, method.properties().is_cacheable);
         members.into_message_with_id(answer.head(), id)
     }
 
-    pub(super) fn server_notifies(&mut self, message: Message) {
-        let Some(method) = message.method() else { return };
-        match method {
-            Method::Progress => self.progress(message),
-            Method::LogMessage => {
-                let is_wanted =
-                    |call: &ServerCall| call.wants_logs && matches!(call.waiter, Waiter::Client(_));
-                if self.calls.values().any(is_wanted) {
-                    self.cx.send_to_client(message);
-                }
-            }
-            Method::Cancelled => self.withdraw_question(&message),
-            Method::ToolsChanged
-            | Method::PromptsChanged
-            | Method::ResourcesChanged
-            | Method::ResourceUpdated => self.tell_listeners(method, &message),
-            // The modern era has no word for these.
-            Method::ElicitationComplete | Method::TaskStatus => {}
-            _ => self.cx.send_to_client(message),
-        }
-    }
-
-    /// Whether this is about the progress of a call of ours, also of one that has outlived the
-    /// session that it was made in.
-    pub(super) fn is_progress(&self, message: &Message) -> bool {
-        message.method() == Some(&Method::Progress) && self.progressing(message).is_some()
-    }
-
-    /// The call that a notification about progress is about.
-    fn progressing(&self, notice: &Message) -> Option<&Id> {
-        let token = Id::from_json(peek::progress_token(notice)?)?;
-        self.tokens.get(&token.canonical())
+    /// The call that a notification is about the progress of, also if it has outlived the session
+    /// that it was made in.
+    pub(super) fn progressing(&self, notice: &Message) -> Option<&ServerCall> {
+        let token = notice.method().filter(|method| **method == Method::Progress);
+        let token = Id::from_json(token.and_then(|_| peek::progress_token(notice))?)?;
+        self.calls.get(self.tokens.get(&token.canonical())?)
     }
 
     /// Progress goes to the request that waits now, under the token that it has named.
-    fn progress(&mut self, message: Message) {
-        let upstream = self.progressing(&message);
-        let Some(call) = upstream.and_then(|upstream| self.calls.get(upstream)) else { return };
-        let (Waiter::Client(_), Some(token)) = (&call.waiter, &call.token) else { return };
+    pub(super) fn progress(&mut self, message: Message) {
+        let Some(call) = self.progressing(&message) else { return };
+        let Some(token) = &call.token else { return };
         if call.upstream_token.as_ref() == Some(token) {
             return self.cx.send_to_client(message);
         }
@@ -229,4 +158,21 @@ impl ModernClient {
         members.object("params").set("progressToken", token.as_json().to_owned());
         self.cx.send_to_client(members.into_message(message.head().clone()));
     }
+}
+
+/// An answer of the server's for another request.
+pub(super) fn readdressed(answer: &Message, id: &Id) -> Message {
+    renamed(answer, id).unwrap_or_else(|| edit::with_id(answer, id))
+}
+
+/// An error of the bridge's own that names the request that it answers; the client knows that one
+/// under another id.
+fn renamed(answer: &Message, id: &Id) -> Option<Message> {
+    answer.failure()?;
+    let old = answer.id()?.as_json();
+    let mut members = Members::of_message(answer)?;
+    let error = members.object("error");
+    let text = error.text("message").filter(|text| text.contains(old))?;
+    error.set("message", json_string(&text.replace(old, id.as_json())));
+    Some(members.into_message_with_id(answer.head(), id).like(answer))
 }

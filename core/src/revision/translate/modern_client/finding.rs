@@ -3,7 +3,8 @@
 
 use tracing::debug;
 
-use super::{EraPhase, ModernClient, Own};
+use super::session::Own;
+use super::{EraPhase, ModernClient, readdressed};
 use crate::limits;
 use crate::message::{Head, Id, InFlight, Message, Method, peek, reply};
 use crate::revision::era_hints::{self, EraVerdict};
@@ -29,20 +30,18 @@ impl ModernClient {
     /// Something is said while nothing is under way.
     pub(super) fn begin(&mut self, message: Message) {
         let Head::Request { id, method } = message.head() else {
-            return self.cx.send_to_server(message);
+            return self.session.cx.send_to_server(message);
         };
         let is_discover = *method == Method::Discover;
         if self.client.is_none() && !is_discover && Envelope::of(&message).is_none() {
-            return self.cx.send_to_server(message);
+            return self.session.cx.send_to_server(message);
         }
         self.client = Some(Era::Modern);
-        let is_legacy_only = self.protocol == Protocol::Legacy;
-        if method.properties().is_legacy_only || (is_discover && is_legacy_only) {
-            return self.cx.send_to_client(reply::method_not_found(id, method.name()));
+        if self.refuses(method) {
+            return self.session.cx.send_to_client(reply::method_not_found(id, method.name()));
         }
         match self.server {
             _ if is_discover => self.pass_and_watch(message),
-            _ if is_legacy_only => self.open(message),
             Some(Era::Legacy) => self.open(message),
             Some(Era::Modern) => {
                 self.phase = EraPhase::Trusting;
@@ -54,7 +53,7 @@ impl ModernClient {
             }
             // What a legacy server refuses without a session, it has not carried out.
             None => {
-                let until = Some(self.cx.now + limits::TRIAL_WAIT);
+                let until = Some(self.session.cx.now + limits::TRIAL_WAIT);
                 self.phase = EraPhase::Trying { id: id.clone(), until };
                 self.pass_and_watch(message);
             }
@@ -74,7 +73,7 @@ impl ModernClient {
             }
             self.passed.open(id, message.clone());
         }
-        self.cx.send_to_server(message);
+        self.session.cx.send_to_server(message);
     }
 
     /// Nothing is looked at any more.
@@ -100,7 +99,7 @@ impl ModernClient {
                 return self.turned_away(HeldAnswer { request, answer }, is_telling);
             }
         }
-        self.cx.send_to_client(answer);
+        self.session.cx.send_to_client(answer);
         self.release();
     }
 
@@ -109,8 +108,8 @@ impl ModernClient {
     fn turned_away(&mut self, kept: HeldAnswer, is_telling: bool) {
         match &self.phase {
             _ if is_telling => self.probe_for(kept),
-            _ if !kept.may_be_repeated() => self.cx.send_to_client(kept.answer),
-            EraPhase::Through => self.cx.send_to_client(kept.answer),
+            _ if !kept.may_be_repeated() => self.session.cx.send_to_client(kept.answer),
+            EraPhase::Through => self.session.cx.send_to_client(kept.answer),
             EraPhase::Probing => self.kept.push(kept),
             EraPhase::Fresh if self.server != Some(Era::Legacy) => self.probe_for(kept),
             _ => self.accept(kept.request),
@@ -123,19 +122,19 @@ impl ModernClient {
         match EraVerdict::of_discover(&answer) {
             EraVerdict::Modern => {
                 self.is_modern();
-                self.cx.send_to_client(answer);
+                self.session.cx.send_to_client(answer);
             }
             EraVerdict::Legacy => {
                 self.is_legacy(true);
                 if is_to_be_offered {
                     self.open(discover);
                 } else {
-                    self.cx.send_to_client(plain_refusal(answer));
+                    self.session.cx.send_to_client(plain_refusal(answer));
                 }
             }
             // A question opens no browser; a client that cannot go on without an answer does.
             EraVerdict::Nothing if wants_login(&answer) && is_to_be_offered => self.open(discover),
-            EraVerdict::Refused | EraVerdict::Nothing => self.cx.send_to_client(answer),
+            EraVerdict::Refused | EraVerdict::Nothing => self.session.cx.send_to_client(answer),
         }
         self.release();
     }
@@ -150,7 +149,7 @@ impl ModernClient {
     fn probe(&mut self, asker: &Message) {
         self.phase = EraPhase::Probing;
         let introduction = Introduction::of_modern(asker);
-        self.ask(Own::Probe, "server/discover", |params| introduction.fill(params));
+        self.session.ask(Own::Probe, |id| introduction.discover(id));
     }
 
     pub(super) fn probe_answered(&mut self, answer: &Message) {
@@ -163,7 +162,7 @@ impl ModernClient {
                     if kept.may_be_repeated() {
                         self.hold_first(kept.request);
                     } else {
-                        self.cx.send_to_client(kept.answer);
+                        self.session.cx.send_to_client(kept.answer);
                     }
                 }
             }
@@ -180,7 +179,37 @@ impl ModernClient {
                     self.phase = EraPhase::Trusting;
                     first.into_iter().for_each(|first| self.pass_and_watch(first));
                 } else if let Some(id) = first.as_ref().and_then(Message::id) {
-                    self.send_readdressed(answer, id);
+                    self.session.cx.send_to_client(readdressed(answer, id));
+                }
+            }
+        }
+        self.release();
+    }
+
+    /// Opens a session with what `request` says of the client; it follows when there is one.
+    fn open(&mut self, request: Message) {
+        self.phase = EraPhase::Opening;
+        self.session.open(&request);
+        self.hold_first(request);
+    }
+
+    pub(super) fn opening_answered(&mut self, answer: &Message, is_error: bool) {
+        if !is_error {
+            self.phase = EraPhase::Serving;
+            self.session.opened(answer);
+        } else if self.protocol != Protocol::Legacy
+            && EraVerdict::of_initialize(answer, self.is_certain) == EraVerdict::Modern
+        {
+            self.is_modern();
+        } else {
+            self.phase = EraPhase::Fresh;
+            // All who wait for a session hear why there is none. The next one tries again.
+            for (message, _) in self.held.drain(..) {
+                match message.head() {
+                    Head::Request { id, .. } => {
+                        self.session.cx.send_to_client(readdressed(answer, id))
+                    }
+                    _ => debug!(what = ?message, "dropped: there is no session for it"),
                 }
             }
         }
@@ -190,14 +219,14 @@ impl ModernClient {
     /// What was kept is believed.
     pub(super) fn tell_kept(&mut self) {
         for kept in std::mem::take(&mut self.kept) {
-            self.cx.send_to_client(kept.answer);
+            self.session.cx.send_to_client(kept.answer);
         }
     }
 
     /// The server is modern, and all is well.
     pub(super) fn is_modern(&mut self) {
         if self.server.replace(Era::Modern) != Some(Era::Modern) {
-            self.cx.found(Era::Modern);
+            self.session.cx.found(Era::Modern);
         }
         self.let_all_pass();
     }
@@ -206,7 +235,7 @@ impl ModernClient {
         self.server = Some(Era::Legacy);
         self.is_certain = is_certain;
         if is_certain {
-            self.cx.found(Era::Legacy);
+            self.session.cx.found(Era::Legacy);
         }
     }
 
@@ -226,23 +255,23 @@ impl ModernClient {
     /// tools write errors, too. The client sees this one as it is.
     pub(super) fn check_era(&mut self, answer: &Message) {
         if self.protocol != Protocol::Legacy
-            && matches!(self.phase, EraPhase::Serving(_))
+            && matches!(self.phase, EraPhase::Serving)
             && answer.failure().is_none()
             && era_hints::era_of(answer) == Some(Era::Modern)
-            && self.cx.may_suspect()
+            && self.session.cx.may_suspect()
         {
             debug!("the server may speak the legacy era no longer");
-            let introduction = self.introduction.clone();
-            self.ask(Own::Doubt, "server/discover", |params| introduction.fill(params));
+            let introduction = self.session.introduction.clone();
+            self.session.ask(Own::Doubt, |id| introduction.discover(id));
         }
     }
 
     /// It was asked. Only one that knows the question is another than it was.
     pub(super) fn doubt_answered(&mut self, answer: &Message) {
         let is_modern = EraVerdict::of_discover(answer) == EraVerdict::Modern;
-        if is_modern && matches!(self.phase, EraPhase::Serving(_)) {
+        if is_modern && matches!(self.phase, EraPhase::Serving) {
             debug!("the server speaks the legacy era no longer");
-            self.end_session("The server was replaced by another");
+            self.session.end("The server was replaced by another");
             self.is_modern();
             self.release();
         }

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{ModernClient, Own, Waits, json_string};
+use super::json_string;
+use super::session::{LegacySession, Own};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, reply};
@@ -37,21 +38,6 @@ enum Standing {
 }
 
 impl Listen {
-    /// What `message` asks for, cut down to what the server has; `None` if that cannot be read.
-    fn of(id: &Id, message: &Message, offered: &Changes) -> Option<Self> {
-        let wanted = message.get(&["params", "notifications"]).filter(|json| json.is_object())?;
-        let uris = wanted.get(&["resourceSubscriptions"]).filter(|list| !list.is_null());
-        if offered.resources && uris.is_some_and(|list| list.elements().is_none()) {
-            return None;
-        }
-        let mut promise = Promise::read(wanted);
-        promise.lists.retain(|list| offered.lists.contains(list));
-        let mut named = HashSet::new();
-        promise.resources.retain(|uri| offered.resources && named.insert(uri.clone()));
-        promise.resources.truncate(limits::LISTEN_RESOURCES);
-        Some(Self { id: id.clone(), promise, early: Some(Vec::new()) })
-    }
-
     fn wants(&self, method: &Method, uri: Option<&str>) -> bool {
         self.promise.lists.iter().any(|list| list.changed == *method)
             || uri.is_some_and(|uri| self.promise.resources.iter().any(|w| is_within(uri, w)))
@@ -80,21 +66,31 @@ impl Listen {
 }
 
 impl Subscriptions {
-    /// Takes out of what it wants to hear of that for which there is no room: it is not acknowledged.
-    fn admit(&self, listen: &mut Listen) {
+    /// What `message` asks for, cut down to what the server has and there is room for: the rest is
+    /// not acknowledged. `None` if it cannot be read.
+    fn promise(&self, message: &Message, offered: &Changes) -> Option<Promise> {
+        let wanted = message.get(&["params", "notifications"]).filter(|json| json.is_object())?;
+        let uris = wanted.get(&["resourceSubscriptions"]).filter(|list| !list.is_null());
+        if offered.resources && uris.is_some_and(|list| list.elements().is_none()) {
+            return None;
+        }
+        let mut promise = Promise::read(wanted);
+        promise.lists.retain(|list| offered.lists.contains(list));
+        let mut named = HashSet::new();
+        promise.resources.retain(|uri| offered.resources && named.insert(uri.clone()));
+        promise.resources.truncate(limits::LISTEN_RESOURCES);
         let mut room = limits::SUBSCRIBED_RESOURCES.saturating_sub(self.resources.len());
-        listen.promise.resources.retain(|uri| {
+        promise.resources.retain(|uri| {
             let is_known = self.resources.contains_key(uri);
             let fits = is_known || room > 0;
             room -= usize::from(fits && !is_known);
             fits
         });
+        Some(promise)
     }
 
-    fn is_wanted(&self, uri: &str) -> bool {
-        self.listens
-            .iter()
-            .any(|listen| listen.promise.resources.iter().any(|wanted| wanted == uri))
+    fn is_wanted(&self, uri: &String) -> bool {
+        self.listens.iter().any(|listen| listen.promise.resources.contains(uri))
     }
 
     /// Acknowledges those for which the server has agreed to everything.
@@ -109,28 +105,38 @@ impl Subscriptions {
             }
         }
     }
+
+    /// Something has changed: each subscription that wants to hear of it does.
+    pub(super) fn tell(&mut self, method: &Method, message: &Message, cx: &mut TranslatorContext) {
+        let uri = match method {
+            Method::ResourceUpdated => message.get(&["params", "uri"]).and_then(Json::to_text),
+            _ => None,
+        };
+        let listens = self.listens.iter_mut();
+        listens
+            .filter(|listen| listen.wants(method, uri.as_deref()))
+            .for_each(|listen| listen.tell(message, cx));
+    }
 }
 
-impl ModernClient {
+impl LegacySession {
     pub(super) fn listen(&mut self, id: &Id, message: &Message) {
-        let Some(server) = self.server() else { return };
-        let listen = Listen::of(id, message, &server.changes);
+        let Some(server) = &self.server else { return };
         if self.listening.listens.len() >= limits::LISTENS {
             let text = format!("More than {} subscriptions are open already", limits::LISTENS);
             let error = Error::new(Kind::Overloaded, text).not_delivered();
             return self.cx.fail(id, &error);
         }
-        let Some(mut listen) = listen else {
+        let Some(promise) = self.listening.promise(message, &server.changes) else {
             let text = "Invalid params: \"notifications\" does not say what to listen for";
             return self.cx.refuse(id, text);
         };
         if self.has_left {
             return self.cx.send_to_client(self.listened(id));
         }
-        self.listening.admit(&mut listen);
-        let uris = listen.promise.resources.clone();
-        self.waiting.open(id, Waits::Listen);
-        self.listening.listens.push(listen);
+        self.waiting.open(id, None);
+        let uris = promise.resources.clone();
+        self.listening.listens.push(Listen { id: id.clone(), promise, early: Some(Vec::new()) });
         for uri in uris {
             // One that is being left is asked for again when that is done.
             if !self.listening.resources.contains_key(&uri) {
@@ -143,12 +149,12 @@ impl ModernClient {
     /// Asks the server for news of a resource, or for none of it any more.
     fn ask_about(&mut self, uri: String, standing: Standing) {
         let method = match standing {
-            Standing::Leaving => "resources/unsubscribe",
-            Standing::Asked | Standing::Subscribed => "resources/subscribe",
+            Standing::Leaving => Method::ResourcesUnsubscribe,
+            Standing::Asked | Standing::Subscribed => Method::ResourcesSubscribe,
         };
-        let json = json_string(&uri);
+        let params = format!(r#"{{"uri":{}}}"#, json_string(&uri));
         self.listening.resources.insert(uri.clone(), standing);
-        self.ask(Own::Resource(uri), method, |params| params.set("uri", json));
+        self.ask(Own::Resource(uri), |id| reply::raw_request(id, method.name(), &params));
     }
 
     /// The server has answered that.
@@ -179,8 +185,7 @@ impl ModernClient {
         let Some(at) = self.listening.listens.iter().position(is_it) else { return };
         let listen = self.listening.listens.remove(at);
         for uri in listen.promise.resources {
-            let standing = self.listening.resources.get(&uri);
-            let is_left = standing == Some(&Standing::Subscribed);
+            let is_left = self.listening.resources.get(&uri) == Some(&Standing::Subscribed);
             // When the client leaves, so does the session, with all that is subscribed in it.
             if is_left && !self.has_left && !self.listening.is_wanted(&uri) {
                 self.ask_about(uri, Standing::Leaving);
@@ -190,8 +195,7 @@ impl ModernClient {
 
     /// All subscriptions end, and the client is told so.
     pub(super) fn end_listens(&mut self) {
-        let ids: Vec<Id> = self.listening.listens.iter().map(|listen| listen.id.clone()).collect();
-        for id in ids {
+        while let Some(id) = self.listening.listens.first().map(|listen| listen.id.clone()) {
             self.waiting.close_exactly(&id);
             self.cx.send_to_client(self.listened(&id));
             self.end_listen(&id);
@@ -204,19 +208,6 @@ impl ModernClient {
         result.object("_meta").set(SUBSCRIPTION_ID, id.as_json());
         self.complete(&mut result, false);
         reply::raw_result(Some(id), &result.to_json())
-    }
-
-    /// Something has changed: each subscription that wants to hear of it does.
-    pub(super) fn tell_listeners(&mut self, method: &Method, message: &Message) {
-        let uri = match method {
-            Method::ResourceUpdated => message.get(&["params", "uri"]).and_then(Json::to_text),
-            _ => None,
-        };
-        for listen in &mut self.listening.listens {
-            if listen.wants(method, uri.as_deref()) {
-                listen.tell(message, &mut self.cx);
-            }
-        }
     }
 }
 

@@ -6,23 +6,23 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::json;
 use tokio::time::Instant;
-use tracing::debug;
 
-use super::asks::{Asks, is_url_mode};
-use super::calls::{Waiter, What};
-use super::{ModernClient, ServerDescription, Waits, json_string};
+use super::asks::is_url_mode;
+use super::calls::{ServerCall, readdressed};
+use super::json_string;
+use super::session::{LEFT, LegacySession, sign};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, peek, reply};
-
-/// What a server hears whose question nobody will answer.
-pub(super) const LEFT: &str = "The client has left";
+use crate::revision::translate::ServerDescription;
 
 /// A call that waits for the client.
 pub(super) struct Parked {
-    what: What,
-    pub(super) upstream: Upstream,
-    pub(super) questions: Vec<Question>,
+    call: ServerCall,
+    /// What the client goes on with.
+    handle: String,
+    server: Upstream,
+    questions: Vec<Question>,
     /// How many there were in all: each has a key of its own.
     count: usize,
     /// When it is given up.
@@ -30,9 +30,8 @@ pub(super) struct Parked {
 }
 
 /// How it stands with the call at the server.
-pub(super) enum Upstream {
-    /// Under way, under this id.
-    Running(Id),
+enum Upstream {
+    Running,
     /// Answered while the client was away.
     Answered(Message),
     /// Refused until the questions are answered; then it is sent again.
@@ -40,61 +39,52 @@ pub(super) enum Upstream {
 }
 
 /// What the client is asked, and has not answered.
-pub(super) struct Question {
+struct Question {
     key: String,
     /// The request of the server's that it is; `None`: a page that an error wants to have visited.
-    pub(super) server_id: Option<Id>,
-    method: String,
-    params: Option<String>,
+    server_id: Option<Id>,
+    /// Its method and parameters, as JSON.
+    request: String,
 }
 
 impl Parked {
-    fn new(what: &What, upstream: Upstream, now: Instant) -> Self {
+    fn new(call: ServerCall, handle: String, server: Upstream, now: Instant) -> Self {
         let until = now + limits::PARKED_WAIT;
-        Self { what: what.clone(), upstream, questions: Vec::new(), count: 0, until }
+        Self { call, handle, server, questions: Vec::new(), count: 0, until }
     }
 
-    /// Adds a request of the server's, which wants an answer.
-    fn add_request(&mut self, message: &Message) {
-        let params = message.get(&["params"]).map(Json::as_str);
-        let params = params.map(|params| match is_url_mode(Some(params)) {
-            true => page(params),
-            false => params.to_owned(),
-        });
-        self.add(message.id().cloned(), message.method().map_or("", Method::name), params);
+    /// Whether the server is still at work on it.
+    fn is_running(&self) -> bool {
+        matches!(self.server, Upstream::Running)
     }
 
-    fn add(&mut self, server_id: Option<Id>, method: &str, params: Option<String>) {
+    fn add(&mut self, server_id: Option<&Id>, method: &Method, params: Option<&str>) {
         self.count += 1;
-        let (key, method) = (format!("input-{}", self.count), json_string(method));
-        self.questions.push(Question { key, server_id, method, params });
+        let mut request = Members::default();
+        request.set("method", json_string(method.name()));
+        if let Some(params) = params {
+            let is_page = server_id.is_none() || is_url_mode(Some(params));
+            request.set("params", if is_page { page(params) } else { params.to_owned() });
+        }
+        let (key, request) = (format!("input-{}", self.count), request.to_json());
+        self.questions.push(Question { key, server_id: server_id.cloned(), request });
     }
 
-    fn is_about(&self, what: &What) -> bool {
-        self.what.method == what.method && self.what.fingerprint == what.fingerprint
-    }
-
-    /// The answer that asks the client.
-    fn ask(&self, id: &Id, handle: &str, server: Option<&ServerDescription>) -> Message {
+    /// Asks the client, by the answer to its request `id`.
+    fn ask(&self, id: &Id, server: Option<&ServerDescription>) -> Message {
         let mut result = Members::default();
         result.set("resultType", "\"input_required\"");
         let requests = result.object("inputRequests");
         for question in &self.questions {
-            let request = requests.object(&question.key);
-            request.set("method", question.method.as_str());
-            if let Some(params) = &question.params {
-                request.set("params", params.as_str());
-            }
+            requests.set(question.key.as_str(), question.request.as_str());
         }
-        result.set("requestState", json_string(handle));
-        if let Some(server) = server {
-            server.sign(&mut result);
-        }
+        result.set("requestState", json_string(&self.handle));
+        sign(&mut result, server);
         reply::raw_result(Some(id), &result.to_json())
     }
 }
 
-impl ModernClient {
+impl LegacySession {
     /// The server wants something of the client.
     pub(super) fn server_asks(&mut self, id: &Id, method: &Method, message: &Message) {
         if *method == Method::Ping {
@@ -104,86 +94,89 @@ impl ModernClient {
             return self.cx.send_to_server(reply::refusal(id, -32603, LEFT));
         }
         let params = message.get(&["params"]).map(Json::as_str);
-        let newest = self
-            .calls
-            .iter()
-            .filter(|(_, call)| call.what.method.properties().may_ask_input)
-            .filter(|(_, call)| call.what.abilities.cover(method, params))
-            .max_by_key(|(_, call)| call.order);
-        let Some(upstream) = newest.map(|(upstream, _)| upstream.clone()) else {
+        let is_able = |call: &ServerCall| {
+            call.method.properties().may_ask_input && call.abilities.cover(method, params)
+        };
+        let parked = self.parked.iter().filter(|(_, parked)| parked.is_running());
+        let parked = parked.map(|(upstream, parked)| (upstream, &parked.call));
+        let able = self.calls.iter().chain(parked).filter(|(_, call)| is_able(call));
+        let newest = able.max_by_key(|(_, call)| call.order).map(|(upstream, _)| upstream.clone());
+        let Some(upstream) = newest else {
             return self.cx.send_to_server(reply::method_not_found(id, method.name()));
         };
-        if !self.park(&upstream, message) {
-            let text = "The client has too many questions to answer already";
-            self.cx.send_to_server(reply::refusal(id, -32603, text));
-        }
-    }
-
-    /// Puts a question to whoever waits for the call; `false` if there is no room for it.
-    fn park(&mut self, upstream: &Id, question: &Message) -> bool {
-        let Some(call) = self.calls.get_mut(upstream) else { return false };
-        call.has_asked = true;
-        match &call.waiter {
-            Waiter::Parked(handle) => match self.parked.get_mut(handle) {
-                Some(parked) if parked.questions.len() < limits::QUESTIONS => {
-                    parked.add_request(question);
-                    true
-                }
-                _ => false,
-            },
-            Waiter::Client(id) => {
-                let id = id.clone();
-                let running = Upstream::Running(upstream.clone());
-                let mut parked = Parked::new(&call.what, running, self.cx.now);
-                parked.add_request(question);
-                let Some(handle) = self.keep_parked(&id, parked) else { return false };
-                self.waiting.close_exactly(&id);
-                if let Some(call) = self.calls.get_mut(upstream) {
-                    call.waiter = Waiter::Parked(handle);
-                }
-                true
+        if let Some(parked) = self.parked.get_mut(&upstream) {
+            if parked.questions.len() < limits::QUESTIONS {
+                return parked.add(Some(id), method, params);
             }
+        } else if let Some(handle) = self.handle()
+            && let Some(call) = self.calls.remove(&upstream)
+        {
+            let mut parked = Parked::new(call, handle, Upstream::Running, self.cx.now);
+            parked.add(Some(id), method, params);
+            return self.park(upstream, parked);
         }
+        let text = "The client has too many questions to answer already";
+        self.cx.send_to_server(reply::refusal(id, -32603, text));
     }
 
-    /// Asks the client, by the answer to its request `id`, and keeps the call under a handle until it
-    /// goes on; `None` if there is no room.
-    fn keep_parked(&mut self, id: &Id, parked: Parked) -> Option<String> {
-        let handle = random_text().filter(|_| self.parked.len() < limits::PARKED)?;
-        self.cx.send_to_client(parked.ask(id, &handle, self.server()));
-        self.parked.insert(handle.clone(), parked);
-        Some(handle)
+    /// A handle for another parked call; `None` if there is no room for one.
+    fn handle(&self) -> Option<String> {
+        random_text().filter(|_| self.parked.len() < limits::PARKED)
+    }
+
+    /// Asks the client, by the answer to its request, and keeps the call until it goes on.
+    fn park(&mut self, upstream: Id, parked: Parked) {
+        self.waiting.close_exactly(&parked.call.client);
+        self.cx.send_to_client(parked.ask(&parked.call.client, self.server.as_ref()));
+        self.parked.insert(upstream, parked);
     }
 
     /// The server has refused a call until pages were visited: the client is asked to, and sends
-    /// the call again. `false`: it cannot be asked.
-    pub(super) fn park_for_pages(&mut self, what: &What, id: &Id, answer: &Message) -> bool {
-        if !what.method.properties().may_ask_input || !what.abilities.url || self.has_left {
-            return false;
-        }
-        let mut parked = Parked::new(what, Upstream::Refused, self.cx.now);
+    /// the call again. If it cannot be asked it gets the error.
+    pub(super) fn park_for_pages(&mut self, upstream: &Id, call: ServerCall, answer: &Message) {
+        let may_ask = call.method.properties().may_ask_input && call.abilities.url;
+        let handle = self.handle().filter(|_| may_ask && !self.has_left);
         let pages = answer.get(&["error", "data", "elicitations"]).and_then(Json::elements);
-        let pages = pages.into_iter().flatten().filter(|json| json.is_object());
-        for params in pages.take(limits::QUESTIONS) {
-            parked.add(None, Method::Elicit.name(), Some(page(params.as_str())));
+        let mut pages = pages.into_iter().flatten().filter(|json| json.is_object()).peekable();
+        let (Some(handle), Some(_)) = (handle, pages.peek()) else {
+            return self.cx.send_to_client(readdressed(answer, &call.client));
+        };
+        let mut parked = Parked::new(call, handle, Upstream::Refused, self.cx.now);
+        for page in pages.take(limits::QUESTIONS) {
+            parked.add(None, &Method::Elicit, Some(page.as_str()));
         }
-        !parked.questions.is_empty() && self.keep_parked(id, parked).is_some()
+        self.park(upstream.clone(), parked);
     }
 
-    /// A request goes on with a parked call. `true`: it is sent to the server as a new one.
-    pub(super) fn resume(&mut self, handle: &str, id: &Id, what: &What, asks: &Asks<'_>) -> bool {
+    /// The answer waits for the client; `false`: it is not for a parked call.
+    pub(super) fn parked_answered(&mut self, upstream: &Id, answer: &Message) -> bool {
+        let Some(parked) = self.parked.get_mut(upstream) else { return false };
+        parked.server = Upstream::Answered(answer.clone());
+        let token = parked.call.upstream_token.take();
+        self.free_token(token);
+        true
+    }
+
+    /// `call` goes on with a parked one. It is given back if it has to be sent to the server anew.
+    pub(super) fn resume(
+        &mut self,
+        handle: &str,
+        responses: Option<&str>,
+        call: ServerCall,
+    ) -> Option<ServerCall> {
         let handle = Json::parse(handle).and_then(Json::to_text).unwrap_or_default();
-        let is_known = self.parked.contains_key(&handle);
-        let parked = self.parked.get_mut(&handle).filter(|parked| parked.is_about(what));
-        let Some(parked) = parked else {
-            let problem = match is_known {
-                true => "belongs to another call",
-                false => "is unknown, or its call was given up because no answer came in time",
-            };
-            self.cx.refuse(id, &format!("Invalid params: the request state {problem}"));
-            return false;
+        let found = self.parked.iter_mut().find(|(_, parked)| parked.handle == handle);
+        let problem = "is unknown, or its call was given up because no answer came in time";
+        let (upstream, parked) = match found.ok_or(problem) {
+            Ok((upstream, parked)) if parked.call.is_like(&call) => (upstream.clone(), parked),
+            wrong => {
+                let problem = wrong.err().unwrap_or("belongs to another call");
+                let text = format!("Invalid params: the request state {problem}");
+                self.cx.refuse(&call.client, &text);
+                return None;
+            }
         };
-        let responses = asks.responses.as_deref().and_then(Members::of).unwrap_or_default();
+        let responses = responses.and_then(Members::of).unwrap_or_default();
         parked.questions.retain(|question| {
             let response = responses.get(&question.key).filter(|json| json.starts_with('{'));
             // Hands the client's answer on to the server.
@@ -194,38 +187,21 @@ impl ModernClient {
         });
         parked.until = self.cx.now + limits::PARKED_WAIT;
         if !parked.questions.is_empty() {
-            let parked = &self.parked[&handle];
-            self.cx.send_to_client(parked.ask(id, &handle, self.server()));
-            return false;
+            self.cx.send_to_client(parked.ask(&call.client, self.server.as_ref()));
+            return None;
         }
-        match self.parked.remove(&handle).map(|parked| parked.upstream) {
-            Some(Upstream::Refused) => return true,
-            Some(Upstream::Answered(answer)) => self.finish(what, id, &answer),
-            Some(Upstream::Running(upstream)) => self.reattach(&upstream, id, what, asks),
-            None => {}
+        let Parked { call: before, server, .. } = self.parked.remove(&upstream)?;
+        match server {
+            Upstream::Refused => return Some(call),
+            Upstream::Answered(answer) => self.finish(&upstream, call, &answer),
+            Upstream::Running => {
+                let ServerCall { order, upstream_token, .. } = before;
+                self.waiting.open(&call.client, Some(upstream.clone()));
+                let call = ServerCall { order, upstream_token, has_asked: true, ..call };
+                self.calls.insert(upstream, call);
+            }
         }
-        false
-    }
-
-    /// The call has somebody again who waits for it.
-    fn reattach(&mut self, upstream: &Id, id: &Id, what: &What, asks: &Asks<'_>) {
-        if let Some(call) = self.calls.get_mut(upstream) {
-            call.waiter = Waiter::Client(id.clone());
-            call.what.abilities = what.abilities;
-            call.wants_logs = asks.log_level.is_some();
-            call.token.clone_from(&asks.token);
-            self.waiting.open(id, Waits::Call(upstream.clone()));
-        } else {
-            let error = Error::new(Kind::NoResponse, "The call that was to go on has ended");
-            self.cx.fail(id, &error);
-        }
-    }
-
-    pub(super) fn keep_answer(&mut self, handle: &str, answer: Message) {
-        match self.parked.get_mut(handle) {
-            Some(parked) => parked.upstream = Upstream::Answered(answer),
-            None => debug!(what = ?answer, "dropped: the call was given up"),
-        }
+        None
     }
 
     /// The server no longer wants an answer to a question of its.
@@ -238,32 +214,45 @@ impl ModernClient {
         }
     }
 
+    /// The server no longer knows the session in which it has asked its questions: the answers
+    /// reach nobody any more, so the calls that they are for end at once.
+    pub(super) fn lost(&mut self) {
+        let asked = self.calls.iter().filter(|(_, call)| call.has_asked);
+        let mut asked: Vec<Id> = asked.map(|(upstream, _)| upstream.clone()).collect();
+        for (upstream, parked) in self.parked.iter_mut().filter(|(_, parked)| parked.is_running()) {
+            parked.questions.clear();
+            asked.push(upstream.clone());
+        }
+        let text = "The server has lost the session in which it had asked something for this call";
+        let error = Error::new(Kind::SessionLost, text).hint("Make the call again");
+        for upstream in asked {
+            self.cx.send_to_server(reply::cancelled(&upstream, "The session was lost"));
+            // Whoever goes on with a parked one hears why.
+            self.answered(&upstream, &reply::error(Some(&upstream), &error));
+        }
+    }
+
+    /// Calls that have waited for the client for too long are given up.
     pub(super) fn expire(&mut self) {
-        let is_due = |parked: &Parked| parked.until <= self.cx.now;
-        let due = self.parked.iter().filter(|(_, parked)| is_due(parked));
-        let due: Vec<String> = due.map(|(handle, _)| handle.clone()).collect();
-        for handle in due {
-            if let Some(parked) = self.parked.remove(&handle) {
-                self.give_up(&parked, "The client did not answer in time");
-            }
-        }
+        let now = self.cx.now;
+        self.give_up("The client did not answer in time", |parked| parked.until <= now);
     }
 
-    /// None of them can go on, for this reason.
+    /// No parked call can go on, for this reason.
     pub(super) fn end_parked(&mut self, reason: &str) {
-        for (_, parked) in std::mem::take(&mut self.parked) {
-            self.give_up(&parked, reason);
-        }
+        self.give_up(reason, |_| true);
     }
 
-    fn give_up(&mut self, parked: &Parked, reason: &str) {
-        for id in parked.questions.iter().filter_map(|question| question.server_id.as_ref()) {
-            self.cx.send_to_server(reply::refusal(id, -32603, reason));
-        }
-        if let Upstream::Running(upstream) = &parked.upstream
-            && self.drop_call(upstream).is_some()
-        {
-            self.cx.send_to_server(reply::cancelled(upstream, reason));
+    fn give_up(&mut self, reason: &str, is_over: impl Fn(&Parked) -> bool) {
+        let over: Vec<_> = self.parked.extract_if(|_, parked| is_over(parked)).collect();
+        for (upstream, parked) in over {
+            for id in parked.questions.iter().filter_map(|question| question.server_id.as_ref()) {
+                self.cx.send_to_server(reply::refusal(id, -32603, reason));
+            }
+            if parked.is_running() {
+                self.cx.send_to_server(reply::cancelled(&upstream, reason));
+                self.free_token(parked.call.upstream_token);
+            }
         }
     }
 }

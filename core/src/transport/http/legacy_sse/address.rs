@@ -1,7 +1,10 @@
 //! The address for POSTs that a server announces: relative or whole, but never somebody else's.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::HeaderValue;
+use tracing::debug;
 use url::Url;
 
 use crate::error::{Error, Kind};
@@ -13,8 +16,9 @@ use crate::wire::header;
 /// Where messages go, and the name of the session for logs.
 #[derive(Debug)]
 pub(super) struct Address {
-    pub(super) endpoint: Endpoint,
-    /// Where it may be meant to be, if nobody is there.
+    pub(super) endpoint: Arc<Endpoint>,
+    /// Where it may be meant to be, if nobody is there, the likeliest last; none once an address has
+    /// proved right.
     pub(super) others: Vec<Endpoint>,
     pub(super) session: Option<HeaderValue>,
 }
@@ -40,8 +44,16 @@ impl Address {
                 .not_delivered());
         }
         let others = behind_prefix(stream, &url);
-        let others = others.iter().filter_map(|url| Endpoint::new(url).ok()).collect();
-        Ok(Self { endpoint: Endpoint::new(&url)?, others, session: session(&url) })
+        let others = others.iter().rev().filter_map(|url| Endpoint::new(url).ok()).collect();
+        Ok(Self { endpoint: Arc::new(Endpoint::new(&url)?), others, session: session(&url) })
+    }
+
+    /// Nobody is there: `true` if there is another one to be tried.
+    pub(super) fn try_other(&mut self) -> bool {
+        let Some(other) = self.others.pop() else { return false };
+        debug!(address = %other, "nobody is at the address that was announced: another is tried");
+        self.endpoint = Arc::new(other);
+        true
     }
 }
 
@@ -112,7 +124,7 @@ mod tests {
     fn a_prefix_that_the_server_does_not_know_is_thought_of() {
         let others = |stream, announced| {
             let others = resolve(stream, announced).unwrap().others;
-            others.iter().map(|other| other.url().path().to_owned()).collect::<Vec<_>>()
+            others.iter().rev().map(|other| other.url().path().to_owned()).collect::<Vec<_>>()
         };
         assert!(others("http://h/sse", "/messages").is_empty());
         assert_eq!(others("http://h/a/sse", "/messages?x=1"), ["/a/messages"]);

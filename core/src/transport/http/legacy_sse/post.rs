@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::message::{Message, Method};
 use crate::net::Call;
 use crate::transport::http::answer::{Refusal, drain};
@@ -35,31 +35,23 @@ pub(super) async fn post(context: Arc<Context>, send: Box<Send>, stream: u64, ca
             return drain(response.into_body()).await;
         }
         Ok(response) => {
-            let refusal = Refusal::read(response, &context).await;
+            let refusal = Refusal::read(response, &context, send.request_id()).await;
             // `initialize` opens a session: there was none to be lost.
-            let (fate, answer) = match send.is_request(&Method::Initialize) {
-                true => (Fate::Answered, None),
-                false => (
-                    ping::fate(&context, &refusal, &send, &endpoint, &headers).await,
-                    send.request_id().and_then(|own| refusal.answer_to(own)),
-                ),
+            let opens = send.is_request(&Method::Initialize);
+            let fate = match opens {
+                true => Fate::Answered,
+                false => ping::fate(&context, &refusal, &send, &endpoint, &headers).await,
             };
-            match fate {
-                Fate::Lost => (None, Err(refusal.lost_session())),
-                Fate::AnsweredThenLost if answer.is_some() => (answer, Err(refusal.lost_session())),
-                _ if answer.is_some() => (answer, Ok(())),
-                _ => (None, Err(refusal.error())),
+            let lost = refusal.lost_session();
+            match (fate, refusal.answer.filter(|_| refusal.is_own && !opens)) {
+                (Fate::Lost, _) => (None, Err(lost)),
+                (Fate::AnsweredThenLost, Some(answer)) => (Some(answer), Err(lost)),
+                (_, Some(answer)) => (Some(answer), Ok(())),
+                (_, None) => (None, Err(refusal.error)),
             }
         }
         Err(error) => (None, Err(error)),
     };
     let outcome = outcome.map_err(|error| context.scrubbed(error));
     context.report(Report::Posted(Posted { send, stream, answer, outcome }));
-}
-
-impl Posted {
-    /// Whether the server does not know the session.
-    pub(super) fn is_session_lost(&self) -> bool {
-        matches!(&self.outcome, Err(error) if error.kind == Kind::SessionLost)
-    }
 }

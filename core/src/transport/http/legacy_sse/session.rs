@@ -3,33 +3,29 @@
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll, ready};
+use std::task::{Context, Poll, ready};
 
 use tracing::{debug, warn};
 
 use super::post::{Posted, post};
 use super::stream::{self, EventStream, First};
 use crate::error::{Error, Kind};
-use crate::message::{Head, Id, Message, Method, Outline, peek};
+use crate::lock::lock;
+use crate::message::{Head, Message, Method, Outline, peek};
 use crate::net::{Call, Lane};
 use crate::traffic;
+use crate::transport::http::SendOptions;
 use crate::transport::http::command::{Event, Send, Ticket};
 use crate::transport::http::events::{Item, too_large};
 use crate::transport::http::link::Io;
-use crate::transport::http::log::Direction;
 use crate::transport::http::report::Report;
 use crate::transport::http::session::SessionHeaders;
-use crate::transport::http::{Context, SendOptions};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in super::super) struct HttpSse {
     phase: StreamPhase,
     /// How many streams there were: a POST belongs to the one that was open.
     streams: u64,
-    /// The headers; such a session has no id of its own in them.
-    session: SessionHeaders,
-    /// The `initialize` that waits for its answer.
-    initialize: Option<(Ticket, Id)>,
     /// Every session that was opened by this ticket or an earlier one is lost.
     lost: Option<Ticket>,
     /// The newest ticket of the engine's.
@@ -37,9 +33,10 @@ pub(in super::super) struct HttpSse {
 }
 
 /// Where the stream stands.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum StreamPhase {
     /// There is none; the next message opens one (C33).
+    #[default]
     Closed,
     /// It is being opened for these.
     Opening(VecDeque<Send>),
@@ -47,17 +44,6 @@ enum StreamPhase {
 }
 
 impl HttpSse {
-    pub(in super::super) fn new(context: &Context) -> Self {
-        Self {
-            phase: StreamPhase::Closed,
-            streams: 0,
-            session: SessionHeaders::new(&context.settings),
-            initialize: None,
-            lost: None,
-            newest: Ticket::default(),
-        }
-    }
-
     /// Goes on where the other transport has found out that it is this one: its `initialize` is sent
     /// once more.
     pub(in super::super) fn take_over(
@@ -66,7 +52,7 @@ impl HttpSse {
         io: &mut Io,
     ) -> Self {
         debug!("the server speaks HTTP+SSE");
-        let mut sse = Self { phase: StreamPhase::Open(stream), ..Self::new(&io.context) };
+        let mut sse = Self { phase: StreamPhase::Open(stream), ..Self::default() };
         io.report(Event::StreamOpened);
         sse.send(initialize, io);
         sse
@@ -84,7 +70,7 @@ impl HttpSse {
     /// Takes what comes on the stream; `Pending` if that is nothing.
     pub(in super::super) fn poll_stream(
         &mut self,
-        context: &mut TaskContext<'_>,
+        context: &mut Context<'_>,
         io: &mut Io,
     ) -> Poll<()> {
         let StreamPhase::Open(stream) = &mut self.phase else { return Poll::Pending };
@@ -129,9 +115,9 @@ impl HttpSse {
 
     fn open_for(&mut self, first: Send, io: &mut Io) {
         let context = Arc::clone(&io.context);
-        let headers = self.session.stream_headers();
+        let headers = SessionHeaders::new(&context.settings).stream_headers();
         let login = SendOptions::of(&first.message).login;
-        io.start_aside(async move {
+        io.exchanges.start_aside(async move {
             let opened = stream::open(&context, headers, First::Anything, login).await;
             context.report(Report::StreamOpened(opened));
         });
@@ -163,22 +149,21 @@ impl HttpSse {
 
     /// Starts the POST of one message.
     fn launch(&mut self, send: Send, io: &mut Io) {
-        let StreamPhase::Open(stream) = &self.phase else { return };
-        let (ticket, message) = (send.ticket, &send.message);
-        let direction = Direction::ToServer { retry: send.retry };
-        io.context.crossing(direction, message, stream.session.as_ref());
+        let StreamPhase::Open(stream) = &mut self.phase else { return };
+        let ticket = send.ticket;
+        io.context.log_sent(&send, stream.address.session.as_ref());
         if send.is_request(&Method::Initialize) {
-            self.initialize = send.request_id().map(|id| (ticket, id.clone()));
+            stream.initialize = send.request_id().map(|id| (ticket, id.clone()));
         }
-        let headers = self.session.post_headers(&send);
+        let headers = stream.headers.post_headers(&send);
         let call = Call {
-            endpoint: Arc::clone(&stream.endpoint),
+            endpoint: Arc::clone(&stream.address.endpoint),
             lane: send.lane,
             progress: send.progress.clone(),
-            ..io.context.call(http::Method::POST, headers, message.bytes().clone())
+            ..io.context.call(http::Method::POST, headers, send.message.bytes().clone())
         };
         let context = Arc::clone(&io.context);
-        io.start(ticket, Box::pin(post(context, Box::new(send), self.streams, call)));
+        io.exchanges.start(ticket, Box::pin(post(context, Box::new(send), self.streams, call)));
     }
 
     /// Nobody waits for the answer any more.
@@ -189,24 +174,24 @@ impl HttpSse {
     }
 
     fn deliver(&mut self, message: Message, io: &mut Io) {
-        if let StreamPhase::Open(stream) = &self.phase {
-            io.context.crossing(Direction::FromServer, &message, stream.session.as_ref());
-        }
+        let StreamPhase::Open(stream) = &mut self.phase else { return };
+        io.context.log_received(&message, None, stream.address.session.as_ref());
         if let Head::Response { id: Some(id), is_error } = message.head()
-            && let Some((ticket, _)) = self.initialize.take_if(|(_, own)| id.resembles(own))
+            && let Some((ticket, _)) = stream.initialize.take_if(|(_, own)| id.resembles(own))
             && !is_error
         {
             let version = peek::negotiated_version(&message);
             debug!(version, "a session begins");
             io.context.note_connection("HTTP+SSE", version.as_deref());
-            self.session.begin(ticket, None, version.as_deref());
+            stream.headers.begin(ticket, None, version.as_deref());
         }
         io.report(Event::Message { message, answers: None });
     }
 
     fn posted(&mut self, posted: Posted, io: &mut Io) {
-        let is_session_lost = posted.is_session_lost();
         let Posted { send, stream, answer, outcome } = posted;
+        let is_lost = |error: &Error| error.kind == Kind::SessionLost;
+        let is_session_lost = outcome.as_ref().err().is_some_and(is_lost);
         let (ticket, is_current) = (send.ticket, stream == self.streams);
         // An answer that came on the stream, or a cancellation, was first.
         let is_wanted = !send.progress.is_abandoned();
@@ -219,7 +204,7 @@ impl HttpSse {
         match (answer, outcome) {
             (None, Ok(())) => {
                 if let StreamPhase::Open(stream) = &mut self.phase {
-                    stream.others.clear();
+                    stream.address.others.clear();
                 }
                 io.report(Event::Accepted(ticket));
             }
@@ -236,9 +221,9 @@ impl HttpSse {
             (None, Err(_)) if is_session_lost && !is_wanted => {}
             (None, Err(error)) if is_session_lost => {
                 if send.is_last_try {
-                    io.context.habits().note_last_loss(error.status);
+                    lock(&io.context.habits).note_last_loss(error.status);
                 } else if is_current {
-                    self.close_stream(io);
+                    self.close_stream();
                 }
                 let (session, error) = (send.session, error.into());
                 io.report(Event::SessionRejected { ticket, session, error, last_word: None });
@@ -252,7 +237,7 @@ impl HttpSse {
         let StreamPhase::Open(stream) = &mut self.phase else { return false };
         matches!(error.status, Some(404 | 405))
             && send.is_request(&Method::Initialize)
-            && stream.try_other_address()
+            && stream.address.try_other()
     }
 
     /// Nothing is sent into a session whose stream has slept along with the machine: it may look
@@ -266,17 +251,15 @@ impl HttpSse {
     }
 
     fn end_stream(&mut self, why: Error, io: &mut Io) {
-        self.close_stream(io);
+        self.close_stream();
         io.report(Event::StreamEnded(why.into()));
     }
 
     /// The session ends with its stream.
-    fn close_stream(&mut self, io: &Io) {
+    fn close_stream(&mut self) {
         self.phase = StreamPhase::Closed;
         self.streams += 1;
-        self.initialize = None;
         self.lost = Some(self.newest);
-        self.session = SessionHeaders::new(&io.context.settings);
     }
 }
 

@@ -3,40 +3,33 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Response};
+use http::{HeaderMap, Method, Response};
 use tracing::debug;
 
 use super::address::Address;
 use crate::auth::Login;
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::message::Id;
 use crate::net::{Call, Content, Endpoint, Lane, final_endpoint};
 use crate::secret::shown;
 use crate::transport::http::answer::{Answer, Refusal};
+use crate::transport::http::command::Ticket;
 use crate::transport::http::events::{Events, Payload, Position, timeout};
+use crate::transport::http::session::SessionHeaders;
 use crate::transport::http::{Context, SendOptions};
 
 /// A stream whose address is known.
 #[derive(Debug)]
 pub(in super::super) struct EventStream {
     pub(super) events: Events,
-    pub(super) endpoint: Arc<Endpoint>,
-    /// Where else messages may have to go, the likeliest last; none once one of them is accepted.
-    pub(super) others: Vec<Endpoint>,
-    /// The session's name, for logs.
-    pub(super) session: Option<HeaderValue>,
+    pub(super) address: Address,
+    /// The session lives as long as the stream. It has no id of its own in the headers.
+    pub(super) headers: SessionHeaders,
+    /// The `initialize` that waits for its answer.
+    pub(super) initialize: Option<(Ticket, Id)>,
     /// How many times the machine had slept before it was opened.
     pub(super) sleeps: u64,
-}
-
-impl EventStream {
-    /// Nobody is at the address: `true` if there is another one to be tried.
-    pub(super) fn try_other_address(&mut self) -> bool {
-        let Some(other) = self.others.pop() else { return false };
-        debug!(address = %other, "nobody is at the address that was announced: another is tried");
-        self.endpoint = Arc::new(other);
-        true
-    }
 }
 
 /// What must be the first event.
@@ -76,23 +69,23 @@ async fn read(
     first: First,
 ) -> Result<Box<EventStream>, Error> {
     let place = final_endpoint(&response).unwrap_or_else(|| Arc::clone(&context.endpoint));
-    let body = match Answer::sort(response, false, place.url()) {
-        Answer::Events(body) => body,
-        Answer::Refused(response) => return Err(Refusal::read(response, context).await.error()),
+    match Answer::of(&response) {
+        Answer::Events => {}
+        Answer::Refused => return Err(Refusal::read(response, context, None).await.error),
         _ => return Err(no_stream(&place, "it is not an event stream")),
-    };
-    let mut events = Events::new(body, context, Position::default()).skipping_oversized();
+    }
+    let mut events =
+        Events::new(response.into_body(), context, Position::default()).skipping_oversized();
     events.endpoint = Arc::clone(&place);
     loop {
         match events.next_payload(None).await? {
-            Some(Payload::Other { name, data }) if name == b"endpoint"[..] => {
-                let Address { endpoint, mut others, session } =
-                    Address::resolve(place.url(), &data)?;
-                debug!(%endpoint, "the stream is open");
-                others.reverse();
-                let endpoint = Arc::new(endpoint);
+            Some(Payload::Event { name: Some(name), data }) if name == b"endpoint"[..] => {
+                let address = Address::resolve(place.url(), &data)?;
+                debug!(endpoint = %address.endpoint, "the stream is open");
                 let sleeps = context.client.sleeps();
-                return Ok(Box::new(EventStream { events, endpoint, others, session, sleeps }));
+                let headers = SessionHeaders::new(&context.settings);
+                let stream = EventStream { events, address, headers, initialize: None, sleeps };
+                return Ok(Box::new(stream));
             }
             Some(_) if first == First::Address => {
                 return Err(no_stream(&place, "it does not begin with an address for messages"));

@@ -244,9 +244,9 @@ proptest! {
         prop_assert!(world.questions.is_empty(), "never answered: {:?}", world.questions);
         prop_assert!(!world.rig.it.is_holding());
         prop_assert!(world.rig.it.wake_at().is_none());
-        prop_assert!(world.rig.it.own.is_empty() && world.rig.it.calls.is_empty());
+        prop_assert!(world.rig.it.session.own.is_empty() && world.rig.it.session.calls.is_empty());
         prop_assert!(world.rig.it.passed.is_empty());
-        prop_assert!(world.rig.it.tokens.is_empty() && world.rig.it.waiting.is_empty());
+        prop_assert!(world.rig.it.session.tokens.is_empty() && world.rig.it.session.waiting.is_empty());
     }
 
     #[test]

@@ -213,7 +213,7 @@ fn a_subscription_that_is_turned_away_too_late_ends() {
     rig.leave().nothing();
     let said = rig.server(bridge_error(&passed, Some(400)));
     assert_eq!(said.to_client[0]["id"], 1);
-    assert!(rig.it.own.is_empty() && !rig.it.is_holding());
+    assert!(rig.it.session.own.is_empty() && !rig.it.is_holding());
 }
 
 #[test]
