@@ -24,7 +24,7 @@ pub use command::{CredentialCommand, Prints};
 pub use file::read_token_file;
 pub use grant::bare as bare_token;
 use oauth::challenge::Challenge;
-use oauth::{OAuth, Remedy};
+use oauth::{OAuth, Renewal};
 
 /// Where credentials come from.
 #[derive(Clone, Debug)]
@@ -206,9 +206,11 @@ impl Credentials {
         drop(permit);
         let may_log_in = login == Login::Allowed || !oauth.asks_a_person();
         match remedy {
-            Remedy::Header(headers) => Ok(self.unless_same(self.take(headers), refused)),
-            Remedy::Login if may_log_in => self.log_in(oauth, refused, challenge, false).await,
-            Remedy::Login | Remedy::None => Ok(None),
+            Renewal::Done => Ok(self.unless_same(self.take(oauth.header().await), refused)),
+            Renewal::Impossible | Renewal::Held if may_log_in => {
+                self.log_in(oauth, refused, challenge, false).await
+            }
+            _ => Ok(None),
         }
     }
 

@@ -91,7 +91,6 @@ pub const USER_CODE: usize = 64;
 pub const STORE_WAIT: Duration = Duration::from_secs(20);
 
 /// The same for the keychain of the system, which may be locked.
-#[cfg(feature = "keychain")]
 pub const KEYCHAIN_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a person may take to unlock it, before a login.

@@ -1,12 +1,8 @@
 //! What differs between operating systems: the standard streams, signals, the parent's death,
 //! groups of processes, and whose connections are whose.
 
-#[cfg(unix)]
-mod group;
 #[cfg(not(unix))]
 mod other;
-#[cfg(unix)]
-mod parent;
 #[cfg(target_os = "linux")]
 mod peer_linux;
 #[cfg(unix)]
@@ -26,14 +22,14 @@ pub struct Stdio {
     pub restore: Restore,
 }
 
-#[cfg(unix)]
-pub use group::Group;
 #[cfg(not(unix))]
-pub use other::{Group, Restore, is_nobodys_stdin, parent_gone, spawn_detached, stdio, terminated};
+use other as platform;
 #[cfg(unix)]
-pub use parent::parent_gone;
-#[cfg(unix)]
-pub use unix::{Restore, is_nobodys_stdin, spawn_detached, stdio, terminated};
+use unix as platform;
+
+pub use platform::{
+    Group, Restore, is_nobodys_stdin, parent_gone, spawn_detached, stdio, terminated,
+};
 
 /// Whether the socket at `peer`, which is connected to `local`, belongs to another user of this
 /// machine. Where that cannot be known, it is taken to be ours.

@@ -1,10 +1,13 @@
-//! Unix: pipes and sockets are polled on the runtime's own thread; signals mean goodbye.
+//! Unix: pipes and sockets are polled on the runtime's own thread; signals and the parent's death mean
+//! goodbye; a child process and all that it has started are one group.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
+use std::time::Duration;
 
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
+use rustix::process::{Pid, Signal, getppid, kill_process_group};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
@@ -30,13 +33,12 @@ pub fn stdio() -> Stdio {
 /// Whether no program can be writing to stdin: it is a terminal, or `/dev/null`.
 #[must_use]
 pub fn is_nobodys_stdin() -> bool {
-    fstat(io::stdin())
-        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice)
+    opened(io::stdin()).is_ok_and(|(_, sort)| sort == FileType::CharacterDevice)
 }
 
 fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
-    let fd = io::stdin().as_fd().try_clone_to_owned()?;
-    match file_type(&fd)? {
+    let (fd, sort) = opened(io::stdin())?;
+    match sort {
         FileType::Fifo => Ok(Box::new(pipe::Receiver::from_owned_fd(fd)?)),
         FileType::Socket => Ok(Box::new(socket(fd)?)),
         _ => Err(io::ErrorKind::Unsupported.into()),
@@ -44,16 +46,19 @@ fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
 }
 
 fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
-    let fd = io::stdout().as_fd().try_clone_to_owned()?;
-    match file_type(&fd)? {
+    let (fd, sort) = opened(io::stdout())?;
+    match sort {
         FileType::Fifo => Ok(Box::new(pipe::Sender::from_owned_fd(fd)?)),
         FileType::Socket => Ok(Box::new(socket(fd)?)),
         _ => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 
-fn file_type(fd: &OwnedFd) -> io::Result<FileType> {
-    Ok(FileType::from_raw_mode(fstat(fd)?.st_mode))
+/// A stream for us to close, and what it leads to.
+fn opened(stream: impl AsFd) -> io::Result<(OwnedFd, FileType)> {
+    let fd = stream.as_fd().try_clone_to_owned()?;
+    let sort = FileType::from_raw_mode(fstat(&fd)?.st_mode);
+    Ok((fd, sort))
 }
 
 /// Node gives its children sockets where others give pipes.
@@ -106,5 +111,76 @@ pub async fn terminated() {
         () = listen(SignalKind::terminate()) => {}
         () = listen(SignalKind::interrupt()) => {}
         () = listen(SignalKind::hangup()) => {}
+    }
+}
+
+/// Soon enough that no orphan lives on for long, seldom enough to cost nothing.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Completes when the parent has ended: an orphan is given another one. Never if it is init, which
+/// adopts orphans.
+pub async fn parent_gone() {
+    let Some(parent) = getppid().filter(|parent| *parent != Pid::INIT) else {
+        return std::future::pending().await;
+    };
+    #[cfg(target_os = "linux")]
+    end_of(parent).await;
+    while getppid() == Some(parent) {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Linux: a file descriptor of the parent process becomes readable when it ends. Returns at once where
+/// that cannot be known.
+///
+/// Not `PR_SET_PDEATHSIG`: that one follows the thread that started us, and clients start
+/// processes from threads that come and go.
+#[cfg(target_os = "linux")]
+async fn end_of(parent: Pid) {
+    use rustix::process::{PidfdFlags, pidfd_open};
+    use tokio::net::unix::pipe::Receiver;
+
+    // Fails on kernels before 5.10 only.
+    let Ok(fd) = pidfd_open(parent, PidfdFlags::NONBLOCK) else { return };
+    // Not a pipe, but polled like one; tokio's type for any descriptor wants `unsafe`.
+    let Ok(end) = Receiver::from_owned_fd_unchecked(fd) else { return };
+    if getppid() == Some(parent) {
+        let _ = end.readable().await;
+    }
+}
+
+/// A group of processes; killed when it is dropped.
+#[derive(Debug)]
+pub struct Group(Option<Pid>);
+
+impl Group {
+    /// The group whose leader has this number.
+    #[must_use]
+    pub fn led_by(pid: Option<u32>) -> Self {
+        Self(pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw))
+    }
+
+    /// Asks all of them to end.
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Ends all of them, for good: the number may be another group's afterwards.
+    pub fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.0 = None;
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(leader) = self.0 {
+            // Nobody left is what was wanted.
+            let _ = kill_process_group(leader, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
     }
 }

@@ -1,7 +1,6 @@
 //! Follows a path on Unix, part by part: every link on the way must be one that nobody else can have
 //! made or can replace.
 
-use std::ffi::OsString;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -12,83 +11,55 @@ use crate::limits;
 
 /// Where `path` leads to, without a link in it. What is not there yet stays as it is written.
 pub(super) fn follow_links(path: &Path) -> io::Result<Target> {
-    let mut way = Way::default();
-    way.add(path);
+    let mut path = path.to_owned();
     for _ in 0..=limits::LINKS {
-        let Some((link, meta)) = way.next_link()? else {
-            return Ok(Target { path: way.passed, is_magic: false });
+        let (passed, link) = pass(&path)?;
+        let Some((meta, left)) = link else {
+            return Ok(Target { path: passed, is_magic: false });
         };
-        check_trusted(&meta).map_err(|_| refused(another_users(&link, &meta)))?;
+        let link = passed;
+        check(&link, &meta)?;
         check_shared_folder(parent(&link))?;
-        let target = std::fs::read_link(&link)?;
-        let next = parent(&link).join(&target);
-        if way.is_at_end() && next.symlink_metadata().is_err() && link.metadata().is_ok() {
+        let next = parent(&link).join(std::fs::read_link(&link)?);
+        let is_at_end = left.as_os_str().is_empty();
+        if is_at_end && next.symlink_metadata().is_err() && link.metadata().is_ok() {
             return Ok(Target { path: link, is_magic: true });
         }
-        way.add(&target);
+        path = next.join(left);
     }
     Err(io::Error::other("its links lead nowhere"))
 }
 
-#[derive(Default)]
-struct Way {
-    /// Without links.
-    passed: PathBuf,
-    /// The parts that are still to be looked at, the next one last.
-    left: Vec<OsString>,
+/// Goes along `path` as far as there is no link: to its end, or to a link, with the path behind that.
+fn pass(path: &Path) -> io::Result<(PathBuf, Option<(Metadata, &Path)>)> {
+    let mut passed = PathBuf::new();
+    let mut left = path.components();
+    while let Some(part) = left.next() {
+        match (part, passed.components().next_back()) {
+            (Component::CurDir, _) | (Component::ParentDir, Some(Component::RootDir)) => continue,
+            // There are no links in what was passed: the folder above is that of the name.
+            (Component::ParentDir, Some(Component::Normal(_))) => drop(passed.pop()),
+            _ => passed.push(part),
+        }
+        let is_at_end = left.as_path().as_os_str().is_empty();
+        match passed.symlink_metadata() {
+            Ok(meta) if meta.is_symlink() => return Ok((passed, Some((meta, left.as_path())))),
+            // Before it is opened: a pipe of somebody else's would hold us up.
+            Ok(meta) if is_at_end && !meta.is_dir() => check(&passed, &meta)?,
+            _ => {}
+        }
+    }
+    if passed.as_os_str().is_empty() {
+        passed.push(".");
+    }
+    Ok((passed, None))
 }
 
-impl Way {
-    /// Lets `path` come next.
-    fn add(&mut self, path: &Path) {
-        self.left.extend(path.components().rev().map(|part| part.as_os_str().to_owned()));
-    }
-
-    fn is_at_end(&self) -> bool {
-        self.left.is_empty()
-    }
-
-    /// Passes what is no link, up to the next that is one.
-    fn next_link(&mut self) -> io::Result<Option<(PathBuf, Metadata)>> {
-        while let Some(part) = self.left.pop() {
-            match Path::new(&part).components().next() {
-                Some(Component::ParentDir) => self.go_up(),
-                Some(Component::Normal(name)) => {
-                    let next = self.passed.join(name);
-                    match next.symlink_metadata() {
-                        Ok(meta) if meta.is_symlink() => return Ok(Some((next, meta))),
-                        // Before it is opened: a pipe of somebody else's would hold us up.
-                        Ok(meta) if self.is_at_end() && !meta.is_dir() => {
-                            check_trusted(&meta)
-                                .map_err(|_| refused(another_users(&next, &meta)))?;
-                        }
-                        _ => {}
-                    }
-                    self.passed = next;
-                }
-                Some(Component::CurDir) | None => {}
-                Some(root) => self.passed.push(root.as_os_str()),
-            }
-        }
-        if self.passed.as_os_str().is_empty() {
-            self.passed.push(".");
-        }
-        Ok(None)
-    }
-
-    /// There are no links in what was passed: the folder above is that of the name.
-    fn go_up(&mut self) {
-        match self.passed.components().next_back() {
-            Some(Component::Normal(_)) => drop(self.passed.pop()),
-            Some(Component::RootDir) => {}
-            _ => self.passed.push(".."),
-        }
-    }
-}
-
-fn another_users(path: &Path, meta: &Metadata) -> String {
+/// Nobody but us and root may have made it.
+fn check(path: &Path, meta: &Metadata) -> io::Result<()> {
     let sort = if meta.is_symlink() { "the link" } else { "the file" };
-    format!("{sort} {} belongs to another user", path.display())
+    let why = || refused(format!("{sort} {} belongs to another user", path.display()));
+    check_trusted(meta).map_err(|_| why())
 }
 
 #[cfg(test)]

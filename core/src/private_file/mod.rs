@@ -23,6 +23,8 @@ use other as platform;
 #[cfg(unix)]
 use unix as platform;
 
+pub use platform::tighten;
+
 /// A file name that stands for `text` and does not reveal it: URLs may hold secrets.
 #[must_use]
 pub fn hashed_name(text: &str) -> String {
@@ -41,7 +43,7 @@ pub fn hashed_name(text: &str) -> String {
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = open_owned(path)?;
     check_folder(path)?;
-    platform::tighten(&file, path)?;
+    tighten(&file, path)?;
     contents(file)
 }
 
@@ -105,15 +107,6 @@ pub fn append(path: &Path) -> io::Result<File> {
     let file = platform::open(OpenOptions::new().read(true).append(true).create(true), &path)?;
     platform::check_written(&file)?;
     Ok(file)
-}
-
-/// Takes from others what they may do with a file of ours.
-///
-/// # Errors
-///
-/// When the system refuses that.
-pub fn tighten(file: &File, path: &Path) -> io::Result<()> {
-    platform::tighten(file, path)
 }
 
 /// Opens a file that is only locked, never written.

@@ -43,8 +43,13 @@ pub(super) use self::check_owner as check_written;
 pub(super) use self::check_owner as check_log;
 pub(super) use self::check_owner as check_configuration;
 
+/// Takes from others what they may do with a file of ours.
+///
+/// # Errors
+///
+/// When the system refuses that.
 #[expect(clippy::unnecessary_wraps, reason = "the same form as on Unix")]
-pub(super) fn tighten(_: &File, _: &Path) -> io::Result<()> {
+pub fn tighten(_: &File, _: &Path) -> io::Result<()> {
     Ok(())
 }
 

@@ -105,7 +105,12 @@ const fn is_trusted(owner: u32, we: u32) -> bool {
     owner == we || owner == ROOT
 }
 
-pub(super) fn tighten(file: &File, path: &Path) -> io::Result<()> {
+/// Takes from others what they may do with a file of ours.
+///
+/// # Errors
+///
+/// When the system refuses that.
+pub fn tighten(file: &File, path: &Path) -> io::Result<()> {
     if file.metadata()?.mode() & OTHERS == 0 {
         return Ok(());
     }

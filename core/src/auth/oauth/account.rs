@@ -13,8 +13,9 @@ use super::kept::StoredLogin;
 use super::listing::listing;
 use super::store::Store;
 use super::token::Token;
+use super::words::login_error;
 use super::{OAuth, OAuthSettings, Pending, TokenStore, flow, identity};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::limits;
 use crate::private_file;
 use crate::secret::shown;
@@ -68,9 +69,9 @@ impl OAuth {
         let (status, said) = self.web.probe_auth(&self.server).await?;
         if status != StatusCode::UNAUTHORIZED {
             let message = format!("{} asks for no login (HTTP {status})", shown(&self.server));
-            return Err(Error::new(Kind::Login, message).not_delivered());
+            return Err(login_error(message));
         }
-        let before = self.kept().await;
+        let before = self.held.kept().await;
         let lock = match self.store.lock_logins(limits::LOCK_WAIT).await {
             Ok(lock) => lock,
             Err(_) => {
@@ -78,7 +79,7 @@ impl OAuth {
                 // Whoever pastes has no browser here.
                 let opener = self.settings.paste.is_none().then_some(Opener::Person);
                 let (lock, _) = self.lock_for_login(opener).await?;
-                if self.reread(&before).await {
+                if self.held.reread(&before).await {
                     return Ok(());
                 }
                 lock
@@ -89,12 +90,12 @@ impl OAuth {
         self.check_place()?;
         if flow::log_in(self, Challenge::of(&said).as_ref(), lock).await? {
             let access = |kept: StoredLogin| kept.token.map(|token| token.access);
-            let is_kept = access(self.store.read().await) == access(self.kept().await);
+            let is_kept = access(self.store.read().await) == access(self.held.kept().await);
             return if is_kept { Ok(()) } else { Err(self.unkept("They are gone")) };
         }
         let message = format!("{} wants credentials, but knows of no login", shown(&self.server));
         let hint = "Give them with --header 'Authorization: …', --bearer-file or --bearer-command";
-        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+        Err(login_error(message).hint(hint))
     }
 
     /// Finds out before anybody logs in whether what that brings can be kept: it is all that this
@@ -117,13 +118,13 @@ impl OAuth {
         let place = self.store.in_place();
         let message = format!("Tokens cannot be kept{place}: a login would be for nothing");
         let hint = "Name a folder that can be written with --state-dir";
-        Error::new(Kind::Login, message).because(why).hint(hint).not_delivered()
+        login_error(message).because(why).hint(hint)
     }
 
     /// Whether there is a token, however old; the store is not read for that.
     #[must_use]
     pub fn has_token(&self) -> bool {
-        self.state(|state| state.kept.as_ref().is_some_and(|kept| kept.token.is_some()))
+        self.held.has_token()
     }
 
     /// What is kept; `None` if nobody is logged in.
@@ -141,7 +142,7 @@ impl OAuth {
     /// How many other logins for this server are kept in files, whatever keeps them apart.
     #[must_use]
     pub fn count_others(&self) -> usize {
-        let OAuthSettings { folder, usual_folder, .. } = &self.settings;
+        let OAuthSettings { folder, usual_folder, .. } = &*self.settings;
         let Some(folder) = folder else { return 0 };
         let Ok(all) = listing(folder, usual_folder.as_deref()) else { return 0 };
         let (server, name) = (shown(&self.server), self.store.name());
@@ -176,14 +177,14 @@ impl OAuth {
             if let Some(token) = &kept.token {
                 revoked = revoked.and(self.revoke(&kept, token).await);
             }
-            let is_removed = store.remove().await.map_err(|error| {
-                let error = Error::new(Kind::Login, "The tokens cannot be removed").because(error);
-                error.not_delivered()
-            })?;
+            let is_removed = store
+                .remove()
+                .await
+                .map_err(|error| login_error("The tokens cannot be removed").because(error))?;
             was_there |= is_removed;
         }
         if named.is_none() {
-            self.state(|state| state.kept = None);
+            self.held.forget();
         }
         let logged_out = match revoked {
             _ if !was_there => LoggedOut::Nobody,
@@ -199,12 +200,12 @@ impl OAuth {
         let given = &self.settings.given;
         if !given.allows(kept.issuer.as_deref()) {
             let message = "The token is not of the issuer that --oauth-issuer names";
-            return Err(Error::new(Kind::Login, message).not_delivered());
+            return Err(login_error(message));
         }
         let place = given.checked(place, "revocation", &self.server)?;
         let Some(identity) = identity::of_token(&self.settings, kept) else {
             let message = "The token was given to another client than the one that is configured";
-            return Err(Error::new(Kind::Login, message).not_delivered());
+            return Err(login_error(message));
         };
         let request = TokenRequest {
             oauth: self,

@@ -4,6 +4,8 @@
 //! token endpoint of an attacker would send the honest provider's code to the attacker; a
 //! registration of the attacker beside it would make us somebody whom people trust there.
 
+use std::ops::Deref;
+
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -15,7 +17,7 @@ use super::words::{login_error, said};
 use crate::error::Error;
 
 /// Who gives out tokens for a server, as it was found or given.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct FoundAuthority {
     pub(super) metadata: Issuer,
     /// Its name, as it was asked for: what it says of itself was found there.
@@ -28,15 +30,11 @@ pub(super) struct FoundAuthority {
     pub(super) is_guess: bool,
 }
 
-/// The same after [`FoundAuthority::check`], which is the only way to have one, here or in the process that has
-/// handed a login to this one.
+/// The same after [`FoundAuthority::check`], which is the only way to have one, here or in the
+/// process that has handed a login to this one.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Authority {
-    pub(super) metadata: Issuer,
-    pub(super) issuer: String,
-    pub(super) resource: Option<String>,
-    pub(super) scopes: Option<Vec<String>>,
-    pub(super) is_guess: bool,
+    pub(super) found: FoundAuthority,
     /// The host of a registration that is not used, because it is not the provider's own.
     stray_registration: Option<String>,
 }
@@ -46,12 +44,12 @@ impl FoundAuthority {
     ///
     /// An endpoint that the user has given is the user's to choose.
     pub(super) fn check(
-        self,
+        mut self,
         grant: Grant,
         given: &Given,
         server: &Url,
     ) -> Result<Authority, Error> {
-        let Self { mut metadata, issuer, resource, scopes, is_guess } = self;
+        let metadata = &mut self.metadata;
         let token = parsed(&metadata.token_endpoint);
         let entry = match grant {
             Grant::Code => &metadata.authorization_endpoint,
@@ -65,11 +63,11 @@ impl FoundAuthority {
         if let (Some(entry), None) = (&entry, &given.token_url)
             && !is_promised
         {
-            let own = Url::parse(&issuer).ok();
+            let own = Url::parse(&self.issuer).ok();
             let is_of =
                 |other: &Option<Url>| other.as_ref().is_some_and(|o| site::is_same(o, entry));
             if !is_of(&own) && !is_of(&token) {
-                return Err(mismatched(&issuer, entry, token.as_ref()));
+                return Err(mismatched(&self.issuer, entry, token.as_ref()));
             }
         }
         // An address that cannot be used at all stays, and is an error for whoever needs it.
@@ -86,7 +84,15 @@ impl FoundAuthority {
         if is_stray(&metadata.revocation_endpoint, &token).is_some() {
             metadata.revocation_endpoint = None;
         }
-        Ok(Authority { metadata, issuer, resource, scopes, is_guess, stray_registration })
+        Ok(Authority { found: self, stray_registration })
+    }
+}
+
+impl Deref for Authority {
+    type Target = FoundAuthority;
+
+    fn deref(&self) -> &FoundAuthority {
+        &self.found
     }
 }
 
@@ -99,8 +105,7 @@ impl Authority {
     /// For tests of what comes after the check.
     #[cfg(test)]
     pub(super) fn unchecked(found: FoundAuthority) -> Self {
-        let FoundAuthority { metadata, issuer, resource, scopes, is_guess } = found;
-        Self { metadata, issuer, resource, scopes, is_guess, stray_registration: None }
+        Self { found, stray_registration: None }
     }
 
     /// Why a registration that there is was not used, in words.

@@ -5,19 +5,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
 
 /// Does one piece of work after the other, in the order in which they come. So what is written last
 /// stays, and a disk that hangs holds one thread and no more.
-#[derive(Clone, Debug)]
-pub(super) struct OneAtATime(Arc<Semaphore>);
-
-impl Default for OneAtATime {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(1)))
-    }
-}
+#[derive(Clone, Debug, Default)]
+pub(super) struct OneAtATime(Arc<Mutex<()>>);
 
 impl OneAtATime {
     /// Waits for the end of `work`, but not longer than `limit`. Work that has begun goes on to its
@@ -28,13 +22,12 @@ impl OneAtATime {
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         let working = async {
-            // Closed by nobody, so it is always had.
-            let permit = Arc::clone(&self.0).acquire_owned().await;
+            let turn = Arc::clone(&self.0).lock_owned().await;
             let (sender, done) = oneshot::channel();
             // None of the runtime's, which waits for the end of its own when it is dropped.
             std::thread::Builder::new().spawn(move || {
                 let done = work();
-                drop(permit);
+                drop(turn);
                 // Nobody listens after a timeout.
                 let _ = sender.send(done);
             })?;

@@ -4,7 +4,7 @@ use tokio::time::timeout;
 use tracing::debug;
 use url::{Url, form_urlencoded};
 
-use super::authority::Authority;
+use super::authority::FoundAuthority;
 use super::callback::Callback;
 use super::callback_port::CallbackPort;
 use super::callback_server::CallbackServer;
@@ -31,13 +31,13 @@ impl LoginRun<'_> {
         authority.metadata.check_pkce()?;
         let (port, identity) = self.introduce().await?;
         let redirect = port.redirect_uri();
-        let OAuthSettings { open, paste, .. } = &oauth.settings;
+        let OAuthSettings { open, paste, .. } = &*oauth.settings;
         let server = port.serve(shown(&oauth.server), open.clone(), paste.clone())?;
         let browser = browser.insert(server);
         let (mut callback, mut verifier) = self.consent(&identity, &redirect, browser).await?;
         if oauth.resource(authority).is_some() && callback.rejects_resource() {
             debug!("the provider does not want to know what the token is for: asked without it");
-            oauth.state(|state| state.refuses_resource = true);
+            oauth.held.set_refuses_resource(true);
             (callback, verifier) = self.consent(&identity, &redirect, browser).await?;
         }
         let form = vec![
@@ -112,7 +112,7 @@ impl LoginRun<'_> {
 
     /// The browser must come from where we sent it (RFC 9207).
     fn of_issuer(&self, callback: Callback) -> Result<Callback, Error> {
-        let Authority { metadata, issuer, .. } = &self.plan.authority;
+        let FoundAuthority { metadata, issuer, .. } = &self.plan.authority.found;
         let expected = metadata.issuer.as_deref().unwrap_or(issuer);
         let is_right = match &callback.issuer {
             // To the letter (RFC 9207): the conformance suite has a case with a final slash.
@@ -138,7 +138,7 @@ impl LoginRun<'_> {
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
     /// many a provider compares redirect addresses to the letter.
     async fn introduce(&self) -> Result<(CallbackPort, ClientIdentity), Error> {
-        let OAuthSettings { callback_port: wanted, callback, .. } = &self.oauth.settings;
+        let OAuthSettings { callback_port: wanted, callback, .. } = &*self.oauth.settings;
         let fits = |identity: &ClientIdentity| {
             let is_wanted = |port: u16| wanted.as_ref().is_none_or(|wanted| wanted.contains(&port));
             let has_place = identity.place.as_ref().is_none_or(|place| place == callback);

@@ -39,21 +39,13 @@ pub(super) async fn find(
     let mut silent = None;
     for issuer in issuers.into_iter().take(limits::ISSUERS) {
         let place = address::checked(issuer, "its authorization server", server)?;
-        let metadata = match about(web, &place).await {
-            Ok(metadata) => metadata,
-            Err(why) => {
-                silent.get_or_insert(says_nothing(&place, why));
-                continue;
+        match about(web, &place).await {
+            Ok(metadata) => {
+                metadata.check(issuer)?;
+                return Ok(Some(found(metadata, issuer, &resource, Some(canonical(server)))));
             }
-        };
-        metadata.check(issuer)?;
-        return Ok(Some(FoundAuthority {
-            metadata,
-            issuer: issuer.clone(),
-            resource: Some(resource.resource.unwrap_or_else(|| canonical(server))),
-            scopes: resource.scopes_supported,
-            is_guess: false,
-        }));
+            Err(error) => silent = silent.or(Some(error)),
+        }
     }
     let none = || login_error(format!("{} names no authorization server", shown(server)));
     Err(silent.unwrap_or_else(none))
@@ -84,22 +76,25 @@ async fn at(
         let hint = "If the server has moved, name the new one with --oauth-issuer";
         return Err(login_error(message).hint(hint));
     }
-    let metadata = about(web, &place).await.map_err(|why| says_nothing(&place, why))?;
+    let metadata = about(web, &place).await?;
     metadata.check(issuer)?;
-    let resource = described.resource.or_else(|| (!is_own).then(|| canonical(server)));
-    let (issuer, scopes) = (issuer.to_owned(), described.scopes_supported);
-    Ok(FoundAuthority { metadata, issuer, resource, scopes, is_guess: false })
+    Ok(found(metadata, issuer, &described, (!is_own).then(|| canonical(server))))
 }
 
-fn says_nothing(issuer: &Url, why: Option<Error>) -> Error {
-    let hint = why.as_ref().and_then(|why| why.hint.clone());
-    let server = shown(issuer);
-    let error = login_error(format!("The authorization server {server} says nothing of itself"));
-    Error { hint, ..why.into_iter().fold(error, Error::because) }
+/// `unnamed` is what tokens are for if the resource does not say it.
+fn found(
+    metadata: Issuer,
+    issuer: &str,
+    resource: &Resource,
+    unnamed: Option<String>,
+) -> FoundAuthority {
+    let (scopes, resource) = (resource.scopes_supported.clone(), resource.resource.clone());
+    let (issuer, resource) = (issuer.to_owned(), resource.or(unnamed));
+    FoundAuthority { metadata, issuer, resource, scopes, is_guess: false }
 }
 
-/// What an authorization server says of itself; else why it could not be asked, if that is so.
-async fn about(web: &Web, issuer: &Url) -> Result<Issuer, Option<Error>> {
+/// What an authorization server says of itself.
+async fn about(web: &Web, issuer: &Url) -> Result<Issuer, Error> {
     let mut why = None;
     for url in issuer_places(issuer) {
         match web.fetch_metadata::<Issuer>(&url).await {
@@ -107,7 +102,10 @@ async fn about(web: &Web, issuer: &Url) -> Result<Issuer, Option<Error>> {
             Err(reason) => why = why.or(reason),
         }
     }
-    Err(why)
+    let hint = why.as_ref().and_then(|why: &Error| why.hint.clone());
+    let server = shown(issuer);
+    let error = login_error(format!("The authorization server {server} says nothing of itself"));
+    Err(Error { hint, ..why.into_iter().fold(error, Error::because) })
 }
 
 /// What the resource says of itself: where the challenge points, else where it usually stands.
@@ -141,17 +139,16 @@ async fn describe(
 async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Result<Option<FoundAuthority>, Error> {
     let root = at_path(server, "/");
     let issuer = root.origin().ascii_serialization();
-    let found = |metadata, is_guess| {
-        let issuer = issuer.clone();
-        FoundAuthority { metadata, issuer, resource: None, scopes: None, is_guess }
-    };
+    let own = |metadata| found(metadata, &issuer, &Resource::default(), None);
     let Ok(metadata) = about(web, &root).await else {
         debug!("no metadata at all: the endpoints of the first revision with logins may be there");
-        return Ok(asks.then(|| found(Issuer::by_default(&root), true)));
+        return Ok(
+            asks.then(|| FoundAuthority { is_guess: true, ..own(Issuer::by_default(&root)) })
+        );
     };
     if let Some(named) = &metadata.issuer {
         if is_same_issuer(named, &issuer) {
-            return Ok(Some(found(metadata, false)));
+            return Ok(Some(own(metadata)));
         }
         if let Some(verified) = by_name(web, server, named).await {
             return Ok(Some(verified));
@@ -161,8 +158,8 @@ async fn of_its_own(web: &Web, server: &Url, asks: bool) -> Result<Option<FoundA
     // A name of another origin that nobody confirms says nothing about where a code came from.
     let is_own =
         |name: &String| Url::parse(name).is_ok_and(|name| name.origin() == server.origin());
-    let issuer = metadata.issuer.clone().filter(is_own);
-    Ok(Some(found(Issuer { issuer, ..metadata }, false)))
+    let named = metadata.issuer.clone().filter(is_own);
+    Ok(Some(own(Issuer { issuer: named, ..metadata })))
 }
 
 /// What the issuer of this name says of itself, if it confirms the name.
@@ -172,8 +169,7 @@ async fn by_name(web: &Web, server: &Url, issuer: &str) -> Option<FoundAuthority
     metadata.check(issuer).ok()?;
     // That revision has no resources, but a token of somebody else must not be good for more than
     // this server.
-    let (issuer, resource) = (issuer.to_owned(), Some(canonical(server)));
-    Some(FoundAuthority { metadata, issuer, resource, scopes: None, is_guess: false })
+    Some(found(metadata, issuer, &Resource::default(), Some(canonical(server))))
 }
 
 /// The name of the resource, as RFC 8707 wants it: without the query, in which some keep a secret.

@@ -86,7 +86,7 @@ async fn try_login(
     challenge: Option<&Challenge>,
     lock: Lock,
 ) -> Result<bool, Failed> {
-    if oauth.store.probe().await? && oauth.reread(&oauth.kept().await).await {
+    if oauth.store.probe().await? && oauth.held.look().await {
         return Ok(true);
     }
     let Some(run) = LoginRun::plan(oauth, challenge).await? else { return Ok(false) };
@@ -105,7 +105,7 @@ async fn try_login(
 impl<'a> LoginRun<'a> {
     /// Finds out all that a login needs but a person. `None`: the server knows of no logins.
     async fn plan(oauth: &'a OAuth, challenge: Option<&Challenge>) -> Result<Option<Self>, Error> {
-        let known = oauth.kept().await.issuer;
+        let known = oauth.held.kept().await.issuer;
         let Some(authority) = Authority::of(oauth, challenge, known.as_deref()).await? else {
             return Ok(None);
         };
@@ -179,7 +179,7 @@ impl<'a> LoginRun<'a> {
     }
 
     fn about(&self) -> About {
-        let OAuthSettings { given, profile, send_resource, .. } = &self.oauth.settings;
+        let OAuthSettings { given, profile, send_resource, .. } = &*self.oauth.settings;
         let resource = given.resource.as_deref().filter(|_| *send_resource).unwrap_or_default();
         About {
             server: shown(&self.oauth.server),
@@ -216,11 +216,10 @@ impl<'a> LoginRun<'a> {
             token_endpoint: Some(token_endpoint.to_string()),
             revocation_endpoint: authority.metadata.revocation_endpoint.clone(),
             resource: oauth.resource(authority).map(str::to_owned),
-            without_resource: oauth.refuses_resource(),
             near: Some(oauth.web.near()),
             ..StoredLogin::default()
         };
-        oauth.keep_alone(login).await;
+        oauth.held.keep_alone(login).await;
     }
 
     async fn as_client(&self) -> Result<(ClientIdentity, Token), Error> {
@@ -272,7 +271,7 @@ impl<'a> LoginRun<'a> {
     /// Why there is no token. A client that the provider does not know any more is forgotten.
     pub(super) async fn refused(&self, identity: &ClientIdentity, refusal: TokenRefusal) -> Failed {
         if matches!(refusal, TokenRefusal::Client(_)) {
-            self.oauth.forget_client_alone(&identity.id).await;
+            self.oauth.held.forget_client_alone(&identity.id).await;
         }
         refusal.into()
     }

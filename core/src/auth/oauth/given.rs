@@ -146,12 +146,12 @@ impl Authority {
         challenge: Option<&Challenge>,
         known: Option<&str>,
     ) -> Result<Option<Self>, Error> {
-        let OAuth { server, settings: OAuthSettings { given, grant, .. }, .. } = oauth;
+        let OAuthSettings { given, grant, .. } = &*oauth.settings;
         let found = match given.authority(*grant != Grant::ClientCredentials) {
             None => found_authority(oauth, challenge, known).await?,
             whole => whole,
         };
-        found.map(|found| found.check(*grant, given, server)).transpose()
+        found.map(|found| found.check(*grant, given, &oauth.server)).transpose()
     }
 }
 
@@ -160,8 +160,8 @@ async fn found_authority(
     challenge: Option<&Challenge>,
     known: Option<&str>,
 ) -> Result<Option<FoundAuthority>, Error> {
-    let OAuth { server, web, settings: OAuthSettings { given, .. }, .. } = oauth;
-    let finding = discovery::find(web, server, challenge, known, given.issuer.as_deref());
+    let (server, given) = (&oauth.server, &oauth.settings.given);
+    let finding = discovery::find(&oauth.web, server, challenge, known, given.issuer.as_deref());
     let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
         let server = shown(server);
         Err(login_error(format!("{server} does not say in time who gives out tokens")))

@@ -9,8 +9,9 @@ use super::kept::{Holder, StoredLogin};
 use super::metadata::Issuer;
 use super::scope::Scopes;
 use super::web::Web;
-use super::{CallbackPlace, CallbackPorts, OAuthSettings, Style, registration, said};
-use crate::error::{Error, Kind};
+use super::words::{login_error, said};
+use super::{CallbackPlace, CallbackPorts, OAuthSettings, Style, registration};
+use crate::error::Error;
 use crate::secret::{self, Secret, shown};
 
 /// A client in the sense of OAuth, in the form in which it is stored.
@@ -145,21 +146,6 @@ pub(super) fn of_token(settings: &OAuthSettings, kept: &StoredLogin) -> Option<C
     Some(ClientIdentity::new(id, secret, proof))
 }
 
-/// What is kept, but for a token that was given to another client than the one that is configured,
-/// and for all that another authorization server has given out than the one that the user has named.
-pub(super) fn without_others(settings: &OAuthSettings, kept: StoredLogin) -> StoredLogin {
-    if !settings.given.allows(kept.issuer.as_deref()) {
-        return StoredLogin { near: kept.near, ..StoredLogin::default() };
-    }
-    let holder = kept.holder.as_ref().map(|holder| &holder.id);
-    let holder = holder.or_else(|| kept.identity.as_ref().map(|identity| &identity.id));
-    let is_ours = match (&settings.client_id, holder) {
-        (Some(ours), Some(holder)) => ours == holder,
-        _ => true,
-    };
-    StoredLogin { token: kept.token.filter(|_| is_ours), ..kept }
-}
-
 /// The identity to use with `issuer`, in the order of the specification.
 pub(super) async fn choose(
     settings: &OAuthSettings,
@@ -193,7 +179,7 @@ pub(super) async fn choose(
     let hint = format!(
         "Register a native application there, {with}, and give its id with --oauth-client-id"
     );
-    let error = Error::new(Kind::Login, message).hint(hint).not_delivered();
+    let error = login_error(message).hint(hint);
     Err(authority.about_registration().into_iter().fold(error, Error::because))
 }
 

@@ -12,8 +12,9 @@ use super::identity::{self, ClientAuthentication, ClientIdentity, Only};
 use super::kept::{Holder, StoredLogin};
 use super::metadata::{Issuer, is_same_issuer};
 use super::token::{Token, claims};
-use super::{Account, OAuth, said};
-use crate::error::{Error, Kind};
+use super::words::{login_error, said};
+use super::{Account, OAuth};
+use crate::error::Error;
 use crate::secret::shown as shown_url;
 
 /// What the other program has kept, as it was found.
@@ -45,7 +46,7 @@ impl OAuth {
     pub async fn take_over(&self, foreign: &Foreign) -> Result<TakenOver, Error> {
         let Some(token) = token(foreign) else {
             let message = "There is no access token in it";
-            return Err(Error::new(Kind::Login, message).not_delivered());
+            return Err(login_error(message));
         };
         let _lock = self.lock_for_login(Some(Opener::Program)).await?;
         self.store.probe().await?;
@@ -72,23 +73,21 @@ impl OAuth {
             _ => None,
         };
         let holder = identity.as_ref().map(|i| Holder { id: i.id.clone(), proof: i.proof });
-        self.keep_alone(StoredLogin {
-            issuer: authority.as_ref().map(|authority| authority.issuer.clone()),
-            identity: identity.filter(|i| !identity::is_configured(&self.settings, &i.id)),
-            holder,
-            token: Some(token),
-            token_endpoint: endpoint.cloned(),
-            revocation_endpoint: metadata.revocation_endpoint.clone(),
-            resource: authority.as_ref().and_then(|a| self.resource(a)).map(str::to_owned),
-            without_resource: self.refuses_resource(),
-            near: Some(self.web.near()),
-            ..StoredLogin::default()
-        })
-        .await;
-        let account = self
-            .account()
-            .await
-            .ok_or_else(|| Error::new(Kind::Login, "The tokens cannot be kept").not_delivered())?;
+        self.held
+            .keep_alone(StoredLogin {
+                issuer: authority.as_ref().map(|authority| authority.issuer.clone()),
+                identity: identity.filter(|i| !identity::is_configured(&self.settings, &i.id)),
+                holder,
+                token: Some(token),
+                token_endpoint: endpoint.cloned(),
+                revocation_endpoint: metadata.revocation_endpoint.clone(),
+                resource: authority.as_ref().and_then(|a| self.resource(a)).map(str::to_owned),
+                near: Some(self.web.near()),
+                ..StoredLogin::default()
+            })
+            .await;
+        let account =
+            self.account().await.ok_or_else(|| login_error("The tokens cannot be kept"))?;
         Ok(TakenOver { account, no_renewal })
     }
 
@@ -107,7 +106,7 @@ impl OAuth {
             said(today)
         );
         let hint = "Log in anew, without --import";
-        Err(Error::new(Kind::Login, message).hint(hint).not_delivered())
+        Err(login_error(message).hint(hint))
     }
 
     /// Who gave the token out; `None` if nobody says so.

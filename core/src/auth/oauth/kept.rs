@@ -64,6 +64,11 @@ impl StoredLogin {
         }
         Ok(kept)
     }
+
+    /// Whether it has a token, and another one than `before`.
+    pub(super) fn has_other_token_than(&self, before: &Self) -> bool {
+        self.token.is_some() && self.token != before.token
+    }
 }
 
 /// The JSON object that a file of tokens holds; else what is wrong, as [`StoredLogin::read`] says it.

@@ -14,7 +14,8 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::json;
 
-use crate::error::{Error, Kind};
+use super::words::login_error;
+use crate::error::Error;
 use crate::secret::Secret;
 
 /// How long what was signed can be used.
@@ -88,9 +89,9 @@ impl PrivateKey {
         });
         let coded = |value: &serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", coded(&head), coded(&claims));
-        let signature = self.signature(signed.as_bytes()).ok_or_else(|| {
-            Error::new(Kind::Login, "The private key cannot sign").not_delivered()
-        })?;
+        let signature = self
+            .signature(signed.as_bytes())
+            .ok_or_else(|| login_error("The private key cannot sign"))?;
         Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use keyring_core::{CredentialStore, Error as Fault};
 
-use crate::error::{Error, Kind};
+use super::words::login_error;
+use crate::error::Error;
 
 /// Opens the keychain.
 type OpenKeychain = Arc<dyn Fn() -> keyring_core::Result<Arc<CredentialStore>> + Send + Sync>;
@@ -74,9 +75,8 @@ impl KeychainEntry {
 
 /// A probe that has failed, or has not come to its end.
 pub(super) fn unusable(why: io::Error) -> Error {
-    let error = Error::new(Kind::Login, "The keychain of this system cannot be used")
-        .hint("Use --token-store file")
-        .not_delivered();
+    let error =
+        login_error("The keychain of this system cannot be used").hint("Use --token-store file");
     match why.kind() {
         io::ErrorKind::TimedOut => error.because("it does not answer; is it locked?"),
         _ => error.because(why),

@@ -4,12 +4,12 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::SystemTime;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 use url::Url;
@@ -38,6 +38,7 @@ mod flow;
 pub(crate) mod fuzzing;
 mod given;
 mod grant;
+mod held;
 mod identity;
 mod import;
 mod kept;
@@ -74,8 +75,8 @@ use callback_server::Opener;
 use challenge::Challenge;
 pub(crate) use command_line::{login_command, logout_command};
 pub use given::{Given, OneShot, Style};
+use held::HeldLogin;
 pub use import::{Foreign, TakenOver};
-use kept::StoredLogin;
 pub use key::PrivateKey;
 pub use listing::{Listing, Unreadable, listing};
 use page_note::PageNote;
@@ -84,7 +85,8 @@ pub use paste::Paste;
 pub use process::login_process;
 pub use prompt::{Parties, Prompt};
 use recent::Recent;
-use renewal::{Cause, Renewal};
+use renewal::Cause;
+pub(super) use renewal::Renewal;
 use scope::Scopes;
 pub use settings::{Grant, LoginCommand, OAuthSettings, Open, Show, TokenStore};
 use store::Store;
@@ -93,19 +95,22 @@ pub use survey::{FoundMetadata, Provider, Survey, TriedPlace};
 pub use token::Bearer;
 use token::{Age, Token};
 use web::Web;
-use words::{login_error, refused, said};
+use words::{login_error, refused};
 
 /// The tokens of one server.
 pub struct OAuth {
     server: Url,
-    settings: OAuthSettings,
-    web: Web,
+    settings: Arc<OAuthSettings>,
+    web: Arc<Web>,
     store: Store,
+    held: HeldLogin,
     state: Mutex<OAuthState>,
-    /// One permit: whoever has it renews the token, the others wait for what comes of that.
-    renewing: Semaphore,
+    /// Whoever has it renews the token, the others wait for what comes of that.
+    renewing: tokio::sync::Mutex<()>,
     /// The same for finding out whether refreshed tokens are rejected.
-    looking: Semaphore,
+    looking: tokio::sync::Mutex<()>,
+    /// Said once: the token is not there that is to be sent.
+    no_id_token: Once,
     /// Where a person has to go, for a login that waits for one.
     pub(super) pending: watch::Sender<Option<String>>,
 }
@@ -119,11 +124,6 @@ impl fmt::Debug for OAuth {
 
 #[derive(Default)]
 struct OAuthState {
-    kept: Option<StoredLogin>,
-    /// Counts how often `kept` was replaced.
-    version: u64,
-    /// The token in it is in the store as well, unless somebody has taken it out.
-    is_stored: bool,
     /// When more scope was asked for.
     step_ups: Recent,
     /// When logins were begun.
@@ -133,32 +133,20 @@ struct OAuthState {
     /// The last login, if it came to nothing or nobody has waited for its end.
     last_failure: Option<(Instant, Result<bool, Error>)>,
     /// The last renewal, if it came to nothing.
-    unrenewed: Option<(Instant, Result<bool, Error>)>,
+    unrenewed: Option<(Instant, Result<Renewal, Error>)>,
     /// When another process was found to hold the lock of the tokens.
-    held: Option<Instant>,
-    /// The token is being renewed while it can still be used.
-    is_renewing_ahead: bool,
-    /// What there is has come from a renewal of ours, not from a login.
-    is_renewal: bool,
-    /// The authorization server does not want to be told what a token is for.
-    refuses_resource: bool,
-    /// It was said that there is no ID token.
-    warned_no_id_token: bool,
+    lock_held: Option<Instant>,
     /// When it was last looked whether a login would bring what renewals do not, and the verdict.
     looked: Option<(Instant, bool)>,
     /// When a login last brought a token, or was begun because renewals bring none that are taken.
     anew: Option<Instant>,
 }
 
-/// What can be done about a token that was refused.
-#[derive(Debug)]
-pub(super) enum Remedy {
-    /// This one is to be tried.
-    Header(HeaderMap),
-    /// Only a login helps.
-    Login,
-    /// Nothing.
-    None,
+impl OAuthState {
+    /// The last renewal, if it came to nothing a moment ago.
+    fn unrenewed_lately(&self) -> Option<&(Instant, Result<Renewal, Error>)> {
+        self.unrenewed.as_ref().filter(|(at, _)| at.elapsed() < limits::RENEWAL_PAUSE)
+    }
 }
 
 impl OAuth {
@@ -167,10 +155,21 @@ impl OAuth {
     pub fn new(server: &Url, settings: OAuthSettings, options: net::Options) -> Self {
         let server = without_fragment(server);
         let store = Store::of(&server, &settings);
-        let web = Web::new(options, &server, &settings.given);
-        let (state, pending) = (Mutex::default(), watch::Sender::default());
-        let (renewing, looking) = (Semaphore::new(1), Semaphore::new(1));
-        Self { server, settings, web, store, state, renewing, looking, pending }
+        let web = Arc::new(Web::new(options, &server, &settings.given));
+        let settings = Arc::new(settings);
+        let held = HeldLogin::new(Arc::clone(&settings), Arc::clone(&web), store.clone());
+        Self {
+            server,
+            settings,
+            web,
+            store,
+            held,
+            state: Mutex::default(),
+            renewing: tokio::sync::Mutex::default(),
+            looking: tokio::sync::Mutex::default(),
+            no_id_token: Once::new(),
+            pending: watch::Sender::default(),
+        }
     }
 
     /// Whether a login with these settings is kept in a file. Neither a network nor a keychain is
@@ -187,12 +186,8 @@ impl OAuth {
     }
 
     fn resource<'a>(&self, authority: &'a Authority) -> Option<&'a str> {
-        let is_told = self.settings.send_resource && !self.refuses_resource();
+        let is_told = self.settings.send_resource && !self.held.refuses_resource();
         authority.resource.as_deref().filter(|_| is_told)
-    }
-
-    fn refuses_resource(&self) -> bool {
-        self.state(|state| state.refuses_resource)
     }
 
     /// Whether a login needs a person.
@@ -202,7 +197,7 @@ impl OAuth {
 
     /// The header to send now: none before there was a login.
     pub(super) async fn current(self: &Arc<Self>) -> HeaderMap {
-        let kept = self.kept().await;
+        let kept = self.held.kept().await;
         let can_be_renewed = |token: &&Token| token.refresh.is_some() || !self.asks_a_person();
         let renewable = kept.token.as_ref().filter(can_be_renewed);
         match renewable.map(|token| self.age(token)) {
@@ -219,10 +214,16 @@ impl OAuth {
 
     /// What there is, however old.
     pub(super) async fn header(&self) -> HeaderMap {
-        let (bearer, kept) = (self.settings.bearer, self.kept().await);
+        let (bearer, kept) = (self.settings.bearer, self.held.kept().await);
         let Some(token) = &kept.token else { return HeaderMap::new() };
         if bearer == Bearer::IdToken && token.id.is_none() {
-            self.warn_no_id_token();
+            self.no_id_token.call_once(|| {
+                warn!(
+                    "the authorization server of {} gave no ID token, so the access token is sent: \
+                     ask for the scope 'openid' with --oauth-scope",
+                    shown(&self.server)
+                );
+            });
         }
         token.header(bearer).map(|value| (AUTHORIZATION, value)).into_iter().collect()
     }
@@ -231,39 +232,26 @@ impl OAuth {
         token.age(self.settings.bearer, SystemTime::now(), self.settings.skew)
     }
 
-    /// Says once that the token is not there that is to be sent.
-    fn warn_no_id_token(&self) {
-        if !self.state(|state| std::mem::replace(&mut state.warned_no_id_token, true)) {
-            warn!(
-                "the authorization server of {} gave no ID token, so the access token is sent: ask \
-                 for the scope 'openid' with --oauth-scope",
-                shown(&self.server)
-            );
-        }
-    }
-
     /// The server has refused what `current` gave: what can be done without asking anybody.
     pub(super) async fn remedy(
         self: &Arc<Self>,
         status: StatusCode,
         challenge: Option<&Challenge>,
-    ) -> Result<Remedy, Error> {
+    ) -> Result<Renewal, Error> {
         let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
         if status == StatusCode::FORBIDDEN && !is_step_up {
-            return Ok(Remedy::None);
+            return Ok(Renewal::Futile);
         }
-        let before = self.kept().await;
+        let before = self.held.kept().await;
         let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
-        if self.renew(&before, cause).await? == Renewal::Done {
-            return Ok(Remedy::Header(self.header().await));
-        }
-        if let Some(challenge) = challenge.filter(|_| is_step_up)
+        let renewal = self.renew(&before, cause).await?;
+        if let Some(challenge) = challenge.filter(|_| is_step_up && renewal != Renewal::Done)
             && !self.can_grow(challenge).await
         {
             debug!("the server wants more scope, and a login would bring none");
-            return Ok(Remedy::None);
+            return Ok(Renewal::Futile);
         }
-        Ok(Remedy::Login)
+        Ok(renewal)
     }
 
     /// Logs in after the server has refused what there was, unless another process has, or there
@@ -273,7 +261,7 @@ impl OAuth {
         challenge: Option<&Challenge>,
         renews_in_vain: bool,
     ) -> Result<(), Error> {
-        let before = self.kept().await;
+        let before = self.held.kept().await;
         let is_step_up = challenge.is_some_and(Challenge::wants_more_scope);
         let cause = match (renews_in_vain, is_step_up) {
             (true, _) => Cause::RefreshedTokenRejected,
@@ -283,7 +271,7 @@ impl OAuth {
         let (lock, failed) = self.lock_for_login(Some(Opener::Program)).await?;
         match self.renew_alone(&before, cause, limits::LOGIN_QUESTION).await? {
             Renewal::Done => return Ok(()),
-            Renewal::Impossible => {}
+            Renewal::Impossible | Renewal::Futile => {}
             Renewal::Held => return Err(self.not_in_time("renewed the token of")),
         }
         if let Some(error) = failed {
@@ -344,8 +332,13 @@ impl OAuth {
         PendingGuard(&self.pending)
     }
 
+    /// Looks for what another process may have stored.
+    pub(super) async fn look(&self) {
+        self.held.look().await;
+    }
+
     async fn can_grow(&self, challenge: &Challenge) -> bool {
-        let granted = self.kept().await.token.and_then(|token| token.scope);
+        let granted = self.held.kept().await.token.and_then(|token| token.scope);
         Scopes::can_grow(self.settings.scope.as_deref(), granted.as_deref(), challenge)
     }
 
@@ -364,91 +357,6 @@ impl OAuth {
             }
             is_enough
         })
-    }
-
-    /// Takes over what another process has stored. `true` if that is another token than before.
-    async fn reread(&self, before: &StoredLogin) -> bool {
-        let version = self.state(|state| state.version);
-        let Some(stored) = self.store.look().await else { return false };
-        let (held, is_stored, is_newer) = self.state(|state| {
-            (state.kept.clone().unwrap_or_default(), state.is_stored, state.version != version)
-        });
-        if is_newer {
-            // It was replaced while the store was read, which knows nothing newer.
-            return renewal::is_renewed(before, &held, Cause::Age);
-        }
-        if stored.token.is_none() && is_stored {
-            debug!("the token was taken out of the store by a logout: it is forgotten here, too");
-            self.state(|state| state.is_stored = false);
-            self.hold(stored);
-            return false;
-        }
-        let stored = identity::without_others(&self.settings, stored);
-        let is_other = renewal::is_renewed(before, &stored, Cause::Age);
-        // What is held already is not taken over: where it came from would be forgotten.
-        if is_other && renewal::is_renewed(&held, &stored, Cause::Age) {
-            self.state(|state| state.is_stored = true);
-            self.hold(stored);
-        }
-        is_other
-    }
-
-    /// Looks for what another process may have stored.
-    pub(super) async fn look(&self) {
-        self.reread(&self.kept().await).await;
-    }
-
-    /// What there is; the store is read for the first who asks.
-    async fn kept(&self) -> StoredLogin {
-        if let Some(kept) = self.state(|state| state.kept.clone()) {
-            return kept;
-        }
-        let stored = identity::without_others(&self.settings, self.store.read().await);
-        if let Some(kept) = self.state(|state| state.kept.clone()) {
-            // Somebody else was quicker, and it may have been renewed since.
-            return kept;
-        }
-        if let Some(near) = stored.near {
-            self.web.set_near(near);
-        }
-        self.state(|state| state.is_stored = stored.token.is_some());
-        self.hold(stored.clone());
-        stored
-    }
-
-    /// Uses `kept` from now on, and stores it.
-    async fn keep(&self, kept: StoredLogin) {
-        self.hold(kept.clone());
-        self.save(kept).await;
-    }
-
-    /// The same for what a renewal has brought.
-    async fn keep_renewed(&self, kept: StoredLogin) {
-        self.hold(kept.clone());
-        // Before it is stored: it is used from now on, and may be refused.
-        self.state(|state| state.is_renewal = true);
-        self.save(kept).await;
-    }
-
-    async fn save(&self, kept: StoredLogin) {
-        let has_token = kept.token.is_some();
-        let is_stored = self.store.write(kept).await && has_token;
-        self.state(|state| state.is_stored = is_stored);
-    }
-
-    /// The same for what a login has brought: others may be renewing what it replaces.
-    async fn keep_alone(&self, kept: StoredLogin) {
-        let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
-        self.keep(kept).await;
-    }
-
-    fn hold(&self, kept: StoredLogin) {
-        self.state(|state| {
-            state.refuses_resource |= kept.without_resource;
-            state.kept = Some(kept);
-            state.version += 1;
-            state.is_renewal = false;
-        });
     }
 
     fn state<T>(&self, look: impl FnOnce(&mut OAuthState) -> T) -> T {

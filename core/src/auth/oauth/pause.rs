@@ -11,7 +11,6 @@ use super::store::Store;
 use super::words::login_error;
 use crate::error::Error;
 use crate::limits;
-use crate::private_file;
 
 /// When it was, and why it came to nothing.
 #[derive(Deserialize, Serialize)]
@@ -81,7 +80,6 @@ impl From<TokenRefusal> for Failed {
 impl Store {
     /// Notes how the login of this name came to nothing.
     pub(super) async fn note_failure(&self, id: &str, failed: &Failed) {
-        let Some(file) = self.beside("pause") else { return };
         let note = Note {
             at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
             id: id.to_owned(),
@@ -90,7 +88,7 @@ impl Store {
             reason: failed.error.reason.as_deref().map(str::to_owned),
             hint: failed.error.hint.clone(),
         };
-        if let Err(error) = self.replace(file, serde_json::to_vec(&note)).await {
+        if let Err(error) = self.write_note("pause", &note).await {
             debug!("other processes will not know that a login came to nothing: {error}");
         }
     }
@@ -124,14 +122,12 @@ impl Store {
     }
 
     fn failure_note(&self) -> Option<Note> {
-        serde_json::from_slice(&private_file::read(&self.beside("pause")?).ok()?).ok()
+        self.read_note("pause")
     }
 
     /// The next login need not wait.
     pub(super) fn forget_failure(&self) {
-        if let Some(file) = self.beside("pause") {
-            let _ = std::fs::remove_file(file);
-        }
+        self.remove_note("pause");
     }
 }
 

@@ -13,8 +13,9 @@ use super::flow::{client_form, refresh_form};
 use super::grant::{TokenRefusal, TokenRequest};
 use super::kept::StoredLogin;
 use super::token::{Age, Token};
+use super::words::login_error;
 use super::{OAuth, address, identity};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::limits;
 use crate::traffic;
 
@@ -33,11 +34,13 @@ pub(super) enum Cause {
 
 /// What became of a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Renewal {
+pub(in crate::auth) enum Renewal {
     /// There is another token.
     Done,
     /// There is no way to one but a login.
     Impossible,
+    /// Not even a login would bring one that is good for more.
+    Futile,
     /// Another process is at it. Without the lock nobody renews: two who use the same refresh token
     /// lose it, and with it the login.
     Held,
@@ -57,14 +60,12 @@ impl OAuth {
             let patience = oauth.patience();
             oauth.renew_alone(&before, cause, patience).await
         });
-        task.await.unwrap_or_else(|error| {
-            Err(Error::new(Kind::Login, "The renewal broke off").because(error).not_delivered())
-        })
+        task.await.unwrap_or_else(|error| Err(login_error("The renewal broke off").because(error)))
     }
 
     /// Waits for the end of a renewal that is under way, for a while.
     pub(in crate::auth) async fn settle(&self) {
-        if timeout(limits::RENEWAL_CLOSE, self.renewing.acquire()).await.is_err() {
+        if timeout(limits::RENEWAL_CLOSE, self.renewing.lock()).await.is_err() {
             debug!("a renewal has not come to its end in time");
         }
     }
@@ -76,14 +77,13 @@ impl OAuth {
         cause: Cause,
         patience: Duration,
     ) -> Result<Renewal, Error> {
-        // Closed by nobody, so it is always had.
-        let _permit = self.renewing.acquire().await;
-        if is_renewed(before, &self.kept().await, cause) {
+        let _turn = self.renewing.lock().await;
+        if is_renewed(before, &self.held.kept().await, cause) {
             return Ok(Renewal::Done);
         }
         let Ok(_lock) = self.store.lock(patience).await else {
             debug!("another process has the lock of the tokens");
-            self.state(|state| state.held = Some(Instant::now()));
+            self.state(|state| state.lock_held = Some(Instant::now()));
             return Ok(Renewal::Held);
         };
         self.renew_locked(before, cause).await
@@ -91,8 +91,8 @@ impl OAuth {
 
     /// The same for whoever has the lock.
     async fn renew_locked(&self, before: &StoredLogin, cause: Cause) -> Result<Renewal, Error> {
-        self.reread(&self.kept().await).await;
-        let kept = self.kept().await;
+        self.held.look().await;
+        let kept = self.held.kept().await;
         let is_young = || kept.token.as_ref().is_some_and(|token| self.age(token) != Age::Old);
         if is_renewed(before, &kept, cause) && is_young() {
             debug!("another process has a new token");
@@ -101,44 +101,34 @@ impl OAuth {
         if matches!(cause, Cause::Scope | Cause::RefreshedTokenRejected) {
             return Ok(Renewal::Impossible);
         }
-        let done = match self.state(|state| state.unrenewed.clone()) {
+        if let Some((_, outcome)) = self.state(|state| state.unrenewed_lately().cloned()) {
             // Whoever waited for this would only hear the same again.
-            Some((at, outcome)) if at.elapsed() < limits::RENEWAL_PAUSE => outcome?,
-            _ => {
-                let outcome = self.refresh(cause).await;
-                let is_done = matches!(outcome, Ok(true));
-                let noted = (!is_done).then(|| (Instant::now(), outcome.clone()));
-                self.state(|state| state.unrenewed = noted);
-                outcome?
-            }
-        };
-        Ok(if done { Renewal::Done } else { Renewal::Impossible })
+            return outcome;
+        }
+        let outcome = self.refresh(cause).await;
+        let is_done = matches!(outcome, Ok(Renewal::Done));
+        let noted = (!is_done).then(|| (Instant::now(), outcome.clone()));
+        self.state(|state| state.unrenewed = noted);
+        outcome
     }
 
     /// How long the lock is waited for: not at all by the many who come while another process is
     /// known to be slow.
     fn patience(&self) -> Duration {
-        let held = self.state(|state| state.held);
+        let held = self.state(|state| state.lock_held);
         let is_known = held.is_some_and(|at| at.elapsed() < limits::LOCK_WAIT * 5);
         if is_known { Duration::ZERO } else { limits::LOCK_WAIT }
     }
 
     /// Renews the token in the background, while the one that there is can still be used.
     pub(super) fn renew_ahead(self: &Arc<Self>) {
-        let is_due = self.state(|state| {
-            let was_tried = state.unrenewed.as_ref();
-            let is_left_alone =
-                was_tried.is_some_and(|(at, _)| at.elapsed() < limits::RENEWAL_PAUSE);
-            !is_left_alone && !std::mem::replace(&mut state.is_renewing_ahead, true)
-        });
-        if !is_due {
+        let is_renewing = self.renewing.try_lock().is_err();
+        if is_renewing || self.state(|state| state.unrenewed_lately().is_some()) {
             return;
         }
         let oauth = Arc::clone(self);
         tokio::spawn(async move {
-            let outcome = oauth.renew(&oauth.kept().await, Cause::Age).await;
-            oauth.state(|state| state.is_renewing_ahead = false);
-            match outcome {
+            match oauth.renew(&oauth.held.kept().await, Cause::Age).await {
                 Ok(renewal) => debug!(?renewal, "the token nears its end"),
                 Err(error) => debug!("the token nears its end, and is not refreshed: {error}"),
             }
@@ -146,14 +136,14 @@ impl OAuth {
     }
 
     /// Uses the refresh token, or what the client proves itself with where that is all that a login
-    /// takes. `false`: the provider does not take it, and a login is needed.
-    async fn refresh(&self, cause: Cause) -> Result<bool, Error> {
-        let kept = self.kept().await;
+    /// takes.
+    async fn refresh(&self, cause: Cause) -> Result<Renewal, Error> {
+        let kept = self.held.kept().await;
         let identity = identity::of_token(&self.settings, &kept);
         let (Some(identity), Some(token), Some(endpoint)) =
             (identity, &kept.token, &kept.token_endpoint)
         else {
-            return Ok(false);
+            return Ok(Renewal::Impossible);
         };
         let scope = token.scope.as_deref();
         let form = match &token.refresh {
@@ -161,7 +151,7 @@ impl OAuth {
             refresh => refresh.as_ref().map(refresh_form),
         };
         let (Some(form), Some(endpoint)) = (form, self.stored_endpoint(endpoint)) else {
-            return Ok(false);
+            return Ok(Renewal::Impossible);
         };
         let issuer = kept.issuer.clone().unwrap_or_default();
         let resource = kept.resource.as_deref();
@@ -171,23 +161,24 @@ impl OAuth {
             Ok(renewed) => {
                 traffic::token_refreshed(&self.server);
                 let token = Some(renewed.or_refresh_of(token));
-                let without_resource = self.refuses_resource();
-                self.keep_renewed(StoredLogin { token, without_resource, ..kept }).await;
-                return Ok(true);
+                self.held.keep_renewed(StoredLogin { token, ..kept }).await;
+                return Ok(Renewal::Done);
             }
             Err(TokenRefusal::Grant(error)) => {
                 debug!("the refresh token is no good any more: {error}");
-                self.keep(StoredLogin { token: usable(token, cause), ..kept }).await;
+                self.held.keep(StoredLogin { token: usable(token, cause), ..kept }).await;
             }
             Err(TokenRefusal::Client(error)) => {
                 debug!("the client is not known any more: {error}");
-                self.keep(StoredLogin { token: usable(token, cause), ..kept }).await;
-                self.forget_client(&identity.id).await;
+                let token = usable(token, cause);
+                // The next login begins with another registration.
+                let identity = kept.identity.filter(|registered| registered.id != identity.id);
+                self.held.keep(StoredLogin { token, identity, ..kept }).await;
             }
             Err(TokenRefusal::Other(error)) => debug!("the token is not renewed: {error}"),
             Err(TokenRefusal::Unanswered(error)) => return Err(error),
         }
-        Ok(false)
+        Ok(Renewal::Impossible)
     }
 
     /// Checks a token endpoint that was stored as one that is found is checked, unless it is the one
@@ -208,17 +199,16 @@ impl OAuth {
         &self,
         challenge: Option<&Challenge>,
     ) -> bool {
-        if !self.state(|state| state.is_renewal) {
+        if !self.held.is_renewal() {
             return false;
         }
-        // Closed by nobody, so it is always had.
-        let _permit = self.looking.acquire().await;
+        let _turn = self.looking.lock().await;
         if let Some((at, verdict)) = self.state(|state| state.looked)
             && at.elapsed() < limits::LOGIN_PAUSE
         {
             return verdict;
         }
-        let known = self.kept().await.issuer;
+        let known = self.held.kept().await.issuer;
         let found = Authority::of(self, challenge, known.as_deref()).await.ok().flatten();
         let has_moved =
             found.as_ref().is_some_and(|found| known.is_some_and(|k| k != found.issuer));
@@ -230,21 +220,6 @@ impl OAuth {
             state.looked = Some((Instant::now(), is_worth_it));
             is_worth_it
         })
-    }
-
-    /// [`Self::forget_client`] in the middle of a login, where nobody has the lock.
-    pub(super) async fn forget_client_alone(&self, id: &str) {
-        let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
-        self.reread(&self.kept().await).await;
-        self.forget_client(id).await;
-    }
-
-    /// The next login begins with another registration. What is configured is not ours to forget.
-    async fn forget_client(&self, id: &str) {
-        let kept = self.kept().await;
-        if kept.identity.as_ref().is_some_and(|identity| identity.id == id) {
-            self.keep(StoredLogin { identity: None, ..kept }).await;
-        }
     }
 }
 

@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(choose(None, &authority(Some(&["r"]), &["x"])).unwrap(), "r");
         assert_eq!(choose(None, &authority(Some(&[]), &["x"])), None, "it says that it needs none");
         let mut silent = authority(None, &[]);
-        silent.metadata.scopes_supported = None;
+        silent.found.metadata.scopes_supported = None;
         assert_eq!(choose(None, &silent).unwrap(), "openid email profile");
     }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tracing::{debug, warn};
 use url::Url;
 
@@ -99,10 +101,7 @@ impl Store {
         work: impl FnOnce(&Self) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         let store = self.clone();
-        #[cfg(feature = "keychain")]
-        let limit = self.keychain.as_ref().map_or(limits::STORE_WAIT, |_| limits::KEYCHAIN_WAIT);
-        #[cfg(not(feature = "keychain"))]
-        let limit = limits::STORE_WAIT;
+        let limit = if self.is_in_keychain() { limits::KEYCHAIN_WAIT } else { limits::STORE_WAIT };
         self.thread.run(limit, move || work(&store)).await
     }
 
@@ -152,10 +151,9 @@ impl Store {
 
     /// Shows other processes where a person has to log in. Only for whoever has the lock of logins.
     pub(super) async fn note_page(&self, note: &PageNote) -> Noted {
-        let Some(file) = self.beside("page") else { return Noted(None) };
         // Before it is written: nobody may wait for the end of that.
-        let noted = Noted(Some(file.clone()));
-        match self.replace(file, serde_json::to_vec(note)).await {
+        let noted = Noted(self.beside("page"));
+        match self.write_note("page", note).await {
             Ok(()) => noted,
             Err(error) => {
                 debug!("the page cannot be shown to other processes: {error}");
@@ -164,34 +162,39 @@ impl Store {
         }
     }
 
-    /// Replaces a file beside the tokens.
-    pub(super) async fn replace(
-        &self,
-        file: PathBuf,
-        text: serde_json::Result<Vec<u8>>,
-    ) -> io::Result<()> {
-        self.run(move |_| places::replace(&file, &text?)).await
-    }
-
     /// Where a person has to log in, if the process that has the lock says so.
     pub(super) fn page(&self) -> Option<PageNote> {
-        serde_json::from_slice(&private_file::read(&self.beside("page")?).ok()?).ok()
+        self.read_note("page")
     }
 
     /// Calls off the login of another process.
     pub(super) fn withdraw_page(&self) {
-        if let Some(page) = self.beside("page") {
-            let _ = std::fs::remove_file(page);
+        self.remove_note("page");
+    }
+
+    /// Tells other processes something of this sort, if there is a place for that.
+    pub(super) async fn write_note(&self, sort: &str, note: &impl Serialize) -> io::Result<()> {
+        let Some(file) = self.beside(sort) else { return Ok(()) };
+        let text = serde_json::to_vec(note)?;
+        self.run(move |_| places::replace(&file, &text)).await
+    }
+
+    /// What a process has told others.
+    pub(super) fn read_note<T: DeserializeOwned>(&self, sort: &str) -> Option<T> {
+        serde_json::from_slice(&private_file::read(&self.beside(sort)?).ok()?).ok()
+    }
+
+    /// What it has told is so no more.
+    pub(super) fn remove_note(&self, sort: &str) {
+        if let Some(file) = self.beside(sort) {
+            let _ = std::fs::remove_file(file);
         }
     }
 
     /// Changes when another process has stored something. `None`: it cannot be told that cheaply.
     pub(super) fn stamp(&self) -> Option<Stamp> {
-        #[cfg(feature = "keychain")]
-        if self.keychain.is_some() {
-            return None;
-        }
-        let metadata = std::fs::metadata(self.file()?).ok()?;
+        let file = self.file().filter(|_| !self.is_in_keychain())?;
+        let metadata = std::fs::metadata(file).ok()?;
         Some((metadata.modified().ok()?, metadata.len()))
     }
 
@@ -245,15 +248,12 @@ impl Store {
     /// Whether there is nothing to be read. Most servers want no login, and no thread is started for
     /// them.
     fn is_empty(&self) -> bool {
-        #[cfg(feature = "keychain")]
-        if self.keychain.is_some() {
-            return false;
-        }
         let is_missing = |file: PathBuf| {
             let found = std::fs::symlink_metadata(file);
             found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
         };
-        self.file().is_some_and(is_missing)
+        !self.is_in_keychain()
+            && self.file().is_some_and(is_missing)
             && self.earlier.as_ref().is_none_or(|earlier| earlier.is_empty())
     }
 
@@ -346,11 +346,17 @@ impl Store {
 
     /// Where it is kept, in words.
     pub(super) fn place(&self) -> Option<String> {
-        #[cfg(feature = "keychain")]
-        if self.keychain.is_some() {
-            return Some("the keychain of this system".to_owned());
+        match self.is_in_keychain() {
+            true => Some("the keychain of this system".to_owned()),
+            false => self.file().map(|file| file.display().to_string()),
         }
-        self.file().map(|file| file.display().to_string())
+    }
+
+    fn is_in_keychain(&self) -> bool {
+        #[cfg(feature = "keychain")]
+        return self.keychain.is_some();
+        #[cfg(not(feature = "keychain"))]
+        false
     }
 
     /// The same to go behind another word.

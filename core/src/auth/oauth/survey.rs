@@ -2,7 +2,7 @@
 
 use http::HeaderMap;
 
-use super::authority::Authority;
+use super::authority::{Authority, FoundAuthority};
 use super::challenge::Challenge;
 use super::metadata::Issuer;
 use super::{Grant, OAuth, OAuthSettings};
@@ -65,7 +65,7 @@ impl OAuth {
     /// registered, and nothing is kept.
     pub async fn survey(&self, said: &HeaderMap) -> Survey {
         let challenge = Challenge::of(said);
-        let known = self.kept().await.issuer;
+        let known = self.held.kept().await.issuer;
         let found = Authority::of(self, challenge.as_ref(), known.as_deref()).await;
         let tried = self.web.take_tried();
         let provider = found.map(|found| found.map(|found| provider(found, &self.settings)));
@@ -74,7 +74,7 @@ impl OAuth {
 }
 
 fn provider(found: Authority, settings: &OAuthSettings) -> Provider {
-    let Authority { metadata, issuer, resource, scopes, is_guess, .. } = found;
+    let FoundAuthority { metadata, issuer, resource, scopes, is_guess } = found.found;
     let ways_in = ways_in(&metadata, settings);
     Provider {
         missing: missing(&metadata, settings, &ways_in),
@@ -118,7 +118,6 @@ fn missing(metadata: &Issuer, settings: &OAuthSettings, ways_in: &[&str]) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use super::super::authority::FoundAuthority;
     use super::super::tests::settings;
     use super::*;
 

@@ -1,0 +1,187 @@
+//! The login that is in use here: held in memory, and kept in step with the store, which other
+//! processes change as well.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracing::debug;
+
+use super::OAuthSettings;
+use super::kept::StoredLogin;
+use super::store::Store;
+use super::web::Web;
+use crate::limits;
+
+/// A login in memory and in the store.
+pub(super) struct HeldLogin {
+    settings: Arc<OAuthSettings>,
+    web: Arc<Web>,
+    store: Store,
+    state: Mutex<HeldState>,
+}
+
+#[derive(Default)]
+struct HeldState {
+    kept: Option<StoredLogin>,
+    /// Counts how often `kept` was replaced.
+    version: u64,
+    /// The token in it is in the store as well, unless somebody has taken it out.
+    is_stored: bool,
+    /// What there is has come from a renewal of ours, not from a login.
+    is_renewal: bool,
+    /// The authorization server does not want to be told what a token is for.
+    refuses_resource: bool,
+}
+
+impl HeldLogin {
+    /// The login in `store`, which is not read yet.
+    pub(super) fn new(settings: Arc<OAuthSettings>, web: Arc<Web>, store: Store) -> Self {
+        Self { settings, web, store, state: Mutex::default() }
+    }
+
+    /// What there is; the store is read for the first who asks.
+    pub(super) async fn kept(&self) -> StoredLogin {
+        if let Some(kept) = self.state(|state| state.kept.clone()) {
+            return kept;
+        }
+        let stored = self.without_others(self.store.read().await);
+        self.state(|state| {
+            if let Some(kept) = &state.kept {
+                // Somebody else was quicker, and it may have been renewed since.
+                return kept.clone();
+            }
+            if let Some(near) = stored.near {
+                self.web.set_near(near);
+            }
+            state.is_stored = stored.token.is_some();
+            state.hold(stored.clone(), false);
+            stored
+        })
+    }
+
+    /// Whether there is a token, however old; the store is not read for that.
+    pub(super) fn has_token(&self) -> bool {
+        self.state(|state| state.kept.as_ref().is_some_and(|kept| kept.token.is_some()))
+    }
+
+    /// Whether what there is has come from a renewal of ours, not from a login.
+    pub(super) fn is_renewal(&self) -> bool {
+        self.state(|state| state.is_renewal)
+    }
+
+    /// Whether the authorization server does not want to be told what a token is for.
+    pub(super) fn refuses_resource(&self) -> bool {
+        self.state(|state| state.refuses_resource)
+    }
+
+    /// Notes whether it does.
+    pub(super) fn set_refuses_resource(&self, refuses: bool) {
+        self.state(|state| state.refuses_resource = refuses);
+    }
+
+    /// Takes over what another process has stored. `true` if that is another token than before.
+    pub(super) async fn reread(&self, before: &StoredLogin) -> bool {
+        let version = self.state(|state| state.version);
+        let Some(stored) = self.store.look().await else { return false };
+        self.state(|state| {
+            let held = state.kept.clone().unwrap_or_default();
+            if state.version != version {
+                // It was replaced while the store was read, which knows nothing newer.
+                return held.has_other_token_than(before);
+            }
+            if stored.token.is_none() && state.is_stored {
+                debug!(
+                    "the token was taken out of the store by a logout: it is forgotten here, too"
+                );
+                state.is_stored = false;
+                state.hold(stored, false);
+                return false;
+            }
+            let stored = self.without_others(stored);
+            let is_other = stored.has_other_token_than(before);
+            // What is held already is not taken over: where it came from would be forgotten.
+            if is_other && stored.has_other_token_than(&held) {
+                state.is_stored = true;
+                state.hold(stored, false);
+            }
+            is_other
+        })
+    }
+
+    /// The same, compared with what there is.
+    pub(super) async fn look(&self) -> bool {
+        self.reread(&self.kept().await).await
+    }
+
+    /// Uses `kept` from now on, and stores it.
+    pub(super) async fn keep(&self, kept: StoredLogin) {
+        self.replace(kept, false).await;
+    }
+
+    /// The same for what a renewal has brought.
+    pub(super) async fn keep_renewed(&self, kept: StoredLogin) {
+        self.replace(kept, true).await;
+    }
+
+    /// The same for what a login has brought: others may be renewing what it replaces.
+    pub(super) async fn keep_alone(&self, kept: StoredLogin) {
+        let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
+        self.keep(kept).await;
+    }
+
+    /// The store has nothing any more.
+    pub(super) fn forget(&self) {
+        self.state(|state| state.kept = None);
+    }
+
+    /// The next login begins with another registration. What is configured is not ours to forget.
+    pub(super) async fn forget_client_alone(&self, id: &str) {
+        let _lock = self.store.lock(limits::LOGIN_QUESTION).await;
+        self.look().await;
+        let kept = self.kept().await;
+        if kept.identity.as_ref().is_some_and(|identity| identity.id == id) {
+            self.keep(StoredLogin { identity: None, ..kept }).await;
+        }
+    }
+
+    async fn replace(&self, kept: StoredLogin, is_renewal: bool) {
+        // Before it is stored: it is used from now on, and may be refused.
+        let kept = self.state(|state| {
+            let without_resource = state.refuses_resource;
+            let kept = StoredLogin { without_resource, ..kept };
+            state.hold(kept.clone(), is_renewal);
+            kept
+        });
+        let has_token = kept.token.is_some();
+        let is_stored = self.store.write(kept).await && has_token;
+        self.state(|state| state.is_stored = is_stored);
+    }
+
+    /// What is stored, but for a token that was given to another client than the one that is
+    /// configured, and for all that another authorization server has given out than the one that the
+    /// user has named.
+    fn without_others(&self, stored: StoredLogin) -> StoredLogin {
+        if !self.settings.given.allows(stored.issuer.as_deref()) {
+            return StoredLogin { near: stored.near, ..StoredLogin::default() };
+        }
+        let holder = stored.holder.as_ref().map(|holder| &holder.id);
+        let holder = holder.or_else(|| stored.identity.as_ref().map(|identity| &identity.id));
+        let is_ours = match (&self.settings.client_id, holder) {
+            (Some(ours), Some(holder)) => ours == holder,
+            _ => true,
+        };
+        StoredLogin { token: stored.token.filter(|_| is_ours), ..stored }
+    }
+
+    fn state<T>(&self, look: impl FnOnce(&mut HeldState) -> T) -> T {
+        look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl HeldState {
+    fn hold(&mut self, kept: StoredLogin, is_renewal: bool) {
+        self.refuses_resource |= kept.without_resource;
+        self.kept = Some(kept);
+        self.version += 1;
+        self.is_renewal = is_renewal;
+    }
+}
