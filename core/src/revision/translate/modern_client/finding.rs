@@ -207,7 +207,7 @@ impl ModernClient {
             for (message, _) in self.held.drain(..) {
                 match message.head() {
                     Head::Request { id, .. } => {
-                        self.session.cx.send_to_client(readdressed(answer, id))
+                        self.session.cx.send_to_client(readdressed(answer, id));
                     }
                     _ => debug!(what = ?message, "dropped: there is no session for it"),
                 }
