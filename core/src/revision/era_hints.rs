@@ -24,53 +24,40 @@ const UNOPENED: [&str; 7] = [
     "missing session",
 ];
 
-/// How they say that there is no such session, in the form of [`words`] and without [`FILLERS`].
-const DENIED: [&str; 44] = [
-    "not initialized",
-    "not initialised",
-    "before initialization",
-    "must initialize",
-    "no session",
-    "no valid session",
-    "no such session",
-    "no active session",
-    "unknown session",
-    "unrecognized session",
-    "unrecognised session",
-    "invalid session",
-    "missing session",
-    "expired session",
-    "stale session",
-    "inactive session",
-    "nonexistent session",
-    "found for session",
-    "find session",
-    "session not found",
-    "session not valid",
-    "session not provided",
-    "session not known",
-    "session not recognized",
-    "session not recognised",
-    "session not active",
-    "session does not exist",
-    "session doesnt exist",
-    "session no longer",
-    "session cannot be found",
-    "session could not be found",
-    "session unknown",
-    "session expired",
-    "session invalid",
-    "session terminated",
-    "session closed",
-    "session timed out",
-    "session ended",
-    "session gone",
-    "session stale",
-    "session inactive",
-    "session mismatch",
-    "session missing",
-    "session required",
+/// How they say that there is no such session, in the form of [`words`] and without [`FILLERS`]: by
+/// what stands before the word, behind it, on either side of it, or behind `session not`.
+const BEFORE: [&str; 9] = [
+    "no",
+    "no valid",
+    "no such",
+    "no active",
+    "find",
+    "found for",
+    "nonexistent",
+    "unrecognized",
+    "unrecognised",
 ];
+const BEHIND: [&str; 12] = [
+    "terminated",
+    "closed",
+    "timed out",
+    "ended",
+    "gone",
+    "mismatch",
+    "required",
+    "no longer",
+    "does not exist",
+    "doesnt exist",
+    "cannot be found",
+    "could not be found",
+];
+const BESIDE: [&str; 6] = ["unknown", "invalid", "missing", "expired", "stale", "inactive"];
+const BEHIND_NOT: [&str; 7] =
+    ["found", "valid", "provided", "known", "recognized", "recognised", "active"];
+
+/// How else they say so.
+const UNINITIALIZED: [&str; 4] =
+    ["not initialized", "not initialised", "before initialization", "must initialize"];
 
 /// Words that may stand between those of a phrase, and "id" and "header", for which the session stands.
 const FILLERS: [&str; 15] = [
@@ -254,7 +241,11 @@ fn words(text: &str) -> String {
 fn are_denial(words: &str) -> bool {
     let words = words.split_whitespace().filter(|word| !FILLERS.contains(word));
     let words = words.fold(" ".to_owned(), |words, word| words + word + " ");
-    DENIED.iter().any(|phrase| words.contains(&format!(" {phrase} ")))
+    let say = |phrase: &str| words.contains(&format!(" {phrase} "));
+    UNINITIALIZED.iter().any(|phrase| say(phrase))
+        || BEFORE.iter().chain(&BESIDE).any(|it| say(&format!("{it} session")))
+        || BEHIND.iter().chain(&BESIDE).any(|it| say(&format!("session {it}")))
+        || BEHIND_NOT.iter().any(|it| say(&format!("session not {it}")))
 }
 
 /// Whether revisions are listed, and none of them is modern.
