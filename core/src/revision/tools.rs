@@ -101,16 +101,14 @@ impl ToolsPage {
         let schema = serde_json::from_str(schema.as_str());
         let (Some(name), Ok(schema)) = (name.to_text(), schema) else { return true };
         match params::mirrored(&schema) {
-            Ok(mirrored) if mirrored.is_empty() => true,
-            Ok(mirrored) => {
-                self.annotated.push((name, mirrored.into()));
-                true
-            }
+            Ok(mirrored) if mirrored.is_empty() => {}
+            Ok(mirrored) => self.annotated.push((name, mirrored.into())),
             Err(fault) => {
                 self.refused.push((name, fault));
-                false
+                return false;
             }
         }
+        true
     }
 }
 

@@ -6,18 +6,11 @@ use super::{Asked, Translation, TranslatorContext, shapes};
 use crate::error::{Error, Kind};
 use crate::message::{Id, Json, Members, Message, Method, reply};
 use crate::revision::tools::is_first_page;
-use crate::revision::translate::{Introduction, LOG_LEVEL, SUBSCRIPTION_ID};
+use crate::revision::translate::{LOG_LEVEL, SUBSCRIPTION_ID};
 
 /// The levels that a client may ask for.
 const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-
-impl Introduction {
-    /// A notification in an envelope.
-    pub(super) fn put_around(&self, notification: &Message) -> Message {
-        notification.edited(|members| self.fill(members.object("params")))
-    }
-}
 
 impl Translation {
     pub(super) fn client_asks(&mut self, request: Message, cx: &mut TranslatorContext) {

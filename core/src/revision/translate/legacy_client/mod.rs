@@ -195,7 +195,9 @@ impl Translation {
                 Method::Initialized => self.listening.listen(cx),
                 // A modern server reads the roots when it asks for them, and asks for no progress.
                 Method::RootsChanged | Method::Progress => {}
-                _ => cx.send_to_server(cx.introduction.put_around(&message)),
+                _ => cx.send_to_server(message.edited(|members| {
+                    cx.introduction.fill(members.object("params"));
+                })),
             },
             Head::Response { .. } => self.client_answers(&message, cx),
         }
