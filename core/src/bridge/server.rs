@@ -157,7 +157,7 @@ impl StreamLink {
             let Some(permit) = outbox.try_reserve(send.message.size()) else {
                 return self.waiting.push_front(send);
             };
-            if send.request_id().is_none() {
+            if send.message.request_id().is_none() {
                 self.accepted.push_back(Event::Accepted(send.ticket));
             }
             permit.send(send.message);

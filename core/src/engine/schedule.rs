@@ -428,7 +428,7 @@ impl<'a> Schedule<'a> {
             }
             _ if self.transport == Wiring::Stream => return self.malformed(&send),
             _ if self.accepted.contains(&send.ticket) => return,
-            5 if !send.is_request(&Method::Initialize) && send.envelope.is_none() => {
+            5 if !send.message.is_request(&Method::Initialize) && send.envelope.is_none() => {
                 self.forgotten(&send, is_request)
             }
             6 if is_request && self.chance.one_in(4) => {
@@ -679,18 +679,20 @@ impl<'a> Schedule<'a> {
             None | Some(Method::Ping | Method::Cancelled | Method::Initialized | Method::Discover)
         );
         if is_legacy && !is_past_queue {
-            let is_asked = self.out.values().any(|send| send.is_request(&Method::Initialize));
+            let is_asked =
+                self.out.values().any(|send| send.message.is_request(&Method::Initialize));
             assert!(!is_asked, "{send:?} left during a handshake");
             // Unless the session was lost meanwhile.
             let confirmation = self.confirmation.and_then(|ticket| self.engine.table.get(ticket));
-            let is_confirmed = confirmation.is_none() || send.is_request(&Method::Initialize);
+            let is_confirmed =
+                confirmation.is_none() || send.message.is_request(&Method::Initialize);
             assert!(is_confirmed, "{send:?} left before the session was confirmed");
         }
-        if is_legacy && send.is_notification(&Method::Initialized) {
+        if is_legacy && send.message.is_notification(&Method::Initialized) {
             let is_confirmation = std::mem::take(&mut self.awaits_confirmation);
             self.confirmation = is_confirmation.then_some(send.ticket);
         }
-        if is_legacy && send.is_request(&Method::Initialize) {
+        if is_legacy && send.message.is_request(&Method::Initialize) {
             (self.awaits_confirmation, self.confirmation) = (false, None);
         }
         let own_id = self.clients_id(&send);
@@ -716,11 +718,11 @@ impl<'a> Schedule<'a> {
         let asked = self.open.get(&id);
         let Some(asked) = asked else {
             // Nobody waits for it but the engine: it is promised, or it has just ended.
-            assert!(send.is_request(&Method::Initialize), "{id} has ended, and was sent");
+            assert!(send.message.is_request(&Method::Initialize), "{id} has ended, and was sent");
             return;
         };
-        let is_repeatable =
-            asked.may_have_run.len() <= asked.repeatable || send.is_request(&Method::Initialize);
+        let is_repeatable = asked.may_have_run.len() <= asked.repeatable
+            || send.message.is_request(&Method::Initialize);
         assert!(is_repeatable, "{id} is carried out once more: {asked:?}");
         if is_call && send.retry.is_none() {
             assert!(id >= self.newest || self.left.contains(&id), "{id} was overtaken");

@@ -1,6 +1,6 @@
 //! Looks at single members inside of a message, where the protocol makes a bridge look.
 
-use super::{Head, Id, Json, Message, Method};
+use super::{Id, Json, Message, Method};
 
 /// The request that a `notifications/cancelled` is about.
 #[must_use]
@@ -45,7 +45,7 @@ pub fn error_message(answer: &Message) -> Option<String> {
 /// The code of an error answer, and the revisions that it lists as supported.
 #[must_use]
 pub fn error_code(answer: &Message) -> Option<(i64, Vec<String>)> {
-    if !matches!(answer.head(), Head::Response { is_error: true, .. }) {
+    if !answer.is_error() {
         return None;
     }
     let paths: [&[&str]; 2] = [&["error", "code"], &["error", "data", "supported"]];

@@ -190,7 +190,7 @@ impl Refusal {
             status: self.status.as_u16(),
             code: answer.and_then(peek::error_code).map(|(code, _)| code),
             is_own: self.is_own,
-            is_result: answer.is_some_and(|answer| !is_error(answer)),
+            is_result: answer.is_some_and(|answer| !answer.is_error()),
             said: answer.and_then(peek::error_message),
             text: era_hints::without_id(&self.start, session),
         }
@@ -205,7 +205,8 @@ fn in_band(parts: &Parts, body: Bytes, own: Option<&Id>) -> Option<Message> {
     }
     let mut messages = messages(parts, body);
     let is_own = |message: &Message| own.is_some_and(|own| answers(message, own));
-    let at = messages.iter().position(is_own).or_else(|| messages.iter().position(is_error))?;
+    let at =
+        messages.iter().position(is_own).or_else(|| messages.iter().position(Message::is_error))?;
     Some(messages.swap_remove(at))
 }
 
@@ -291,10 +292,6 @@ pub(super) fn without_mark(body: Bytes) -> Bytes {
 /// Whether `answer` names the request `own`, in whatever form.
 fn answers(answer: &Message, own: &Id) -> bool {
     matches!(answer.head(), Head::Response { id: Some(id), .. } if id.resembles(own))
-}
-
-pub(super) fn is_error(answer: &Message) -> bool {
-    matches!(answer.head(), Head::Response { is_error: true, .. })
 }
 
 /// Whether a status is about credentials, haste or the server's health, and so says nothing about

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::message::{Head, Id, Message, Method};
+use crate::message::{Id, Message};
 use crate::net::{Lane, Progress};
 use crate::revision::Envelope;
 use crate::transport::LoginStage;
@@ -68,22 +68,6 @@ impl Send {
             retry: None,
             progress: Progress::default(),
         }
-    }
-
-    /// The id, if the message is a request.
-    pub(crate) fn request_id(&self) -> Option<&Id> {
-        match self.message.head() {
-            Head::Request { id, .. } => Some(id),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn is_request(&self, wanted: &Method) -> bool {
-        matches!(self.message.head(), Head::Request { method, .. } if method == wanted)
-    }
-
-    pub(crate) fn is_notification(&self, wanted: &Method) -> bool {
-        matches!(self.message.head(), Head::Notification { method } if method == wanted)
     }
 }
 

@@ -3,12 +3,13 @@
 
 use http::StatusCode;
 
-use super::answer::{Refusal, is_about_else, is_error};
+use super::answer::{Refusal, is_about_else};
 use super::legacy_sse::{self, First};
 use super::post::Exchange;
 use super::report::Report;
 use crate::auth::Login;
 use crate::error::{Error, Kind};
+use crate::message::Message;
 
 /// Which transport to speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl Exchange {
 /// A JSON-RPC error is an answer, and some statuses and pages are about something else.
 pub(super) fn allows_older_transport(refusal: &Refusal) -> bool {
     let is_refused = refusal.status.is_client_error() && !is_about_else(refusal.status);
-    is_refused && !refusal.answer.as_ref().is_some_and(is_error) && !refusal.is_about_tls
+    is_refused && !refusal.answer.as_ref().is_some_and(Message::is_error) && !refusal.is_about_tls
 }
 
 /// Whether the refusal of the stream is the one to be shown: it is about credentials, or about a

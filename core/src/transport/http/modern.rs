@@ -47,7 +47,7 @@ impl Context {
     /// The arguments of a call that are repeated in headers, as far as its tool is known.
     pub(super) fn mirrored(&self, send: &Send) -> Params {
         let name = send.envelope.as_ref().and_then(|envelope| envelope.name.as_deref());
-        let Some(name) = name.filter(|_| send.is_request(&Method::ToolsCall)) else {
+        let Some(name) = name.filter(|_| send.message.is_request(&Method::ToolsCall)) else {
             return Vec::new();
         };
         let wanted = lock(&self.learnt).tools.mirrored(name);

@@ -28,7 +28,7 @@ pub(super) async fn fate(
 ) -> Fate {
     let session = session(endpoint, headers);
     let complaint = refusal.complaint(session.as_deref());
-    let is_ping = sent.is_request(&Method::Ping);
+    let is_ping = sent.message.is_request(&Method::Ping);
     if is_ping {
         lock(&context.habits).note_refused_ping(session.as_deref(), &complaint);
     }

@@ -92,11 +92,11 @@ impl Exchange {
     }
 
     pub(super) fn request_id(&self) -> Option<&Id> {
-        self.send.request_id()
+        self.send.message.request_id()
     }
 
     pub(super) fn is(&self, method: &Method) -> bool {
-        self.send.is_request(method)
+        self.send.message.is_request(method)
     }
 
     /// Whether a client asks which era the server speaks. Questions of our own are asked because
@@ -259,7 +259,7 @@ impl Exchange {
 
     /// The link must know of the session before the client can answer.
     fn report_session(&mut self, answer: &Message) {
-        if matches!(answer.head(), Head::Response { is_error: true, .. }) {
+        if answer.is_error() {
             return;
         }
         let version = peek::negotiated_version(answer);
@@ -282,7 +282,7 @@ impl Exchange {
     async fn accept(&mut self) {
         self.is_settled = true;
         self.adopt_session();
-        if self.send.is_notification(&Method::Initialized) {
+        if self.send.message.is_notification(&Method::Initialized) {
             self.context.report(Report::Confirmed);
         }
         self.context.events.send(Event::Accepted(self.send.ticket)).await;

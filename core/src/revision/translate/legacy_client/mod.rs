@@ -97,7 +97,7 @@ impl LegacyClient {
 
     /// Whether a message on its way to the server is of interest here.
     pub(crate) fn takes(&self, message: &Message) -> bool {
-        !self.is_through() || is_request(message, &Method::Initialize)
+        !self.is_through() || message.is_request(&Method::Initialize)
     }
 
     /// Whether what comes from the server passes untouched.
@@ -112,7 +112,7 @@ impl LegacyClient {
 
     pub(crate) fn on_client_message(&mut self, message: Message, now: Instant) {
         self.cx.now = now;
-        if is_request(&message, &Method::Initialize) {
+        if message.is_request(&Method::Initialize) {
             self.has_opened = true;
             return self.open(message);
         }
@@ -124,7 +124,7 @@ impl LegacyClient {
                 translation.on_client_message(message, &mut self.cx);
             }
             TranslatorState::Asking(Asking { discover: Some(_), .. })
-                if is_request(&message, &Method::Ping) =>
+                if message.is_request(&Method::Ping) =>
             {
                 self.cx.send_to_client(reply::raw_result(message.id(), "{}"));
             }
@@ -271,8 +271,4 @@ impl Asked {
         // It cannot begin anew: a person's answers were spent on it.
         Step::ToClient(reply::error(self.request.id(), &error))
     }
-}
-
-fn is_request(message: &Message, wanted: &Method) -> bool {
-    matches!(message.head(), Head::Request { method, .. } if method == wanted)
 }

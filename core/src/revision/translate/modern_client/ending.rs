@@ -6,7 +6,7 @@ use tracing::debug;
 
 use super::session::{LEFT, Own};
 use super::{EraPhase, ModernClient};
-use crate::message::{Head, Id, Message, Method, reply};
+use crate::message::{Id, Message, Method, reply};
 
 impl ModernClient {
     pub(super) fn client_cancels(&mut self, id: &Id, notice: Message) {
@@ -52,7 +52,7 @@ impl ModernClient {
             return;
         }
         self.end_waiting_listens();
-        let is_request = |message: &Message| matches!(message.head(), Head::Request { .. });
+        let is_request = |message: &Message| message.request_id().is_some();
         let is_waited_for =
             !self.kept.is_empty() || self.held.iter().any(|(held, _)| is_request(held));
         let has_calls = !self.session.calls.is_empty();

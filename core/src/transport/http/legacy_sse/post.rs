@@ -35,9 +35,9 @@ pub(super) async fn post(context: Arc<Context>, send: Box<Send>, stream: u64, ca
             return drain(response.into_body()).await;
         }
         Ok(response) => {
-            let refusal = Refusal::read(response, &context, send.request_id()).await;
+            let refusal = Refusal::read(response, &context, send.message.request_id()).await;
             // `initialize` opens a session: there was none to be lost.
-            let opens = send.is_request(&Method::Initialize);
+            let opens = send.message.is_request(&Method::Initialize);
             let fate = match opens {
                 true => Fate::Answered,
                 false => ping::fate(&context, &refusal, &send, &endpoint, &headers).await,

@@ -94,7 +94,7 @@ impl HttpSse {
         if send.ticket.is_of_engine() {
             self.newest = self.newest.max(send.ticket);
         }
-        let is_request = matches!(send.message.head(), Head::Request { .. });
+        let is_request = send.message.request_id().is_some();
         // Between the decision to send it and now, the stream has ended: the engine hears of
         // that, and knows that it did not leave.
         let is_stale = send.session.is_some_and(|session| Some(session) <= self.lost);
@@ -152,8 +152,8 @@ impl HttpSse {
         let StreamPhase::Open(stream) = &mut self.phase else { return };
         let ticket = send.ticket;
         io.context.log_sent(&send, stream.address.session.as_ref());
-        if send.is_request(&Method::Initialize) {
-            stream.initialize = send.request_id().map(|id| (ticket, id.clone()));
+        if send.message.is_request(&Method::Initialize) {
+            stream.initialize = send.message.request_id().map(|id| (ticket, id.clone()));
         }
         let headers = stream.headers.post_headers(&send);
         let call = Call {
@@ -236,7 +236,7 @@ impl HttpSse {
     fn goes_elsewhere(&mut self, send: &Send, error: &Error) -> bool {
         let StreamPhase::Open(stream) = &mut self.phase else { return false };
         matches!(error.status, Some(404 | 405))
-            && send.is_request(&Method::Initialize)
+            && send.message.is_request(&Method::Initialize)
             && stream.address.try_other()
     }
 
