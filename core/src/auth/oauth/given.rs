@@ -174,9 +174,14 @@ impl OAuth {
         given: &Option<Url>,
         what: &str,
     ) -> Result<Url, Error> {
-        match given {
-            Some(given) => Ok(given.clone()),
-            None => Issuer::endpoint(found.as_ref(), what, &self.server, &self.settings.given),
+        match (given, found) {
+            (Some(given), _) => Ok(given.clone()),
+            (None, Some(found)) => self.settings.given.checked(found, what, &self.server),
+            (None, None) => {
+                let server = shown(&self.server);
+                let message = format!("The authorization server of {server} has no {what}");
+                Err(login_error(message))
+            }
         }
     }
 
