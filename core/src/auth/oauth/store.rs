@@ -232,26 +232,11 @@ impl Store {
 
     /// The same; `None` if it cannot be known.
     pub(super) async fn look(&self) -> Option<StoredLogin> {
-        if self.is_empty() {
-            return Some(StoredLogin::default());
-        }
         let looked = self.run(|store| Ok(store.look_now())).await;
         looked.unwrap_or_else(|error| {
             warn!("the tokens{} cannot be read: {error}", self.in_place());
             None
         })
-    }
-
-    /// Whether there is nothing to be read. Most servers want no login, and no thread is started for
-    /// them.
-    fn is_empty(&self) -> bool {
-        let is_missing = |file: PathBuf| {
-            let found = std::fs::symlink_metadata(file);
-            found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-        };
-        !self.is_in_keychain()
-            && self.file().is_some_and(is_missing)
-            && self.earlier.as_ref().is_none_or(|earlier| earlier.is_empty())
     }
 
     fn look_now(&self) -> Option<StoredLogin> {
