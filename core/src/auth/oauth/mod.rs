@@ -158,18 +158,10 @@ impl OAuth {
         let web = Arc::new(Web::new(options, &server, &settings.given));
         let settings = Arc::new(settings);
         let held = HeldLogin::new(Arc::clone(&settings), Arc::clone(&web), store.clone());
-        Self {
-            server,
-            settings,
-            web,
-            store,
-            held,
-            state: Mutex::default(),
-            renewing: tokio::sync::Mutex::default(),
-            looking: tokio::sync::Mutex::default(),
-            no_id_token: Once::new(),
-            pending: watch::Sender::default(),
-        }
+        let (state, pending, no_id_token) =
+            (Mutex::default(), watch::Sender::default(), Once::new());
+        let (renewing, looking) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
+        Self { server, settings, web, store, held, state, renewing, looking, no_id_token, pending }
     }
 
     /// Whether a login with these settings is kept in a file. Neither a network nor a keychain is
