@@ -139,7 +139,7 @@ pub fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     // Threads of one process may replace the same file at the same time.
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let new = beside(path, &format!(".new{}-{count}", std::process::id()));
+    let new = path.with_added_extension(format!("new{}-{count}", std::process::id()));
     // Left behind by a process of the same number that was killed.
     let _ = std::fs::remove_file(&new);
     let written = create_new(&new).and_then(|mut file| {
@@ -196,12 +196,6 @@ fn contents(mut file: File) -> io::Result<Vec<u8>> {
 /// The folder of a file; the current one for a bare name.
 fn parent(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
 }
 
 fn refused(why: impl Into<String>) -> io::Error {

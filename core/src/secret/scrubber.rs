@@ -53,24 +53,20 @@ impl Scrubber {
     /// blanks, quotes, equal signs and their like.
     pub fn add(&self, secret: &Secret) {
         self.change(|known| {
-            let new: Vec<Secret> = forms::parts(secret)
-                .into_iter()
-                .filter(|part| !known.given.contains(part))
-                .collect();
-            known.given.extend_from_slice(&new);
-            !new.is_empty()
+            let is_new = !known.given.contains(secret);
+            known.given.extend(is_new.then(|| secret.clone()));
+            is_new
         });
     }
 
     /// The same for all credentials that are in use from now on, in place of those of the last call.
     pub fn add_granted<'a>(&self, values: impl IntoIterator<Item = &'a str>) {
-        let parts: Vec<Secret> =
-            values.into_iter().flat_map(|value| forms::parts(&Secret::new(value))).collect();
+        let values: Vec<Secret> = values.into_iter().map(Secret::new).collect();
         self.change(|known| {
-            if known.granted.back() == Some(&parts) {
+            if known.granted.back() == Some(&values) {
                 return false;
             }
-            known.granted.push_back(parts);
+            known.granted.push_back(values);
             if known.granted.len() > Self::GRANTS {
                 known.granted.pop_front();
             }
@@ -139,11 +135,12 @@ impl Scrubber {
 
 impl Known {
     fn make(&self) -> Automaton {
-        let ours = self.given.iter().chain(self.granted.iter().flatten()).flat_map(forms::encoded);
-        // A server that hides its own cookies behind an encoding need not be helped.
+        let ours = self.given.iter().chain(self.granted.iter().flatten()).flat_map(forms::parts);
         let theirs = self.passing.iter().flat_map(forms::parts);
-        let theirs = theirs.flat_map(|part| forms::as_written(&part));
-        Automaton::new(&ours.chain(theirs).collect::<Vec<_>>())
+        let mut patterns: Vec<_> = ours.flat_map(|part| forms::encoded(&part)).collect();
+        // A server that hides its own cookies behind an encoding need not be helped.
+        patterns.extend(theirs.flat_map(|part| forms::as_written(&part)));
+        Automaton::new(&patterns)
     }
 }
 

@@ -1,6 +1,5 @@
 //! What a person does with an account: log in, look, log out.
 
-use std::path::Path;
 use std::time::SystemTime;
 
 use http::StatusCode;
@@ -73,8 +72,8 @@ impl OAuth {
         }
         let before = self.held.kept().await;
         let lock = match self.store.lock_logins(limits::LOCK_WAIT).await {
-            Ok(lock) => lock,
-            Err(_) => {
+            Some(lock) => lock,
+            None => {
                 waits();
                 // Whoever pastes has no browser here.
                 let opener = self.settings.paste.is_none().then_some(Opener::Person);
@@ -101,13 +100,12 @@ impl OAuth {
     /// Finds out before anybody logs in whether what that brings can be kept: it is all that this
     /// is for.
     pub(super) fn check_place(&self) -> Result<(), Error> {
-        let Some(place) = self.store.place() else {
+        let Some(probe) = self.store.beside(&format!("probe-{}", std::process::id())) else {
             return Err(self.unkept("There is no folder for them"));
         };
         if self.settings.token_store != TokenStore::File {
             return Ok(());
         }
-        let probe = Path::new(&place).with_extension(format!("probe-{}", std::process::id()));
         let written =
             private_file::make_folder_of(&probe).and_then(|()| private_file::create_new(&probe));
         let _ = std::fs::remove_file(&probe);

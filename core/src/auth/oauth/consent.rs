@@ -10,7 +10,6 @@ use super::callback_port::CallbackPort;
 use super::callback_server::CallbackServer;
 use super::flow::{LoginRun, Plan};
 use super::identity::{ClientIdentity, Purpose};
-use super::metadata::Issuer;
 use super::page_note::PageNote;
 use super::pause::Failed;
 use super::site;
@@ -168,7 +167,7 @@ impl LoginRun<'_> {
         let Self { oauth, plan: Plan { authority, scope, .. } } = self;
         let (given, scope) = (&oauth.settings.given, scope.as_deref());
         let place = authority.metadata.authorization_endpoint.as_ref();
-        let mut page = Issuer::endpoint(place, "a login", &oauth.server, given)?;
+        let mut page = given.endpoint(place, "a login", &oauth.server)?;
         let is_free = |name: &str| !given.page_params.iter().any(|(given, _)| given == name);
         let mut ours = vec![
             ("response_type", "code"),

@@ -11,7 +11,6 @@ use super::command_line::{login_command, logout_command};
 use super::grant::{TokenRefusal, TokenRequest};
 use super::identity::{self, ClientIdentity, Only, Purpose};
 use super::kept::{Holder, StoredLogin};
-use super::metadata::Issuer;
 use super::pages::About;
 use super::pause::{Failed, How};
 use super::scope::Scopes;
@@ -115,7 +114,7 @@ impl<'a> LoginRun<'a> {
         let (found, given) = (authority.metadata.token_endpoint.as_ref(), &oauth.settings.given);
         let plan = Plan {
             id: pkce::random()?,
-            token_endpoint: Issuer::endpoint(found, "tokens", &oauth.server, given)?,
+            token_endpoint: given.endpoint(found, "tokens", &oauth.server)?,
             authority,
             scope: scopes.text(),
             is_step_up: challenge.wants_more_scope(),

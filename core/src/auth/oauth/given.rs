@@ -107,6 +107,20 @@ impl Given {
         address::checked(text, what, issuer.as_ref().unwrap_or(server))
     }
 
+    /// An endpoint that must be there, checked.
+    pub(super) fn endpoint(
+        &self,
+        found: Option<&String>,
+        what: &str,
+        server: &Url,
+    ) -> Result<Url, Error> {
+        let Some(found) = found else {
+            let server = shown(server);
+            return Err(login_error(format!("The authorization server of {server} has no {what}")));
+        };
+        self.checked(found, what, server)
+    }
+
     /// The authority that needs no looking for: all of it is given, or nobody is to be asked.
     /// `needs_page`: a person has to be sent somewhere.
     pub(super) fn authority(&self, needs_page: bool) -> Option<FoundAuthority> {

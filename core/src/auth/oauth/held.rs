@@ -26,8 +26,6 @@ struct HeldState {
     version: u64,
     /// The token in it is in the store as well, unless somebody has taken it out.
     is_stored: bool,
-    /// What there is has come from a renewal of ours, not from a login.
-    is_renewal: bool,
     /// The authorization server does not want to be told what a token is for.
     refuses_resource: bool,
 }
@@ -53,7 +51,7 @@ impl HeldLogin {
                 self.web.set_near(near);
             }
             state.is_stored = stored.token.is_some();
-            state.hold(stored.clone(), false);
+            state.hold(stored.clone());
             stored
         })
     }
@@ -61,11 +59,6 @@ impl HeldLogin {
     /// Whether there is a token, however old; the store is not read for that.
     pub(super) fn has_token(&self) -> bool {
         self.state(|state| state.kept.as_ref().is_some_and(|kept| kept.token.is_some()))
-    }
-
-    /// Whether what there is has come from a renewal of ours, not from a login.
-    pub(super) fn is_renewal(&self) -> bool {
-        self.state(|state| state.is_renewal)
     }
 
     /// Whether the authorization server does not want to be told what a token is for.
@@ -93,7 +86,7 @@ impl HeldLogin {
                     "the token was taken out of the store by a logout: it is forgotten here, too"
                 );
                 state.is_stored = false;
-                state.hold(stored, false);
+                state.hold(stored);
                 return false;
             }
             let stored = self.without_others(stored);
@@ -101,7 +94,7 @@ impl HeldLogin {
             // What is held already is not taken over: where it came from would be forgotten.
             if is_other && stored.has_other_token_than(&held) {
                 state.is_stored = true;
-                state.hold(stored, false);
+                state.hold(stored);
             }
             is_other
         })
@@ -114,12 +107,15 @@ impl HeldLogin {
 
     /// Uses `kept` from now on, and stores it.
     pub(super) async fn keep(&self, kept: StoredLogin) {
-        self.replace(kept, false).await;
-    }
-
-    /// The same for what a renewal has brought.
-    pub(super) async fn keep_renewed(&self, kept: StoredLogin) {
-        self.replace(kept, true).await;
+        // Before it is stored: it is used from now on, and may be refused.
+        let kept = self.state(|state| {
+            let kept = StoredLogin { without_resource: state.refuses_resource, ..kept };
+            state.hold(kept.clone());
+            kept
+        });
+        let has_token = kept.token.is_some();
+        let is_stored = self.store.write(kept).await && has_token;
+        self.state(|state| state.is_stored = is_stored);
     }
 
     /// The same for what a login has brought: others may be renewing what it replaces.
@@ -141,19 +137,6 @@ impl HeldLogin {
         if kept.identity.as_ref().is_some_and(|identity| identity.id == id) {
             self.keep(StoredLogin { identity: None, ..kept }).await;
         }
-    }
-
-    async fn replace(&self, kept: StoredLogin, is_renewal: bool) {
-        // Before it is stored: it is used from now on, and may be refused.
-        let kept = self.state(|state| {
-            let without_resource = state.refuses_resource;
-            let kept = StoredLogin { without_resource, ..kept };
-            state.hold(kept.clone(), is_renewal);
-            kept
-        });
-        let has_token = kept.token.is_some();
-        let is_stored = self.store.write(kept).await && has_token;
-        self.state(|state| state.is_stored = is_stored);
     }
 
     /// What is stored, but for a token that was given to another client than the one that is
@@ -178,10 +161,9 @@ impl HeldLogin {
 }
 
 impl HeldState {
-    fn hold(&mut self, kept: StoredLogin, is_renewal: bool) {
+    fn hold(&mut self, kept: StoredLogin) {
         self.refuses_resource |= kept.without_resource;
         self.kept = Some(kept);
         self.version += 1;
-        self.is_renewal = is_renewal;
     }
 }

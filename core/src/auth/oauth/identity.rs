@@ -164,9 +164,9 @@ pub(super) async fn choose(
     {
         return Ok(ClientIdentity::new(document.as_str(), None, ClientAuthentication::Nothing));
     }
-    if issuer.registration_endpoint.is_some() {
-        let (place, given) = (issuer.registration_endpoint.as_ref(), &settings.given);
-        let place = Issuer::endpoint(place, "registration", server, given)?;
+    if let Some(place) = &issuer.registration_endpoint {
+        let given = &settings.given;
+        let place = given.checked(place, "registration", server)?;
         return registration::register(issuer, web, &place, purpose, scope, &given.registration)
             .await;
     }

@@ -11,7 +11,7 @@ use super::challenge::Challenge;
 use super::identity::{self, ClientAuthentication, ClientIdentity, Only};
 use super::kept::{Holder, StoredLogin};
 use super::metadata::{Issuer, is_same_issuer};
-use super::token::{Token, claims};
+use super::token::{Token, claims, number};
 use super::words::{login_error, said};
 use super::{Account, OAuth};
 use crate::error::Error;
@@ -59,9 +59,9 @@ impl OAuth {
         let metadata = authority.as_ref().map_or(&nothing, |authority| &authority.metadata);
         let identity = identity::configured(&self.settings, metadata)
             .or_else(|| client(foreign.client.as_ref().filter(|_| is_bound)?, metadata));
-        let endpoint = metadata.token_endpoint.as_ref().filter(|text| {
-            Issuer::endpoint(Some(text), "tokens", &self.server, &self.settings.given).is_ok()
-        });
+        let is_good =
+            |place: &&String| self.settings.given.checked(place, "tokens", &self.server).is_ok();
+        let endpoint = metadata.token_endpoint.as_ref().filter(is_good);
         let no_renewal = match (&token.refresh, &identity, endpoint) {
             _ if !is_bound => Some(
                 "it is not known which authorization server gave them out: log in without --import, \
@@ -139,11 +139,7 @@ fn issuers(foreign: &Foreign) -> Vec<String> {
 
 fn token(foreign: &Foreign) -> Option<Token> {
     let token = Token::read(&foreign.tokens, None, foreign.written)?;
-    let at = match &foreign.tokens["expires_at"] {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.parse().ok(),
-        _ => None,
-    };
+    let at = number(&foreign.tokens["expires_at"]);
     let at = at.and_then(|at| Duration::try_from_secs_f64(at / 1000.0).ok());
     let expires_at = at.map(|at| at.as_secs()).or(token.expires_at);
     Some(Token { expires_at, ..token })

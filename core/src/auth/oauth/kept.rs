@@ -37,6 +37,9 @@ pub(super) struct StoredLogin {
     /// How near the server was when there was a login: nothing that it has named may be nearer.
     #[serde(rename = "server_is")]
     pub(super) near: Option<Reach>,
+    /// The token has come from a renewal in this process, not from a login.
+    #[serde(skip)]
+    pub(super) is_renewal: bool,
 }
 
 /// A client, without anything that proves who it is.

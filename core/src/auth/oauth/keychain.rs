@@ -6,7 +6,13 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+#[cfg(target_os = "macos")]
+use apple_native_keyring_store::keychain as system;
 use keyring_core::{CredentialStore, Error as Fault};
+#[cfg(windows)]
+use windows_native_keyring_store as system;
+#[cfg(all(unix, not(any(target_os = "macos", target_os = "ios", target_os = "android"))))]
+use zbus_secret_service_keyring_store as system;
 
 use super::words::login_error;
 use crate::error::Error;
@@ -91,21 +97,8 @@ fn described(fault: &Fault) -> String {
     }
 }
 
-#[cfg(all(unix, not(any(target_os = "macos", target_os = "ios", target_os = "android"))))]
 fn platform() -> keyring_core::Result<Arc<CredentialStore>> {
-    let store = zbus_secret_service_keyring_store::Store::new()?;
-    Ok(store)
-}
-
-#[cfg(target_os = "macos")]
-fn platform() -> keyring_core::Result<Arc<CredentialStore>> {
-    let store = apple_native_keyring_store::keychain::Store::new()?;
-    Ok(store)
-}
-
-#[cfg(windows)]
-fn platform() -> keyring_core::Result<Arc<CredentialStore>> {
-    let store = windows_native_keyring_store::Store::new()?;
+    let store = system::Store::new()?;
     Ok(store)
 }
 

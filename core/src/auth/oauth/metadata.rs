@@ -3,7 +3,6 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use url::Url;
 
-use super::given::Given;
 use super::words::{login_error, said};
 use crate::error::Error;
 use crate::secret::shown;
@@ -158,20 +157,6 @@ impl Issuer {
         );
         let hint = "Ask who runs the server for the issuer, and name it with --oauth-issuer";
         Err(login_error(message).hint(hint))
-    }
-
-    /// An endpoint that must be there, checked.
-    pub(super) fn endpoint(
-        endpoint: Option<&String>,
-        what: &str,
-        server: &Url,
-        given: &Given,
-    ) -> Result<Url, Error> {
-        let Some(text) = endpoint else {
-            let server = shown(server);
-            return Err(login_error(format!("The authorization server of {server} has no {what}")));
-        };
-        given.checked(text, what, server)
     }
 
     /// PKCE with SHA-256 is a must: without it a stolen code is a token.

@@ -158,18 +158,10 @@ impl OAuth {
         let web = Arc::new(Web::new(options, &server, &settings.given));
         let settings = Arc::new(settings);
         let held = HeldLogin::new(Arc::clone(&settings), Arc::clone(&web), store.clone());
-        Self {
-            server,
-            settings,
-            web,
-            store,
-            held,
-            state: Mutex::default(),
-            renewing: tokio::sync::Mutex::default(),
-            looking: tokio::sync::Mutex::default(),
-            no_id_token: Once::new(),
-            pending: watch::Sender::default(),
-        }
+        let (state, pending, no_id_token) =
+            (Mutex::default(), watch::Sender::default(), Once::new());
+        let (renewing, looking) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
+        Self { server, settings, web, store, held, state, renewing, looking, no_id_token, pending }
     }
 
     /// Whether a login with these settings is kept in a file. Neither a network nor a keychain is
@@ -245,11 +237,13 @@ impl OAuth {
         let before = self.held.kept().await;
         let cause = if is_step_up { Cause::Scope } else { Cause::Refusal };
         let renewal = self.renew(&before, cause).await?;
-        if let Some(challenge) = challenge.filter(|_| is_step_up && renewal != Renewal::Done)
-            && !self.can_grow(challenge).await
-        {
-            debug!("the server wants more scope, and a login would bring none");
-            return Ok(Renewal::Futile);
+        if let Some(challenge) = challenge.filter(|_| is_step_up && renewal != Renewal::Done) {
+            let granted = self.held.kept().await.token.and_then(|token| token.scope);
+            let configured = self.settings.scope.as_deref();
+            if !Scopes::can_grow(configured, granted.as_deref(), challenge) {
+                debug!("the server wants more scope, and a login would bring none");
+                return Ok(Renewal::Futile);
+            }
         }
         Ok(renewal)
     }
@@ -293,7 +287,7 @@ impl OAuth {
         let until = Instant::now() + self.settings.login_wait;
         let mut seen = None;
         loop {
-            if let Ok(lock) = self.store.lock_logins(limits::PAGE_CHECK).await {
+            if let Some(lock) = self.store.lock_logins(limits::PAGE_CHECK).await {
                 let failed = seen.and_then(|(id, _): (String, _)| self.store.failure_of(&id));
                 return Ok((lock, failed.map(|failed| *failed.error)));
             }
@@ -335,11 +329,6 @@ impl OAuth {
     /// Looks for what another process may have stored.
     pub(super) async fn look(&self) {
         self.held.look().await;
-    }
-
-    async fn can_grow(&self, challenge: &Challenge) -> bool {
-        let granted = self.held.kept().await.token.and_then(|token| token.scope);
-        Scopes::can_grow(self.settings.scope.as_deref(), granted.as_deref(), challenge)
     }
 
     fn has_tried_enough(&self) -> bool {

@@ -223,7 +223,7 @@ pub async fn login_process(
     oauth.settings.client_secret.iter().for_each(|secret| scrubber.add(secret));
     let lock = oauth.store.lock_logins(limits::LOCK_WAIT).await;
     say(READY);
-    if lock.is_err() || oauth.store.stamp() != stamp || oauth.store.refusal().is_some() {
+    if lock.is_none() || oauth.store.stamp() != stamp || oauth.store.refusal().is_some() {
         // Somebody else is at it, or was quicker: what comes of that is as good.
         return Ok(());
     }

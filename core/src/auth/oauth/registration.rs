@@ -20,16 +20,12 @@ pub(super) async fn register(
     scope: Option<&str>,
     said: &Map<String, Value>,
 ) -> Result<ClientIdentity, Error> {
-    let wanted =
+    let named = said.get("token_endpoint_auth_method").and_then(Value::as_str);
+    let offered =
         [ClientAuthentication::Nothing, ClientAuthentication::Basic, ClientAuthentication::Post]
             .into_iter()
-            .find(|proof| proof.is_offered(issuer))
-            .unwrap_or_default();
-    let named = said
-        .get("token_endpoint_auth_method")
-        .and_then(Value::as_str)
-        .and_then(ClientAuthentication::named);
-    let wanted = named.unwrap_or(wanted);
+            .find(|proof| proof.is_offered(issuer));
+    let wanted = named.and_then(ClientAuthentication::named).or(offered).unwrap_or_default();
     let mut request = description(wanted, purpose, scope);
     describe(&mut request, said);
     let (mut status, mut answer) = web.json(place, &request).await?;

@@ -81,7 +81,7 @@ impl OAuth {
         if is_renewed(before, &self.held.kept().await, cause) {
             return Ok(Renewal::Done);
         }
-        let Ok(_lock) = self.store.lock(patience).await else {
+        let Some(_lock) = self.store.lock(patience).await else {
             debug!("another process has the lock of the tokens");
             self.state(|state| state.lock_held = Some(Instant::now()));
             return Ok(Renewal::Held);
@@ -161,7 +161,7 @@ impl OAuth {
             Ok(renewed) => {
                 traffic::token_refreshed(&self.server);
                 let token = Some(renewed.or_refresh_of(token));
-                self.held.keep_renewed(StoredLogin { token, ..kept }).await;
+                self.held.keep(StoredLogin { token, is_renewal: true, ..kept }).await;
                 return Ok(Renewal::Done);
             }
             Err(TokenRefusal::Grant(error)) => {
@@ -199,7 +199,7 @@ impl OAuth {
         &self,
         challenge: Option<&Challenge>,
     ) -> bool {
-        if !self.held.is_renewal() {
+        if !self.held.kept().await.is_renewal {
             return false;
         }
         let _turn = self.looking.lock().await;

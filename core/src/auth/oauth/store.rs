@@ -4,8 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
@@ -23,7 +22,7 @@ use super::kept::StoredLogin;
 use super::keychain;
 use super::page_note::{Noted, PageNote};
 use super::places::{self, Places};
-use super::store_lock::{Lock, LockedByOther, is_login_held_beside, try_lock};
+use super::store_lock::{Lock, is_login_held_beside, try_lock};
 use crate::error::Error;
 use crate::limits;
 use crate::private_file;
@@ -41,7 +40,7 @@ pub(super) struct Store {
     /// Where earlier versions kept all logins at the server, if that is not here.
     earlier: Option<Box<Self>>,
     /// It was told that what is kept is damaged: it is read several times in a run.
-    told_damage: Arc<AtomicBool>,
+    told_damage: Arc<Once>,
     /// For what may take a while: a disk that is to have written, a keychain that is locked.
     thread: OneAtATime,
 }
@@ -72,14 +71,12 @@ impl Store {
         let places = folder.map(|folder| Places::new(folder, usual, name));
         Self {
             #[cfg(feature = "keychain")]
-            keychain: places
-                .as_ref()
-                .filter(|_| settings.token_store == TokenStore::Keychain)
-                .map(|_| keychain::KeychainEntry::new(name)),
+            keychain: (settings.token_store == TokenStore::Keychain && places.is_some())
+                .then(|| keychain::KeychainEntry::new(name)),
             places,
             apart,
             earlier: None,
-            told_damage: Arc::default(),
+            told_damage: Arc::new(Once::new()),
             thread: OneAtATime::default(),
         }
     }
@@ -135,18 +132,18 @@ impl Store {
         std::fs::remove_file(self.file().ok_or(io::ErrorKind::NotFound)?)
     }
 
-    /// Waits until no other process renews or replaces the tokens.
-    pub(super) async fn lock(&self, patience: Duration) -> Result<Lock, LockedByOther> {
+    /// Waits until no other process renews or replaces the tokens; `None` if one still does.
+    pub(super) async fn lock(&self, patience: Duration) -> Option<Lock> {
         Lock::wait(self.beside("lock"), patience).await
     }
 
     /// Waits until no other process logs in. A lock of its own: a person takes minutes, and what
     /// there is may be renewed meanwhile.
-    pub(super) async fn lock_logins(&self, patience: Duration) -> Result<Lock, LockedByOther> {
+    pub(super) async fn lock_logins(&self, patience: Duration) -> Option<Lock> {
         let lock = Lock::wait(self.beside("login"), patience).await?;
         // Of a process that did not come to its end.
         self.withdraw_page();
-        Ok(lock)
+        Some(lock)
     }
 
     /// Shows other processes where a person has to log in. Only for whoever has the lock of logins.
@@ -235,26 +232,11 @@ impl Store {
 
     /// The same; `None` if it cannot be known.
     pub(super) async fn look(&self) -> Option<StoredLogin> {
-        if self.is_empty() {
-            return Some(StoredLogin::default());
-        }
         let looked = self.run(|store| Ok(store.look_now())).await;
         looked.unwrap_or_else(|error| {
             warn!("the tokens{} cannot be read: {error}", self.in_place());
             None
         })
-    }
-
-    /// Whether there is nothing to be read. Most servers want no login, and no thread is started for
-    /// them.
-    fn is_empty(&self) -> bool {
-        let is_missing = |file: PathBuf| {
-            let found = std::fs::symlink_metadata(file);
-            found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-        };
-        !self.is_in_keychain()
-            && self.file().is_some_and(is_missing)
-            && self.earlier.as_ref().is_none_or(|earlier| earlier.is_empty())
     }
 
     fn look_now(&self) -> Option<StoredLogin> {
@@ -291,9 +273,9 @@ impl Store {
         };
         StoredLogin::read(&text)
             .inspect_err(|why| {
-                if !self.told_damage.swap(true, Ordering::Relaxed) {
+                self.told_damage.call_once(|| {
                     warn!("the tokens in {place} are damaged ({why}) and not used");
-                }
+                });
             })
             .ok()
             .map(Some)
@@ -494,7 +476,7 @@ mod tests {
         let store = at(folder.path(), "");
         let first = store.lock(Duration::from_secs(5)).await.unwrap();
         let soon = Duration::from_millis(120);
-        assert_eq!(store.lock(soon).await.unwrap_err(), LockedByOther);
+        assert!(store.lock(soon).await.is_none());
         assert!(first.is_shared());
         drop(first);
         assert!(store.lock(soon).await.unwrap().is_shared());
@@ -509,7 +491,7 @@ mod tests {
         let page = store.note_page(&note("https://as/login")).await;
         assert!(store.lock(soon).await.unwrap().is_shared());
         assert!(store.page().is_some(), "and the page is still there");
-        assert_eq!(store.lock_logins(soon).await.unwrap_err(), LockedByOther);
+        assert!(store.lock_logins(soon).await.is_none());
         drop(page);
     }
 

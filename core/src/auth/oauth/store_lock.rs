@@ -15,10 +15,6 @@ pub(super) struct Lock {
     file: Option<File>,
 }
 
-/// Another process still has the lock.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct LockedByOther;
-
 /// How often a lock that another process holds is tried for.
 const TRIES: Duration = Duration::from_millis(50);
 
@@ -28,13 +24,10 @@ impl Lock {
         self.file.is_some()
     }
 
-    /// Waits for the lock in `file`. Where there can be no lock, there is one for the asking: a home
-    /// without them is no reason to be without tokens.
-    pub(super) async fn wait(
-        file: Option<PathBuf>,
-        patience: Duration,
-    ) -> Result<Self, LockedByOther> {
-        let Some(file) = file else { return Ok(Self { file: None }) };
+    /// Waits for the lock in `file`; `None` if another process still has it. Where there can be no
+    /// lock, there is one for the asking: a home without them is no reason to be without tokens.
+    pub(super) async fn wait(file: Option<PathBuf>, patience: Duration) -> Option<Self> {
+        let Some(file) = file else { return Some(Self { file: None }) };
         let locking = async {
             loop {
                 let tried = private_file::make_folder_of(&file)
@@ -51,8 +44,8 @@ impl Lock {
                 }
             }
         };
-        let locked = tokio::time::timeout(patience, locking).await;
-        locked.map(|file| Self { file }).map_err(|_| LockedByOther)
+        let file = tokio::time::timeout(patience, locking).await.ok()?;
+        Some(Self { file })
     }
 }
 

@@ -53,12 +53,7 @@ impl Token {
     /// Reads a provider's answer; `asked` is the scope that was asked for.
     pub(super) fn read(answer: &Value, asked: Option<&str>, now: SystemTime) -> Option<Self> {
         let text = |name: &str| answer[name].as_str().filter(|text| !text.is_empty());
-        let seconds = match &answer["expires_in"] {
-            Value::Number(number) => number.as_f64(),
-            Value::String(text) => text.parse().ok(),
-            _ => None,
-        };
-        let expires_in = seconds
+        let expires_in = number(&answer["expires_in"])
             .and_then(|seconds| Duration::try_from_secs_f64(seconds.ceil()).ok())
             // One that is over at once is of no use to anybody: nothing was said, then.
             .filter(|lifetime| !lifetime.is_zero())
@@ -121,6 +116,11 @@ impl Token {
         value.set_sensitive(true);
         Some(value)
     }
+}
+
+/// A number, also where it is written as a text.
+pub(super) fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
 }
 
 /// The moment that is so many seconds after the beginning of 1970.
