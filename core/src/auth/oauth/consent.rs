@@ -9,7 +9,7 @@ use super::callback::Callback;
 use super::callback_port::CallbackPort;
 use super::callback_server::CallbackServer;
 use super::flow::{LoginRun, Plan};
-use super::identity::{ClientIdentity, Purpose};
+use super::identity::ClientIdentity;
 use super::page_note::PageNote;
 use super::pause::Failed;
 use super::site;
@@ -151,8 +151,7 @@ impl LoginRun<'_> {
             }
         }
         let port = CallbackPort::bind(wanted.as_ref(), callback).await?;
-        let redirect = port.redirect_uri();
-        let identity = self.choose_identity(Purpose::Redirect(&redirect)).await?;
+        let identity = self.choose_identity(Some(&port)).await?;
         Ok((port, identity))
     }
 

@@ -10,7 +10,7 @@ use url::Url;
 
 use super::flow::LoginRun;
 use super::grant::TokenRequest;
-use super::identity::{ClientIdentity, Only, Purpose};
+use super::identity::{ClientIdentity, Only};
 use super::pause::{Failed, How};
 use super::token::Token;
 use super::web::Form;
@@ -39,7 +39,7 @@ impl LoginRun<'_> {
         // A client that was registered with a redirect address may not do this.
         let identity = match self.registered(Some(Only::Devices)).await? {
             Some(identity) => identity,
-            None => self.choose_identity(Purpose::Devices).await?,
+            None => self.choose_identity(None).await?,
         };
         let request = self.request(&identity);
         let form = request.scope.iter().map(|&scope| ("scope", scope.to_owned())).collect();

@@ -9,7 +9,7 @@ use super::authority::Authority;
 use super::challenge::Challenge;
 use super::command_line::{login_command, logout_command};
 use super::grant::{TokenRefusal, TokenRequest};
-use super::identity::{self, ClientIdentity, Only, Purpose};
+use super::identity::{self, ClientIdentity, Only};
 use super::kept::{Holder, StoredLogin};
 use super::pages::About;
 use super::pause::{Failed, How};
@@ -242,16 +242,6 @@ impl<'a> LoginRun<'a> {
             let is_for_this = self.oauth.settings.client_id.is_none() && identity.only == only;
             is_for_this && identity.may_ask_for(self.plan.scope.as_deref())
         }))
-    }
-
-    /// Who we are to an authorization server that does not know us yet.
-    pub(super) async fn choose_identity(
-        &self,
-        purpose: Purpose<'_>,
-    ) -> Result<ClientIdentity, Error> {
-        let OAuth { settings, web, server, .. } = self.oauth;
-        let scope = self.plan.scope.as_deref();
-        identity::choose(settings, &self.plan.authority, web, server, purpose, scope).await
     }
 
     /// A question to the token endpoint.

@@ -2,15 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use url::Url;
 
-use super::authority::Authority;
+use super::callback_port::CallbackPort;
+use super::flow::{LoginRun, Plan};
 use super::kept::{Holder, StoredLogin};
 use super::metadata::Issuer;
 use super::scope::Scopes;
-use super::web::Web;
 use super::words::{login_error, said};
-use super::{CallbackPlace, CallbackPorts, OAuthSettings, Style, registration};
+use super::{CallbackPlace, OAuth, OAuthSettings, Style};
 use crate::error::Error;
 use crate::secret::{self, Secret, shown};
 
@@ -58,15 +57,6 @@ pub(super) enum Only {
     Devices,
     /// Renewing the token that it came with: its redirect address is that of another program.
     Renewal,
-}
-
-/// What a client is registered for.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Purpose<'a> {
-    /// A browser that comes back to this address.
-    Redirect(&'a str),
-    /// Logins on other devices.
-    Devices,
 }
 
 /// How it proves at the token endpoint who it is, by the names of RFC 7591.
@@ -146,54 +136,47 @@ pub(super) fn of_token(settings: &OAuthSettings, kept: &StoredLogin) -> Option<C
     Some(ClientIdentity::new(id, secret, proof))
 }
 
-/// The identity to use with `issuer`, in the order of the specification.
-pub(super) async fn choose(
-    settings: &OAuthSettings,
-    authority: &Authority,
-    web: &Web,
-    server: &Url,
-    purpose: Purpose<'_>,
-    scope: Option<&str>,
-) -> Result<ClientIdentity, Error> {
-    let issuer = &authority.metadata;
-    if let Some(identity) = configured(settings, issuer) {
-        return Ok(identity);
+impl LoginRun<'_> {
+    /// Who we are to an authorization server that does not know us yet, in the order of the
+    /// specification. A login on another device has no way `back`.
+    pub(super) async fn choose_identity(
+        &self,
+        back: Option<&CallbackPort>,
+    ) -> Result<ClientIdentity, Error> {
+        let Self { oauth: OAuth { server, settings, .. }, plan: Plan { authority, .. } } = self;
+        let issuer = &authority.metadata;
+        if let Some(identity) = configured(settings, issuer) {
+            return Ok(identity);
+        }
+        if let Some(document) = &settings.client_metadata_url
+            && issuer.client_id_metadata_document_supported
+        {
+            return Ok(ClientIdentity::new(document.as_str(), None, ClientAuthentication::Nothing));
+        }
+        if let Some(place) = &issuer.registration_endpoint {
+            let place = settings.given.checked(place, "registration", server)?;
+            return self.register(&place, back).await;
+        }
+        let name = issuer.issuer.as_deref().map_or("its authorization server".to_owned(), said);
+        let message =
+            format!("{} wants a login, and {name} knows no client of ours", shown(server));
+        let with = match back {
+            None => "for logins on other devices".to_owned(),
+            Some(back) if settings.callback_port.is_some() => {
+                format!("with the redirect address {}", back.redirect_uri())
+            }
+            // Each login has another port.
+            Some(CallbackPort { place: CallbackPlace { host, path }, .. }) => format!(
+                "with the redirect address http://{host}{path} on any port (or fix one with \
+                 --oauth-callback-port, and register the address with it)"
+            ),
+        };
+        let hint = format!(
+            "Register a native application there, {with}, and give its id with --oauth-client-id"
+        );
+        let error = login_error(message).hint(hint);
+        Err(authority.about_registration().into_iter().fold(error, Error::because))
     }
-    if let Some(document) = &settings.client_metadata_url
-        && issuer.client_id_metadata_document_supported
-    {
-        return Ok(ClientIdentity::new(document.as_str(), None, ClientAuthentication::Nothing));
-    }
-    if let Some(place) = &issuer.registration_endpoint {
-        let given = &settings.given;
-        let place = given.checked(place, "registration", server)?;
-        return registration::register(issuer, web, &place, purpose, scope, &given.registration)
-            .await;
-    }
-    let name = issuer.issuer.as_deref().map_or("its authorization server".to_owned(), said);
-    let message = format!("{} wants a login, and {name} knows no client of ours", shown(server));
-    let with = match purpose {
-        Purpose::Redirect(redirect) => redirect_in_words(redirect, settings.callback_port.as_ref()),
-        Purpose::Devices => "for logins on other devices".to_owned(),
-    };
-    let hint = format!(
-        "Register a native application there, {with}, and give its id with --oauth-client-id"
-    );
-    let error = login_error(message).hint(hint);
-    Err(authority.about_registration().into_iter().fold(error, Error::because))
-}
-
-/// Without a port of the user's own, each login has another.
-fn redirect_in_words(redirect: &str, wanted: Option<&CallbackPorts>) -> String {
-    let Some(mut any) = Url::parse(redirect).ok().filter(|_| wanted.is_none()) else {
-        return format!("with the redirect address {redirect}");
-    };
-    // Fails only for URLs without a host.
-    let _ = any.set_port(None);
-    format!(
-        "with the redirect address {any} on any port (or fix one with --oauth-callback-port, and \
-         register the address with it)"
-    )
 }
 
 pub(super) fn identity(
