@@ -2,22 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tokio::time::timeout;
 use tracing::{debug, warn};
 use url::Url;
 
-use super::authority::{Authority, FoundAuthority};
-use super::challenge::Challenge;
-use super::discovery;
+use super::authority::FoundAuthority;
 use super::flow::{LoginRun, Plan, refresh_form};
 use super::grant::TokenRefusal;
 use super::identity::{self, ClientIdentity};
 use super::metadata::{Issuer, is_same_issuer};
 use super::token::Token;
 use super::words::login_error;
-use super::{Grant, OAuth, OAuthSettings, address};
+use super::{Grant, address};
 use crate::error::Error;
-use crate::limits;
 use crate::secret::{Secret, shown};
 
 /// Addresses, tokens and parameters that need not be found.
@@ -121,26 +117,27 @@ impl Given {
         self.checked(found, what, server)
     }
 
-    /// The authority that needs no looking for: all of it is given, or nobody is to be asked.
-    /// `needs_page`: a person has to be sent somewhere.
-    pub(super) fn authority(&self, needs_page: bool) -> Option<FoundAuthority> {
+    /// Whether a login by `grant` needs no looking for who gives out tokens: that is given, and where
+    /// a person has to be sent is, too, or nobody is to be asked for it.
+    pub(super) fn is_enough(&self, grant: Grant) -> bool {
+        let needs_page = self.authorization_url.is_none() && grant != Grant::ClientCredentials;
+        self.token_url.is_some() && (!needs_page || self.no_discovery)
+    }
+
+    /// The authority of the token endpoint that is given, which says no more of itself.
+    pub(super) fn authority(&self) -> Option<FoundAuthority> {
         let token_url = self.token_url.as_ref()?;
-        let is_whole = self.authorization_url.is_some() || !needs_page;
-        if !is_whole && !self.no_discovery {
-            return None;
-        }
         let metadata = Issuer {
             code_challenge_methods_supported: Some(vec!["S256".to_owned()]),
             ..Issuer::default()
         };
         let issuer = self.issuer.clone();
         let issuer = issuer.unwrap_or_else(|| token_url.origin().ascii_serialization());
-        let (resource, scopes) = (None, None);
-        Some(self.amended(FoundAuthority { metadata, issuer, resource, scopes, is_guess: false }))
+        Some(FoundAuthority { metadata, issuer, resource: None, scopes: None, is_guess: false })
     }
 
     /// What is given counts, whatever was found.
-    fn amended(&self, mut found: FoundAuthority) -> FoundAuthority {
+    pub(super) fn amended(&self, mut found: FoundAuthority) -> FoundAuthority {
         let metadata = &mut found.metadata;
         let replace = |found: &mut Option<String>, given: Option<String>| {
             *found = given.or_else(|| found.take());
@@ -150,42 +147,6 @@ impl Given {
         replace(&mut metadata.authorization_endpoint, page);
         replace(&mut found.resource, self.resource.clone());
         found
-    }
-}
-
-impl Authority {
-    /// Who gives out tokens: given, or found.
-    pub(super) async fn of(
-        oauth: &OAuth,
-        challenge: Option<&Challenge>,
-        known: Option<&str>,
-    ) -> Result<Option<Self>, Error> {
-        let OAuthSettings { given, grant, .. } = &*oauth.settings;
-        let found = match given.authority(*grant != Grant::ClientCredentials) {
-            None => found_authority(oauth, challenge, known).await?,
-            whole => whole,
-        };
-        found.map(|found| found.check(*grant, given, &oauth.server)).transpose()
-    }
-}
-
-async fn found_authority(
-    oauth: &OAuth,
-    challenge: Option<&Challenge>,
-    known: Option<&str>,
-) -> Result<Option<FoundAuthority>, Error> {
-    let (server, given) = (&oauth.server, &oauth.settings.given);
-    let finding = discovery::find(&oauth.web, server, challenge, known, given.issuer.as_deref());
-    let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
-        let server = shown(server);
-        Err(login_error(format!("{server} does not say in time who gives out tokens")))
-    });
-    // Where nothing is found, what is given may be enough.
-    match (found, given.authority(false)) {
-        (Ok(Some(found)), _) => Ok(Some(given.amended(found))),
-        (Err(error), _) if given.issuer.is_some() => Err(error),
-        (_, Some(given)) => Ok(Some(given)),
-        (found, None) => found,
     }
 }
 
@@ -258,14 +219,15 @@ mod tests {
     #[test]
     fn nobody_is_asked_where_everything_is_given() {
         let tokens = Given { token_url: url("https://as/token"), ..Given::default() };
-        assert!(Given::default().authority(false).is_none());
-        assert!(tokens.authority(true).is_none(), "the page has to be found");
-        let authority = tokens.authority(false).unwrap();
+        assert!(!Given::default().is_enough(Grant::ClientCredentials));
+        assert!(!tokens.is_enough(Grant::Code), "the page has to be found");
+        assert!(tokens.is_enough(Grant::ClientCredentials));
+        let authority = tokens.amended(tokens.authority().unwrap());
         assert_eq!(authority.metadata.token_endpoint.as_deref(), Some("https://as/token"));
         assert_eq!((authority.issuer.as_str(), authority.resource), ("https://as", None));
         let both = Given { authorization_url: url("https://as/login"), ..tokens.clone() };
-        assert!(both.authority(true).is_some());
-        assert!(Given { no_discovery: true, ..tokens }.authority(true).is_some());
+        assert!(both.is_enough(Grant::Code));
+        assert!(Given { no_discovery: true, ..tokens }.is_enough(Grant::Code));
     }
 
     #[test]

@@ -85,6 +85,15 @@ pub(super) fn at_path(base: &Url, path: &str) -> Url {
     url
 }
 
+/// The name of the resource, as RFC 8707 wants it: without the query, in which some keep a secret.
+pub(super) fn canonical(server: &Url) -> String {
+    let url = at_path(server, server.path());
+    match url.path() {
+        "/" => url.as_str().trim_end_matches('/').to_owned(),
+        _ => url.to_string(),
+    }
+}
+
 impl Resource {
     /// The resource must be the one that was asked: others could lure tokens away.
     pub(super) fn check(&self, server: &Url) -> Result<(), Error> {
