@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::auth::oauth::CallbackPlace;
-use crate::auth::oauth::pages::About;
+use crate::auth::oauth::pages::Facts;
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -40,8 +40,8 @@ async fn server() -> (CallbackServer, mpsc::Receiver<Url>, u16) {
     (server, opened, number)
 }
 
-fn about() -> About {
-    About { server: "https://h/mcp".into(), issuer: "https://as".into(), ..About::default() }
+fn facts() -> Facts {
+    vec![("Server", "https://h/mcp".into()), ("Login by", "https://as".into())]
 }
 
 async fn callback(server: &mut CallbackServer) -> Callback {
@@ -68,7 +68,7 @@ async fn only_the_browser_that_was_sent_is_listened_to() {
     assert_eq!(callback.code.as_deref(), Some("c d"));
     assert_eq!(callback.issuer.as_deref(), Some("https://as"));
     assert!(!page.is_finished(), "there is nothing to be said yet");
-    let finishing = tokio::spawn(server.finish(about().done(Some("read"), true), None));
+    let finishing = tokio::spawn(server.finish(Page::done(facts(), Some("read"), true, ""), None));
     let place = location(&page.await.unwrap());
     assert!(!place.contains("code"), "the code leaves the address bar: {place}");
     let last = get(port, &place).await;
@@ -137,7 +137,8 @@ async fn a_browser_that_has_come_back_is_sent_to_the_next_page() {
     assert!(get(port, "/callback?state=s&code=c").await.contains("no longer valid"));
     let second = tokio::spawn(async move { get(port, "/callback?state=t&code=c").await });
     assert_eq!(callback(&mut server).await.code.as_deref(), Some("c"));
-    let finishing = tokio::spawn(server.finish(about().failed("the network is down"), None));
+    let finishing =
+        tokio::spawn(server.finish(Page::failed(facts(), "the network is down", ""), None));
     let last = get(port, &location(&second.await.unwrap())).await;
     assert!(last.contains("could not be finished") && last.contains("the network is down"));
     finishing.await.unwrap();
