@@ -100,11 +100,9 @@ impl CallbackServer {
 
     /// What comes back next, from the browser or by hand; an error ends the login.
     pub(super) async fn arrival(&mut self) -> Result<Callback, Error> {
-        match self.arrivals.recv().await {
-            Some(arrival) => arrival,
-            // Impossible: `shared` holds the other end.
-            None => std::future::pending().await,
-        }
+        // Never closed: `shared` holds the other end.
+        let closed = || Err(login_error("The login was ended"));
+        self.arrivals.recv().await.unwrap_or_else(closed)
     }
 
     /// Shows how the login ended, or sends the browser to `onward`, and waits until whoever is there
@@ -124,7 +122,8 @@ impl CallbackServer {
                 self.shared.visited.notified().await;
             }
             let open = std::mem::take(&mut self.shared.login().connections);
-            for connection in open.into_iter().filter(BrowserConnection::has_begun) {
+            let has_begun = |open: &BrowserConnection| open.has_begun.load(Ordering::Relaxed);
+            for connection in open.into_iter().filter(has_begun) {
                 let _ = connection.task.await;
             }
         };
@@ -205,12 +204,6 @@ struct BrowserConnection {
     has_begun: Arc<AtomicBool>,
 }
 
-impl BrowserConnection {
-    fn has_begun(&self) -> bool {
-        self.has_begun.load(Ordering::Relaxed)
-    }
-}
-
 async fn accept_all(
     shared: Arc<CallbackState>,
     mut accept: impl AsyncFnMut() -> std::io::Result<TcpStream>,
@@ -239,7 +232,8 @@ impl CallbackState {
         connections.retain(|connection| !connection.task.is_finished());
         if connections.len() >= limits::LOGIN_VISITORS {
             // Any program of this machine can connect and say nothing: the browser must get in.
-            let oldest = connections.iter().position(|c| !c.has_begun()).unwrap_or(0);
+            let is_silent = |open: &BrowserConnection| !open.has_begun.load(Ordering::Relaxed);
+            let oldest = connections.iter().position(is_silent).unwrap_or(0);
             if let Some(connection) = connections.remove(oldest) {
                 connection.task.abort();
             }
@@ -327,12 +321,7 @@ impl CallbackState {
                 round.next.subscribe()
             })
         };
-        let next = match next {
-            Some(mut next) => {
-                next.wait_for(Option::is_some).await.ok().and_then(|next| next.clone())
-            }
-            None => None,
-        };
+        let next = async { next?.wait_for(Option::is_some).await.ok()?.clone() }.await;
         Some(next.map_or_else(|| Page::expired().response(), |next| pages::redirect(&next)))
     }
 }

@@ -126,12 +126,9 @@ impl LoginRun<'_> {
         );
         // Addresses that were given by hand do not say whose they are.
         let given = &self.oauth.settings.given;
-        Err(match given.token_url.is_some() && given.issuer.is_none() {
-            true => {
-                error.hint("Name the issuer of the addresses that you give with --oauth-issuer")
-            }
-            false => error,
-        })
+        let is_unnamed = given.token_url.is_some() && given.issuer.is_none();
+        let hint = "Name the issuer of the addresses that you give with --oauth-issuer";
+        Err(Error { hint: is_unnamed.then(|| hint.to_owned()), ..error })
     }
 
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:

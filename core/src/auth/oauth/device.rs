@@ -96,8 +96,7 @@ impl LoginRun<'_> {
             device_code: Secret::new(device_code),
             prompt: Prompt::Device { page: checked(page)?, filled_in, code: code.to_owned() },
             lifetime: seconds("expires_in", limits::LOGIN_WAIT),
-            interval: seconds("interval", limits::DEVICE_POLL)
-                .clamp(limits::DEVICE_POLL_LEAST, self.slowest_poll()),
+            interval: seconds("interval", limits::DEVICE_POLL),
         })
     }
 
@@ -121,11 +120,6 @@ impl LoginRun<'_> {
         Err(login_error(message).hint(hint))
     }
 
-    /// Whoever wants to be asked less often than this will not be asked again in time.
-    fn slowest_poll(&self) -> Duration {
-        self.oauth.settings.login_wait.max(limits::DEVICE_POLL_LEAST)
-    }
-
     /// The usual ends in words of our own, with those of the provider behind them.
     fn explained(&self, answer: &Value, failed: Failed) -> Failed {
         let (message, how) = match answer["error"].as_str() {
@@ -147,7 +141,9 @@ impl LoginRun<'_> {
             ("device_code", issued.device_code.reveal().to_owned()),
         ];
         let end = Instant::now() + issued.lifetime.min(self.oauth.settings.login_wait);
-        let mut interval = issued.interval;
+        // Whoever wants to be asked less often than this will not be asked again in time.
+        let slowest = self.oauth.settings.login_wait.max(limits::DEVICE_POLL_LEAST);
+        let mut interval = issued.interval.clamp(limits::DEVICE_POLL_LEAST, slowest);
         let mut trouble = None;
         loop {
             let next = Instant::now() + interval;
@@ -166,11 +162,11 @@ impl LoginRun<'_> {
                 }
             };
             match poll_again(status, &answer) {
-                Some(Duration::ZERO) => {
+                Some(longer) => {
+                    interval = (interval + longer).min(slowest);
                     let error = || refused("The request for a token", status, &answer);
                     trouble = status.is_server_error().then(error);
                 }
-                Some(longer) => interval = (interval + longer).min(self.slowest_poll()),
                 None => match request.read(status, &answer) {
                     Ok(token) => return Ok(token),
                     Err(refusal) => {

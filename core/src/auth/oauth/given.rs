@@ -156,13 +156,10 @@ impl LoginRun<'_> {
         let Self { oauth, plan: Plan { authority, .. } } = self;
         let (given, spent) = (&oauth.settings.given, oauth.state(|state| state.spent.clone()));
         let kept = oauth.kept_for(authority).await?;
-        let forms = [
-            (REFRESH_TOKEN, given.refresh_token.as_ref().map(refresh_form)),
-            (CODE, given.code.as_ref().map(OneShot::form)),
-        ];
-        let left =
-            |(what, form): (_, Option<_>)| Some((what, form.filter(|_| !spent.contains(what))?));
-        let forms: Vec<_> = forms.into_iter().filter_map(left).collect();
+        let mut forms = Vec::new();
+        forms.extend(given.refresh_token.iter().map(|token| (REFRESH_TOKEN, refresh_form(token))));
+        forms.extend(given.code.iter().map(|code| (CODE, code.form())));
+        forms.retain(|(what, _)| !spent.contains(what));
         if forms.is_empty() {
             return Ok(None);
         }

@@ -119,7 +119,8 @@ impl TokenRequest<'_> {
             _ => form.push(("client_id", self.identity.id.clone())),
         }
         let sent = basic.clone();
-        let (web, params) = (&self.oauth.web, self.params());
+        let OAuth { web, settings, .. } = self.oauth;
+        let params = &settings.given.token_params;
         let (status, answer) = web.form(self.endpoint, &form, params, basic).await?;
         // A token may be the one that was sent, and stays what it is; all else may be shown.
         if status.is_success() && answer["access_token"].is_string() {
@@ -132,24 +133,21 @@ impl TokenRequest<'_> {
     fn cleaned(&self, form: &Form, basic: Option<&HeaderValue>, answer: &Value) -> Value {
         let scrubber = Scrubber::default();
         let basic = basic.and_then(|value| value.to_str().ok()?.strip_prefix("Basic "));
-        basic.iter().for_each(|coded| scrubber.add(&Secret::new(*coded)));
-        self.identity.secret.iter().for_each(|secret| scrubber.add(secret));
+        let secret = self.identity.secret.as_ref().map(Secret::reveal);
+        let params = self.oauth.settings.given.token_params.iter().map(|(_, value)| &**value);
+        for text in params.chain(basic).chain(secret) {
+            scrubber.add(&Secret::new(text));
+        }
         let is_secret = |name: &str| {
             let names = ["code", "code_verifier", "device_code", "refresh_token", "token"];
             names.contains(&name) || ["client_secret", "client_assertion"].contains(&name)
         };
-        self.params().iter().for_each(|(_, value)| scrubber.add(&Secret::new(value)));
         for (_, value) in form.iter().filter(|(name, _)| is_secret(name)) {
             scrubber.add(&Secret::new(value));
             scrubber.add(&Secret::new(coded(value)));
         }
         let clean = scrubber.clean(&answer.to_string());
         serde_json::from_str(&clean).unwrap_or_default()
-    }
-
-    /// What the user wants to be sent along.
-    fn params(&self) -> &[(String, String)] {
-        &self.oauth.settings.given.token_params
     }
 
     fn signed(&self) -> Result<Form, Error> {
@@ -180,18 +178,15 @@ impl TokenRequest<'_> {
             Some("temporarily_unavailable" | "server_error" | "slow_down") => {
                 TokenRefusal::Unanswered(error)
             }
-            _ if is_passing(status) => TokenRefusal::Unanswered(error),
+            _ if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() => {
+                TokenRefusal::Unanswered(error)
+            }
             // Some say no with a success.
             Some(_) => TokenRefusal::Other(error),
             // A stranger's page in between.
             None => TokenRefusal::Unanswered(error),
         })
     }
-}
-
-/// Whether the provider may say something else in a moment.
-fn is_passing(status: StatusCode) -> bool {
-    status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
 }
 
 fn rejects_resource(status: StatusCode, answer: &Value) -> bool {

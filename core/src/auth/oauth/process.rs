@@ -153,7 +153,7 @@ impl LoginJob {
         Self {
             server: oauth.server.clone(),
             plan: plan.clone(),
-            net: net::Portable::from(oauth.web.options()),
+            net: net::Portable::from(&oauth.web.options),
             client_secret: settings.client_secret.clone(),
             private_key: settings.private_key.as_ref().map(|key| key.pem().clone()),
             settings,

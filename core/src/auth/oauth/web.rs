@@ -26,7 +26,7 @@ use crate::wire::{header, media};
 /// What asks. Cookies and credentials of the MCP server are none of its business.
 #[derive(Debug)]
 pub(super) struct Web {
-    options: Options,
+    pub(super) options: Options,
     /// The MCP server's own origin: what the user allows it, and shows it, is for nobody else.
     origin: Origin,
     /// For that origin. Each is made when the first question is asked: most servers want no login.
@@ -61,10 +61,6 @@ impl Web {
             issuer: given.issuer_url().map(|url| url.origin()),
             tried: Mutex::default(),
         }
-    }
-
-    pub(super) fn options(&self) -> &Options {
-        &self.options
     }
 
     /// Where metadata was looked for since this was asked.
