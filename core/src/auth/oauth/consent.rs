@@ -186,12 +186,10 @@ impl LoginRun<'_> {
         // Who names a page of somebody else must not say what its tokens are good for.
         let is_borrowed =
             is_found && !authority.url().is_some_and(|url| site::is_same(&url, &page));
-        remove_params(&mut page, |name| {
-            let is_one_of = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
-            ours.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
-                || is_found && is_one_of(&NOT_THEIRS)
-                || is_borrowed && is_one_of(&NOT_A_STRANGERS)
-        });
+        let mut taken: Vec<&str> = ours.iter().map(|(name, _)| *name).collect();
+        taken.extend(NOT_THEIRS.iter().filter(|_| is_found));
+        taken.extend(NOT_A_STRANGERS.iter().filter(|_| is_borrowed));
+        remove_params(&mut page, &taken);
         page.query_pairs_mut().extend_pairs(ours);
         Ok(page)
     }
@@ -221,13 +219,14 @@ const NOT_THEIRS: [&str; 4] = ["scope", "resource", "request", "request_uri"];
 const NOT_A_STRANGERS: [&str; 5] =
     ["audience", "authorization_details", "claims", "registration", "response_mode"];
 
-/// Takes such parameters out of an address, and leaves the others as they are written.
-fn remove_params(page: &mut Url, is_such: impl Fn(&str) -> bool) {
+/// Takes parameters of these names out of an address, and leaves the others as they are written.
+fn remove_params(page: &mut Url, names: &[&str]) {
     let Some(query) = page.query().map(str::to_owned) else { return };
+    let is_such = |found: &str| names.iter().any(|name| name.eq_ignore_ascii_case(found));
     // Some take a semicolon for an ampersand.
     let is_kept = |pair: &&str| {
-        let names = pair.split(';').flat_map(|part| form_urlencoded::parse(part.as_bytes()));
-        !pair.is_empty() && !names.map(|(name, _)| name).any(|name| is_such(&name))
+        let mut params = pair.split(';').flat_map(|part| form_urlencoded::parse(part.as_bytes()));
+        !pair.is_empty() && !params.any(|(name, _)| is_such(&name))
     };
     let rest: Vec<&str> = query.split('&').filter(is_kept).collect();
     page.set_query(Some(rest.join("&").as_str()).filter(|rest| !rest.is_empty()));
@@ -243,9 +242,7 @@ mod tests {
             let mut page = Url::parse(&format!("https://as/a?{query}")).unwrap();
             let ours = ["response_type", "client_id", "redirect_uri", "state"];
             let of_pkce = ["code_challenge", "code_challenge_method"];
-            remove_params(&mut page, |name| {
-                ours.contains(&name) || of_pkce.contains(&name) || NOT_THEIRS.contains(&name)
-            });
+            remove_params(&mut page, &[&ours[..], &of_pkce, &NOT_THEIRS].concat());
             page.query().unwrap_or_default().to_owned()
         };
         assert_eq!(of("p=b2c_1&x=a%20b+c&&flag"), "p=b2c_1&x=a%20b+c&flag");

@@ -109,7 +109,7 @@ impl Web {
             Ok((status, _)) if !status.is_success() => {
                 (FoundMetadata::Status(status.as_u16()), Err(None))
             }
-            Ok((_, body)) => match serde_json::from_slice(&body) {
+            Ok((_, value)) => match serde_json::from_value(value) {
                 Ok(document) => (FoundMetadata::Document, Ok(document)),
                 Err(_) => (FoundMetadata::Unreadable, Err(None)),
             },
@@ -171,41 +171,23 @@ impl Web {
         let media = HeaderValue::from_static("application/x-www-form-urlencoded");
         let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, media)]);
         headers.extend(basic.map(|basic| (AUTHORIZATION, basic)));
-        self.value(url, headers, coded.into()).await
+        self.ask(Method::POST, url, headers, coded.into()).await
     }
 
     /// Posts JSON.
     pub(super) async fn json(&self, url: &Url, body: &Value) -> Result<(StatusCode, Value), Error> {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, header::JSON)]);
-        self.value(url, headers, body.to_string().into()).await
+        self.ask(Method::POST, url, headers, body.to_string().into()).await
     }
 
-    async fn value(
-        &self,
-        url: &Url,
-        headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<(StatusCode, Value), Error> {
-        let (status, body) = self.ask(Method::POST, url, headers, body).await?;
-        let value = serde_json::from_slice(&body).unwrap_or_else(|_| {
-            if status.is_success() {
-                // It may hold a token, in a form that we do not understand.
-                return Value::Null;
-            }
-            // Whoever shows it shows its beginning, and takes out secrets before that: the cut could
-            // go through one.
-            Value::String(String::from_utf8_lossy(&body).into_owned())
-        });
-        Ok((status, value))
-    }
-
+    /// Asks once; an answer that is no JSON is given back as text.
     async fn ask(
         &self,
         method: Method,
         url: &Url,
         mut headers: HeaderMap,
         body: Bytes,
-    ) -> Result<(StatusCode, Bytes), Error> {
+    ) -> Result<(StatusCode, Value), Error> {
         headers.insert(ACCEPT, header::JSON);
         let call = call(method, url, headers, body)?;
         let asking = async {
@@ -222,7 +204,15 @@ impl Web {
                     return Err(login_error(format!("The answer of {} is too large", shown(url))));
                 }
             }
-            Ok((parts.status, collected.freeze()))
+            let value = match serde_json::from_slice(&collected) {
+                Ok(value) => value,
+                // It may hold a token, in a form that we do not understand.
+                Err(_) if parts.status.is_success() => Value::Null,
+                // Whoever shows it shows its beginning, and takes out secrets before that: the cut
+                // could go through one.
+                Err(_) => Value::String(String::from_utf8_lossy(&collected).into_owned()),
+            };
+            Ok((parts.status, value))
         };
         match timeout(limits::LOGIN_QUESTION, asking).await {
             Ok(answer) => answer.map_err(|error| of_login(error, url.origin() == self.origin)),
