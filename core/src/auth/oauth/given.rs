@@ -8,9 +8,10 @@ use url::Url;
 use super::authority::FoundAuthority;
 use super::flow::{LoginRun, Plan, refresh_form};
 use super::grant::TokenRefusal;
-use super::identity::{self, ClientIdentity};
+use super::identity::{self, ClientAuthentication, ClientIdentity};
 use super::metadata::{Issuer, is_same_issuer};
 use super::token::Token;
+use super::web::Form;
 use super::words::login_error;
 use super::{Grant, address};
 use crate::error::Error;
@@ -44,8 +45,8 @@ pub struct Given {
     pub token_params: Vec<(String, String)>,
     /// Sent along in the address of the login page.
     pub page_params: Vec<(String, String)>,
-    /// How the client's secret is sent.
-    pub style: Option<Style>,
+    /// How the client's secret is sent, if it has one.
+    pub style: Option<ClientAuthentication>,
     /// Nobody is asked to log in.
     #[serde(skip)]
     pub no_person: bool,
@@ -67,15 +68,6 @@ pub struct OneShot {
 /// What can be given in place of a person's consent, by the words for it.
 const REFRESH_TOKEN: &str = "refresh token";
 const CODE: &str = "code";
-
-/// Where a client's secret stands in a request.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub enum Style {
-    /// In the header.
-    Basic,
-    /// In the form.
-    Post,
-}
 
 impl Given {
     /// Where the issuer is that the user has named.
@@ -193,7 +185,7 @@ impl LoginRun<'_> {
 }
 
 impl OneShot {
-    fn form(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn form(&self) -> Form {
         let mut form = vec![
             ("grant_type", "authorization_code".to_owned()),
             ("code", self.code.reveal().to_owned()),

@@ -9,7 +9,7 @@ use super::kept::{Holder, StoredLogin};
 use super::metadata::Issuer;
 use super::scope::Scopes;
 use super::words::{login_error, said};
-use super::{CallbackPlace, OAuth, OAuthSettings, Style};
+use super::{CallbackPlace, OAuth, OAuthSettings};
 use crate::error::Error;
 use crate::secret::{self, Secret, shown};
 
@@ -59,9 +59,10 @@ pub(super) enum Only {
     Renewal,
 }
 
-/// How it proves at the token endpoint who it is, by the names of RFC 7591.
+/// How a client proves at the token endpoint who it is, by the names of RFC 7591.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-pub(super) enum ClientAuthentication {
+pub enum ClientAuthentication {
+    /// By nothing but its id.
     #[default]
     #[serde(rename = "none")]
     Nothing,
@@ -102,11 +103,9 @@ pub(super) fn configured(settings: &OAuthSettings, issuer: &Issuer) -> Option<Cl
     let secret = settings.client_secret.clone();
     let proof = match (&settings.private_key, &secret) {
         (Some(_), _) => ClientAuthentication::Signed,
-        (None, Some(_)) => match settings.given.style {
-            Some(Style::Basic) => ClientAuthentication::Basic,
-            Some(Style::Post) => ClientAuthentication::Post,
-            None => ClientAuthentication::with_secret(issuer),
-        },
+        (None, Some(_)) => {
+            settings.given.style.unwrap_or_else(|| ClientAuthentication::with_secret(issuer))
+        }
         (None, None) => ClientAuthentication::Nothing,
     };
     Some(ClientIdentity::new(id, secret, proof))
