@@ -60,13 +60,9 @@ impl FoundAuthority {
             entry.as_ref().map(|text| given.checked(text, "a login", server)).transpose()?;
         let is_promised =
             grant == Grant::Code && metadata.authorization_response_iss_parameter_supported;
-        if let (Some(entry), None) = (&entry, &given.token_url)
-            && !is_promised
-        {
+        if let Some(entry) = entry.as_ref().filter(|_| !is_promised && given.token_url.is_none()) {
             let own = Url::parse(&self.issuer).ok();
-            let is_of =
-                |other: &Option<Url>| other.as_ref().is_some_and(|o| site::is_same(o, entry));
-            if !is_of(&own) && !is_of(&token) {
+            if !own.iter().chain(&token).any(|url| site::is_same(url, entry)) {
                 return Err(mismatched(&self.issuer, entry, token.as_ref()));
             }
         }

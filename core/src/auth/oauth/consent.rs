@@ -15,9 +15,9 @@ use super::pause::Failed;
 use super::site;
 use super::token::Token;
 use super::words::{login_error, said};
-use super::{OAuth, OAuthSettings, Parties, Prompt, pkce};
+use super::{OAuth, OAuthSettings, OneShot, Parties, Prompt, pkce};
 use crate::error::Error;
-use crate::secret::shown;
+use crate::secret::{Secret, shown};
 
 impl LoginRun<'_> {
     /// Sends a person to a page, and takes what the browser brings back. The server that it comes
@@ -39,13 +39,9 @@ impl LoginRun<'_> {
             oauth.held.set_refuses_resource(true);
             (callback, verifier) = self.consent(&identity, &redirect, browser).await?;
         }
-        let form = vec![
-            ("grant_type", "authorization_code".to_owned()),
-            ("code", self.code(callback)?),
-            ("redirect_uri", redirect),
-            ("code_verifier", verifier),
-        ];
-        match self.request(&identity).send(form).await {
+        let (verifier, redirect) = (Some(verifier), Some(redirect));
+        let code = OneShot { code: self.code(callback)?, verifier, redirect };
+        match self.request(&identity).send(code.form()).await {
             Ok(token) => Ok((identity, token)),
             Err(refusal) => Err(self.refused(&identity, refusal).await),
         }
@@ -96,7 +92,7 @@ impl LoginRun<'_> {
         identity: &ClientIdentity,
         redirect: &str,
         browser: &mut CallbackServer,
-    ) -> Result<(Callback, String), Failed> {
+    ) -> Result<(Callback, Secret), Failed> {
         let (state, verifier) = (pkce::random()?, pkce::random()?);
         let page = self.page(identity, redirect, &state, &pkce::challenge(&verifier))?;
         let (prompt, again) = (Prompt::Browser(page.clone()), browser.again_url());
@@ -106,7 +102,7 @@ impl LoginRun<'_> {
             let arrival = arrival.unwrap_or_else(|_| Err(self.too_late()));
             arrival.and_then(|callback| self.of_issuer(callback)).map_err(Failed::unfinished)
         };
-        Ok((self.ask(prompt, Some(again), coming).await?, verifier))
+        Ok((self.ask(prompt, Some(again), coming).await?, Secret::new(verifier)))
     }
 
     /// The browser must come from where we sent it (RFC 9207).
@@ -199,14 +195,13 @@ impl LoginRun<'_> {
         format!("The login to {} was refused: ", shown(&self.oauth.server))
     }
 
-    fn code(&self, callback: Callback) -> Result<String, Failed> {
+    fn code(&self, callback: Callback) -> Result<Secret, Failed> {
         if let Some(error) = callback.error {
             let said = said(&callback.description.unwrap_or(error));
             return Err(Failed::refused(login_error(format!("{}{said}", self.refusal_start()))));
         }
-        callback
-            .code
-            .ok_or_else(|| Failed::unfinished(login_error("The login brought no code back")))
+        let nothing = || Failed::unfinished(login_error("The login brought no code back"));
+        callback.code.map(Secret::new).ok_or_else(nothing)
     }
 }
 

@@ -118,15 +118,14 @@ impl TokenRequest<'_> {
             (ClientAuthentication::Signed, _) => form.extend(self.signed()?),
             _ => form.push(("client_id", self.identity.id.clone())),
         }
-        let sent = basic.clone();
         let OAuth { web, settings, .. } = self.oauth;
         let params = &settings.given.token_params;
-        let (status, answer) = web.form(self.endpoint, &form, params, basic).await?;
+        let (status, answer) = web.form(self.endpoint, &form, params, basic.clone()).await?;
         // A token may be the one that was sent, and stays what it is; all else may be shown.
         if status.is_success() && answer["access_token"].is_string() {
             return Ok((status, answer));
         }
-        Ok((status, self.cleaned(&form, sent.as_ref(), &answer)))
+        Ok((status, self.cleaned(&form, basic.as_ref(), &answer)))
     }
 
     /// A refusal without the secrets that were sent: some servers repeat them, and it may be logged.
@@ -190,16 +189,16 @@ impl TokenRequest<'_> {
 }
 
 fn rejects_resource(status: StatusCode, answer: &Value) -> bool {
-    let says = |name: &str| answer[name].as_str().unwrap_or_default();
-    status.is_client_error() && names_resource(says("error"), says("error_description"))
+    status.is_client_error()
+        && names_resource(answer["error"].as_str(), answer["error_description"].as_str())
 }
 
 /// Some providers refuse the parameter `resource`, and say that this is what they refuse.
-pub(super) fn names_resource(error: &str, description: &str) -> bool {
-    let description = description.to_ascii_lowercase();
+pub(super) fn names_resource(error: Option<&str>, description: Option<&str>) -> bool {
+    let description = description.unwrap_or_default().to_ascii_lowercase();
     match error {
-        "invalid_target" => true,
-        "invalid_request" => description.contains("resource"),
+        Some("invalid_target") => true,
+        Some("invalid_request") => description.contains("resource"),
         // Entra has several errors for it, and one number.
         _ => description.contains("aadsts9010010"),
     }
