@@ -88,9 +88,9 @@ impl LoginRun<'_> {
         let page = page.ok_or_else(|| wrong("does not say where to enter the code"))?;
         let checked = |page: &str| self.device_page(page);
         let filled_in = text("verification_uri_complete").map(checked).transpose()?;
-        let seconds = |name: &str, default: Duration| match answer[name].as_f64() {
-            Some(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or(default),
-            None => default,
+        let seconds = |name: &str, default: Duration| {
+            let seconds = answer[name].as_f64();
+            seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or(default)
         };
         Ok(DeviceCode {
             device_code: Secret::new(device_code),
