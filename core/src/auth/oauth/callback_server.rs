@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::header::HOST;
@@ -29,6 +29,7 @@ use super::settings::Open;
 use super::words::login_error;
 use super::{Paste, pkce};
 use crate::error::Error;
+use crate::lock::lock;
 use crate::{limits, os};
 
 impl CallbackPort {
@@ -60,7 +61,7 @@ impl CallbackPort {
         if let Some(paste) = paste {
             let shared = Arc::clone(&shared);
             tasks.spawn(async move {
-                let state = || shared.login().round.as_ref().map(|round| round.state.clone());
+                let state = || lock(&shared.login).round.as_ref().map(|round| round.state.clone());
                 paste.forward(&shared.arrivals, state).await;
             });
         }
@@ -86,7 +87,7 @@ impl CallbackServer {
             is_taken: false,
             next: watch::Sender::default(),
         };
-        let earlier = self.shared.login().round.replace(round);
+        let earlier = lock(&self.shared.login).round.replace(round);
         match earlier.filter(|round| round.is_taken) {
             Some(round) => drop(round.next.send_replace(Some(page.to_string()))),
             None => self.shared.open(Opener::Program),
@@ -109,7 +110,7 @@ impl CallbackServer {
     /// has seen it.
     pub(super) async fn finish(self, page: Page, onward: Option<&Url>) {
         let is_awaited = {
-            let mut login = self.shared.login();
+            let mut login = lock(&self.shared.login);
             login.result = Some(page);
             let next = onward.map_or_else(|| self.shared.result_path.clone(), Url::to_string);
             login.round.as_ref().is_some_and(|round| {
@@ -121,7 +122,7 @@ impl CallbackServer {
             if is_awaited {
                 self.shared.visited.notified().await;
             }
-            let open = std::mem::take(&mut self.shared.login().connections);
+            let open = std::mem::take(&mut lock(&self.shared.login).connections);
             let has_begun = |open: &BrowserConnection| open.has_begun.load(Ordering::Relaxed);
             for connection in open.into_iter().filter(has_begun) {
                 let _ = connection.task.await;
@@ -221,14 +222,10 @@ async fn accept_all(
 }
 
 impl CallbackState {
-    fn login(&self) -> MutexGuard<'_, LoginProgress> {
-        self.login.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn serve(self: &Arc<Self>, stream: TcpStream) {
         let has_begun = Arc::new(AtomicBool::new(false));
         let task = tokio::spawn(answer(Arc::clone(self), stream, Arc::clone(&has_begun)));
-        let connections = &mut self.login().connections;
+        let connections = &mut lock(&self.login).connections;
         connections.retain(|connection| !connection.task.is_finished());
         if connections.len() >= limits::LOGIN_VISITORS {
             // Any program of this machine can connect and say nothing: the browser must get in.
@@ -247,7 +244,7 @@ impl CallbackState {
         let Ok(random) = pkce::random() else { return };
         let path = format!("/start/{random}");
         let Ok(url) = Url::parse(&format!("http://127.0.0.1:{}{path}", self.port)) else { return };
-        let (mut login, opened) = (self.login(), Instant::now());
+        let (mut login, opened) = (lock(&self.login), Instant::now());
         if login.round.is_some() && login.may_open(opener, opened) {
             login.links.push(StartLink { path, is_used: false, opened });
             drop(login);
@@ -282,7 +279,7 @@ impl CallbackState {
     /// Leads the first visitor of a link on to the provider; a second one ends the login. `None`: it
     /// is no such link.
     fn start(&self, path: &str) -> Option<Response<Full<Bytes>>> {
-        let mut login = self.login();
+        let mut login = lock(&self.login);
         let LoginProgress { round, links, .. } = &mut *login;
         let link = links.iter_mut().find(|link| link.path == path)?;
         let is_used = std::mem::replace(&mut link.is_used, true);
@@ -300,7 +297,7 @@ impl CallbackState {
     }
 
     fn result(&self) -> Option<Response<Full<Bytes>>> {
-        let page = self.login().result.clone()?;
+        let page = lock(&self.login).result.clone()?;
         self.visited.notify_one();
         Some(page.response())
     }
@@ -311,7 +308,7 @@ impl CallbackState {
         let callback = Callback::parse(query);
         callback.state.as_ref().or(callback.code.as_ref()).or(callback.error.as_ref())?;
         let next = {
-            let mut login = self.login();
+            let mut login = lock(&self.login);
             let round = login.round.as_mut();
             round.filter(|round| callback.state.as_deref() == Some(&round.state)).map(|round| {
                 if !std::mem::replace(&mut round.is_taken, true) {

@@ -97,7 +97,7 @@ async fn another_process_can_have_the_page_opened_again_but_not_at_once() {
     let first = opened.recv().await.unwrap();
     open_again(&server.again_url(), Opener::Program).await;
     assert!(opened.try_recv().is_err(), "a page was opened a moment ago");
-    server.shared.login().links.clear();
+    lock(&server.shared.login).links.clear();
     open_again(&server.again_url(), Opener::Program).await;
     let second = opened.try_recv().expect("another link");
     assert_ne!(first, second);
