@@ -103,7 +103,8 @@ impl Web {
         &self,
         url: &Url,
     ) -> Result<T, Option<Error>> {
-        let asking = self.ask(Method::GET, url, HeaderMap::new(), Bytes::new());
+        let asking =
+            async { self.ask(url, call(Method::GET, url, HeaderMap::new(), Bytes::new())?).await };
         let answer = timeout(limits::METADATA_WAIT, asking).await;
         let (found, read) = match answer.unwrap_or_else(|_| Err(late(url))) {
             Err(error) => (FoundMetadata::Nobody(error.message.clone()), Err(Some(error))),
@@ -129,25 +130,20 @@ impl Web {
         let body = reply::request(&id, "ping").bytes().clone();
         let headers =
             HeaderMap::from_iter([(CONTENT_TYPE, header::JSON), (ACCEPT, header::ACCEPT_BOTH)]);
-        let said = self.response_head(server, Method::POST, headers, body).await?;
+        let said = self.response_head(call(Method::POST, server, headers, body)?).await?;
         if said.0 == StatusCode::UNAUTHORIZED || !said.0.is_client_error() {
             return Ok(said);
         }
         let stream = HeaderValue::from_static("text/event-stream");
         let headers = HeaderMap::from_iter([(ACCEPT, stream)]);
-        let of_stream = self.response_head(server, Method::GET, headers, Bytes::new()).await;
+        let call = call(Method::GET, server, headers, Bytes::new())?;
+        let of_stream = self.response_head(call).await;
         Ok(of_stream.ok().filter(|(status, _)| *status == StatusCode::UNAUTHORIZED).unwrap_or(said))
     }
 
     /// The head of the server's answer.
-    async fn response_head(
-        &self,
-        server: &Url,
-        method: Method,
-        headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<(StatusCode, HeaderMap), Error> {
-        let call = call(method, server, headers, body)?;
+    async fn response_head(&self, call: Call) -> Result<(StatusCode, HeaderMap), Error> {
+        let server = call.endpoint.url();
         let response = timeout(limits::LOGIN_QUESTION, self.client_for(server).send(&call)).await;
         let response = response.map_err(|_| late(server))??;
         if let Some(ip) = call.progress.peer() {
@@ -172,25 +168,17 @@ impl Web {
         let media = HeaderValue::from_static("application/x-www-form-urlencoded");
         let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, media)]);
         headers.extend(basic.map(|basic| (AUTHORIZATION, basic)));
-        self.ask(Method::POST, url, headers, coded.into()).await
+        self.ask(url, call(Method::POST, url, headers, coded.into())?).await
     }
 
     /// Posts JSON.
     pub(super) async fn json(&self, url: &Url, body: &Value) -> Result<(StatusCode, Value), Error> {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, header::JSON)]);
-        self.ask(Method::POST, url, headers, body.to_string().into()).await
+        self.ask(url, call(Method::POST, url, headers, body.to_string().into())?).await
     }
 
     /// Asks once; an answer that is no JSON is given back as text.
-    async fn ask(
-        &self,
-        method: Method,
-        url: &Url,
-        mut headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<(StatusCode, Value), Error> {
-        headers.insert(ACCEPT, header::JSON);
-        let call = call(method, url, headers, body)?;
+    async fn ask(&self, url: &Url, call: Call) -> Result<(StatusCode, Value), Error> {
         let asking = async {
             let response = Content::of(self.client_for(url).send(&call).await?, url)?;
             if media::of(response.headers()) == media::Media::EventStream {
@@ -222,7 +210,9 @@ impl Web {
     }
 }
 
+/// A call that wants JSON, unless `headers` say something else.
 fn call(method: Method, url: &Url, mut headers: HeaderMap, body: Bytes) -> Result<Call, Error> {
+    headers.entry(ACCEPT).or_insert(header::JSON);
     headers.insert(USER_AGENT, header::AGENT);
     let (endpoint, headers) = (Arc::new(Endpoint::new(url)?), Arc::new(headers));
     Ok(Call { method, endpoint, headers, body, lane: Lane::Calls, progress: Progress::default() })
