@@ -160,7 +160,6 @@ impl LoginRun<'_> {
         let (given, scope) = (&oauth.settings.given, scope.as_deref());
         let place = authority.metadata.authorization_endpoint.as_ref();
         let mut page = given.endpoint(place, "a login", &oauth.server)?;
-        let is_free = |name: &str| !given.page_params.iter().any(|(given, _)| given == name);
         let mut ours = vec![
             ("response_type", "code"),
             ("client_id", &identity.id),
@@ -169,14 +168,14 @@ impl LoginRun<'_> {
             ("code_challenge", challenge),
             ("code_challenge_method", "S256"),
         ];
-        ours.extend(scope.filter(|_| is_free("scope")).map(|scope| ("scope", scope)));
-        let wants_offline = |scope: &str| scope.split(' ').any(|s| s == "offline_access");
-        if scope.is_some_and(wants_offline) && is_free("prompt") {
+        ours.extend(scope.map(|scope| ("scope", scope)));
+        if scope.is_some_and(|scope| scope.split(' ').any(|s| s == "offline_access")) {
             // OpenID wants it for a refresh token.
             ours.push(("prompt", "consent"));
         }
-        let resource = oauth.resource(authority).filter(|_| is_free("resource"));
-        ours.extend(resource.map(|resource| ("resource", resource)));
+        ours.extend(oauth.resource(authority).map(|resource| ("resource", resource)));
+        // What the user gives counts.
+        ours.retain(|(name, _)| !given.page_params.iter().any(|(given, _)| given == name));
         ours.extend(given.page_params.iter().map(|(name, value)| (&**name, &**value)));
         let is_found = given.authorization_url.is_none();
         // Who names a page of somebody else must not say what its tokens are good for.
