@@ -44,11 +44,10 @@ impl LoginRun<'_> {
         let request = self.request(&identity);
         let form = request.scope.iter().map(|&scope| ("scope", scope.to_owned())).collect();
         let (status, answer) = TokenRequest { endpoint: &place, ..request }.ask(&form).await?;
-        let issued = self.device_code(status, &answer);
-        if issued.is_err() && is_unknown_client(&answer) {
+        if let Some("invalid_client" | "unauthorized_client") = answer["error"].as_str() {
             self.oauth.held.forget_client_alone(&identity.id).await;
         }
-        let issued = issued?;
+        let issued = self.device_code(status, &answer)?;
         let polling = self.poll(&request, &issued);
         let token = self.ask(issued.prompt.clone(), None, polling).await?;
         Ok((identity, token))
@@ -177,10 +176,6 @@ impl LoginRun<'_> {
             }
         }
     }
-}
-
-fn is_unknown_client(answer: &Value) -> bool {
-    matches!(answer["error"].as_str(), Some("invalid_client" | "unauthorized_client"))
 }
 
 /// Whether the answer may be another one later, and how much longer it is waited for then: some want to

@@ -90,10 +90,8 @@ impl ClientAuthentication {
 
     /// For a client with a secret: what the server offers, and the header where it says nothing.
     fn with_secret(issuer: &Issuer) -> Self {
-        match Self::Basic.is_offered(issuer) || !Self::Post.is_offered(issuer) {
-            true => Self::Basic,
-            false => Self::Post,
-        }
+        let ways = [Self::Basic, Self::Post];
+        ways.into_iter().find(|way| way.is_offered(issuer)).unwrap_or(Self::Basic)
     }
 }
 
