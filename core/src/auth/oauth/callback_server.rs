@@ -27,26 +27,21 @@ use super::callback_port::CallbackPort;
 use super::pages::{self, Page};
 use super::settings::Open;
 use super::words::login_error;
-use super::{Paste, pkce};
+use super::{OAuth, pkce};
 use crate::error::Error;
 use crate::lock::lock;
+use crate::secret::shown;
 use crate::{limits, os};
 
 impl CallbackPort {
-    /// Begins to answer, for a login to `server`; `open` opens a browser, and `paste` brings addresses
-    /// from one that is on another machine.
-    pub(super) fn serve(
-        self,
-        server: String,
-        open: Option<Open>,
-        paste: Option<Paste>,
-    ) -> Result<CallbackServer, Error> {
+    /// Begins to answer, for a login of `oauth`.
+    pub(super) fn serve(self, oauth: &OAuth) -> Result<CallbackServer, Error> {
         let (sender, arrivals) = mpsc::channel(4);
         let shared = Arc::new(CallbackState {
-            server,
+            server: shown(&oauth.server),
             port: self.port,
             path: self.place.path,
-            open,
+            open: oauth.settings.open.clone(),
             again_path: format!("/again/{}", pkce::random()?),
             result_path: format!("/done/{}", pkce::random()?),
             arrivals: sender,
@@ -58,7 +53,7 @@ impl CallbackPort {
             let accept = async move || listener.accept().await.map(|(stream, _)| stream);
             tasks.spawn(accept_all(Arc::clone(&shared), accept));
         }
-        if let Some(paste) = paste {
+        if let Some(paste) = oauth.settings.paste.clone() {
             let shared = Arc::clone(&shared);
             tasks.spawn(async move {
                 let state = || lock(&shared.login).round.as_ref().map(|round| round.state.clone());

@@ -30,9 +30,7 @@ impl LoginRun<'_> {
         authority.metadata.check_pkce()?;
         let (port, identity) = self.introduce().await?;
         let redirect = port.redirect_uri();
-        let OAuthSettings { open, paste, .. } = &*oauth.settings;
-        let server = port.serve(shown(&oauth.server), open.clone(), paste.clone())?;
-        let browser = browser.insert(server);
+        let browser = browser.insert(port.serve(oauth)?);
         let (mut callback, mut verifier) = self.consent(&identity, &redirect, browser).await?;
         if oauth.resource(authority).is_some() && callback.rejects_resource() {
             debug!("the provider does not want to know what the token is for: asked without it");

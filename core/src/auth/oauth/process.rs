@@ -206,8 +206,6 @@ pub async fn login_process(
     }
     let longest = oauth.settings.login_wait + limits::LOGIN_QUESTION * 3;
     let run = LoginRun { oauth: &oauth, plan };
-    match timeout(longest, run.ask_here()).await {
-        Ok(outcome) => outcome.map_err(|failed| *failed.error),
-        Err(_) => Err(oauth.not_in_time("logged in to")),
-    }
+    let late = |_| Err(Failed::unfinished(oauth.not_in_time("logged in to")));
+    timeout(longest, run.ask_here()).await.unwrap_or_else(late).map_err(|failed| *failed.error)
 }

@@ -6,8 +6,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::auth::oauth::CallbackPlace;
 use crate::auth::oauth::pages::Facts;
+use crate::auth::oauth::tests::settings;
+use crate::auth::oauth::{CallbackPlace, OAuthSettings};
+use crate::net::Options;
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -35,7 +37,9 @@ async fn server() -> (CallbackServer, mpsc::Receiver<Url>, u16) {
     let port = CallbackPort::bind(None, &CallbackPlace::default()).await.unwrap();
     let number = port.port;
     assert_eq!(port.redirect_uri(), format!("http://127.0.0.1:{number}/callback"));
-    let server = port.serve("https://h/mcp".into(), Some(open), None).unwrap();
+    let settings = OAuthSettings { open: Some(open), ..settings() };
+    let url = Url::parse("https://h/mcp").unwrap();
+    let server = port.serve(&OAuth::new(&url, settings, Options::default())).unwrap();
     server.visit("s", &Url::parse("https://as/authorize?state=s").unwrap());
     (server, opened, number)
 }
