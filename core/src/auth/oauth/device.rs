@@ -121,10 +121,9 @@ impl LoginRun<'_> {
 
     /// The usual ends in words of our own, with those of the provider behind them.
     fn explained(&self, answer: &Value, failed: Failed) -> Failed {
+        let server = shown(&self.oauth.server);
         let (message, how) = match answer["error"].as_str() {
-            Some("access_denied") => {
-                (format!("The login to {} was refused", shown(&self.oauth.server)), failed.how)
-            }
+            Some("access_denied") => (format!("The login to {server} was refused"), How::Refused),
             // The person did not come: that is no refusal.
             Some("expired_token") => {
                 ("The code has expired before it was entered".to_owned(), How::Unfinished)

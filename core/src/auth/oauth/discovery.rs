@@ -26,13 +26,8 @@ impl Authority {
     ) -> Result<Option<Self>, Error> {
         let OAuth { server, settings, .. } = oauth;
         let OAuthSettings { given, grant, .. } = &**settings;
-        let finding = async {
-            match given.is_enough(*grant) {
-                true => Ok(None),
-                false => oauth.find_authority(challenge, known).await,
-            }
-        };
-        let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
+        let finding = timeout(limits::DISCOVERY_WAIT, oauth.find_authority(challenge, known));
+        let found = finding.await.unwrap_or_else(|_| {
             let server = shown(server);
             Err(login_error(format!("{server} does not say in time who gives out tokens")))
         });
@@ -53,6 +48,9 @@ impl OAuth {
         known: Option<&str>,
     ) -> Result<Option<FoundAuthority>, Error> {
         let Self { server, web, settings, .. } = self;
+        if settings.given.is_enough(settings.grant) {
+            return Ok(None);
+        }
         let pinned = settings.given.issuer.as_deref();
         web.take_tried();
         let mut resource = match (self.described(challenge).await?, pinned) {
