@@ -134,16 +134,14 @@ impl TokenRequest<'_> {
         let basic = basic.and_then(|value| value.to_str().ok()?.strip_prefix("Basic "));
         let secret = self.identity.secret.as_ref().map(Secret::reveal);
         let params = self.oauth.settings.given.token_params.iter().map(|(_, value)| &**value);
-        for text in params.chain(basic).chain(secret) {
-            scrubber.add(&Secret::new(text));
-        }
         let is_secret = |name: &str| {
             let names = ["code", "code_verifier", "device_code", "refresh_token", "token"];
             names.contains(&name) || ["client_secret", "client_assertion"].contains(&name)
         };
-        for (_, value) in form.iter().filter(|(name, _)| is_secret(name)) {
-            scrubber.add(&Secret::new(value));
-            scrubber.add(&Secret::new(coded(value)));
+        let sent = form.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| &**value);
+        for text in params.chain(basic).chain(secret).chain(sent) {
+            scrubber.add(&Secret::new(text));
+            scrubber.add(&Secret::new(coded(text)));
         }
         let clean = scrubber.clean(&answer.to_string());
         serde_json::from_str(&clean).unwrap_or_default()
@@ -174,16 +172,15 @@ impl TokenRequest<'_> {
         Err(match answer["error"].as_str() {
             Some("invalid_grant") => TokenRefusal::Grant(error),
             Some("invalid_client" | "unauthorized_client") => TokenRefusal::Client(error),
-            Some("temporarily_unavailable" | "server_error" | "slow_down") => {
+            // Or a stranger's page in between.
+            Some("temporarily_unavailable" | "server_error" | "slow_down") | None => {
                 TokenRefusal::Unanswered(error)
             }
-            _ if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() => {
+            Some(_) if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() => {
                 TokenRefusal::Unanswered(error)
             }
             // Some say no with a success.
             Some(_) => TokenRefusal::Other(error),
-            // A stranger's page in between.
-            None => TokenRefusal::Unanswered(error),
         })
     }
 }

@@ -184,14 +184,13 @@ pub(super) fn identity(
 ) -> ClientIdentity {
     let secret = answer["client_secret"].as_str().filter(|text| !text.is_empty()).map(Secret::new);
     let named = answer["token_endpoint_auth_method"].as_str().and_then(ClientAuthentication::named);
-    let proof = match (named, &secret) {
-        (Some(proof), _) => proof,
-        (None, Some(_)) if wanted == ClientAuthentication::Nothing => {
+    let usual = match &secret {
+        Some(_) if wanted == ClientAuthentication::Nothing => {
             ClientAuthentication::with_secret(issuer)
         }
-        (None, _) => wanted,
+        _ => wanted,
     };
-    ClientIdentity::new(id, secret, proof)
+    ClientIdentity::new(id, secret, named.unwrap_or(usual))
 }
 
 #[cfg(test)]
