@@ -149,10 +149,8 @@ impl HeldLogin {
         }
         let holder = stored.holder.as_ref().map(|holder| &holder.id);
         let holder = holder.or_else(|| stored.identity.as_ref().map(|identity| &identity.id));
-        let is_ours = match (&self.settings.client_id, holder) {
-            (Some(ours), Some(holder)) => ours == holder,
-            _ => true,
-        };
+        let both = self.settings.client_id.as_ref().zip(holder);
+        let is_ours = both.is_none_or(|(ours, holder)| ours == holder);
         StoredLogin { token: stored.token.filter(|_| is_ours), ..stored }
     }
 
