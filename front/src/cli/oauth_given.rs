@@ -7,7 +7,7 @@ use url::Url;
 
 use super::report::Usage;
 use super::secrets::{Purpose, Secrets};
-use crate::auth::oauth::{CallbackPlace, Given, OneShot, Style};
+use crate::auth::oauth::{CallbackPlace, ClientAuthentication, Given, OneShot};
 use crate::net::is_loopback;
 use crate::secret::{Scrubber, shown};
 
@@ -184,8 +184,8 @@ pub(super) fn of(
         token_params: params("oauth-param", &typed.oauth_param, &["client_secret"])?,
         page_params: params("oauth-authorize-param", &typed.oauth_authorize_param, &OWN)?,
         style: typed.oauth_auth_style.map(|style| match style {
-            StyleName::Basic => Style::Basic,
-            StyleName::Post => Style::Post,
+            StyleName::Basic => ClientAuthentication::Basic,
+            StyleName::Post => ClientAuthentication::Post,
         }),
         no_person: typed.oauth_no_interactive,
         registration: typed.oauth_registration.as_deref().map_or_else(

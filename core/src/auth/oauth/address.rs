@@ -43,10 +43,8 @@ pub(super) fn checked(text: &str, what: &str, server: &Url) -> Result<Url, Error
 
 /// Takes the issuer that the user has named: it may lie anywhere, but secrets go there.
 pub(super) fn of_user(issuer: &str) -> Result<Url, Error> {
-    let url = Url::parse(issuer).ok().filter(|url| {
-        let is_safe = url.scheme() == "https" || reach(url) == Reach::Loopback;
-        url.has_host() && is_safe && matches!(url.scheme(), "http" | "https")
-    });
+    let is_safe = |url: &Url| checked(issuer, "itself", url).is_ok();
+    let url = Url::parse(issuer).ok().filter(is_safe);
     url.ok_or_else(|| login_error("The issuer of --oauth-issuer is no address with https"))
 }
 

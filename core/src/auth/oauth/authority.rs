@@ -50,7 +50,7 @@ impl FoundAuthority {
         server: &Url,
     ) -> Result<Authority, Error> {
         let metadata = &mut self.metadata;
-        let token = parsed(&metadata.token_endpoint);
+        let token = metadata.token_endpoint.as_ref().and_then(|text| Url::parse(text).ok());
         let entry = match grant {
             Grant::Code => &metadata.authorization_endpoint,
             Grant::DeviceCode => &metadata.device_authorization_endpoint,
@@ -60,30 +60,23 @@ impl FoundAuthority {
             entry.as_ref().map(|text| given.checked(text, "a login", server)).transpose()?;
         let is_promised =
             grant == Grant::Code && metadata.authorization_response_iss_parameter_supported;
-        if let (Some(entry), None) = (&entry, &given.token_url)
-            && !is_promised
-        {
+        if let Some(entry) = entry.as_ref().filter(|_| !is_promised && given.token_url.is_none()) {
             let own = Url::parse(&self.issuer).ok();
-            let is_of =
-                |other: &Option<Url>| other.as_ref().is_some_and(|o| site::is_same(o, entry));
-            if !is_of(&own) && !is_of(&token) {
+            if !own.iter().chain(&token).any(|url| site::is_same(url, entry)) {
                 return Err(mismatched(&self.issuer, entry, token.as_ref()));
             }
         }
         // An address that cannot be used at all stays, and is an error for whoever needs it.
-        let is_stray = |endpoint: &Option<String>, owner: &Option<Url>| {
+        let take_stray = |endpoint: &mut Option<String>, owner: &Option<Url>| {
             let url = given.checked(endpoint.as_ref()?, "clients", server).ok()?;
             let is_of_owner = site::is_same(&url, owner.as_ref()?);
-            url.host_str().filter(|_| !is_of_owner).map(str::to_owned)
+            let host = url.host_str().filter(|_| !is_of_owner)?.to_owned();
+            *endpoint = None;
+            Some(host)
         };
-        let stray_registration = is_stray(&metadata.registration_endpoint, &entry);
-        if stray_registration.is_some() {
-            metadata.registration_endpoint = None;
-        }
+        let stray_registration = take_stray(&mut metadata.registration_endpoint, &entry);
         // A refresh token goes to whom it came from, and to nobody else.
-        if is_stray(&metadata.revocation_endpoint, &token).is_some() {
-            metadata.revocation_endpoint = None;
-        }
+        take_stray(&mut metadata.revocation_endpoint, &token);
         Ok(Authority { found: self, stray_registration })
     }
 }
@@ -116,10 +109,6 @@ impl Authority {
              pass for somebody else there"
         ))
     }
-}
-
-fn parsed(text: &Option<String>) -> Option<Url> {
-    text.as_deref().and_then(|text| Url::parse(text).ok())
 }
 
 fn mismatched(issuer: &str, entry: &Url, token: Option<&Url>) -> Error {

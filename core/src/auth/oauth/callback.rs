@@ -30,7 +30,6 @@ impl Callback {
 
     /// Whether the provider has refused the parameter `resource`, by name.
     pub(super) fn rejects_resource(&self) -> bool {
-        let text = |part: &Option<String>| part.clone().unwrap_or_default();
-        names_resource(&text(&self.error), &text(&self.description))
+        names_resource(self.error.as_deref(), self.description.as_deref())
     }
 }

@@ -6,7 +6,6 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tracing::debug;
-use url::Url;
 
 use super::words::login_error;
 use crate::error::Error;
@@ -24,13 +23,6 @@ pub struct CallbackPlace {
 impl Default for CallbackPlace {
     fn default() -> Self {
         Self { host: "127.0.0.1".to_owned(), path: "/callback".to_owned() }
-    }
-}
-
-impl CallbackPlace {
-    /// What stands around the port in a redirect address.
-    pub(super) fn of(redirect: &Url) -> Option<Self> {
-        Some(Self { host: redirect.host_str()?.to_owned(), path: redirect.path().to_owned() })
     }
 }
 

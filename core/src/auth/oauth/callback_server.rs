@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::header::HOST;
@@ -27,25 +27,21 @@ use super::callback_port::CallbackPort;
 use super::pages::{self, Page};
 use super::settings::Open;
 use super::words::login_error;
-use super::{Paste, pkce};
+use super::{OAuth, pkce};
 use crate::error::Error;
+use crate::lock::lock;
+use crate::secret::shown;
 use crate::{limits, os};
 
 impl CallbackPort {
-    /// Begins to answer, for a login to `server`; `open` opens a browser, and `paste` brings addresses
-    /// from one that is on another machine.
-    pub(super) fn serve(
-        self,
-        server: String,
-        open: Option<Open>,
-        paste: Option<Paste>,
-    ) -> Result<CallbackServer, Error> {
+    /// Begins to answer, for a login of `oauth`.
+    pub(super) fn serve(self, oauth: &OAuth) -> Result<CallbackServer, Error> {
         let (sender, arrivals) = mpsc::channel(4);
         let shared = Arc::new(CallbackState {
-            server,
+            server: shown(&oauth.server),
             port: self.port,
             path: self.place.path,
-            open,
+            open: oauth.settings.open.clone(),
             again_path: format!("/again/{}", pkce::random()?),
             result_path: format!("/done/{}", pkce::random()?),
             arrivals: sender,
@@ -57,10 +53,10 @@ impl CallbackPort {
             let accept = async move || listener.accept().await.map(|(stream, _)| stream);
             tasks.spawn(accept_all(Arc::clone(&shared), accept));
         }
-        if let Some(paste) = paste {
+        if let Some(paste) = oauth.settings.paste.clone() {
             let shared = Arc::clone(&shared);
             tasks.spawn(async move {
-                let state = || shared.login().round.as_ref().map(|round| round.state.clone());
+                let state = || lock(&shared.login).round.as_ref().map(|round| round.state.clone());
                 paste.forward(&shared.arrivals, state).await;
             });
         }
@@ -86,7 +82,7 @@ impl CallbackServer {
             is_taken: false,
             next: watch::Sender::default(),
         };
-        let earlier = self.shared.login().round.replace(round);
+        let earlier = lock(&self.shared.login).round.replace(round);
         match earlier.filter(|round| round.is_taken) {
             Some(round) => drop(round.next.send_replace(Some(page.to_string()))),
             None => self.shared.open(Opener::Program),
@@ -100,18 +96,16 @@ impl CallbackServer {
 
     /// What comes back next, from the browser or by hand; an error ends the login.
     pub(super) async fn arrival(&mut self) -> Result<Callback, Error> {
-        match self.arrivals.recv().await {
-            Some(arrival) => arrival,
-            // Impossible: `shared` holds the other end.
-            None => std::future::pending().await,
-        }
+        // Never closed: `shared` holds the other end.
+        let closed = || Err(login_error("The login was ended"));
+        self.arrivals.recv().await.unwrap_or_else(closed)
     }
 
     /// Shows how the login ended, or sends the browser to `onward`, and waits until whoever is there
     /// has seen it.
     pub(super) async fn finish(self, page: Page, onward: Option<&Url>) {
         let is_awaited = {
-            let mut login = self.shared.login();
+            let mut login = lock(&self.shared.login);
             login.result = Some(page);
             let next = onward.map_or_else(|| self.shared.result_path.clone(), Url::to_string);
             login.round.as_ref().is_some_and(|round| {
@@ -123,8 +117,9 @@ impl CallbackServer {
             if is_awaited {
                 self.shared.visited.notified().await;
             }
-            let open = std::mem::take(&mut self.shared.login().connections);
-            for connection in open.into_iter().filter(BrowserConnection::has_begun) {
+            let open = std::mem::take(&mut lock(&self.shared.login).connections);
+            let has_begun = |open: &BrowserConnection| open.has_begun.load(Ordering::Relaxed);
+            for connection in open.into_iter().filter(has_begun) {
                 let _ = connection.task.await;
             }
         };
@@ -205,12 +200,6 @@ struct BrowserConnection {
     has_begun: Arc<AtomicBool>,
 }
 
-impl BrowserConnection {
-    fn has_begun(&self) -> bool {
-        self.has_begun.load(Ordering::Relaxed)
-    }
-}
-
 async fn accept_all(
     shared: Arc<CallbackState>,
     mut accept: impl AsyncFnMut() -> std::io::Result<TcpStream>,
@@ -228,18 +217,15 @@ async fn accept_all(
 }
 
 impl CallbackState {
-    fn login(&self) -> MutexGuard<'_, LoginProgress> {
-        self.login.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn serve(self: &Arc<Self>, stream: TcpStream) {
         let has_begun = Arc::new(AtomicBool::new(false));
         let task = tokio::spawn(answer(Arc::clone(self), stream, Arc::clone(&has_begun)));
-        let connections = &mut self.login().connections;
+        let connections = &mut lock(&self.login).connections;
         connections.retain(|connection| !connection.task.is_finished());
         if connections.len() >= limits::LOGIN_VISITORS {
             // Any program of this machine can connect and say nothing: the browser must get in.
-            let oldest = connections.iter().position(|c| !c.has_begun()).unwrap_or(0);
+            let is_silent = |open: &BrowserConnection| !open.has_begun.load(Ordering::Relaxed);
+            let oldest = connections.iter().position(is_silent).unwrap_or(0);
             if let Some(connection) = connections.remove(oldest) {
                 connection.task.abort();
             }
@@ -253,7 +239,7 @@ impl CallbackState {
         let Ok(random) = pkce::random() else { return };
         let path = format!("/start/{random}");
         let Ok(url) = Url::parse(&format!("http://127.0.0.1:{}{path}", self.port)) else { return };
-        let (mut login, opened) = (self.login(), Instant::now());
+        let (mut login, opened) = (lock(&self.login), Instant::now());
         if login.round.is_some() && login.may_open(opener, opened) {
             login.links.push(StartLink { path, is_used: false, opened });
             drop(login);
@@ -288,7 +274,7 @@ impl CallbackState {
     /// Leads the first visitor of a link on to the provider; a second one ends the login. `None`: it
     /// is no such link.
     fn start(&self, path: &str) -> Option<Response<Full<Bytes>>> {
-        let mut login = self.login();
+        let mut login = lock(&self.login);
         let LoginProgress { round, links, .. } = &mut *login;
         let link = links.iter_mut().find(|link| link.path == path)?;
         let is_used = std::mem::replace(&mut link.is_used, true);
@@ -306,7 +292,7 @@ impl CallbackState {
     }
 
     fn result(&self) -> Option<Response<Full<Bytes>>> {
-        let page = self.login().result.clone()?;
+        let page = lock(&self.login).result.clone()?;
         self.visited.notify_one();
         Some(page.response())
     }
@@ -317,7 +303,7 @@ impl CallbackState {
         let callback = Callback::parse(query);
         callback.state.as_ref().or(callback.code.as_ref()).or(callback.error.as_ref())?;
         let next = {
-            let mut login = self.login();
+            let mut login = lock(&self.login);
             let round = login.round.as_mut();
             round.filter(|round| callback.state.as_deref() == Some(&round.state)).map(|round| {
                 if !std::mem::replace(&mut round.is_taken, true) {
@@ -327,12 +313,7 @@ impl CallbackState {
                 round.next.subscribe()
             })
         };
-        let next = match next {
-            Some(mut next) => {
-                next.wait_for(Option::is_some).await.ok().and_then(|next| next.clone())
-            }
-            None => None,
-        };
+        let next = async { next?.wait_for(Option::is_some).await.ok()?.clone() }.await;
         Some(next.map_or_else(|| Page::expired().response(), |next| pages::redirect(&next)))
     }
 }

@@ -20,17 +20,16 @@ impl Challenge {
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let texts = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|v| v.to_str().ok());
-        let all: Vec<(String, Parameters)> = texts.flat_map(parse).collect();
-        let of_scheme = |scheme: &'static str| {
-            all.iter().filter(move |(known, _)| known.eq_ignore_ascii_case(scheme))
-        };
-        let scheme = ["bearer", "dpop"].into_iter().find(|&name| of_scheme(name).count() > 0)?;
+        let all: Vec<Parameter<'_>> = texts.flat_map(parse).collect();
+        let is_there =
+            |scheme: &&str| all.iter().any(|(known, ..)| known.eq_ignore_ascii_case(scheme));
+        let scheme = ["bearer", "dpop"].into_iter().find(is_there)?;
         let value = |name: &str| {
-            let mut parameters = of_scheme(scheme).flat_map(|(_, parameters)| parameters);
-            let is_it = |(known, value): &&(String, String)| {
-                known.eq_ignore_ascii_case(name) && !value.is_empty()
+            let is_it = |(of, known, value): &&Parameter<'_>| {
+                let is_of_scheme = of.eq_ignore_ascii_case(scheme);
+                is_of_scheme && known.eq_ignore_ascii_case(name) && !value.is_empty()
             };
-            parameters.find(is_it).map(|(_, value)| value.clone())
+            all.iter().find(is_it).map(|(.., value)| value.clone())
         };
         Some(Self {
             resource_metadata: value("resource_metadata"),
@@ -46,30 +45,29 @@ impl Challenge {
     }
 }
 
-type Parameters = Vec<(String, String)>;
+/// The scheme of a challenge, and a name and a value in it; both are empty where it begins.
+type Parameter<'a> = (&'a str, &'a str, String);
 
-/// The challenges of one header, each with its scheme and parameters.
-fn parse(text: &str) -> Vec<(String, Parameters)> {
-    let mut challenges: Vec<(String, Parameters)> = Vec::new();
-    let mut rest = text;
+/// The challenges of one header, with their parameters.
+fn parse(text: &str) -> Vec<Parameter<'_>> {
+    let (mut parameters, mut scheme, mut rest) = (Vec::new(), "", text);
     loop {
         rest = rest.trim_start_matches([' ', '\t', ',']);
         let word = token(rest);
         if word.is_empty() {
-            return challenges;
+            return parameters;
         }
         let behind = rest[word.len()..].trim_start_matches([' ', '\t']);
         // A single `=` makes it a parameter; more of them are the padding of a token68.
         match behind.strip_prefix('=').filter(|after| !after.starts_with('=')) {
-            Some(after) if !challenges.is_empty() && !after.trim_start().is_empty() => {
+            Some(after) if !scheme.is_empty() && !after.trim_start().is_empty() => {
                 let (value, end) = value(after.trim_start_matches([' ', '\t']));
-                if let Some((_, parameters)) = challenges.last_mut() {
-                    parameters.push((word.to_owned(), value));
-                }
+                parameters.push((scheme, word, value));
                 rest = end;
             }
             _ => {
-                challenges.push((word.to_owned(), Vec::new()));
+                scheme = word;
+                parameters.push((scheme, "", String::new()));
                 rest = skip_token68(behind);
             }
         }

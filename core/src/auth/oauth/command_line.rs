@@ -33,15 +33,15 @@ fn command(verb: &str, words: Option<Vec<String>>) -> String {
 /// shown.
 fn selection(server: &Url, settings: &OAuthSettings) -> Option<Vec<String>> {
     let given = &settings.given;
-    let has_secrets = !settings.apart_by.is_empty()
-        || !given.page_params.is_empty()
-        || !given.token_params.is_empty();
-    if has_secrets || shown(server) != server.as_str() {
-        return None;
-    }
     let resource = given.resource.as_deref();
     let resource = resource.filter(|text| settings.send_resource && !text.is_empty());
-    if resource.is_some_and(|text| Url::parse(text).is_ok_and(|url| shown(&url) != url.as_str())) {
+    let is_secret = |text: &str| Url::parse(text).is_ok_and(|url| shown(&url) != url.as_str());
+    let has_secrets = !settings.apart_by.is_empty()
+        || !given.page_params.is_empty()
+        || !given.token_params.is_empty()
+        || is_secret(server.as_str())
+        || resource.is_some_and(is_secret);
+    if has_secrets {
         return None;
     }
     let mut words = vec![quoted(server.as_str())?];

@@ -9,15 +9,15 @@ use super::callback::Callback;
 use super::callback_port::CallbackPort;
 use super::callback_server::CallbackServer;
 use super::flow::{LoginRun, Plan};
-use super::identity::{ClientIdentity, Purpose};
+use super::identity::ClientIdentity;
 use super::page_note::PageNote;
 use super::pause::Failed;
 use super::site;
 use super::token::Token;
 use super::words::{login_error, said};
-use super::{OAuth, OAuthSettings, Parties, Prompt, pkce};
+use super::{OAuth, OAuthSettings, OneShot, Parties, Prompt, pkce};
 use crate::error::Error;
-use crate::secret::shown;
+use crate::secret::{Secret, shown};
 
 impl LoginRun<'_> {
     /// Sends a person to a page, and takes what the browser brings back. The server that it comes
@@ -30,22 +30,16 @@ impl LoginRun<'_> {
         authority.metadata.check_pkce()?;
         let (port, identity) = self.introduce().await?;
         let redirect = port.redirect_uri();
-        let OAuthSettings { open, paste, .. } = &*oauth.settings;
-        let server = port.serve(shown(&oauth.server), open.clone(), paste.clone())?;
-        let browser = browser.insert(server);
+        let browser = browser.insert(port.serve(oauth)?);
         let (mut callback, mut verifier) = self.consent(&identity, &redirect, browser).await?;
         if oauth.resource(authority).is_some() && callback.rejects_resource() {
             debug!("the provider does not want to know what the token is for: asked without it");
             oauth.held.set_refuses_resource(true);
             (callback, verifier) = self.consent(&identity, &redirect, browser).await?;
         }
-        let form = vec![
-            ("grant_type", "authorization_code".to_owned()),
-            ("code", self.code(callback)?),
-            ("redirect_uri", redirect),
-            ("code_verifier", verifier),
-        ];
-        match self.request(&identity).send(form).await {
+        let (verifier, redirect) = (Some(verifier), Some(redirect));
+        let code = OneShot { code: self.code(callback)?, verifier, redirect };
+        match self.request(&identity).send(code.form()).await {
             Ok(token) => Ok((identity, token)),
             Err(refusal) => Err(self.refused(&identity, refusal).await),
         }
@@ -96,7 +90,7 @@ impl LoginRun<'_> {
         identity: &ClientIdentity,
         redirect: &str,
         browser: &mut CallbackServer,
-    ) -> Result<(Callback, String), Failed> {
+    ) -> Result<(Callback, Secret), Failed> {
         let (state, verifier) = (pkce::random()?, pkce::random()?);
         let page = self.page(identity, redirect, &state, &pkce::challenge(&verifier))?;
         let (prompt, again) = (Prompt::Browser(page.clone()), browser.again_url());
@@ -106,7 +100,7 @@ impl LoginRun<'_> {
             let arrival = arrival.unwrap_or_else(|_| Err(self.too_late()));
             arrival.and_then(|callback| self.of_issuer(callback)).map_err(Failed::unfinished)
         };
-        Ok((self.ask(prompt, Some(again), coming).await?, verifier))
+        Ok((self.ask(prompt, Some(again), coming).await?, Secret::new(verifier)))
     }
 
     /// The browser must come from where we sent it (RFC 9207).
@@ -126,12 +120,9 @@ impl LoginRun<'_> {
         );
         // Addresses that were given by hand do not say whose they are.
         let given = &self.oauth.settings.given;
-        Err(match given.token_url.is_some() && given.issuer.is_none() {
-            true => {
-                error.hint("Name the issuer of the addresses that you give with --oauth-issuer")
-            }
-            false => error,
-        })
+        let is_unnamed = given.token_url.is_some() && given.issuer.is_none();
+        let hint = "Name the issuer of the addresses that you give with --oauth-issuer";
+        Err(Error { hint: is_unnamed.then(|| hint.to_owned()), ..error })
     }
 
     /// Who we are, and where the browser comes back to. A client that was registered keeps its port:
@@ -151,8 +142,7 @@ impl LoginRun<'_> {
             }
         }
         let port = CallbackPort::bind(wanted.as_ref(), callback).await?;
-        let redirect = port.redirect_uri();
-        let identity = self.choose_identity(Purpose::Redirect(&redirect)).await?;
+        let identity = self.choose_identity(Some(&port)).await?;
         Ok((port, identity))
     }
 
@@ -168,7 +158,6 @@ impl LoginRun<'_> {
         let (given, scope) = (&oauth.settings.given, scope.as_deref());
         let place = authority.metadata.authorization_endpoint.as_ref();
         let mut page = given.endpoint(place, "a login", &oauth.server)?;
-        let is_free = |name: &str| !given.page_params.iter().any(|(given, _)| given == name);
         let mut ours = vec![
             ("response_type", "code"),
             ("client_id", &identity.id),
@@ -177,25 +166,23 @@ impl LoginRun<'_> {
             ("code_challenge", challenge),
             ("code_challenge_method", "S256"),
         ];
-        ours.extend(scope.filter(|_| is_free("scope")).map(|scope| ("scope", scope)));
-        let wants_offline = |scope: &str| scope.split(' ').any(|s| s == "offline_access");
-        if scope.is_some_and(wants_offline) && is_free("prompt") {
+        ours.extend(scope.map(|scope| ("scope", scope)));
+        if scope.is_some_and(|scope| scope.split(' ').any(|s| s == "offline_access")) {
             // OpenID wants it for a refresh token.
             ours.push(("prompt", "consent"));
         }
-        let resource = oauth.resource(authority).filter(|_| is_free("resource"));
-        ours.extend(resource.map(|resource| ("resource", resource)));
+        ours.extend(oauth.resource(authority).map(|resource| ("resource", resource)));
+        // What the user gives counts.
+        ours.retain(|(name, _)| !given.page_params.iter().any(|(given, _)| given == name));
         ours.extend(given.page_params.iter().map(|(name, value)| (&**name, &**value)));
         let is_found = given.authorization_url.is_none();
         // Who names a page of somebody else must not say what its tokens are good for.
         let is_borrowed =
             is_found && !authority.url().is_some_and(|url| site::is_same(&url, &page));
-        remove_params(&mut page, |name| {
-            let is_one_of = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
-            ours.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
-                || is_found && is_one_of(&NOT_THEIRS)
-                || is_borrowed && is_one_of(&NOT_A_STRANGERS)
-        });
+        let mut taken: Vec<&str> = ours.iter().map(|(name, _)| *name).collect();
+        taken.extend(NOT_THEIRS.iter().filter(|_| is_found));
+        taken.extend(NOT_A_STRANGERS.iter().filter(|_| is_borrowed));
+        remove_params(&mut page, &taken);
         page.query_pairs_mut().extend_pairs(ours);
         Ok(page)
     }
@@ -205,14 +192,13 @@ impl LoginRun<'_> {
         format!("The login to {} was refused: ", shown(&self.oauth.server))
     }
 
-    fn code(&self, callback: Callback) -> Result<String, Failed> {
+    fn code(&self, callback: Callback) -> Result<Secret, Failed> {
         if let Some(error) = callback.error {
             let said = said(&callback.description.unwrap_or(error));
             return Err(Failed::refused(login_error(format!("{}{said}", self.refusal_start()))));
         }
-        callback
-            .code
-            .ok_or_else(|| Failed::unfinished(login_error("The login brought no code back")))
+        let nothing = || Failed::unfinished(login_error("The login brought no code back"));
+        callback.code.map(Secret::new).ok_or_else(nothing)
     }
 }
 
@@ -225,13 +211,14 @@ const NOT_THEIRS: [&str; 4] = ["scope", "resource", "request", "request_uri"];
 const NOT_A_STRANGERS: [&str; 5] =
     ["audience", "authorization_details", "claims", "registration", "response_mode"];
 
-/// Takes such parameters out of an address, and leaves the others as they are written.
-fn remove_params(page: &mut Url, is_such: impl Fn(&str) -> bool) {
+/// Takes parameters of these names out of an address, and leaves the others as they are written.
+fn remove_params(page: &mut Url, names: &[&str]) {
     let Some(query) = page.query().map(str::to_owned) else { return };
+    let is_such = |found: &str| names.iter().any(|name| name.eq_ignore_ascii_case(found));
     // Some take a semicolon for an ampersand.
     let is_kept = |pair: &&str| {
-        let names = pair.split(';').flat_map(|part| form_urlencoded::parse(part.as_bytes()));
-        !pair.is_empty() && !names.map(|(name, _)| name).any(|name| is_such(&name))
+        let mut params = pair.split(';').flat_map(|part| form_urlencoded::parse(part.as_bytes()));
+        !pair.is_empty() && !params.any(|(name, _)| is_such(&name))
     };
     let rest: Vec<&str> = query.split('&').filter(is_kept).collect();
     page.set_query(Some(rest.join("&").as_str()).filter(|rest| !rest.is_empty()));
@@ -247,9 +234,7 @@ mod tests {
             let mut page = Url::parse(&format!("https://as/a?{query}")).unwrap();
             let ours = ["response_type", "client_id", "redirect_uri", "state"];
             let of_pkce = ["code_challenge", "code_challenge_method"];
-            remove_params(&mut page, |name| {
-                ours.contains(&name) || of_pkce.contains(&name) || NOT_THEIRS.contains(&name)
-            });
+            remove_params(&mut page, &[&ours[..], &of_pkce, &NOT_THEIRS].concat());
             page.query().unwrap_or_default().to_owned()
         };
         assert_eq!(of("p=b2c_1&x=a%20b+c&&flag"), "p=b2c_1&x=a%20b+c&flag");

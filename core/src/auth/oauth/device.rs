@@ -10,7 +10,7 @@ use url::Url;
 
 use super::flow::LoginRun;
 use super::grant::TokenRequest;
-use super::identity::{ClientIdentity, Only, Purpose};
+use super::identity::{ClientIdentity, Only};
 use super::pause::{Failed, How};
 use super::token::Token;
 use super::web::Form;
@@ -39,16 +39,15 @@ impl LoginRun<'_> {
         // A client that was registered with a redirect address may not do this.
         let identity = match self.registered(Some(Only::Devices)).await? {
             Some(identity) => identity,
-            None => self.choose_identity(Purpose::Devices).await?,
+            None => self.choose_identity(None).await?,
         };
         let request = self.request(&identity);
         let form = request.scope.iter().map(|&scope| ("scope", scope.to_owned())).collect();
         let (status, answer) = TokenRequest { endpoint: &place, ..request }.ask(&form).await?;
-        let issued = self.device_code(status, &answer);
-        if issued.is_err() && is_unknown_client(&answer) {
+        if let Some("invalid_client" | "unauthorized_client") = answer["error"].as_str() {
             self.oauth.held.forget_client_alone(&identity.id).await;
         }
-        let issued = issued?;
+        let issued = self.device_code(status, &answer)?;
         let polling = self.poll(&request, &issued);
         let token = self.ask(issued.prompt.clone(), None, polling).await?;
         Ok((identity, token))
@@ -88,16 +87,15 @@ impl LoginRun<'_> {
         let page = page.ok_or_else(|| wrong("does not say where to enter the code"))?;
         let checked = |page: &str| self.device_page(page);
         let filled_in = text("verification_uri_complete").map(checked).transpose()?;
-        let seconds = |name: &str, default: Duration| match answer[name].as_f64() {
-            Some(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or(default),
-            None => default,
+        let seconds = |name: &str, default: Duration| {
+            let seconds = answer[name].as_f64();
+            seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or(default)
         };
         Ok(DeviceCode {
             device_code: Secret::new(device_code),
             prompt: Prompt::Device { page: checked(page)?, filled_in, code: code.to_owned() },
             lifetime: seconds("expires_in", limits::LOGIN_WAIT),
-            interval: seconds("interval", limits::DEVICE_POLL)
-                .clamp(limits::DEVICE_POLL_LEAST, self.slowest_poll()),
+            interval: seconds("interval", limits::DEVICE_POLL),
         })
     }
 
@@ -121,17 +119,11 @@ impl LoginRun<'_> {
         Err(login_error(message).hint(hint))
     }
 
-    /// Whoever wants to be asked less often than this will not be asked again in time.
-    fn slowest_poll(&self) -> Duration {
-        self.oauth.settings.login_wait.max(limits::DEVICE_POLL_LEAST)
-    }
-
     /// The usual ends in words of our own, with those of the provider behind them.
     fn explained(&self, answer: &Value, failed: Failed) -> Failed {
+        let server = shown(&self.oauth.server);
         let (message, how) = match answer["error"].as_str() {
-            Some("access_denied") => {
-                (format!("The login to {} was refused", shown(&self.oauth.server)), failed.how)
-            }
+            Some("access_denied") => (format!("The login to {server} was refused"), How::Refused),
             // The person did not come: that is no refusal.
             Some("expired_token") => {
                 ("The code has expired before it was entered".to_owned(), How::Unfinished)
@@ -147,7 +139,9 @@ impl LoginRun<'_> {
             ("device_code", issued.device_code.reveal().to_owned()),
         ];
         let end = Instant::now() + issued.lifetime.min(self.oauth.settings.login_wait);
-        let mut interval = issued.interval;
+        // Whoever wants to be asked less often than this will not be asked again in time.
+        let slowest = self.oauth.settings.login_wait.max(limits::DEVICE_POLL_LEAST);
+        let mut interval = issued.interval.clamp(limits::DEVICE_POLL_LEAST, slowest);
         let mut trouble = None;
         loop {
             let next = Instant::now() + interval;
@@ -166,11 +160,11 @@ impl LoginRun<'_> {
                 }
             };
             match poll_again(status, &answer) {
-                Some(Duration::ZERO) => {
+                Some(longer) => {
+                    interval = (interval + longer).min(slowest);
                     let error = || refused("The request for a token", status, &answer);
                     trouble = status.is_server_error().then(error);
                 }
-                Some(longer) => interval = (interval + longer).min(self.slowest_poll()),
                 None => match request.read(status, &answer) {
                     Ok(token) => return Ok(token),
                     Err(refusal) => {
@@ -181,10 +175,6 @@ impl LoginRun<'_> {
             }
         }
     }
-}
-
-fn is_unknown_client(answer: &Value) -> bool {
-    matches!(answer["error"].as_str(), Some("invalid_client" | "unauthorized_client"))
 }
 
 /// Whether the answer may be another one later, and how much longer it is waited for then: some want to

@@ -9,15 +9,15 @@ use super::authority::Authority;
 use super::challenge::Challenge;
 use super::command_line::{login_command, logout_command};
 use super::grant::{TokenRefusal, TokenRequest};
-use super::identity::{self, ClientIdentity, Only, Purpose};
+use super::identity::{self, ClientIdentity, Only};
 use super::kept::{Holder, StoredLogin};
-use super::pages::About;
+use super::pages::{Facts, Page};
 use super::pause::{Failed, How};
 use super::scope::Scopes;
 use super::store_lock::Lock;
 use super::token::Token;
 use super::web::Form;
-use super::words::login_error;
+use super::words::{login_error, said};
 use super::{Grant, OAuth, OAuthSettings, pkce};
 use crate::error::Error;
 use crate::limits;
@@ -150,10 +150,11 @@ impl<'a> LoginRun<'a> {
             Grant::DeviceCode => self.by_device().await,
             _ => self.by_code(&mut browser).await,
         };
-        let about = self.about();
+        let facts = self.facts();
         let (outcome, page) = match obtained {
             Ok((identity, token)) => {
-                let page = about.done(token.scope.as_deref(), token.refresh.is_some());
+                let (scope, renews) = (token.scope.as_deref(), token.refresh.is_some());
+                let page = Page::done(facts, scope, renews, &logout_command(self.oauth));
                 self.keep(identity, token).await;
                 self.oauth.store.forget_failure();
                 (Ok(()), page)
@@ -164,8 +165,9 @@ impl<'a> LoginRun<'a> {
                 let message = message.strip_prefix(&self.refusal_start()).unwrap_or(message);
                 let reason =
                     reason.iter().fold(message.to_owned(), |said, why| format!("{said}: {why}"));
-                let is_refusal = failed.how == How::Refused;
-                let page = if is_refusal { about.refused(&reason) } else { about.failed(&reason) };
+                let of_failure =
+                    if failed.how == How::Refused { Page::refused } else { Page::failed };
+                let page = of_failure(facts, &reason, &login_command(self.oauth));
                 self.oauth.store.note_failure(&self.plan.id, &failed).await;
                 (Err(failed), page)
             }
@@ -177,17 +179,17 @@ impl<'a> LoginRun<'a> {
         outcome
     }
 
-    fn about(&self) -> About {
+    /// What it is about, for its last page.
+    fn facts(&self) -> Facts {
         let OAuthSettings { given, profile, send_resource, .. } = &*self.oauth.settings;
         let resource = given.resource.as_deref().filter(|_| *send_resource).unwrap_or_default();
-        About {
-            server: shown(&self.oauth.server),
-            issuer: self.plan.authority.issuer.clone(),
-            resource: Url::parse(resource).map_or(resource.to_owned(), |url| shown(&url)),
-            profile: profile.clone(),
-            login: login_command(self.oauth),
-            logout: logout_command(self.oauth),
-        }
+        let resource = Url::parse(resource).map_or(resource.to_owned(), |url| shown(&url));
+        vec![
+            ("Server", shown(&self.oauth.server)),
+            ("Login by", self.plan.authority.issuer.clone()),
+            ("Resource", said(&resource)),
+            ("Profile", said(profile)),
+        ]
     }
 
     /// What was wrong with earlier tokens says nothing about that of a login.
@@ -242,16 +244,6 @@ impl<'a> LoginRun<'a> {
             let is_for_this = self.oauth.settings.client_id.is_none() && identity.only == only;
             is_for_this && identity.may_ask_for(self.plan.scope.as_deref())
         }))
-    }
-
-    /// Who we are to an authorization server that does not know us yet.
-    pub(super) async fn choose_identity(
-        &self,
-        purpose: Purpose<'_>,
-    ) -> Result<ClientIdentity, Error> {
-        let OAuth { settings, web, server, .. } = self.oauth;
-        let scope = self.plan.scope.as_deref();
-        identity::choose(settings, &self.plan.authority, web, server, purpose, scope).await
     }
 
     /// A question to the token endpoint.

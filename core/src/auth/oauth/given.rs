@@ -2,22 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tokio::time::timeout;
 use tracing::{debug, warn};
 use url::Url;
 
-use super::authority::{Authority, FoundAuthority};
-use super::challenge::Challenge;
-use super::discovery;
+use super::authority::FoundAuthority;
 use super::flow::{LoginRun, Plan, refresh_form};
 use super::grant::TokenRefusal;
-use super::identity::{self, ClientIdentity};
+use super::identity::{self, ClientAuthentication, ClientIdentity};
 use super::metadata::{Issuer, is_same_issuer};
 use super::token::Token;
+use super::web::Form;
 use super::words::login_error;
-use super::{Grant, OAuth, OAuthSettings, address};
+use super::{Grant, address};
 use crate::error::Error;
-use crate::limits;
 use crate::secret::{Secret, shown};
 
 /// Addresses, tokens and parameters that need not be found.
@@ -48,8 +45,8 @@ pub struct Given {
     pub token_params: Vec<(String, String)>,
     /// Sent along in the address of the login page.
     pub page_params: Vec<(String, String)>,
-    /// How the client's secret is sent.
-    pub style: Option<Style>,
+    /// How the client's secret is sent, if it has one.
+    pub style: Option<ClientAuthentication>,
     /// Nobody is asked to log in.
     #[serde(skip)]
     pub no_person: bool,
@@ -71,15 +68,6 @@ pub struct OneShot {
 /// What can be given in place of a person's consent, by the words for it.
 const REFRESH_TOKEN: &str = "refresh token";
 const CODE: &str = "code";
-
-/// Where a client's secret stands in a request.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub enum Style {
-    /// In the header.
-    Basic,
-    /// In the form.
-    Post,
-}
 
 impl Given {
     /// Where the issuer is that the user has named.
@@ -121,26 +109,27 @@ impl Given {
         self.checked(found, what, server)
     }
 
-    /// The authority that needs no looking for: all of it is given, or nobody is to be asked.
-    /// `needs_page`: a person has to be sent somewhere.
-    pub(super) fn authority(&self, needs_page: bool) -> Option<FoundAuthority> {
+    /// Whether a login by `grant` needs no looking for who gives out tokens: that is given, and where
+    /// a person has to be sent is, too, or nobody is to be asked for it.
+    pub(super) fn is_enough(&self, grant: Grant) -> bool {
+        let needs_page = self.authorization_url.is_none() && grant != Grant::ClientCredentials;
+        self.token_url.is_some() && (!needs_page || self.no_discovery)
+    }
+
+    /// The authority of the token endpoint that is given, which says no more of itself.
+    pub(super) fn authority(&self) -> Option<FoundAuthority> {
         let token_url = self.token_url.as_ref()?;
-        let is_whole = self.authorization_url.is_some() || !needs_page;
-        if !is_whole && !self.no_discovery {
-            return None;
-        }
         let metadata = Issuer {
             code_challenge_methods_supported: Some(vec!["S256".to_owned()]),
             ..Issuer::default()
         };
         let issuer = self.issuer.clone();
         let issuer = issuer.unwrap_or_else(|| token_url.origin().ascii_serialization());
-        let (resource, scopes) = (None, None);
-        Some(self.amended(FoundAuthority { metadata, issuer, resource, scopes, is_guess: false }))
+        Some(FoundAuthority { metadata, issuer, resource: None, scopes: None, is_guess: false })
     }
 
     /// What is given counts, whatever was found.
-    fn amended(&self, mut found: FoundAuthority) -> FoundAuthority {
+    pub(super) fn amended(&self, mut found: FoundAuthority) -> FoundAuthority {
         let metadata = &mut found.metadata;
         let replace = |found: &mut Option<String>, given: Option<String>| {
             *found = given.or_else(|| found.take());
@@ -153,55 +142,16 @@ impl Given {
     }
 }
 
-impl Authority {
-    /// Who gives out tokens: given, or found.
-    pub(super) async fn of(
-        oauth: &OAuth,
-        challenge: Option<&Challenge>,
-        known: Option<&str>,
-    ) -> Result<Option<Self>, Error> {
-        let OAuthSettings { given, grant, .. } = &*oauth.settings;
-        let found = match given.authority(*grant != Grant::ClientCredentials) {
-            None => found_authority(oauth, challenge, known).await?,
-            whole => whole,
-        };
-        found.map(|found| found.check(*grant, given, &oauth.server)).transpose()
-    }
-}
-
-async fn found_authority(
-    oauth: &OAuth,
-    challenge: Option<&Challenge>,
-    known: Option<&str>,
-) -> Result<Option<FoundAuthority>, Error> {
-    let (server, given) = (&oauth.server, &oauth.settings.given);
-    let finding = discovery::find(&oauth.web, server, challenge, known, given.issuer.as_deref());
-    let found = timeout(limits::DISCOVERY_WAIT, finding).await.unwrap_or_else(|_| {
-        let server = shown(server);
-        Err(login_error(format!("{server} does not say in time who gives out tokens")))
-    });
-    // Where nothing is found, what is given may be enough.
-    match (found, given.authority(false)) {
-        (Ok(Some(found)), _) => Ok(Some(given.amended(found))),
-        (Err(error), _) if given.issuer.is_some() => Err(error),
-        (_, Some(given)) => Ok(Some(given)),
-        (found, None) => found,
-    }
-}
-
 impl LoginRun<'_> {
     /// A token by what was given, if that is still good for anything.
     pub(super) async fn by_what_was_given(&self) -> Result<Option<(ClientIdentity, Token)>, Error> {
         let Self { oauth, plan: Plan { authority, .. } } = self;
         let (given, spent) = (&oauth.settings.given, oauth.state(|state| state.spent.clone()));
         let kept = oauth.kept_for(authority).await?;
-        let forms = [
-            (REFRESH_TOKEN, given.refresh_token.as_ref().map(refresh_form)),
-            (CODE, given.code.as_ref().map(OneShot::form)),
-        ];
-        let left =
-            |(what, form): (_, Option<_>)| Some((what, form.filter(|_| !spent.contains(what))?));
-        let forms: Vec<_> = forms.into_iter().filter_map(left).collect();
+        let mut forms = Vec::new();
+        forms.extend(given.refresh_token.iter().map(|token| (REFRESH_TOKEN, refresh_form(token))));
+        forms.extend(given.code.iter().map(|code| (CODE, code.form())));
+        forms.retain(|(what, _)| !spent.contains(what));
         if forms.is_empty() {
             return Ok(None);
         }
@@ -235,7 +185,7 @@ impl LoginRun<'_> {
 }
 
 impl OneShot {
-    fn form(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn form(&self) -> Form {
         let mut form = vec![
             ("grant_type", "authorization_code".to_owned()),
             ("code", self.code.reveal().to_owned()),
@@ -258,14 +208,15 @@ mod tests {
     #[test]
     fn nobody_is_asked_where_everything_is_given() {
         let tokens = Given { token_url: url("https://as/token"), ..Given::default() };
-        assert!(Given::default().authority(false).is_none());
-        assert!(tokens.authority(true).is_none(), "the page has to be found");
-        let authority = tokens.authority(false).unwrap();
+        assert!(!Given::default().is_enough(Grant::ClientCredentials));
+        assert!(!tokens.is_enough(Grant::Code), "the page has to be found");
+        assert!(tokens.is_enough(Grant::ClientCredentials));
+        let authority = tokens.amended(tokens.authority().unwrap());
         assert_eq!(authority.metadata.token_endpoint.as_deref(), Some("https://as/token"));
         assert_eq!((authority.issuer.as_str(), authority.resource), ("https://as", None));
         let both = Given { authorization_url: url("https://as/login"), ..tokens.clone() };
-        assert!(both.authority(true).is_some());
-        assert!(Given { no_discovery: true, ..tokens }.authority(true).is_some());
+        assert!(both.is_enough(Grant::Code));
+        assert!(Given { no_discovery: true, ..tokens }.is_enough(Grant::Code));
     }
 
     #[test]

@@ -118,38 +118,33 @@ impl TokenRequest<'_> {
             (ClientAuthentication::Signed, _) => form.extend(self.signed()?),
             _ => form.push(("client_id", self.identity.id.clone())),
         }
-        let sent = basic.clone();
-        let (web, params) = (&self.oauth.web, self.params());
-        let (status, answer) = web.form(self.endpoint, &form, params, basic).await?;
+        let OAuth { web, settings, .. } = self.oauth;
+        let params = &settings.given.token_params;
+        let (status, answer) = web.form(self.endpoint, &form, params, basic.clone()).await?;
         // A token may be the one that was sent, and stays what it is; all else may be shown.
         if status.is_success() && answer["access_token"].is_string() {
             return Ok((status, answer));
         }
-        Ok((status, self.cleaned(&form, sent.as_ref(), &answer)))
+        Ok((status, self.cleaned(&form, basic.as_ref(), &answer)))
     }
 
     /// A refusal without the secrets that were sent: some servers repeat them, and it may be logged.
     fn cleaned(&self, form: &Form, basic: Option<&HeaderValue>, answer: &Value) -> Value {
         let scrubber = Scrubber::default();
         let basic = basic.and_then(|value| value.to_str().ok()?.strip_prefix("Basic "));
-        basic.iter().for_each(|coded| scrubber.add(&Secret::new(*coded)));
-        self.identity.secret.iter().for_each(|secret| scrubber.add(secret));
+        let secret = self.identity.secret.as_ref().map(Secret::reveal);
+        let params = self.oauth.settings.given.token_params.iter().map(|(_, value)| &**value);
         let is_secret = |name: &str| {
             let names = ["code", "code_verifier", "device_code", "refresh_token", "token"];
             names.contains(&name) || ["client_secret", "client_assertion"].contains(&name)
         };
-        self.params().iter().for_each(|(_, value)| scrubber.add(&Secret::new(value)));
-        for (_, value) in form.iter().filter(|(name, _)| is_secret(name)) {
-            scrubber.add(&Secret::new(value));
-            scrubber.add(&Secret::new(coded(value)));
+        let sent = form.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| &**value);
+        for text in params.chain(basic).chain(secret).chain(sent) {
+            scrubber.add(&Secret::new(text));
+            scrubber.add(&Secret::new(coded(text)));
         }
         let clean = scrubber.clean(&answer.to_string());
         serde_json::from_str(&clean).unwrap_or_default()
-    }
-
-    /// What the user wants to be sent along.
-    fn params(&self) -> &[(String, String)] {
-        &self.oauth.settings.given.token_params
     }
 
     fn signed(&self) -> Result<Form, Error> {
@@ -177,34 +172,30 @@ impl TokenRequest<'_> {
         Err(match answer["error"].as_str() {
             Some("invalid_grant") => TokenRefusal::Grant(error),
             Some("invalid_client" | "unauthorized_client") => TokenRefusal::Client(error),
-            Some("temporarily_unavailable" | "server_error" | "slow_down") => {
+            // Or a stranger's page in between.
+            Some("temporarily_unavailable" | "server_error" | "slow_down") | None => {
                 TokenRefusal::Unanswered(error)
             }
-            _ if is_passing(status) => TokenRefusal::Unanswered(error),
+            Some(_) if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() => {
+                TokenRefusal::Unanswered(error)
+            }
             // Some say no with a success.
             Some(_) => TokenRefusal::Other(error),
-            // A stranger's page in between.
-            None => TokenRefusal::Unanswered(error),
         })
     }
 }
 
-/// Whether the provider may say something else in a moment.
-fn is_passing(status: StatusCode) -> bool {
-    status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
-}
-
 fn rejects_resource(status: StatusCode, answer: &Value) -> bool {
-    let says = |name: &str| answer[name].as_str().unwrap_or_default();
-    status.is_client_error() && names_resource(says("error"), says("error_description"))
+    status.is_client_error()
+        && names_resource(answer["error"].as_str(), answer["error_description"].as_str())
 }
 
 /// Some providers refuse the parameter `resource`, and say that this is what they refuse.
-pub(super) fn names_resource(error: &str, description: &str) -> bool {
-    let description = description.to_ascii_lowercase();
+pub(super) fn names_resource(error: Option<&str>, description: Option<&str>) -> bool {
+    let description = description.unwrap_or_default().to_ascii_lowercase();
     match error {
-        "invalid_target" => true,
-        "invalid_request" => description.contains("resource"),
+        Some("invalid_target") => true,
+        Some("invalid_request") => description.contains("resource"),
         // Entra has several errors for it, and one number.
         _ => description.contains("aadsts9010010"),
     }

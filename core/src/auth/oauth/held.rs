@@ -1,7 +1,7 @@
 //! The login that is in use here: held in memory, and kept in step with the store, which other
 //! processes change as well.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tracing::debug;
 
@@ -10,6 +10,7 @@ use super::kept::StoredLogin;
 use super::store::Store;
 use super::web::Web;
 use crate::limits;
+use crate::lock::lock;
 
 /// A login in memory and in the store.
 pub(super) struct HeldLogin {
@@ -148,15 +149,13 @@ impl HeldLogin {
         }
         let holder = stored.holder.as_ref().map(|holder| &holder.id);
         let holder = holder.or_else(|| stored.identity.as_ref().map(|identity| &identity.id));
-        let is_ours = match (&self.settings.client_id, holder) {
-            (Some(ours), Some(holder)) => ours == holder,
-            _ => true,
-        };
+        let both = self.settings.client_id.as_ref().zip(holder);
+        let is_ours = both.is_none_or(|(ours, holder)| ours == holder);
         StoredLogin { token: stored.token.filter(|_| is_ours), ..stored }
     }
 
     fn state<T>(&self, look: impl FnOnce(&mut HeldState) -> T) -> T {
-        look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut lock(&self.state))
     }
 }
 

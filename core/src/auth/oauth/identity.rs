@@ -2,15 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use url::Url;
 
-use super::authority::Authority;
+use super::callback_port::CallbackPort;
+use super::flow::{LoginRun, Plan};
 use super::kept::{Holder, StoredLogin};
 use super::metadata::Issuer;
 use super::scope::Scopes;
-use super::web::Web;
 use super::words::{login_error, said};
-use super::{CallbackPlace, CallbackPorts, OAuthSettings, Style, registration};
+use super::{CallbackPlace, OAuth, OAuthSettings};
 use crate::error::Error;
 use crate::secret::{self, Secret, shown};
 
@@ -60,18 +59,10 @@ pub(super) enum Only {
     Renewal,
 }
 
-/// What a client is registered for.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Purpose<'a> {
-    /// A browser that comes back to this address.
-    Redirect(&'a str),
-    /// Logins on other devices.
-    Devices,
-}
-
-/// How it proves at the token endpoint who it is, by the names of RFC 7591.
+/// How a client proves at the token endpoint who it is, by the names of RFC 7591.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-pub(super) enum ClientAuthentication {
+pub enum ClientAuthentication {
+    /// By nothing but its id.
     #[default]
     #[serde(rename = "none")]
     Nothing,
@@ -99,10 +90,8 @@ impl ClientAuthentication {
 
     /// For a client with a secret: what the server offers, and the header where it says nothing.
     fn with_secret(issuer: &Issuer) -> Self {
-        match Self::Basic.is_offered(issuer) || !Self::Post.is_offered(issuer) {
-            true => Self::Basic,
-            false => Self::Post,
-        }
+        let ways = [Self::Basic, Self::Post];
+        ways.into_iter().find(|way| way.is_offered(issuer)).unwrap_or(Self::Basic)
     }
 }
 
@@ -112,11 +101,9 @@ pub(super) fn configured(settings: &OAuthSettings, issuer: &Issuer) -> Option<Cl
     let secret = settings.client_secret.clone();
     let proof = match (&settings.private_key, &secret) {
         (Some(_), _) => ClientAuthentication::Signed,
-        (None, Some(_)) => match settings.given.style {
-            Some(Style::Basic) => ClientAuthentication::Basic,
-            Some(Style::Post) => ClientAuthentication::Post,
-            None => ClientAuthentication::with_secret(issuer),
-        },
+        (None, Some(_)) => {
+            settings.given.style.unwrap_or_else(|| ClientAuthentication::with_secret(issuer))
+        }
         (None, None) => ClientAuthentication::Nothing,
     };
     Some(ClientIdentity::new(id, secret, proof))
@@ -146,54 +133,47 @@ pub(super) fn of_token(settings: &OAuthSettings, kept: &StoredLogin) -> Option<C
     Some(ClientIdentity::new(id, secret, proof))
 }
 
-/// The identity to use with `issuer`, in the order of the specification.
-pub(super) async fn choose(
-    settings: &OAuthSettings,
-    authority: &Authority,
-    web: &Web,
-    server: &Url,
-    purpose: Purpose<'_>,
-    scope: Option<&str>,
-) -> Result<ClientIdentity, Error> {
-    let issuer = &authority.metadata;
-    if let Some(identity) = configured(settings, issuer) {
-        return Ok(identity);
+impl LoginRun<'_> {
+    /// Who we are to an authorization server that does not know us yet, in the order of the
+    /// specification. A login on another device has no way `back`.
+    pub(super) async fn choose_identity(
+        &self,
+        back: Option<&CallbackPort>,
+    ) -> Result<ClientIdentity, Error> {
+        let Self { oauth: OAuth { server, settings, .. }, plan: Plan { authority, .. } } = self;
+        let issuer = &authority.metadata;
+        if let Some(identity) = configured(settings, issuer) {
+            return Ok(identity);
+        }
+        if let Some(document) = &settings.client_metadata_url
+            && issuer.client_id_metadata_document_supported
+        {
+            return Ok(ClientIdentity::new(document.as_str(), None, ClientAuthentication::Nothing));
+        }
+        if let Some(place) = &issuer.registration_endpoint {
+            let place = settings.given.checked(place, "registration", server)?;
+            return self.register(&place, back).await;
+        }
+        let name = issuer.issuer.as_deref().map_or("its authorization server".to_owned(), said);
+        let message =
+            format!("{} wants a login, and {name} knows no client of ours", shown(server));
+        let with = match back {
+            None => "for logins on other devices".to_owned(),
+            Some(back) if settings.callback_port.is_some() => {
+                format!("with the redirect address {}", back.redirect_uri())
+            }
+            // Each login has another port.
+            Some(CallbackPort { place: CallbackPlace { host, path }, .. }) => format!(
+                "with the redirect address http://{host}{path} on any port (or fix one with \
+                 --oauth-callback-port, and register the address with it)"
+            ),
+        };
+        let hint = format!(
+            "Register a native application there, {with}, and give its id with --oauth-client-id"
+        );
+        let error = login_error(message).hint(hint);
+        Err(authority.about_registration().into_iter().fold(error, Error::because))
     }
-    if let Some(document) = &settings.client_metadata_url
-        && issuer.client_id_metadata_document_supported
-    {
-        return Ok(ClientIdentity::new(document.as_str(), None, ClientAuthentication::Nothing));
-    }
-    if let Some(place) = &issuer.registration_endpoint {
-        let given = &settings.given;
-        let place = given.checked(place, "registration", server)?;
-        return registration::register(issuer, web, &place, purpose, scope, &given.registration)
-            .await;
-    }
-    let name = issuer.issuer.as_deref().map_or("its authorization server".to_owned(), said);
-    let message = format!("{} wants a login, and {name} knows no client of ours", shown(server));
-    let with = match purpose {
-        Purpose::Redirect(redirect) => redirect_in_words(redirect, settings.callback_port.as_ref()),
-        Purpose::Devices => "for logins on other devices".to_owned(),
-    };
-    let hint = format!(
-        "Register a native application there, {with}, and give its id with --oauth-client-id"
-    );
-    let error = login_error(message).hint(hint);
-    Err(authority.about_registration().into_iter().fold(error, Error::because))
-}
-
-/// Without a port of the user's own, each login has another.
-fn redirect_in_words(redirect: &str, wanted: Option<&CallbackPorts>) -> String {
-    let Some(mut any) = Url::parse(redirect).ok().filter(|_| wanted.is_none()) else {
-        return format!("with the redirect address {redirect}");
-    };
-    // Fails only for URLs without a host.
-    let _ = any.set_port(None);
-    format!(
-        "with the redirect address {any} on any port (or fix one with --oauth-callback-port, and \
-         register the address with it)"
-    )
 }
 
 pub(super) fn identity(
@@ -204,14 +184,13 @@ pub(super) fn identity(
 ) -> ClientIdentity {
     let secret = answer["client_secret"].as_str().filter(|text| !text.is_empty()).map(Secret::new);
     let named = answer["token_endpoint_auth_method"].as_str().and_then(ClientAuthentication::named);
-    let proof = match (named, &secret) {
-        (Some(proof), _) => proof,
-        (None, Some(_)) if wanted == ClientAuthentication::Nothing => {
+    let usual = match &secret {
+        Some(_) if wanted == ClientAuthentication::Nothing => {
             ClientAuthentication::with_secret(issuer)
         }
-        (None, _) => wanted,
+        _ => wanted,
     };
-    ClientIdentity::new(id, secret, proof)
+    ClientIdentity::new(id, secret, named.unwrap_or(usual))
 }
 
 #[cfg(test)]

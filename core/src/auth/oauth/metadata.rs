@@ -49,11 +49,9 @@ pub(super) struct Issuer {
 /// Where the resource at `server` may describe itself, in the order in which it is looked for.
 pub(super) fn resource_places(server: &Url) -> Vec<Url> {
     let path = server.path().trim_end_matches('/');
-    let mut places = vec![well_known(server, "oauth-protected-resource", path)];
-    if !path.is_empty() {
-        places.push(well_known(server, "oauth-protected-resource", ""));
-    }
-    places
+    let mut paths = vec![path, ""];
+    paths.dedup();
+    paths.iter().map(|path| well_known(server, "oauth-protected-resource", path)).collect()
 }
 
 /// Where the authorization server `issuer` may describe itself, in the order of the specification.
@@ -62,10 +60,10 @@ pub(super) fn issuer_places(issuer: &Url) -> Vec<Url> {
     let mut places = vec![
         well_known(issuer, "oauth-authorization-server", path),
         well_known(issuer, "openid-configuration", path),
+        at_path(issuer, &format!("{path}/.well-known/openid-configuration")),
     ];
-    if !path.is_empty() {
-        places.push(at_path(issuer, &format!("{path}/.well-known/openid-configuration")));
-    }
+    // Without a path, the last two are one.
+    places.dedup();
     places
 }
 
@@ -83,6 +81,15 @@ pub(super) fn at_path(base: &Url, path: &str) -> Url {
     let _ = url.set_password(None);
     url.set_path(path);
     url
+}
+
+/// The name of the resource, as RFC 8707 wants it: without the query, in which some keep a secret.
+pub(super) fn canonical(server: &Url) -> String {
+    let url = at_path(server, server.path());
+    match url.path() {
+        "/" => url.as_str().trim_end_matches('/').to_owned(),
+        _ => url.to_string(),
+    }
 }
 
 impl Resource {

@@ -21,8 +21,7 @@ pub(super) struct Page {
     status: StatusCode,
     mood: Mood,
     title: &'static str,
-    /// Names and values, in the order in which they are shown.
-    facts: Vec<(&'static str, String)>,
+    facts: Facts,
     advice: Cow<'static, str>,
 }
 
@@ -34,70 +33,42 @@ enum Mood {
     Neutral,
 }
 
-/// What a login is about, as a page shows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct About {
-    /// The server's address, without anything secret.
-    pub(super) server: String,
-    /// Who gives out the tokens.
-    pub(super) issuer: String,
-    /// What the token is asked for, where the user has said so; else empty.
-    pub(super) resource: String,
-    /// The user's name for the account; empty if there is none.
-    pub(super) profile: String,
-    /// What to type in order to log in, in quotes.
-    pub(super) login: String,
-    /// The same for a logout.
-    pub(super) logout: String,
-}
+/// Names and values, in the order in which they are shown; those without a value are not.
+pub(super) type Facts = Vec<(&'static str, String)>;
 
-impl About {
-    fn page(
-        &self,
-        mood: Mood,
-        title: &'static str,
-        more: impl IntoIterator<Item = (&'static str, String)>,
-        advice: String,
-    ) -> Page {
-        let mut facts = vec![("Server", self.server.clone()), ("Login by", self.issuer.clone())];
-        let wished = [("Resource", &self.resource), ("Profile", &self.profile)];
-        let wished = wished.into_iter().filter(|(_, value)| !value.is_empty());
-        facts.extend(wished.map(|(name, value)| (name, said(value))));
-        facts.extend(more);
-        Page { status: StatusCode::OK, mood, title, facts, advice: advice.into() }
-    }
-
+/// Pages of the login that `facts` are about; `login` and `logout` are what to type, in quotes.
+impl Page {
     /// The token is stored.
-    pub(super) fn done(&self, scope: Option<&str>, renews: bool) -> Page {
-        let scopes = scope.map(|scope| ("Scopes", said(scope)));
+    pub(super) fn done(mut facts: Facts, scope: Option<&str>, renews: bool, logout: &str) -> Self {
         let kept = if renews { "until you log out" } else { "until it expires" };
-        let more = scopes.into_iter().chain([("Kept", kept.to_owned())]);
+        facts.extend([("Scopes", said(scope.unwrap_or_default())), ("Kept", kept.to_owned())]);
         let advice = format!(
-            "You can close this tab: your client goes on by itself. To log out, run {}.",
-            self.logout
+            "You can close this tab: your client goes on by itself. To log out, run {logout}."
         );
-        self.page(Mood::Good, "You are logged in", more, advice)
+        let (status, title) = (StatusCode::OK, "You are logged in");
+        Self { status, mood: Mood::Good, title, facts, advice: advice.into() }
     }
 
     /// The person or the provider said no.
-    pub(super) fn refused(&self, reason: &str) -> Page {
+    pub(super) fn refused(mut facts: Facts, reason: &str, login: &str) -> Self {
         let advice = format!(
-            "Nothing was stored. To try again, run {}, or use your client again in a minute.",
-            self.login
+            "Nothing was stored. To try again, run {login}, or use your client again in a minute."
         );
-        self.page(Mood::Bad, "The login was refused", [("Reason", said(reason))], advice)
+        facts.push(("Reason", said(reason)));
+        let (status, title) = (StatusCode::OK, "The login was refused");
+        Self { status, mood: Mood::Bad, title, facts, advice: advice.into() }
     }
 
     /// The person agreed, and the token could not be had.
-    pub(super) fn failed(&self, reason: &str) -> Page {
+    pub(super) fn failed(mut facts: Facts, reason: &str, login: &str) -> Self {
         let advice = format!(
             "You agreed, but no token came of it, and nothing was stored. To try again, use your \
-             client again, or run {}. If the reason stays the same, tell it to whoever runs the \
-             login: the fault is there, or on the way to it.",
-            self.login
+             client again, or run {login}. If the reason stays the same, tell it to whoever runs \
+             the login: the fault is there, or on the way to it."
         );
-        let reason = [("Reason", said(reason))];
-        self.page(Mood::Bad, "The login could not be finished", reason, advice)
+        facts.push(("Reason", said(reason)));
+        let (status, title) = (StatusCode::OK, "The login could not be finished");
+        Self { status, mood: Mood::Bad, title, facts, advice: advice.into() }
     }
 }
 
@@ -169,6 +140,7 @@ impl Page {
         let rows: String = self
             .facts
             .iter()
+            .filter(|(_, value)| !value.is_empty())
             .map(|(name, value)| format!("<dt>{}<dd>{}", escape(name), escape(value)))
             .collect();
         let facts = if rows.is_empty() { rows } else { format!("<dl>{rows}</dl>") };
@@ -249,20 +221,22 @@ p{margin:0 0 1rem;overflow-wrap:anywhere}footer{color:var(--dim);font-size:.8rem
 mod tests {
     use super::*;
 
-    fn about() -> About {
-        About {
-            server: "https://h/mcp".into(),
-            issuer: "https://as".into(),
-            resource: "https://t/".into(),
-            profile: "work".into(),
-            login: "'mcp-span login https://h/mcp --profile work'".into(),
-            logout: "'mcp-span logout https://h/mcp --profile work'".into(),
-        }
+    const LOGIN: &str = "'mcp-span login https://h/mcp --profile work'";
+    const LOGOUT: &str = "'mcp-span logout https://h/mcp --profile work'";
+
+    fn facts() -> Facts {
+        let facts = [
+            ("Server", "https://h/mcp"),
+            ("Login by", "https://as"),
+            ("Resource", "https://t/"),
+            ("Profile", "work"),
+        ];
+        facts.map(|(name, value)| (name, value.to_owned())).to_vec()
     }
 
     #[test]
     fn what_others_wrote_is_text_on_a_page_and_nothing_else() {
-        let page = about().refused("<script>alert(1)</script>\u{1b}[31m\"'&");
+        let page = Page::refused(facts(), "<script>alert(1)</script>\u{1b}[31m\"'&", LOGIN);
         let html = page.html();
         assert!(
             html.contains("&lt;script&gt;alert(1)&lt;/script&gt;[31m&quot;&#39;&amp;"),
@@ -275,9 +249,9 @@ mod tests {
     #[test]
     fn pages_run_no_scripts_and_load_nothing() {
         for page in [
-            about().done(Some("read write"), true),
-            about().refused("no"),
-            about().failed("no"),
+            Page::done(facts(), Some("read write"), true, LOGOUT),
+            Page::refused(facts(), "no", LOGIN),
+            Page::failed(facts(), "no", LOGIN),
             Page::expired(),
             Page::used_link(),
             Page::wrong_address(),
@@ -298,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_page_names_server_issuer_scopes_and_what_to_do() {
-        let html = about().done(Some("read"), true).html();
+        let html = Page::done(facts(), Some("read"), true, LOGOUT).html();
         for part in [
             "<dt>Server<dd>https://h/mcp",
             "<dt>Login by<dd>https://as",
@@ -310,7 +284,7 @@ mod tests {
         ] {
             assert!(html.contains(part), "{part}: {html}");
         }
-        let html = about().failed("The request for a token was refused").html();
+        let html = Page::failed(facts(), "The request for a token was refused", LOGIN).html();
         assert!(html.contains("The request for a token was refused"), "{html}");
     }
 }

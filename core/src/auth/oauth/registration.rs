@@ -5,58 +5,65 @@ use serde_json::{Map, Value, json};
 use tracing::debug;
 use url::Url;
 
-use super::identity::{ClientAuthentication, ClientIdentity, Only, Purpose, identity};
-use super::metadata::Issuer;
-use super::web::Web;
-use super::{CallbackPlace, device, refused};
+use super::callback_port::CallbackPort;
+use super::flow::LoginRun;
+use super::identity::{ClientAuthentication, ClientIdentity, Only, identity};
+use super::{OAuth, device, refused};
 use crate::error::Error;
 
-/// Registers a client at `place`, for logins that ask for `scope`; `said` is what the user says of it.
-pub(super) async fn register(
-    issuer: &Issuer,
-    web: &Web,
-    place: &Url,
-    purpose: Purpose<'_>,
-    scope: Option<&str>,
-    said: &Map<String, Value>,
-) -> Result<ClientIdentity, Error> {
-    let named = said.get("token_endpoint_auth_method").and_then(Value::as_str);
-    let offered =
-        [ClientAuthentication::Nothing, ClientAuthentication::Basic, ClientAuthentication::Post]
-            .into_iter()
-            .find(|proof| proof.is_offered(issuer));
-    let wanted = named.and_then(ClientAuthentication::named).or(offered).unwrap_or_default();
-    let mut request = description(wanted, purpose, scope);
-    describe(&mut request, said);
-    let (mut status, mut answer) = web.json(place, &request).await?;
-    let mut scope = request["scope"].as_str().map(str::to_owned);
-    if scope.is_some() && !said.contains_key("scope") && rejects_scope(status, &answer) {
-        debug!("the provider registers no client with these scopes: asked without them");
-        request.as_object_mut().and_then(|members| members.remove("scope"));
-        scope = None;
-        (status, answer) = web.json(place, &request).await?;
-    }
-    let text = |name: &str| answer[name].as_str().filter(|text| !text.is_empty());
-    let Some(id) = text("client_id").filter(|_| status.is_success()) else {
-        return Err(refused("The registration", status, &answer));
-    };
-    let identity = ClientIdentity { scope, ..identity(id, &answer, wanted, issuer) };
-    Ok(match purpose {
-        Purpose::Redirect(redirect) => {
-            let url = Url::parse(redirect).ok();
-            let place = url.as_ref().and_then(CallbackPlace::of);
-            ClientIdentity { port: url.and_then(|url| url.port()), place, ..identity }
+impl LoginRun<'_> {
+    /// Registers a client at `place`, for logins that ask for the scope of this one and come `back`
+    /// in the same way.
+    pub(super) async fn register(
+        &self,
+        place: &Url,
+        back: Option<&CallbackPort>,
+    ) -> Result<ClientIdentity, Error> {
+        let Self { oauth: OAuth { web, settings, .. }, plan } = self;
+        let (issuer, wished) = (&plan.authority.metadata, &settings.given.registration);
+        let named = wished.get("token_endpoint_auth_method").and_then(Value::as_str);
+        let offered = [
+            ClientAuthentication::Nothing,
+            ClientAuthentication::Basic,
+            ClientAuthentication::Post,
+        ]
+        .into_iter()
+        .find(|proof| proof.is_offered(issuer));
+        let wanted = named.and_then(ClientAuthentication::named).or(offered).unwrap_or_default();
+        let mut request = description(wanted, back, plan.scope.as_deref());
+        describe(&mut request, wished);
+        let (mut status, mut answer) = web.json(place, &request).await?;
+        let has_scope = request["scope"].is_string() && !wished.contains_key("scope");
+        if has_scope && rejects_scope(status, &answer) {
+            debug!("the provider registers no client with these scopes: asked without them");
+            request.as_object_mut().and_then(|members| members.remove("scope"));
+            (status, answer) = web.json(place, &request).await?;
         }
-        Purpose::Devices => ClientIdentity { only: Some(Only::Devices), ..identity },
-    })
+        let id = answer["client_id"].as_str().filter(|id| status.is_success() && !id.is_empty());
+        let Some(id) = id else {
+            return Err(refused("The registration", status, &answer));
+        };
+        let (port, place) = back.map(|back| (back.port, back.place.clone())).unzip();
+        Ok(ClientIdentity {
+            port,
+            place,
+            scope: request["scope"].as_str().map(str::to_owned),
+            only: back.is_none().then_some(Only::Devices),
+            ..identity(id, &answer, wanted, issuer)
+        })
+    }
 }
 
 /// What we say of ourselves. Some providers let a client ask for nothing but what it was registered
 /// for.
-fn description(proof: ClientAuthentication, purpose: Purpose<'_>, scope: Option<&str>) -> Value {
-    let (redirects, grant, responses) = match purpose {
-        Purpose::Redirect(redirect) => (vec![redirect], "authorization_code", vec!["code"]),
-        Purpose::Devices => (vec![], device::GRANT_TYPE, vec![]),
+fn description(
+    proof: ClientAuthentication,
+    back: Option<&CallbackPort>,
+    scope: Option<&str>,
+) -> Value {
+    let (redirects, grant, responses) = match back {
+        Some(back) => (vec![back.redirect_uri()], "authorization_code", vec!["code"]),
+        None => (vec![], device::GRANT_TYPE, vec![]),
     };
     let mut request = json!({
         "client_name": "mcp-span",

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::authority::Authority;
+use super::authority::{Authority, FoundAuthority};
 use super::challenge::Challenge;
 use super::{Bearer, Grant, OAuthSettings};
 use crate::limits;
@@ -13,11 +13,13 @@ pub(super) struct Scopes(Vec<String>);
 
 impl Scopes {
     pub(super) fn of(text: &str) -> Self {
-        Self::default().with(text.split_whitespace())
+        let mut scopes = Self::default();
+        scopes.add(text.split_whitespace());
+        scopes
     }
 
-    /// These and `more`, each once, as far as there is room.
-    fn with<'a>(mut self, more: impl IntoIterator<Item = &'a str>) -> Self {
+    /// Adds `more`, each once, as far as there is room.
+    fn add<'a>(&mut self, more: impl IntoIterator<Item = &'a str>) {
         let mut known: HashSet<String> = self.0.iter().cloned().collect();
         for scope in more {
             if self.0.len() >= limits::SCOPES {
@@ -27,7 +29,6 @@ impl Scopes {
                 self.0.push(scope.to_owned());
             }
         }
-        self
     }
 
     /// Whether all of `more` are among these.
@@ -54,18 +55,6 @@ impl Scopes {
         (!self.0.is_empty()).then(|| self.0.join(" "))
     }
 
-    /// Those that the authorization server offers; where it does not say that, those of `OpenID`
-    /// Connect that nearly all know.
-    fn offered(authority: &Authority, grant: Grant) -> Self {
-        let offered = authority.metadata.scopes_supported.as_ref();
-        match offered {
-            Some(scopes) => Self::default().with(scopes.iter().map(String::as_str)),
-            // They are about a person.
-            None if grant == Grant::ClientCredentials => Self::default(),
-            None => Self::of("openid email profile"),
-        }
-    }
-
     /// What to ask for: what the user says; else what the challenge names, else the resource; more
     /// than before if that is what is missing.
     pub(super) fn choose(
@@ -77,23 +66,29 @@ impl Scopes {
         if let Some(configured) = settings.scope.as_deref() {
             return Self::of(configured);
         }
-        let chosen = match (&challenge.scope, &authority.scopes) {
-            (Some(scope), _) => Self::of(scope),
-            (None, Some(scopes)) => Self::default().with(scopes.iter().map(String::as_str)),
-            (None, None) if settings.offered_scopes => Self::offered(authority, settings.grant),
-            (None, None) => Self::default(),
-        };
-        let chosen = match before.filter(|_| challenge.wants_more_scope()) {
-            Some(before) => Self::of(before).with(chosen.0.iter().map(String::as_str)),
-            None => chosen,
-        };
+        let mut chosen = Self::default();
+        if let Some(before) = before.filter(|_| challenge.wants_more_scope()) {
+            chosen.add(before.split_whitespace());
+        }
+        let FoundAuthority { metadata, scopes, .. } = &authority.found;
+        let offered = metadata.scopes_supported.as_ref().filter(|_| settings.offered_scopes);
+        // Those of `OpenID` Connect that nearly all know. They are about a person.
+        let wants_usual = settings.offered_scopes && settings.grant != Grant::ClientCredentials;
+        match (&challenge.scope, scopes.as_ref().or(offered)) {
+            (Some(scope), _) => chosen.add(scope.split_whitespace()),
+            (None, Some(scopes)) => chosen.add(scopes.iter().map(String::as_str)),
+            (None, None) if wants_usual => chosen.add(["openid", "email", "profile"]),
+            (None, None) => {}
+        }
         // Without it, many a provider gives no refresh token.
-        let wants_offline = authority.metadata.offers_scope("offline_access");
-        let chosen = if wants_offline { chosen.with(["offline_access"]) } else { chosen };
+        if metadata.offers_scope("offline_access") {
+            chosen.add(["offline_access"]);
+        }
         // Without it, no provider says who has logged in.
-        let wants_id =
-            settings.bearer == Bearer::IdToken && authority.metadata.offers_scope("openid");
-        if wants_id { chosen.with(["openid"]) } else { chosen }
+        if settings.bearer == Bearer::IdToken && metadata.offers_scope("openid") {
+            chosen.add(["openid"]);
+        }
+        chosen
     }
 }
 
@@ -101,7 +96,6 @@ impl Scopes {
 mod tests {
     use super::*;
 
-    use crate::auth::oauth::authority::FoundAuthority;
     use crate::auth::oauth::metadata::Issuer;
     use crate::auth::oauth::tests::settings;
 
@@ -196,7 +190,8 @@ mod tests {
                 looked_at.set(looked_at.get() + 1);
                 name.as_str()
             });
-            let scopes = Scopes::default().with(counted);
+            let mut scopes = Scopes::default();
+            scopes.add(counted);
             assert!(scopes.0.len() <= limits::SCOPES);
             looked_at.get()
         };

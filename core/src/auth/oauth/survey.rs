@@ -4,7 +4,6 @@ use http::HeaderMap;
 
 use super::authority::{Authority, FoundAuthority};
 use super::challenge::Challenge;
-use super::metadata::Issuer;
 use super::{Grant, OAuth, OAuthSettings};
 use crate::error::Error;
 
@@ -75,45 +74,37 @@ impl OAuth {
 
 fn provider(found: Authority, settings: &OAuthSettings) -> Provider {
     let FoundAuthority { metadata, issuer, resource, scopes, is_guess } = found.found;
-    let ways_in = ways_in(&metadata, settings);
+    let [by_code, by_device] = [Grant::Code, Grant::DeviceCode].map(|way| way == settings.grant);
+    let has_document = settings.client_metadata_url.is_some();
+    let has_pkce = metadata.check_pkce().is_ok();
+    let ways_in = names([
+        (settings.client_id.is_some(), "configured"),
+        (has_document && metadata.client_id_metadata_document_supported, "metadata-document"),
+        (metadata.registration_endpoint.is_some(), "registration"),
+    ]);
+    let (page, device) = (metadata.authorization_endpoint, metadata.device_authorization_endpoint);
+    let missing = names([
+        (metadata.token_endpoint.is_none(), "a token endpoint"),
+        (by_code && page.is_none(), "an authorization endpoint"),
+        (by_device && device.is_none(), "an endpoint for logins on other devices"),
+        (by_code && !has_pkce, "PKCE with S256"),
+        (ways_in.is_empty(), "a way to register a client"),
+    ]);
     Provider {
-        missing: missing(&metadata, settings, &ways_in),
-        has_pkce: metadata.check_pkce().is_ok(),
         grants: metadata.grant_types_supported.unwrap_or_default(),
         scopes: scopes.or(metadata.scopes_supported).unwrap_or_default(),
         issuer,
         is_guess,
         resource,
+        has_pkce,
         ways_in,
+        missing,
     }
 }
 
-fn ways_in(metadata: &Issuer, settings: &OAuthSettings) -> Vec<&'static str> {
-    let has_document =
-        metadata.client_id_metadata_document_supported && settings.client_metadata_url.is_some();
-    let ways = [
-        (settings.client_id.is_some(), "configured"),
-        (has_document, "metadata-document"),
-        (metadata.registration_endpoint.is_some(), "registration"),
-    ];
-    ways.into_iter().filter_map(|(is_open, name)| is_open.then_some(name)).collect()
-}
-
-fn missing(metadata: &Issuer, settings: &OAuthSettings, ways_in: &[&str]) -> Vec<&'static str> {
-    let needs = [
-        (metadata.token_endpoint.is_none(), "a token endpoint"),
-        (
-            settings.grant == Grant::Code && metadata.authorization_endpoint.is_none(),
-            "an authorization endpoint",
-        ),
-        (
-            settings.grant == Grant::DeviceCode && metadata.device_authorization_endpoint.is_none(),
-            "an endpoint for logins on other devices",
-        ),
-        (settings.grant == Grant::Code && metadata.check_pkce().is_err(), "PKCE with S256"),
-        (ways_in.is_empty(), "a way to register a client"),
-    ];
-    needs.into_iter().filter_map(|(is_missing, what)| is_missing.then_some(what)).collect()
+/// The names of what is so.
+fn names<const N: usize>(table: [(bool, &'static str); N]) -> Vec<&'static str> {
+    table.into_iter().filter_map(|(is_so, name)| is_so.then_some(name)).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Asks authorization servers: short questions, within limits of time and size.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
@@ -18,6 +18,7 @@ use super::survey::{FoundMetadata, TriedPlace};
 use super::words::login_error;
 use crate::error::{Error, Kind};
 use crate::limits;
+use crate::lock::lock;
 use crate::message::{Id, reply};
 use crate::net::{Addresses, Call, Content, Endpoint, HttpClient, Lane, Options, Progress};
 use crate::secret::shown;
@@ -26,7 +27,7 @@ use crate::wire::{header, media};
 /// What asks. Cookies and credentials of the MCP server are none of its business.
 #[derive(Debug)]
 pub(super) struct Web {
-    options: Options,
+    pub(super) options: Options,
     /// The MCP server's own origin: what the user allows it, and shows it, is for nobody else.
     origin: Origin,
     /// For that origin. Each is made when the first question is asked: most servers want no login.
@@ -63,13 +64,9 @@ impl Web {
         }
     }
 
-    pub(super) fn options(&self) -> &Options {
-        &self.options
-    }
-
     /// Where metadata was looked for since this was asked.
     pub(super) fn take_tried(&self) -> Vec<TriedPlace> {
-        std::mem::take(&mut *self.tried.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.tried))
     }
 
     /// How near the MCP server is, as far as that is known.
@@ -106,21 +103,22 @@ impl Web {
         &self,
         url: &Url,
     ) -> Result<T, Option<Error>> {
-        let asking = self.ask(Method::GET, url, HeaderMap::new(), Bytes::new());
+        let asking =
+            async { self.ask(url, call(Method::GET, url, HeaderMap::new(), Bytes::new())?).await };
         let answer = timeout(limits::METADATA_WAIT, asking).await;
         let (found, read) = match answer.unwrap_or_else(|_| Err(late(url))) {
             Err(error) => (FoundMetadata::Nobody(error.message.clone()), Err(Some(error))),
             Ok((status, _)) if !status.is_success() => {
                 (FoundMetadata::Status(status.as_u16()), Err(None))
             }
-            Ok((_, body)) => match serde_json::from_slice(&body) {
+            Ok((_, value)) => match serde_json::from_value(value) {
                 Ok(document) => (FoundMetadata::Document, Ok(document)),
                 Err(_) => (FoundMetadata::Unreadable, Err(None)),
             },
         };
         let tried = TriedPlace { url: shown(url), found };
         debug!("metadata at {}: {:?}", tried.url, tried.found);
-        self.tried.lock().unwrap_or_else(PoisonError::into_inner).push(tried);
+        lock(&self.tried).push(tried);
         read
     }
 
@@ -132,25 +130,20 @@ impl Web {
         let body = reply::request(&id, "ping").bytes().clone();
         let headers =
             HeaderMap::from_iter([(CONTENT_TYPE, header::JSON), (ACCEPT, header::ACCEPT_BOTH)]);
-        let said = self.response_head(server, Method::POST, headers, body).await?;
+        let said = self.response_head(call(Method::POST, server, headers, body)?).await?;
         if said.0 == StatusCode::UNAUTHORIZED || !said.0.is_client_error() {
             return Ok(said);
         }
         let stream = HeaderValue::from_static("text/event-stream");
         let headers = HeaderMap::from_iter([(ACCEPT, stream)]);
-        let of_stream = self.response_head(server, Method::GET, headers, Bytes::new()).await;
+        let call = call(Method::GET, server, headers, Bytes::new())?;
+        let of_stream = self.response_head(call).await;
         Ok(of_stream.ok().filter(|(status, _)| *status == StatusCode::UNAUTHORIZED).unwrap_or(said))
     }
 
     /// The head of the server's answer.
-    async fn response_head(
-        &self,
-        server: &Url,
-        method: Method,
-        headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<(StatusCode, HeaderMap), Error> {
-        let call = call(method, server, headers, body)?;
+    async fn response_head(&self, call: Call) -> Result<(StatusCode, HeaderMap), Error> {
+        let server = call.endpoint.url();
         let response = timeout(limits::LOGIN_QUESTION, self.client_for(server).send(&call)).await;
         let response = response.map_err(|_| late(server))??;
         if let Some(ip) = call.progress.peer() {
@@ -175,43 +168,17 @@ impl Web {
         let media = HeaderValue::from_static("application/x-www-form-urlencoded");
         let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, media)]);
         headers.extend(basic.map(|basic| (AUTHORIZATION, basic)));
-        self.value(url, headers, coded.into()).await
+        self.ask(url, call(Method::POST, url, headers, coded.into())?).await
     }
 
     /// Posts JSON.
     pub(super) async fn json(&self, url: &Url, body: &Value) -> Result<(StatusCode, Value), Error> {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, header::JSON)]);
-        self.value(url, headers, body.to_string().into()).await
+        self.ask(url, call(Method::POST, url, headers, body.to_string().into())?).await
     }
 
-    async fn value(
-        &self,
-        url: &Url,
-        headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<(StatusCode, Value), Error> {
-        let (status, body) = self.ask(Method::POST, url, headers, body).await?;
-        let value = serde_json::from_slice(&body).unwrap_or_else(|_| {
-            if status.is_success() {
-                // It may hold a token, in a form that we do not understand.
-                return Value::Null;
-            }
-            // Whoever shows it shows its beginning, and takes out secrets before that: the cut could
-            // go through one.
-            Value::String(String::from_utf8_lossy(&body).into_owned())
-        });
-        Ok((status, value))
-    }
-
-    async fn ask(
-        &self,
-        method: Method,
-        url: &Url,
-        mut headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<(StatusCode, Bytes), Error> {
-        headers.insert(ACCEPT, header::JSON);
-        let call = call(method, url, headers, body)?;
+    /// Asks once; an answer that is no JSON is given back as text.
+    async fn ask(&self, url: &Url, call: Call) -> Result<(StatusCode, Value), Error> {
         let asking = async {
             let response = Content::of(self.client_for(url).send(&call).await?, url)?;
             if media::of(response.headers()) == media::Media::EventStream {
@@ -226,7 +193,15 @@ impl Web {
                     return Err(login_error(format!("The answer of {} is too large", shown(url))));
                 }
             }
-            Ok((parts.status, collected.freeze()))
+            let value = match serde_json::from_slice(&collected) {
+                Ok(value) => value,
+                // It may hold a token, in a form that we do not understand.
+                Err(_) if parts.status.is_success() => Value::Null,
+                // Whoever shows it shows its beginning, and takes out secrets before that: the cut
+                // could go through one.
+                Err(_) => Value::String(String::from_utf8_lossy(&collected).into_owned()),
+            };
+            Ok((parts.status, value))
         };
         match timeout(limits::LOGIN_QUESTION, asking).await {
             Ok(answer) => answer.map_err(|error| of_login(error, url.origin() == self.origin)),
@@ -235,7 +210,9 @@ impl Web {
     }
 }
 
+/// A call that wants JSON, unless `headers` say something else.
 fn call(method: Method, url: &Url, mut headers: HeaderMap, body: Bytes) -> Result<Call, Error> {
+    headers.entry(ACCEPT).or_insert(header::JSON);
     headers.insert(USER_AGENT, header::AGENT);
     let (endpoint, headers) = (Arc::new(Endpoint::new(url)?), Arc::new(headers));
     Ok(Call { method, endpoint, headers, body, lane: Lane::Calls, progress: Progress::default() })

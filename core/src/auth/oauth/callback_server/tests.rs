@@ -6,8 +6,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::auth::oauth::CallbackPlace;
-use crate::auth::oauth::pages::About;
+use crate::auth::oauth::pages::Facts;
+use crate::auth::oauth::tests::settings;
+use crate::auth::oauth::{CallbackPlace, OAuthSettings};
+use crate::net::Options;
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -35,13 +37,15 @@ async fn server() -> (CallbackServer, mpsc::Receiver<Url>, u16) {
     let port = CallbackPort::bind(None, &CallbackPlace::default()).await.unwrap();
     let number = port.port;
     assert_eq!(port.redirect_uri(), format!("http://127.0.0.1:{number}/callback"));
-    let server = port.serve("https://h/mcp".into(), Some(open), None).unwrap();
+    let settings = OAuthSettings { open: Some(open), ..settings() };
+    let url = Url::parse("https://h/mcp").unwrap();
+    let server = port.serve(&OAuth::new(&url, settings, Options::default())).unwrap();
     server.visit("s", &Url::parse("https://as/authorize?state=s").unwrap());
     (server, opened, number)
 }
 
-fn about() -> About {
-    About { server: "https://h/mcp".into(), issuer: "https://as".into(), ..About::default() }
+fn facts() -> Facts {
+    vec![("Server", "https://h/mcp".into()), ("Login by", "https://as".into())]
 }
 
 async fn callback(server: &mut CallbackServer) -> Callback {
@@ -68,7 +72,7 @@ async fn only_the_browser_that_was_sent_is_listened_to() {
     assert_eq!(callback.code.as_deref(), Some("c d"));
     assert_eq!(callback.issuer.as_deref(), Some("https://as"));
     assert!(!page.is_finished(), "there is nothing to be said yet");
-    let finishing = tokio::spawn(server.finish(about().done(Some("read"), true), None));
+    let finishing = tokio::spawn(server.finish(Page::done(facts(), Some("read"), true, ""), None));
     let place = location(&page.await.unwrap());
     assert!(!place.contains("code"), "the code leaves the address bar: {place}");
     let last = get(port, &place).await;
@@ -97,7 +101,7 @@ async fn another_process_can_have_the_page_opened_again_but_not_at_once() {
     let first = opened.recv().await.unwrap();
     open_again(&server.again_url(), Opener::Program).await;
     assert!(opened.try_recv().is_err(), "a page was opened a moment ago");
-    server.shared.login().links.clear();
+    lock(&server.shared.login).links.clear();
     open_again(&server.again_url(), Opener::Program).await;
     let second = opened.try_recv().expect("another link");
     assert_ne!(first, second);
@@ -137,7 +141,8 @@ async fn a_browser_that_has_come_back_is_sent_to_the_next_page() {
     assert!(get(port, "/callback?state=s&code=c").await.contains("no longer valid"));
     let second = tokio::spawn(async move { get(port, "/callback?state=t&code=c").await });
     assert_eq!(callback(&mut server).await.code.as_deref(), Some("c"));
-    let finishing = tokio::spawn(server.finish(about().failed("the network is down"), None));
+    let finishing =
+        tokio::spawn(server.finish(Page::failed(facts(), "the network is down", ""), None));
     let last = get(port, &location(&second.await.unwrap())).await;
     assert!(last.contains("could not be finished") && last.contains("the network is down"));
     finishing.await.unwrap();
