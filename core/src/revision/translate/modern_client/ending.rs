@@ -56,11 +56,12 @@ impl ModernClient {
         let is_waited_for =
             !self.kept.is_empty() || self.held.iter().any(|(held, _)| is_request(held));
         let has_calls = !self.session.calls.is_empty();
+        let is_serving = matches!(self.phase, EraPhase::Serving);
         let useless = self.session.own.extract_if(|_, own| match own {
-            Own::Resource(_) | Own::Doubt => true,
+            Own::Resource(_) => true,
             // It decides what is heard of calls that are under way.
             Own::LogLevel(_) => !is_waited_for && !has_calls,
-            Own::Probe | Own::Opening => !is_waited_for,
+            Own::Discover | Own::Opening => is_serving || !is_waited_for,
         });
         for (id, _) in useless {
             self.session.cx.send_to_server(reply::cancelled(&id, LEFT));

@@ -75,15 +75,12 @@ impl Subscriptions {
         }
         let mut promise = Promise::read(wanted);
         promise.lists.retain(|list| offered.lists.contains(list));
-        let mut named = HashSet::new();
-        promise.resources.retain(|uri| offered.resources && named.insert(uri.clone()));
-        promise.resources.truncate(limits::LISTEN_RESOURCES);
-        let mut room = limits::SUBSCRIBED_RESOURCES.saturating_sub(self.resources.len());
+        let (mut named, mut all) = (HashSet::new(), self.resources.len());
         promise.resources.retain(|uri| {
             let is_known = self.resources.contains_key(uri);
-            let fits = is_known || room > 0;
-            room -= usize::from(fits && !is_known);
-            fits
+            let is_new = named.insert(uri.clone()) && named.len() <= limits::LISTEN_RESOURCES;
+            all += usize::from(is_new && !is_known);
+            offered.resources && is_new && (is_known || all <= limits::SUBSCRIBED_RESOURCES)
         });
         Some(promise)
     }

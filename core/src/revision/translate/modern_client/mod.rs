@@ -266,10 +266,12 @@ impl ModernClient {
 
     fn own_answered(&mut self, own: Own, answer: &Message) {
         match (own, &self.phase) {
-            (Own::Probe, EraPhase::Probing) => self.probe_answered(answer),
+            (Own::Discover, EraPhase::Probing) => self.probe_answered(answer),
+            (Own::Discover, EraPhase::Serving) => self.doubt_answered(answer),
             (Own::Opening, EraPhase::Opening) => self.opening_answered(answer),
-            (Own::Probe | Own::Opening, _) => debug!("an answer that came too late was dropped"),
-            (Own::Doubt, _) => self.doubt_answered(answer),
+            (Own::Discover | Own::Opening, _) => {
+                debug!("an answer that came too late was dropped");
+            }
             (Own::LogLevel(until), _) => {
                 if self.session.level_until.take_if(|asked| *asked == until).is_none() {
                     return debug!("the server has taken a level that was given up already");

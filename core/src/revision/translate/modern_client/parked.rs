@@ -94,12 +94,7 @@ impl LegacySession {
             return self.cx.send_to_server(reply::refusal(id, -32603, LEFT));
         }
         let params = message.get(&["params"]).map(Json::as_str);
-        let is_able = |call: &ServerCall| {
-            call.method.properties().may_ask_input && call.abilities.cover(method, params)
-        };
-        let parked = self.parked.iter().filter(|(_, parked)| parked.is_running());
-        let parked = parked.map(|(upstream, parked)| (upstream, &parked.call));
-        let able = self.calls.iter().chain(parked).filter(|(_, call)| is_able(call));
+        let able = self.running().filter(|(_, call)| call.can_be_asked(method, params));
         let newest = able.max_by_key(|(_, call)| call.order).map(|(upstream, _)| upstream.clone());
         let Some(upstream) = newest else {
             return self.cx.send_to_server(reply::method_not_found(id, method.name()));
@@ -119,6 +114,12 @@ impl LegacySession {
         self.cx.send_to_server(reply::refusal(id, -32603, text));
     }
 
+    /// The calls that the server is at work on.
+    pub(super) fn running(&self) -> impl Iterator<Item = (&Id, &ServerCall)> {
+        let parked = self.parked.iter().filter(|(_, parked)| parked.is_running());
+        self.calls.iter().chain(parked.map(|(upstream, parked)| (upstream, &parked.call)))
+    }
+
     /// A handle for another parked call; `None` if there is no room for one.
     fn handle(&self) -> Option<String> {
         random_text().filter(|_| self.parked.len() < limits::PARKED)
@@ -134,7 +135,7 @@ impl LegacySession {
     /// The server has refused a call until pages were visited: the client is asked to, and sends
     /// the call again. If it cannot be asked it gets the error.
     pub(super) fn park_for_pages(&mut self, upstream: &Id, call: ServerCall, answer: &Message) {
-        let may_ask = call.method.properties().may_ask_input && call.abilities.url;
+        let may_ask = call.can_be_asked(&Method::Elicit, Some(r#"{"mode":"url"}"#));
         let handle = self.handle().filter(|_| may_ask && !self.has_left);
         let pages = answer.get(&["error", "data", "elicitations"]).and_then(Json::elements);
         let mut pages = pages.into_iter().flatten().filter(|json| json.is_object()).peekable();
@@ -152,8 +153,6 @@ impl LegacySession {
     pub(super) fn parked_answered(&mut self, upstream: &Id, answer: &Message) -> bool {
         let Some(parked) = self.parked.get_mut(upstream) else { return false };
         parked.server = Upstream::Answered(answer.clone());
-        let token = parked.call.upstream_token.take();
-        self.free_token(token);
         true
     }
 
@@ -251,7 +250,6 @@ impl LegacySession {
             }
             if parked.is_running() {
                 self.cx.send_to_server(reply::cancelled(&upstream, reason));
-                self.free_token(parked.call.upstream_token);
             }
         }
     }

@@ -2,7 +2,6 @@
 //! that it wants, and our own requests because of them.
 
 use std::collections::HashMap;
-use std::hash::RandomState;
 
 use serde_json::json;
 use tokio::time::Instant;
@@ -36,24 +35,20 @@ pub(super) struct LegacySession {
     /// The client's requests that have no answer, by its own ids: the call of each, or `None` for a
     /// subscription, which is answered from here.
     pub(super) waiting: InFlight<Option<Id>>,
-    /// Whose progress a token of the server's is about.
-    pub(super) tokens: HashMap<Id, Id>,
     pub(super) listening: Subscriptions,
     /// The log level that the server was told last, as JSON.
     level: Option<String>,
     /// Calls that want a level are held until the server has answered, or until then.
     pub(super) level_until: Option<Instant>,
-    pub(super) hashing: RandomState,
     /// The client will say nothing more.
     pub(super) has_left: bool,
 }
 
 /// What a request of our own is for.
 pub(super) enum Own {
-    Probe,
+    /// Of which era the server is, or whether it still is.
+    Discover,
     Opening,
-    /// Whether the server is still legacy.
-    Doubt,
     /// Waited for until then.
     LogLevel(Instant),
     /// Whether its changes are to be told.
@@ -69,11 +64,9 @@ impl LegacySession {
             calls: HashMap::new(),
             parked: HashMap::new(),
             waiting: InFlight::default(),
-            tokens: HashMap::new(),
             listening: Subscriptions::default(),
             level: None,
             level_until: None,
-            hashing: RandomState::new(),
             has_left: false,
         }
     }
@@ -83,6 +76,12 @@ impl LegacySession {
         let id = self.cx.string();
         self.cx.send_to_server(request(&id).own());
         self.own.insert(id, own);
+    }
+
+    /// Asks the server what it is, in the client's words.
+    pub(super) fn discover(&mut self) {
+        let introduction = self.cx.introduction.clone();
+        self.ask(Own::Discover, |id| introduction.discover(id));
     }
 
     /// Sends `initialize` with what `request` says of the client.
