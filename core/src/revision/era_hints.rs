@@ -191,23 +191,18 @@ pub(crate) fn denies_session(text: &str) -> bool {
 pub(crate) fn without_id(text: &str, session: Option<&str>) -> String {
     let Some(id) = session.filter(|id| !id.is_empty()) else { return text.to_owned() };
     let is_mark = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '\\' | '(' | ')');
-    let mut left = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(id) {
-        let (before, found) = rest.split_at(at);
-        let after = &found[id.len()..];
-        let is_part =
-            before.ends_with(char::is_alphanumeric) || after.starts_with(char::is_alphanumeric);
-        if is_part {
-            left.push_str(before);
-            left.push_str(id);
+    let mut parts = text.split(id);
+    let mut left = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        if left.ends_with(char::is_alphanumeric) || part.starts_with(char::is_alphanumeric) {
+            left = left + id + part;
         } else {
-            left.push_str(before.trim_end_matches(|c| is_mark(c) || matches!(c, ':' | '=')));
-            left.push(' ');
+            let before = left.trim_end_matches(|c| is_mark(c) || matches!(c, ':' | '='));
+            left.truncate(before.len());
+            left = left + " " + part.trim_start_matches(is_mark);
         }
-        rest = if is_part { after } else { after.trim_start_matches(is_mark) };
     }
-    left + rest
+    left
 }
 
 /// The words of a text in one form: `Mcp-Session-Id`, `session_id` and `sessionId` are several of them.

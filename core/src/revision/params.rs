@@ -87,32 +87,26 @@ fn decimal(raw: &str) -> String {
 
 fn plain_digits(raw: &str) -> Option<String> {
     let (mantissa, exponent) = raw.split_once(['e', 'E']).unwrap_or((raw, "0"));
-    let exponent: i32 = exponent.parse().ok()?;
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let fraction = fraction.trim_end_matches('0');
-    let zeros = exponent.checked_sub(i32::try_from(fraction.len()).ok()?)?;
-    let digits = format!("{whole}{fraction}");
-    let digits = match usize::try_from(zeros) {
-        Ok(zeros) if zeros <= limits::INTEGER_ZEROS => digits + &"0".repeat(zeros),
-        Ok(_) => return None,
-        // Ten to the minus n: an integer if that many zeros stand at the end.
-        Err(_) => {
-            let cut = usize::try_from(zeros.unsigned_abs()).ok()?;
-            let (kept, zeros) = digits.split_at_checked(digits.len().checked_sub(cut)?)?;
-            zeros.bytes().all(|digit| digit == b'0').then(|| kept.to_owned())?
-        }
-    };
-    match digits.trim_start_matches('0') {
+    // Where the point stands in the digits, or behind them.
+    let point = i64::try_from(whole.len()).ok()?.checked_add(exponent.parse().ok()?)?;
+    let point = usize::try_from(point.max(0)).ok()?;
+    let digits = whole.to_owned() + fraction;
+    let missing = point.saturating_sub(digits.len());
+    let digits = (missing <= limits::INTEGER_ZEROS).then(|| digits + &"0".repeat(missing))?;
+    let (kept, zeros) = digits.split_at_checked(point)?;
+    match kept.trim_start_matches('0') {
+        _ if zeros.contains(|digit| digit != '0') => None,
         "" => Some("0".to_owned()),
         digits => Some(format!("{sign}{digits}")),
     }
 }
 
-/// The keywords of JSON Schema that hold one schema. An annotation below one of these or the next
-/// ones is about a value that nobody can name beforehand. All others but `properties` hold data, in
-/// which anything may stand.
-const ONE: [&str; 12] = [
+/// The keywords of JSON Schema that hold a schema, or a list of them. An annotation below one of
+/// these or the next ones is about a value that nobody can name beforehand. All others but
+/// `properties` hold data, in which anything may stand.
+const PLAIN: [&str; 16] = [
     "items",
     "contains",
     "additionalItems",
@@ -125,10 +119,11 @@ const ONE: [&str; 12] = [
     "then",
     "else",
     "contentSchema",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "prefixItems",
 ];
-
-/// Those that hold a list of them.
-const MANY: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 
 /// Those that hold them by name.
 const NAMED: [&str; 5] =
@@ -153,32 +148,19 @@ impl Walk {
             }
             self.note(annotation, members)?;
         }
-        for (keyword, value) in members {
-            self.visit_keyword(keyword, value, is_reachable)?;
-        }
-        Ok(())
-    }
-
-    fn visit_keyword(
-        &mut self,
-        keyword: &str,
-        value: &Value,
-        is_reachable: bool,
-    ) -> Result<(), Fault> {
-        match value {
+        members.iter().try_for_each(|(keyword, value)| match value {
             Value::Object(schemas) if keyword == "properties" => schemas
                 .iter()
                 .try_for_each(|(name, schema)| self.descend(name, schema, is_reachable)),
-            Value::Object(schemas) if NAMED.contains(&keyword) => {
+            Value::Object(schemas) if NAMED.contains(&keyword.as_str()) => {
                 schemas.values().try_for_each(|schema| self.descend(keyword, schema, false))
             }
-            // Older drafts have lists of schemas in `items`.
-            Value::Array(schemas) if ONE.contains(&keyword) || MANY.contains(&keyword) => {
+            Value::Array(schemas) if PLAIN.contains(&keyword.as_str()) => {
                 schemas.iter().try_for_each(|schema| self.descend(keyword, schema, false))
             }
-            schema if ONE.contains(&keyword) => self.descend(keyword, schema, false),
+            schema if PLAIN.contains(&keyword.as_str()) => self.descend(keyword, schema, false),
             _ => Ok(()),
-        }
+        })
     }
 
     fn descend(&mut self, name: &str, schema: &Value, is_reachable: bool) -> Result<(), Fault> {

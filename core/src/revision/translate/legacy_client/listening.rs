@@ -72,8 +72,8 @@ pub(super) struct Subscription {
     tries: u32,
     /// A stream was lost: something may have happened meanwhile.
     has_gap: bool,
-    /// Whether the server knows the method, once it has said so.
-    is_known: Option<bool>,
+    /// The server has acknowledged one: it knows the method.
+    is_known: bool,
 }
 
 impl Subscription {
@@ -100,9 +100,8 @@ impl Subscription {
 
     /// Nobody will be listened to.
     pub(super) fn end_all(mut self, error: &Error, cx: &mut TranslatorContext) {
-        for stream in self.standing.take().into_iter().chain(self.opening.take()) {
-            close(&stream, cx);
-        }
+        close(self.standing.take(), cx);
+        close(self.opening.take(), cx);
         self.refuse_all(cx, |id| reply::error(Some(id), error));
     }
 
@@ -116,8 +115,8 @@ impl Subscription {
         let mut uris = self.uris.clone();
         self.changes.iter().take(taken).for_each(|change| change.apply(&mut uris));
         let is_wanted = !(self.offered.lists.is_empty() && uris.is_empty());
-        if !is_wanted || !self.is_ready || self.is_known == Some(false) {
-            self.standing.take().iter().for_each(|stream| close(stream, cx));
+        if !is_wanted || !self.is_ready {
+            close(self.standing.take(), cx);
             return self.settle(usize::MAX, cx);
         }
         let id = cx.number();
@@ -132,7 +131,7 @@ impl Subscription {
     /// `resources/subscribe` and `resources/unsubscribe`.
     pub(super) fn change(&mut self, request: &Message, cx: &mut TranslatorContext) {
         let Head::Request { id, method } = request.head() else { return };
-        if !self.offered.resources || self.is_known == Some(false) {
+        if !self.offered.resources {
             return cx.send_to_client(reply::method_not_found(id, method.name()));
         }
         let Some(uri) = parameter(request, "uri") else {
@@ -158,11 +157,13 @@ impl Subscription {
         let Some(id) = subscription(message) else { return };
         let Some(mut stream) = self.opening.take_if(|opening| opening.id == id) else { return };
         stream.since = Some(cx.now);
-        self.is_known = Some(true);
-        if let Some(former) = self.standing.replace(stream) {
-            close(&former, cx);
+        self.is_known = true;
+        close(self.standing.replace(stream), cx);
+        if std::mem::take(&mut self.has_gap) {
+            // All that may have happened without a stream.
+            let missed = self.promise(&self.uris).missed(None);
+            missed.into_iter().for_each(|notice| cx.send_to_client(notice));
         }
-        self.tell_gap(cx);
         self.settle(self.taken, cx);
         if !self.changes.is_empty() || self.is_outdated() {
             self.open(cx);
@@ -181,25 +182,24 @@ impl Subscription {
         }
         let Some(stream) = self.opening.take_if(|opening| opening.id == *id) else { return };
         match end {
-            Ok(answer) if answer.is_error() => {
-                debug!(what = ?answer, "the server takes up no subscription");
-                self.refused(answer, cx);
-            }
-            Ok(_) => self.lost(&stream, cx.now),
+            Ok(answer) if answer.is_error() => return self.refused(answer, cx),
+            Ok(_) => {}
             Err(error) => {
                 debug!("the subscription was lost: {error}");
-                self.lost(&stream, cx.now);
                 self.refuse_all(cx, |id| reply::error(Some(id), error));
             }
         }
+        self.lost(&stream, cx.now);
     }
 
     /// What was asked for last is not to be had; what there was before it stays.
     fn refused(&mut self, answer: &Message, cx: &mut TranslatorContext) {
+        debug!(what = ?answer, "the server takes up no subscription");
         let error = answer.get(&["error"]).map_or("{}", Json::as_str);
         let is_unknown = peek::error_code(answer).is_some_and(|(code, _)| code == -32601);
-        if is_unknown && self.is_known.is_none() {
-            self.is_known = Some(false);
+        if is_unknown && !self.is_known {
+            // It announces nothing, whatever it says.
+            (self.offered, self.uris) = Default::default();
             return self.refuse_all(cx, |id| reply::raw_error(Some(id), error));
         }
         match self.taken {
@@ -228,7 +228,7 @@ impl Subscription {
             if self.retry_at.is_none() && self.is_outdated() {
                 let unheard = self.opening.take();
                 self.open(cx);
-                unheard.iter().for_each(|stream| close(stream, cx));
+                close(unheard, cx);
             }
         }
         if is_due(self.retry_at) {
@@ -279,16 +279,6 @@ impl Subscription {
         self.has_gap = true;
     }
 
-    /// The client has been told of everything that may have happened without a stream.
-    fn tell_gap(&mut self, cx: &mut TranslatorContext) {
-        if !std::mem::take(&mut self.has_gap) {
-            return;
-        }
-        for notice in self.promise(&self.uris).missed(None) {
-            cx.send_to_client(notice);
-        }
-    }
-
     /// What a stream for these resources promises.
     fn promise(&self, uris: &BTreeSet<String>) -> Promise {
         let lists = self.offered.lists.clone();
@@ -296,6 +286,8 @@ impl Subscription {
     }
 }
 
-fn close(stream: &ListenStream, cx: &mut TranslatorContext) {
-    cx.send_to_server(reply::cancelled(&stream.id, "replaced"));
+fn close(stream: Option<ListenStream>, cx: &mut TranslatorContext) {
+    if let Some(stream) = stream {
+        cx.send_to_server(reply::cancelled(&stream.id, "replaced"));
+    }
 }
