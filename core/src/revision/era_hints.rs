@@ -158,21 +158,17 @@ impl EraVerdict {
             (None, _) => Self::Refused,
         }
     }
+}
 
-    /// Whether the answer to `initialize` comes from a server that does not know it.
-    ///
-    /// A server that has said that it is legacy only has something against the parameters.
-    pub(crate) fn of_initialize(answer: &Message, is_certain: bool) -> Self {
-        match (Self::of_error(answer), peek::error_code(answer)) {
-            (Self::Modern, _) => Self::Modern,
-            (Self::Legacy | Self::Refused, Some((-32601 | -32602, _)))
-                if !is_certain && answer.failure().is_none() =>
-            {
-                Self::Modern
-            }
-            (other, _) => other,
+/// Whether the answer to `initialize` comes from a server that does not know it.
+///
+/// A server that has said that it is legacy only has something against the parameters.
+pub(crate) fn refuses_initialize(answer: &Message, has_said_legacy: bool) -> bool {
+    answer.failure().is_none()
+        && match peek::error_code(answer) {
+            Some((-32601 | -32602, _)) => !has_said_legacy,
+            _ => era_of(answer) == Some(Era::Modern),
         }
-    }
 }
 
 /// Whether a text of a server's may be about a session that it does not know, or no longer.

@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use crate::error::Error;
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, reply};
-use crate::revision::subscription::Changes;
 use crate::revision::{Era, Revision};
 
 pub(crate) mod legacy_client;
@@ -114,7 +113,7 @@ impl Introduction {
 }
 
 /// What a server says of itself, as JSON texts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ServerDescription {
     /// Without what is about tasks.
     capabilities: String,
@@ -123,11 +122,6 @@ struct ServerDescription {
 }
 
 impl ServerDescription {
-    /// What it announces.
-    fn changes(&self) -> Changes {
-        Changes::of(&self.capabilities)
-    }
-
     /// Out of its answer to `initialize` or `server/discover`, in which its name stands at `info`.
     fn of(answer: &Message, info: &[&str]) -> Self {
         let member = |path: &[&str]| answer.get(path).map(|json| json.as_str().to_owned());

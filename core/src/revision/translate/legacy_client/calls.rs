@@ -4,7 +4,7 @@ use tracing::debug;
 
 use super::{Asked, Translation, TranslatorContext, shapes};
 use crate::error::{Error, Kind};
-use crate::message::{Id, Json, Members, Message, Method, reply};
+use crate::message::{Id, Json, Members, Message, Method, peek, reply};
 use crate::revision::tools::is_first_page;
 use crate::revision::translate::{LOG_LEVEL, SUBSCRIPTION_ID};
 
@@ -40,8 +40,10 @@ impl Translation {
     /// It is kept here, and goes with every request from now on.
     fn set_level(&mut self, request: &Message, cx: &mut TranslatorContext) {
         let Some(id) = request.id() else { return };
-        let level = parameter(request, "level").filter(|level| LEVELS.contains(&level.as_str()));
-        let Some(level) = level else { return cx.refuse(id, "Unknown log level") };
+        let level = request.get(&["params", "level"]).and_then(Json::to_text).unwrap_or_default();
+        if !LEVELS.contains(&level.as_str()) {
+            return cx.refuse(id, "Unknown log level");
+        }
         cx.introduction.set(LOG_LEVEL, format!("\"{level}\""));
         cx.send_to_client(reply::raw_result(Some(id), "{}"));
     }
@@ -80,7 +82,8 @@ impl Translation {
             Some(Method::ToolsCall) => {
                 // Its name is looked for only where it matters.
                 let is_wrapped = !self.wrapped.is_empty()
-                    && parameter(&asked.request, "name").is_some_and(|n| self.wrapped.has(&n));
+                    && peek::subject(&asked.request)
+                        .is_some_and(|name| self.wrapped.contains_key(&name));
                 shapes::legacy_content(result, is_wrapped);
             }
             _ => {}
@@ -117,11 +120,6 @@ pub(super) fn legacy_error(request: &Message, answer: &Message, id: &Id) -> Mess
             members.object("error").set("code", "-32002");
         }
     })
-}
-
-/// A member of the parameters that is a string.
-pub(super) fn parameter(message: &Message, name: &str) -> Option<String> {
-    message.get(&["params", name])?.to_text()
 }
 
 /// The subscription that a notification belongs to.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::TranslatorContext;
-use super::calls::{parameter, subscription};
+use super::calls::subscription;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Json, Members, Message, Method, peek, reply};
@@ -134,7 +134,7 @@ impl Subscription {
         if !self.offered.resources {
             return cx.send_to_client(reply::method_not_found(id, method.name()));
         }
-        let Some(uri) = parameter(request, "uri") else {
+        let Some(uri) = peek::subject(request) else {
             return cx.refuse(id, "The parameter uri is missing");
         };
         let is_wanted = *method == Method::ResourcesSubscribe;

@@ -65,7 +65,7 @@ impl TranslatorState {
 }
 
 /// What is known while messages are translated.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Translation {
     server: ServerDescription,
     /// Requests that are out, by the id under which the server knows them.
@@ -229,18 +229,14 @@ impl Translation {
 
     fn client_cancels(&mut self, notice: &Message, cx: &mut TranslatorContext) {
         let Some(id) = peek::cancelled_request(notice) else { return };
-        if let Some(at) = self.rounds.iter().position(|round| round.asked.is_for(&id)) {
-            self.rounds.swap_remove(at).take_back("The call was cancelled", cx);
+        for round in self.rounds.extract_if(.., |round| round.asked.is_for(&id)) {
+            round.take_back("The call was cancelled", cx);
         }
-        if let Some(at) = self.kept.iter().position(|(asked, _)| asked.is_for(&id)) {
-            self.kept.remove(at);
-            return debug!(%id, "the answer that came already is kept from the client");
-        }
-        let found = self.asked.iter().find(|(_, asked)| asked.is_for(&id));
-        if let Some(up) = found.map(|(up, _)| up.clone()) {
-            self.asked.remove(&up);
+        for (up, _) in self.asked.extract_if(|_, asked| asked.is_for(&id)) {
             cx.send_to_server(reply::cancelled(&up, "cancelled"));
         }
+        // The client no longer wants to hear what came already.
+        self.kept.retain(|(asked, _)| !asked.is_for(&id));
     }
 
     fn failed(&mut self, message: Message, error: Error, cx: &mut TranslatorContext) {

@@ -7,7 +7,8 @@ use tracing::debug;
 use super::listening::Subscription;
 use super::{LegacyClient, Protocol, Translation, TranslatorState};
 use crate::message::{Id, Json, Members, Message, edit, peek, reply};
-use crate::revision::era_hints::{self, EraVerdict};
+use crate::revision::era_hints;
+use crate::revision::subscription::Changes;
 use crate::revision::translate::{Introduction, SERVER_INFO, ServerDescription};
 use crate::revision::{Era, Revision};
 
@@ -74,9 +75,7 @@ impl LegacyClient {
     }
 
     fn initialize_answered(&mut self, initialize: Message, answer: Message) {
-        let is_modern =
-            answer.is_error() && EraVerdict::of_initialize(&answer, false) == EraVerdict::Modern;
-        if is_modern && self.protocol != Protocol::Legacy {
+        if self.protocol != Protocol::Legacy && era_hints::refuses_initialize(&answer, false) {
             debug!("the server refuses initialize as a modern one does");
             return self.ask(initialize, Some(answer));
         }
@@ -91,13 +90,9 @@ impl LegacyClient {
         }
         self.cx.send_to_client(server.initialize_result(&asking.initialize));
         self.state = TranslatorState::Translating(Box::new(Translation {
-            listening: Subscription::new(server.changes()),
+            listening: Subscription::new(Changes::of(&server.capabilities)),
             server,
-            asked: Default::default(),
-            rounds: Vec::new(),
-            wrapped: Default::default(),
-            question: None,
-            kept: Vec::new(),
+            ..Translation::default()
         }));
     }
 

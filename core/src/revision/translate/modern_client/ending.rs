@@ -19,13 +19,11 @@ impl ModernClient {
             let own = message.id().filter(|_| message.method().is_some());
             own.is_some_and(|own| own.canonical() == id.canonical())
         };
-        if let Some(at) = self.held.iter().position(|(held, _)| is_it(held)) {
-            self.held.remove(at);
-            return debug!(%id, "cancelled before it was sent");
-        }
-        if let Some(at) = self.kept.iter().position(|kept| is_it(&kept.request)) {
-            self.kept.remove(at);
-            return;
+        let waiting = self.held.len() + self.kept.len();
+        self.held.retain(|(held, _)| !is_it(held));
+        self.kept.retain(|kept| !is_it(&kept.request));
+        if self.held.len() + self.kept.len() < waiting {
+            return debug!(%id, "cancelled before it was sent, or its answer believed");
         }
         let was_passed = self.passed.close_exactly(id).is_some();
         if matches!(self.phase, EraPhase::Serving) && !was_passed {

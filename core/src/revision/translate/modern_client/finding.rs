@@ -197,7 +197,7 @@ impl ModernClient {
             self.phase = EraPhase::Serving;
             self.session.opened(answer);
         } else if self.protocol != Protocol::Legacy
-            && EraVerdict::of_initialize(answer, self.is_certain) == EraVerdict::Modern
+            && era_hints::refuses_initialize(answer, self.is_certain)
         {
             self.is_modern();
         } else {

@@ -123,7 +123,8 @@ impl LegacySession {
             let error = Error::new(Kind::Overloaded, text).not_delivered();
             return self.cx.fail(id, &error);
         }
-        let Some(promise) = self.listening.promise(message, &server.changes()) else {
+        let Some(promise) = self.listening.promise(message, &Changes::of(&server.capabilities))
+        else {
             let text = "Invalid params: \"notifications\" does not say what to listen for";
             return self.cx.refuse(id, text);
         };
@@ -144,10 +145,9 @@ impl LegacySession {
 
     /// Asks the server for news of a resource, or for none of it any more.
     fn ask_about(&mut self, uri: String, standing: Standing) {
-        let method = match standing {
-            Standing::Leaving => Method::ResourcesUnsubscribe,
-            Standing::Asked | Standing::Subscribed => Method::ResourcesSubscribe,
-        };
+        let is_left = standing == Standing::Leaving;
+        let method =
+            if is_left { Method::ResourcesUnsubscribe } else { Method::ResourcesSubscribe };
         let params = format!(r#"{{"uri":{}}}"#, json_string(&uri));
         self.listening.resources.insert(uri.clone(), standing);
         self.ask(Own::Resource(uri), |id| reply::raw_request(id, method.name(), &params));
@@ -156,9 +156,8 @@ impl LegacySession {
     /// The server has answered that.
     pub(super) fn resource_answered(&mut self, uri: String, is_agreed: bool) {
         let is_wanted = self.listening.is_wanted(&uri);
-        match self.listening.resources.get(&uri) {
+        match self.listening.resources.remove(&uri) {
             Some(Standing::Asked) if !is_agreed => {
-                self.listening.resources.remove(&uri);
                 for listen in &mut self.listening.listens {
                     listen.promise.resources.retain(|wanted| *wanted != uri);
                 }
@@ -168,9 +167,7 @@ impl LegacySession {
             }
             Some(Standing::Asked) => self.ask_about(uri, Standing::Leaving),
             _ if is_wanted => self.ask_about(uri, Standing::Asked),
-            _ => {
-                self.listening.resources.remove(&uri);
-            }
+            _ => {}
         }
         self.listening.acknowledge(&mut self.cx);
     }
