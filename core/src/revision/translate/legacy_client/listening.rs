@@ -34,6 +34,8 @@ struct Change {
     id: Id,
     uri: String,
     is_wanted: bool,
+    /// When it is taken to be in force all the same.
+    until: Instant,
 }
 
 impl Change {
@@ -65,8 +67,6 @@ pub(super) struct Subscription {
     taken: usize,
     /// Several changes were refused together: they are tried one by one.
     is_careful: bool,
-    /// When the changes are taken to be in force all the same.
-    answer_at: Option<Instant>,
     /// When to try again.
     retry_at: Option<Instant>,
     tries: u32,
@@ -87,7 +87,8 @@ impl Subscription {
     }
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        [self.answer_at, self.retry_at].into_iter().flatten().min()
+        let patience = self.changes.front().map(|change| change.until);
+        patience.into_iter().chain(self.retry_at).min()
     }
 
     /// The client's handshake is done: it wants to hear of changes from now on.
@@ -147,8 +148,8 @@ impl Subscription {
             let text = format!("More than {limit} resources cannot be subscribed to at once");
             return cx.fail(id, &Error::new(Kind::Overloaded, text).not_delivered());
         }
-        self.changes.push_back(Change { id: id.clone(), uri, is_wanted });
-        self.answer_at.get_or_insert(cx.now + limits::LISTEN_PATIENCE);
+        let until = cx.now + limits::LISTEN_PATIENCE;
+        self.changes.push_back(Change { id: id.clone(), uri, is_wanted, until });
         self.open(cx);
     }
 
@@ -220,9 +221,7 @@ impl Subscription {
     }
 
     pub(super) fn tick(&mut self, cx: &mut TranslatorContext) {
-        let now = cx.now;
-        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if is_due(self.answer_at) {
+        if self.changes.front().is_some_and(|change| change.until <= cx.now) {
             // Some servers never say that they listen: then the newest request replaces the last.
             self.settle(usize::MAX, cx);
             if self.retry_at.is_none() && self.is_outdated() {
@@ -231,7 +230,7 @@ impl Subscription {
                 close(unheard, cx);
             }
         }
-        if is_due(self.retry_at) {
+        if self.retry_at.is_some_and(|at| at <= cx.now) {
             self.open(cx);
         }
     }
@@ -244,12 +243,11 @@ impl Subscription {
         }
         self.taken = 0;
         self.is_careful &= !self.changes.is_empty();
-        self.answer_at.take_if(|_| self.changes.is_empty());
     }
 
     /// No change comes into force.
     fn refuse_all(&mut self, cx: &mut TranslatorContext, answer: impl Fn(&Id) -> Message) {
-        (self.taken, self.is_careful, self.answer_at) = (0, false, None);
+        (self.taken, self.is_careful) = (0, false);
         for change in self.changes.drain(..) {
             cx.send_to_client(answer(&change.id));
         }
