@@ -71,7 +71,8 @@ impl LegacyClient {
     pub(crate) fn suspects_modern(&mut self, message: &Message, now: Instant) -> bool {
         self.cx.now = now;
         self.is_through()
-            && self.has_opened
+            // The client has opened by `initialize`.
+            && !self.cx.introduction.0.is_empty()
             && era_hints::era_of(message) == Some(Era::Modern)
             && self.cx.may_suspect()
     }

@@ -35,8 +35,6 @@ pub(crate) struct LegacyClient {
     known: Option<Era>,
     state: TranslatorState,
     cx: TranslatorContext,
-    /// There was an `initialize`.
-    has_opened: bool,
 }
 
 #[derive(Debug)]
@@ -92,7 +90,7 @@ impl LegacyClient {
     /// `known`: what an earlier run found out about the server.
     pub(crate) fn new(protocol: Protocol, known: Option<Era>, cx: TranslatorContext) -> Self {
         let known = known.filter(|_| protocol != Protocol::Legacy);
-        Self { protocol, known, state: TranslatorState::Through, cx, has_opened: false }
+        Self { protocol, known, state: TranslatorState::Through, cx }
     }
 
     /// Whether a message on its way to the server is of interest here.
@@ -113,7 +111,6 @@ impl LegacyClient {
     pub(crate) fn on_client_message(&mut self, message: Message, now: Instant) {
         self.cx.now = now;
         if message.is_request(&Method::Initialize) {
-            self.has_opened = true;
             return self.open(message);
         }
         if self.close(&message) {
