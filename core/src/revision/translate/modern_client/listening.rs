@@ -7,7 +7,7 @@ use super::session::{LegacySession, Own};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, reply};
-use crate::revision::subscription::{Changes, Promise};
+use crate::revision::subscription::{Changes, Promise, told_for};
 use crate::revision::translate::{SUBSCRIPTION_ID, TranslatorContext};
 
 /// The subscriptions of the client, and what the server was told because of them.
@@ -52,9 +52,7 @@ impl Listen {
     }
 
     fn tell(&mut self, message: &Message, cx: &mut TranslatorContext) {
-        let notice = message.edited(|members| {
-            members.object("params").object("_meta").set(SUBSCRIPTION_ID, self.id.as_json());
-        });
+        let notice = told_for(&self.id, message);
         match &mut self.early {
             None => cx.send_to_client(notice),
             // They say that something is new, which once is enough.
@@ -117,13 +115,13 @@ impl Subscriptions {
 
 impl LegacySession {
     pub(super) fn listen(&mut self, id: &Id, message: &Message) {
-        let Some(server) = &self.server else { return };
         if self.listening.listens.len() >= limits::LISTENS {
             let text = format!("More than {} subscriptions are open already", limits::LISTENS);
             let error = Error::new(Kind::Overloaded, text).not_delivered();
             return self.cx.fail(id, &error);
         }
-        let Some(promise) = self.listening.promise(message, &Changes::of(&server.capabilities))
+        let Some(promise) =
+            self.listening.promise(message, &Changes::of(&self.server.capabilities))
         else {
             let text = "Invalid params: \"notifications\" does not say what to listen for";
             return self.cx.refuse(id, text);

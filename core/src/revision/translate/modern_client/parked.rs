@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::asks::is_url_mode;
 use super::calls::{ServerCall, readdressed};
 use super::json_string;
-use super::session::{LEFT, LegacySession, sign};
+use super::session::{LEFT, LegacySession};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, peek, reply};
@@ -71,7 +71,7 @@ impl Parked {
     }
 
     /// Asks the client, by the answer to its request `id`.
-    fn ask(&self, id: &Id, server: Option<&ServerDescription>) -> Message {
+    fn ask(&self, id: &Id, server: &ServerDescription) -> Message {
         let mut result = Members::default();
         result.set("resultType", "\"input_required\"");
         let requests = result.object("inputRequests");
@@ -79,7 +79,7 @@ impl Parked {
             requests.set(question.key.as_str(), question.request.as_str());
         }
         result.set("requestState", json_string(&self.handle));
-        sign(&mut result, server);
+        server.sign(&mut result);
         reply::raw_result(Some(id), &result.to_json())
     }
 }
@@ -128,7 +128,7 @@ impl LegacySession {
     /// Asks the client, by the answer to its request, and keeps the call until it goes on.
     fn park(&mut self, upstream: Id, parked: Parked) {
         self.waiting.close_exactly(&parked.call.client);
-        self.cx.send_to_client(parked.ask(&parked.call.client, self.server.as_ref()));
+        self.cx.send_to_client(parked.ask(&parked.call.client, &self.server));
         self.parked.insert(upstream, parked);
     }
 
@@ -186,7 +186,7 @@ impl LegacySession {
         });
         parked.until = self.cx.now + limits::PARKED_WAIT;
         if !parked.questions.is_empty() {
-            self.cx.send_to_client(parked.ask(&call.client, self.server.as_ref()));
+            self.cx.send_to_client(parked.ask(&call.client, &self.server));
             return None;
         }
         let Parked { call: before, server, .. } = self.parked.remove(&upstream)?;

@@ -24,8 +24,8 @@ pub(super) const LEFT: &str = "The client has left";
 /// What is under way; calls may outlive the session that they were made in.
 pub(super) struct LegacySession {
     pub(super) cx: TranslatorContext,
-    /// What the server has said of itself, while there is a session.
-    pub(super) server: Option<ServerDescription>,
+    /// What the server has said of itself when it opened the last session.
+    pub(super) server: ServerDescription,
     /// Requests of our own under way; their answers go no further.
     pub(super) own: HashMap<Id, Own>,
     /// The client's calls, by the ids under which the server knows them, and those that wait for the
@@ -59,7 +59,7 @@ impl LegacySession {
     pub(super) fn new(cx: TranslatorContext) -> Self {
         Self {
             cx,
-            server: None,
+            server: ServerDescription::default(),
             own: HashMap::new(),
             calls: HashMap::new(),
             parked: HashMap::new(),
@@ -93,23 +93,20 @@ impl LegacySession {
     /// The server has opened a session.
     pub(super) fn opened(&mut self, answer: &Message) {
         self.cx.send_to_server(reply::notification("notifications/initialized"));
-        self.server = Some(ServerDescription::of(answer, &["result", "serverInfo"]));
+        self.server = ServerDescription::of(answer, &["result", "serverInfo"]);
         (self.level, self.level_until) = (None, None);
     }
 
     /// The client will say nothing more.
     pub(super) fn leave(&mut self) {
         self.has_left = true;
-        self.end_listens();
-        self.end_parked(LEFT);
+        self.end(LEFT);
     }
 
-    /// There will be no session any more, for this reason.
+    /// Nobody waits for anything in the session any more, for this reason.
     pub(super) fn end(&mut self, reason: &str) {
         self.end_listens();
         self.end_parked(reason);
-        self.server = None;
-        (self.level, self.level_until) = (None, None);
     }
 
     /// The client says something. `false`: it has to wait until the server has taken the log level.
@@ -143,8 +140,7 @@ impl LegacySession {
     ///
     /// The level is the session's: the last request that names one decides.
     pub(super) fn waits_for_level(&mut self, level: Option<&str>) -> bool {
-        let server = self.server.as_ref();
-        let has_logs = server.is_some_and(|it| get(&it.capabilities, &["logging"]).is_some());
+        let has_logs = get(&self.server.capabilities, &["logging"]).is_some();
         let Some(level) = level.filter(|_| has_logs) else { return false };
         if self.level_until.is_none() {
             if self.level.as_deref() == Some(level) {
@@ -165,11 +161,9 @@ impl LegacySession {
         let mut result = Members::default();
         let versions = format!("[{}]", json_string(Revision::LATEST_MODERN));
         result.set("supportedVersions", versions);
-        if let Some(server) = &self.server {
-            result.set("capabilities", server.capabilities.as_str());
-            if let Some(instructions) = &server.instructions {
-                result.set("instructions", instructions.as_str());
-            }
+        result.set("capabilities", self.server.capabilities.as_str());
+        if let Some(instructions) = &self.server.instructions {
+            result.set("instructions", instructions.as_str());
         }
         self.complete(&mut result, true);
         reply::raw_result(Some(id), &result.to_json())
@@ -179,18 +173,20 @@ impl LegacySession {
     /// long.
     pub(super) fn complete<'a>(&'a self, result: &mut Members<'a>, is_cacheable: bool) {
         result.add("resultType", "\"complete\"");
-        if self.server.is_some() && is_cacheable {
+        if is_cacheable {
             result.add("ttlMs", "0");
             result.add("cacheScope", "\"private\"");
         }
-        sign(result, self.server.as_ref());
+        self.server.sign(result);
     }
 }
 
-/// Adds to a result who the server is.
-pub(super) fn sign<'a>(result: &mut Members<'a>, server: Option<&'a ServerDescription>) {
-    if let Some(info) = server.and_then(|server| server.info.as_deref()) {
-        result.object("_meta").add(SERVER_INFO, info);
+impl ServerDescription {
+    /// Adds to a result who the server is.
+    pub(super) fn sign<'a>(&'a self, result: &mut Members<'a>) {
+        if let Some(info) = &self.info {
+            result.object("_meta").add(SERVER_INFO, info.as_str());
+        }
     }
 }
 
