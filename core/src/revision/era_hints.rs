@@ -76,16 +76,6 @@ pub(crate) fn era_of(answer: &Message) -> Option<Era> {
     }
 }
 
-/// Whether this answer to `server/discover` can only come from a server that has no modern side.
-/// Any other error may be a modern server's bad day.
-pub(crate) fn denies_modern(answer: &Message) -> bool {
-    match peek::error_code(answer) {
-        Some((METHOD_NOT_FOUND, _)) => answer.failure().is_none(),
-        Some(_) => era_of(answer) == Some(Era::Legacy),
-        None => peek::supported_versions(answer).is_some_and(|names| are_legacy(&names)),
-    }
-}
-
 /// Whether an error sounds like a legacy server's at a request that belongs to no session. Tools
 /// write errors, too: this is a reason to ask, and none to believe.
 pub(crate) fn sounds_legacy(answer: &Message) -> bool {
@@ -119,7 +109,8 @@ pub(crate) enum EraVerdict {
 }
 
 impl EraVerdict {
-    /// Of the answer to `server/discover`.
+    /// Of the answer to `server/discover`. Only who does not know the question is legacy: any other
+    /// error may be a modern server's bad day.
     pub(crate) fn of_discover(answer: &Message) -> Self {
         if let Head::Response { is_error: false, .. } = answer.head() {
             // Whoever knows the question is modern, unless it says otherwise.
@@ -154,8 +145,11 @@ impl EraVerdict {
             (Some(Some(400..=499)), _) => Self::Refused,
             (Some(_), _) => Self::Nothing,
             (None, Some(Era::Modern)) => Self::Modern,
-            (None, _) if denies_modern(answer) => Self::Legacy,
-            (None, _) => Self::Refused,
+            (None, Some(Era::Legacy)) => Self::Legacy,
+            (None, None) => match peek::error_code(answer) {
+                Some((METHOD_NOT_FOUND, _)) => Self::Legacy,
+                _ => Self::Refused,
+            },
         }
     }
 }
@@ -288,6 +282,8 @@ mod tests {
 
     #[test]
     fn only_who_does_not_know_the_question_denies_the_modern_era() {
+        let denies_modern =
+            |answer: &Message| EraVerdict::of_discover(answer) == EraVerdict::Legacy;
         assert!(denies_modern(&error(-32601, "x", Value::Null)));
         assert!(denies_modern(&unsupported(&[Revision::LATEST_LEGACY])));
         for code in [-32603, -32000, -32602, HEADER_MISMATCH] {

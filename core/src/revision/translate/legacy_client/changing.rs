@@ -9,7 +9,8 @@ use super::calls::legacy_error;
 use super::{Asked, LegacyClient, Step, Translation, TranslatorContext, TranslatorState};
 use crate::error::{Error, Kind};
 use crate::message::{Message, reply};
-use crate::revision::{Era, era_hints};
+use crate::revision::Era;
+use crate::revision::era_hints::{self, EraVerdict};
 
 impl Translation {
     /// Whether an answer waits for what the server says of itself.
@@ -37,7 +38,7 @@ impl Translation {
 impl LegacyClient {
     /// The server was asked whether it is still modern.
     pub(super) fn asked_again(&mut self, mut translation: Box<Translation>, answer: &Message) {
-        if era_hints::denies_modern(answer) {
+        if EraVerdict::of_discover(answer) == EraVerdict::Legacy {
             return self.turn_legacy(*translation);
         }
         translation.believe(&mut self.cx);

@@ -7,7 +7,7 @@ use tracing::debug;
 use super::listening::Subscription;
 use super::{LegacyClient, Protocol, Translation, TranslatorState};
 use crate::message::{Id, Json, Members, Message, edit, peek, reply};
-use crate::revision::era_hints;
+use crate::revision::era_hints::{self, EraVerdict};
 use crate::revision::subscription::Changes;
 use crate::revision::translate::{Introduction, SERVER_INFO, ServerDescription};
 use crate::revision::{Era, Revision};
@@ -98,7 +98,8 @@ impl LegacyClient {
 
     /// It does not know the question: what it said to `initialize` stands, or it is asked that.
     fn not_modern(&mut self, asking: Asking, answer: &Message) {
-        if self.known.take().is_some() && era_hints::denies_modern(answer) {
+        let denies_modern = EraVerdict::of_discover(answer) == EraVerdict::Legacy;
+        if self.known.take().is_some() && denies_modern {
             self.cx.found(Era::Legacy);
         }
         match (asking.refusal, asking.initialize.id()) {
