@@ -216,16 +216,16 @@ fn words(text: &str) -> String {
         }
         last = c;
     }
-    let apart = apart.split_whitespace().map(|word| match word {
-        "sessionid" => "session id",
-        word => word,
-    });
-    apart.fold(" ".to_owned(), |words, word| words + word + " ")
+    joined(apart.split_whitespace()).replace(" sessionid ", " session id ")
+}
+
+/// The words with a blank before and behind each.
+fn joined<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    words.fold(" ".to_owned(), |words, word| words + word + " ")
 }
 
 fn are_denial(words: &str) -> bool {
-    let words = words.split_whitespace().filter(|word| !FILLERS.contains(word));
-    let words = words.fold(" ".to_owned(), |words, word| words + word + " ");
+    let words = joined(words.split_whitespace().filter(|word| !FILLERS.contains(word)));
     let say = |phrase: &str| words.contains(&format!(" {phrase} "));
     UNINITIALIZED.iter().any(|phrase| say(phrase))
         || BEFORE.iter().chain(&BESIDE).any(|it| say(&format!("{it} session")))

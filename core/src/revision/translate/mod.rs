@@ -97,13 +97,6 @@ impl Introduction {
         self.0.push((name, json));
     }
 
-    /// The question what the server is. It is not the client who asks: a login may come of it.
-    fn discover(&self, id: &Id) -> Message {
-        let mut params = Members::default();
-        self.fill(&mut params);
-        reply::raw_request(id, Method::Discover.name(), &params.to_json()).own()
-    }
-
     /// Into the parameters of a request.
     fn fill<'a>(&'a self, params: &mut Members<'a>) {
         for (name, value) in &self.0 {
@@ -171,6 +164,17 @@ impl TranslatorContext {
 
     fn send_to_server(&mut self, message: Message) {
         self.steps.push_back(Step::ToServer(message));
+    }
+
+    /// Asks the server what it is, under the id that is given back. It is not the client who asks: a
+    /// login may come of it.
+    fn discover(&mut self) -> Id {
+        let id = self.string();
+        let mut params = Members::default();
+        self.introduction.fill(&mut params);
+        let question = reply::raw_request(&id, Method::Discover.name(), &params.to_json());
+        self.send_to_server(question.own());
+        id
     }
 
     /// The server's era was found out: whatever it was suspected of before is settled.

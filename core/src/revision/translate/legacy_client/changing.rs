@@ -19,9 +19,7 @@ impl Translation {
             return false;
         }
         if self.question.is_none() && cx.may_suspect() {
-            let id = cx.string();
-            cx.send_to_server(cx.introduction.discover(&id));
-            self.question = Some(id);
+            self.question = Some(cx.discover());
         }
         self.question.is_some()
     }

@@ -57,9 +57,8 @@ impl LegacyClient {
     }
 
     fn ask(&mut self, initialize: Message, refusal: Option<Message>) {
-        let id = self.cx.string();
-        self.cx.send_to_server(self.cx.introduction.discover(&id));
-        self.state = TranslatorState::Asking(Asking { initialize, discover: Some(id), refusal });
+        let discover = Some(self.cx.discover());
+        self.state = TranslatorState::Asking(Asking { initialize, discover, refusal });
     }
 
     /// The answer that tells what the server is.

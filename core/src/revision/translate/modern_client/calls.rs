@@ -113,7 +113,14 @@ impl LegacySession {
         let id = &call.client;
         self.waiting.close_exactly(id);
         if !answer.is_error() {
-            return self.cx.send_to_client(self.completed(&call.method, id, answer));
+            let answer = answer.edited_with_id(id, |members| {
+                let result = members.object("result");
+                if call.method == Method::ToolsList {
+                    tasks::drop_from_tools(result);
+                }
+                self.complete(result, call.method.properties().is_cacheable);
+            });
+            return self.cx.send_to_client(answer);
         }
         match peek::error_code(answer) {
             Some((-32042, _)) => self.park_for_pages(upstream, call, answer),
@@ -124,16 +131,6 @@ impl LegacySession {
             }
             _ => self.cx.send_to_client(readdressed(answer, id)),
         }
-    }
-
-    fn completed(&self, method: &Method, id: &Id, answer: &Message) -> Message {
-        answer.edited_with_id(id, |members| {
-            let result = members.object("result");
-            if *method == Method::ToolsList {
-                tasks::drop_from_tools(result);
-            }
-            self.complete(result, method.properties().is_cacheable);
-        })
     }
 
     /// The call that a notification is about the progress of, also if it has outlived the session

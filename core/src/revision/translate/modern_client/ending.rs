@@ -15,10 +15,9 @@ impl ModernClient {
             Some(None) => return self.session.end_listen(id),
             None => {}
         }
-        let is_it = |message: &Message| {
-            let own = message.id().filter(|_| message.method().is_some());
-            own.is_some_and(|own| own.canonical() == id.canonical())
-        };
+        let canonical = id.canonical();
+        let is_it =
+            |held: &Message| held.request_id().is_some_and(|id| id.canonical() == canonical);
         let waiting = self.held.len() + self.kept.len();
         self.held.retain(|(held, _)| !is_it(held));
         self.kept.retain(|kept| !is_it(&kept.request));
@@ -50,9 +49,8 @@ impl ModernClient {
             return;
         }
         self.end_waiting_listens();
-        let is_request = |message: &Message| message.request_id().is_some();
         let is_waited_for =
-            !self.kept.is_empty() || self.held.iter().any(|(held, _)| is_request(held));
+            !self.kept.is_empty() || self.held.iter().any(|(held, _)| held.request_id().is_some());
         let has_calls = !self.session.calls.is_empty();
         let is_serving = matches!(self.phase, EraPhase::Serving);
         let useless = self.session.own.extract_if(|_, own| match own {
@@ -65,17 +63,15 @@ impl ModernClient {
             self.session.cx.send_to_server(reply::cancelled(&id, LEFT));
         }
         if !is_waited_for && matches!(self.phase, EraPhase::Probing | EraPhase::Opening) {
+            // What was only told is told to nobody: there is no session for it.
+            self.held.clear();
             self.phase = EraPhase::Fresh;
-            for (message, _) in self.held.drain(..) {
-                debug!(what = ?message, "dropped: there is no session for it");
-            }
         }
     }
 
     /// Subscriptions that were not served yet.
     fn end_waiting_listens(&mut self) {
-        let is_listen =
-            |message: &Message| message.id().is_some() && message.method() == Some(&Method::Listen);
+        let is_listen = |message: &Message| message.is_request(&Method::Listen);
         let held = self.held.iter().map(|(held, _)| held);
         let requests = held.chain(self.kept.iter().map(|kept| &kept.request));
         for id in requests.filter(|request| is_listen(request)).filter_map(Message::id) {

@@ -80,8 +80,7 @@ impl LegacySession {
 
     /// Asks the server what it is, in the client's words.
     pub(super) fn discover(&mut self) {
-        let introduction = self.cx.introduction.clone();
-        self.ask(Own::Discover, |id| introduction.discover(id));
+        self.own.insert(self.cx.discover(), Own::Discover);
     }
 
     /// Sends `initialize` with what `request` says of the client.
