@@ -1,7 +1,6 @@
 //! `x-mcp-header`: which arguments of a tool are repeated in HTTP headers, and how they look there.
 
 use std::collections::HashSet;
-use std::fmt;
 
 use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -25,27 +24,13 @@ pub struct Mirrored {
     header: HeaderName,
 }
 
-/// Why a tool cannot be offered over HTTP.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Where in the schema.
-    path: Vec<String>,
-    reason: &'static str,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.path.is_empty() { "the schema itself" } else { &*self.path.join(".") };
-        write!(f, "{ANNOTATION} at {place} {}", self.reason)
-    }
-}
-
 /// The arguments that a tool with this input schema wants to have repeated.
 ///
 /// # Errors
 ///
-/// When an annotation is one that the protocol forbids.
-pub fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, Fault> {
+/// When an annotation is one that the protocol forbids: which one, and why. The tool cannot be offered
+/// over HTTP.
+pub fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, String> {
     let mut walk = Walk::default();
     walk.visit(schema, true)?;
     Ok(walk.found)
@@ -139,7 +124,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn visit(&mut self, schema: &Value, is_reachable: bool) -> Result<(), Fault> {
+    fn visit(&mut self, schema: &Value, is_reachable: bool) -> Result<(), String> {
         // `true` and `false` are schemas, too.
         let Value::Object(members) = schema else { return Ok(()) };
         if let Some(annotation) = members.get(ANNOTATION) {
@@ -163,14 +148,14 @@ impl Walk {
         })
     }
 
-    fn descend(&mut self, name: &str, schema: &Value, is_reachable: bool) -> Result<(), Fault> {
+    fn descend(&mut self, name: &str, schema: &Value, is_reachable: bool) -> Result<(), String> {
         self.path.push(name.to_owned());
         self.visit(schema, is_reachable)?;
         self.path.pop();
         Ok(())
     }
 
-    fn note(&mut self, annotation: &Value, schema: &Map<String, Value>) -> Result<(), Fault> {
+    fn note(&mut self, annotation: &Value, schema: &Map<String, Value>) -> Result<(), String> {
         let name = annotation.as_str().filter(|name| !name.is_empty());
         let Some(name) = name else { return Err(self.fault("is not a text, or an empty one")) };
         // What the type for header names takes is what RFC 9110 calls a token.
@@ -188,8 +173,9 @@ impl Walk {
         Ok(())
     }
 
-    fn fault(&self, reason: &'static str) -> Fault {
-        Fault { path: self.path.clone(), reason }
+    fn fault(&self, reason: &str) -> String {
+        let place = if self.path.is_empty() { "the schema itself" } else { &*self.path.join(".") };
+        format!("{ANNOTATION} at {place} {reason}")
     }
 }
 
@@ -223,7 +209,7 @@ mod tests {
     }
 
     fn fault(schema: &Value) -> String {
-        mirrored(schema).expect_err("an invalid schema").to_string()
+        mirrored(schema).expect_err("an invalid schema")
     }
 
     #[test]
