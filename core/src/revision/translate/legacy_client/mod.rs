@@ -237,9 +237,8 @@ impl Translation {
     }
 
     fn failed(&mut self, message: Message, error: Error, cx: &mut TranslatorContext) {
-        let Some(id) = message.id() else {
-            return cx.steps.push_back(Step::Failed { message, error });
-        };
+        // Nobody waits for what was only told.
+        let Some(id) = message.id() else { return };
         if self.listening.is(id) {
             return self.listening.ended(id, Err(&error), cx);
         }

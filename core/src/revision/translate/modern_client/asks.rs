@@ -33,16 +33,14 @@ impl<'a> Asks<'a> {
             asks.handle = params.remove("requestState");
             asks.responses = params.remove("inputResponses");
         }
-        if params.has("_meta") {
-            let meta = params.object("_meta");
-            for name in [PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES] {
-                meta.remove(name);
-            }
-            let level = meta.remove(LOG_LEVEL).filter(|json| json.starts_with('"'));
-            asks.log_level = level.map(Cow::into_owned);
-            asks.token = meta.get("progressToken").and_then(Id::from_json);
-            params.drop_if_empty("_meta");
+        let meta = params.object("_meta");
+        for name in [PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES] {
+            meta.remove(name);
         }
+        let level = meta.remove(LOG_LEVEL).filter(|json| json.starts_with('"'));
+        asks.log_level = level.map(Cow::into_owned);
+        asks.token = meta.get("progressToken").and_then(Id::from_json);
+        params.drop_if_empty("_meta");
         Some(asks)
     }
 }

@@ -39,7 +39,8 @@ impl ModernClient {
     /// The client will say nothing more: subscriptions end, and calls that wait for it do, too.
     pub(crate) fn on_client_closed(&mut self, now: Instant) {
         self.session.cx.now = now;
-        self.session.leave();
+        self.session.has_left = true;
+        self.session.end(LEFT);
         self.let_go();
     }
 

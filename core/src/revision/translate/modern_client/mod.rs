@@ -192,7 +192,7 @@ impl ModernClient {
     /// server that does not refuse at once is at work, and modern.
     pub(crate) fn tick(&mut self, now: Instant) {
         self.session.cx.now = now;
-        self.session.expire();
+        self.session.give_up("The client did not answer in time", |parked| parked.until <= now);
         if self.session.level_until.take_if(|until| *until <= now).is_some() {
             self.release();
         }

@@ -231,18 +231,8 @@ impl LegacySession {
         }
     }
 
-    /// Calls that have waited for the client for too long are given up.
-    pub(super) fn expire(&mut self) {
-        let now = self.cx.now;
-        self.give_up("The client did not answer in time", |parked| parked.until <= now);
-    }
-
-    /// No parked call can go on, for this reason.
-    pub(super) fn end_parked(&mut self, reason: &str) {
-        self.give_up(reason, |_| true);
-    }
-
-    fn give_up(&mut self, reason: &str, is_over: impl Fn(&Parked) -> bool) {
+    /// Parked calls that are over cannot go on, for this reason.
+    pub(super) fn give_up(&mut self, reason: &str, is_over: impl Fn(&Parked) -> bool) {
         let over: Vec<_> = self.parked.extract_if(|_, parked| is_over(parked)).collect();
         for (upstream, parked) in over {
             for id in parked.questions.iter().filter_map(|question| question.server_id.as_ref()) {

@@ -96,16 +96,10 @@ impl LegacySession {
         (self.level, self.level_until) = (None, None);
     }
 
-    /// The client will say nothing more.
-    pub(super) fn leave(&mut self) {
-        self.has_left = true;
-        self.end(LEFT);
-    }
-
     /// Nobody waits for anything in the session any more, for this reason.
     pub(super) fn end(&mut self, reason: &str) {
         self.end_listens();
-        self.end_parked(reason);
+        self.give_up(reason, |_| true);
     }
 
     /// The client says something. `false`: it has to wait until the server has taken the log level.
