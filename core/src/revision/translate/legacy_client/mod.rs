@@ -125,9 +125,7 @@ impl LegacyClient {
             {
                 self.cx.send_to_client(reply::raw_result(message.id(), "{}"));
             }
-            TranslatorState::Asking(_) | TranslatorState::Through => {
-                self.cx.send_to_server(message);
-            }
+            _ => self.cx.send_to_server(message),
         }
     }
 

@@ -203,12 +203,9 @@ impl ModernClient {
         } else {
             self.phase = EraPhase::Fresh;
             // All who wait for a session hear why there is none. The next one tries again.
-            for (message, _) in self.held.drain(..) {
-                match message.head() {
-                    Head::Request { id, .. } => {
-                        self.session.cx.send_to_client(readdressed(answer, id));
-                    }
-                    _ => debug!(what = ?message, "dropped: there is no session for it"),
+            for (held, _) in self.held.drain(..) {
+                if let Some(id) = held.request_id() {
+                    self.session.cx.send_to_client(readdressed(answer, id));
                 }
             }
         }

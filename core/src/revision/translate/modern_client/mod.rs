@@ -161,10 +161,7 @@ impl ModernClient {
     pub(crate) fn on_server_message(&mut self, message: Message, now: Instant) {
         self.session.cx.now = now;
         match message.head() {
-            Head::Response { id: Some(id), .. } => {
-                let id = id.clone();
-                self.server_answers(&id, message);
-            }
+            Head::Response { id: Some(id), .. } => self.server_answers(&id.clone(), message),
             Head::Request { id, method } if self.has_session() => {
                 self.session.server_asks(id, method, &message);
             }
@@ -269,9 +266,7 @@ impl ModernClient {
             (Own::Discover, EraPhase::Probing) => self.probe_answered(answer),
             (Own::Discover, EraPhase::Serving) => self.doubt_answered(answer),
             (Own::Opening, EraPhase::Opening) => self.opening_answered(answer),
-            (Own::Discover | Own::Opening, _) => {
-                debug!("an answer that came too late was dropped");
-            }
+            (Own::Discover | Own::Opening, _) => debug!("an answer came too late"),
             (Own::LogLevel(until), _) => {
                 if self.session.level_until.take_if(|asked| *asked == until).is_none() {
                     return debug!("the server has taken a level that was given up already");
@@ -279,9 +274,7 @@ impl ModernClient {
                 // One of those held may want another level: then the rest waits for that.
                 self.release();
             }
-            (Own::Resource(uri), _) => {
-                self.session.resource_answered(uri, !answer.is_error());
-            }
+            (Own::Resource(uri), _) => self.session.resource_answered(uri, !answer.is_error()),
         }
     }
 }
