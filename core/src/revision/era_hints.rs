@@ -124,17 +124,14 @@ impl EraVerdict {
         Self::of_error(answer)
     }
 
-    /// Of the answer to any other request.
+    /// Of the answer to any other request, whose method may be unknown to a server of either era:
+    /// what sounds legacy was only refused.
     pub(crate) fn of_answer(answer: &Message) -> Self {
         match answer.head() {
             Head::Response { is_error: false, .. } if answer.is_own() => Self::Nothing,
             Head::Response { is_error: false, .. } if peek::has_result_type(answer) => Self::Modern,
             Head::Response { is_error: false, .. } => Self::Refused,
-            _ => match Self::of_error(answer) {
-                // The method may be unknown to a server of either era.
-                Self::Legacy => Self::Refused,
-                other => other,
-            },
+            _ => Self::of_error(answer),
         }
     }
 

@@ -120,9 +120,12 @@ impl LegacySession {
         self.calls.iter().chain(parked.map(|(upstream, parked)| (upstream, &parked.call)))
     }
 
-    /// A handle for another parked call; `None` if there is no room for one.
+    /// A handle for another parked call, of 128 random bits; `None` if there is no room for one, or the
+    /// system has none of them.
     fn handle(&self) -> Option<String> {
-        random_text().filter(|_| self.parked.len() < limits::PARKED)
+        let mut bytes = [0; 16];
+        SystemRandom::new().fill(&mut bytes).ok()?;
+        (self.parked.len() < limits::PARKED).then(|| URL_SAFE_NO_PAD.encode(bytes))
     }
 
     /// Asks the client, by the answer to its request, and keeps the call until it goes on.
@@ -252,11 +255,4 @@ fn page(params: &str) -> String {
     params.remove("elicitationId");
     params.add("mode", "\"url\"");
     params.to_json()
-}
-
-/// A text of 128 random bits; `None` where the system has none.
-fn random_text() -> Option<String> {
-    let mut bytes = [0; 16];
-    SystemRandom::new().fill(&mut bytes).ok()?;
-    Some(URL_SAFE_NO_PAD.encode(bytes))
 }
