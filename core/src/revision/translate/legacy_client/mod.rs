@@ -184,7 +184,14 @@ impl LegacyClient {
 impl Translation {
     fn on_client_message(&mut self, message: Message, cx: &mut TranslatorContext) {
         match message.head() {
-            Head::Request { .. } => self.client_asks(message, cx),
+            Head::Request { id, method } => match method {
+                Method::Ping => cx.send_to_client(reply::raw_result(Some(id), "{}")),
+                Method::SetLevel => calls::set_level(id, &message, cx),
+                Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
+                    self.listening.change(&message, cx);
+                }
+                _ => self.ask(message, cx),
+            },
             Head::Notification { method } => match method {
                 Method::Cancelled => self.client_cancels(&message, cx),
                 Method::Initialized => self.listening.listen(cx),

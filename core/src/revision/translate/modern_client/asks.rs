@@ -9,7 +9,7 @@ use crate::revision::translate::{CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PR
 #[derive(Debug, Default)]
 pub(super) struct Asks<'a> {
     /// The level, as JSON, from which on it wants log messages.
-    pub(super) log_level: Option<String>,
+    pub(super) log_level: Option<Cow<'a, str>>,
     /// The token under which it wants to hear of its progress.
     pub(super) token: Option<Id>,
     /// The handle of the call that it goes on with, as JSON.
@@ -37,8 +37,7 @@ impl<'a> Asks<'a> {
         for name in [PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES] {
             meta.remove(name);
         }
-        let level = meta.remove(LOG_LEVEL).filter(|json| json.starts_with('"'));
-        asks.log_level = level.map(Cow::into_owned);
+        asks.log_level = meta.remove(LOG_LEVEL).filter(|json| json.starts_with('"'));
         asks.token = meta.get("progressToken").and_then(Id::from_json);
         params.drop_if_empty("_meta");
         Some(asks)

@@ -111,9 +111,7 @@ impl ModernClient {
             EraPhase::Serving => self.serve(message),
             EraPhase::Trusting => self.pass_and_watch(message),
             EraPhase::Fresh => self.begin(message),
-            EraPhase::Trying { .. } | EraPhase::Probing | EraPhase::Opening => {
-                self.hold(message);
-            }
+            EraPhase::Trying { .. } | EraPhase::Probing | EraPhase::Opening => self.hold(message),
         }
     }
 
@@ -240,9 +238,6 @@ impl ModernClient {
 
     /// What was held is said anew; what has to wait again does so in its old order.
     fn release(&mut self) {
-        if matches!(self.phase, EraPhase::Trying { .. } | EraPhase::Probing | EraPhase::Opening) {
-            return;
-        }
         for (message, _) in std::mem::take(&mut self.held) {
             self.accept(message);
         }
