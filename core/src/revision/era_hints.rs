@@ -124,8 +124,8 @@ impl EraVerdict {
         Self::of_error(answer)
     }
 
-    /// Of the answer to any other request, whose method may be unknown to a server of either era:
-    /// what sounds legacy was only refused.
+    /// Of the answer to any other request. Its method may be unknown to a server of either era:
+    /// `Legacy` says no more than `Refused`.
     pub(crate) fn of_answer(answer: &Message) -> Self {
         match answer.head() {
             Head::Response { is_error: false, .. } if answer.is_own() => Self::Nothing,
