@@ -76,16 +76,6 @@ pub(crate) fn era_of(answer: &Message) -> Option<Era> {
     }
 }
 
-/// Whether this answer to `server/discover` can only come from a server that has no modern side.
-/// Any other error may be a modern server's bad day.
-pub(crate) fn denies_modern(answer: &Message) -> bool {
-    match peek::error_code(answer) {
-        Some((METHOD_NOT_FOUND, _)) => answer.failure().is_none(),
-        Some(_) => era_of(answer) == Some(Era::Legacy),
-        None => peek::supported_versions(answer).is_some_and(|names| are_legacy(&names)),
-    }
-}
-
 /// Whether an error sounds like a legacy server's at a request that belongs to no session. Tools
 /// write errors, too: this is a reason to ask, and none to believe.
 pub(crate) fn sounds_legacy(answer: &Message) -> bool {
@@ -119,7 +109,8 @@ pub(crate) enum EraVerdict {
 }
 
 impl EraVerdict {
-    /// Of the answer to `server/discover`.
+    /// Of the answer to `server/discover`. Only who does not know the question is legacy: any other
+    /// error may be a modern server's bad day.
     pub(crate) fn of_discover(answer: &Message) -> Self {
         if let Head::Response { is_error: false, .. } = answer.head() {
             // Whoever knows the question is modern, unless it says otherwise.
@@ -133,17 +124,14 @@ impl EraVerdict {
         Self::of_error(answer)
     }
 
-    /// Of the answer to any other request.
+    /// Of the answer to any other request. Its method may be unknown to a server of either era:
+    /// `Legacy` says no more than `Refused`.
     pub(crate) fn of_answer(answer: &Message) -> Self {
         match answer.head() {
             Head::Response { is_error: false, .. } if answer.is_own() => Self::Nothing,
             Head::Response { is_error: false, .. } if peek::has_result_type(answer) => Self::Modern,
             Head::Response { is_error: false, .. } => Self::Refused,
-            _ => match Self::of_error(answer) {
-                // The method may be unknown to a server of either era.
-                Self::Legacy => Self::Refused,
-                other => other,
-            },
+            _ => Self::of_error(answer),
         }
     }
 
@@ -154,25 +142,24 @@ impl EraVerdict {
             (Some(Some(400..=499)), _) => Self::Refused,
             (Some(_), _) => Self::Nothing,
             (None, Some(Era::Modern)) => Self::Modern,
-            (None, _) if denies_modern(answer) => Self::Legacy,
-            (None, _) => Self::Refused,
+            (None, Some(Era::Legacy)) => Self::Legacy,
+            (None, None) => match peek::error_code(answer) {
+                Some((METHOD_NOT_FOUND, _)) => Self::Legacy,
+                _ => Self::Refused,
+            },
         }
     }
+}
 
-    /// Whether the answer to `initialize` comes from a server that does not know it.
-    ///
-    /// A server that has said that it is legacy only has something against the parameters.
-    pub(crate) fn of_initialize(answer: &Message, is_certain: bool) -> Self {
-        match (Self::of_error(answer), peek::error_code(answer)) {
-            (Self::Modern, _) => Self::Modern,
-            (Self::Legacy | Self::Refused, Some((-32601 | -32602, _)))
-                if !is_certain && answer.failure().is_none() =>
-            {
-                Self::Modern
-            }
-            (other, _) => other,
+/// Whether the answer to `initialize` comes from a server that does not know it.
+///
+/// A server that has said that it is legacy only has something against the parameters.
+pub(crate) fn refuses_initialize(answer: &Message, has_said_legacy: bool) -> bool {
+    answer.failure().is_none()
+        && match peek::error_code(answer) {
+            Some((-32601 | -32602, _)) => !has_said_legacy,
+            _ => era_of(answer) == Some(Era::Modern),
         }
-    }
 }
 
 /// Whether a text of a server's may be about a session that it does not know, or no longer.
@@ -191,23 +178,18 @@ pub(crate) fn denies_session(text: &str) -> bool {
 pub(crate) fn without_id(text: &str, session: Option<&str>) -> String {
     let Some(id) = session.filter(|id| !id.is_empty()) else { return text.to_owned() };
     let is_mark = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '\\' | '(' | ')');
-    let mut left = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(id) {
-        let (before, found) = rest.split_at(at);
-        let after = &found[id.len()..];
-        let is_part =
-            before.ends_with(char::is_alphanumeric) || after.starts_with(char::is_alphanumeric);
-        if is_part {
-            left.push_str(before);
-            left.push_str(id);
+    let mut parts = text.split(id);
+    let mut left = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        if left.ends_with(char::is_alphanumeric) || part.starts_with(char::is_alphanumeric) {
+            left = left + id + part;
         } else {
-            left.push_str(before.trim_end_matches(|c| is_mark(c) || matches!(c, ':' | '=')));
-            left.push(' ');
+            let before = left.trim_end_matches(|c| is_mark(c) || matches!(c, ':' | '='));
+            left.truncate(before.len());
+            left = left + " " + part.trim_start_matches(is_mark);
         }
-        rest = if is_part { after } else { after.trim_start_matches(is_mark) };
     }
-    left + rest
+    left
 }
 
 /// The words of a text in one form: `Mcp-Session-Id`, `session_id` and `sessionId` are several of them.
@@ -231,16 +213,16 @@ fn words(text: &str) -> String {
         }
         last = c;
     }
-    let apart = apart.split_whitespace().map(|word| match word {
-        "sessionid" => "session id",
-        word => word,
-    });
-    apart.fold(" ".to_owned(), |words, word| words + word + " ")
+    joined(apart.split_whitespace()).replace(" sessionid ", " session id ")
+}
+
+/// The words with a blank before and behind each.
+fn joined<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    words.fold(" ".to_owned(), |words, word| words + word + " ")
 }
 
 fn are_denial(words: &str) -> bool {
-    let words = words.split_whitespace().filter(|word| !FILLERS.contains(word));
-    let words = words.fold(" ".to_owned(), |words, word| words + word + " ");
+    let words = joined(words.split_whitespace().filter(|word| !FILLERS.contains(word)));
     let say = |phrase: &str| words.contains(&format!(" {phrase} "));
     UNINITIALIZED.iter().any(|phrase| say(phrase))
         || BEFORE.iter().chain(&BESIDE).any(|it| say(&format!("{it} session")))
@@ -297,6 +279,8 @@ mod tests {
 
     #[test]
     fn only_who_does_not_know_the_question_denies_the_modern_era() {
+        let denies_modern =
+            |answer: &Message| EraVerdict::of_discover(answer) == EraVerdict::Legacy;
         assert!(denies_modern(&error(-32601, "x", Value::Null)));
         assert!(denies_modern(&unsupported(&[Revision::LATEST_LEGACY])));
         for code in [-32603, -32000, -32602, HEADER_MISMATCH] {

@@ -54,10 +54,10 @@ impl Revision {
     /// among them after all, else the newest that we know.
     #[must_use]
     pub fn modern_in_common(asked: &str, supported: &[String]) -> Option<&'static str> {
-        let is_common =
-            |(name, era): &&(&str, Era)| *era == Era::Modern && supported.iter().any(|s| s == name);
-        let mut common = TABLE.iter().filter(is_common).map(|(name, _)| *name);
-        common.clone().find(|name| *name == asked).or(common.next_back())
+        let names = TABLE.iter().map(|(name, _)| *name);
+        let common =
+            names.filter(|name| Self::is_modern(name) && supported.iter().any(|s| s == name));
+        common.max_by_key(|name| *name == asked)
     }
 
     /// Whether `name` is a revision of the modern era that we know.

@@ -1,7 +1,6 @@
 //! `x-mcp-header`: which arguments of a tool are repeated in HTTP headers, and how they look there.
 
 use std::collections::HashSet;
-use std::fmt;
 
 use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -25,27 +24,13 @@ pub struct Mirrored {
     header: HeaderName,
 }
 
-/// Why a tool cannot be offered over HTTP.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Where in the schema.
-    path: Vec<String>,
-    reason: &'static str,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = if self.path.is_empty() { "the schema itself" } else { &*self.path.join(".") };
-        write!(f, "{ANNOTATION} at {place} {}", self.reason)
-    }
-}
-
 /// The arguments that a tool with this input schema wants to have repeated.
 ///
 /// # Errors
 ///
-/// When an annotation is one that the protocol forbids.
-pub fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, Fault> {
+/// When an annotation is one that the protocol forbids: which one, and why. The tool cannot be offered
+/// over HTTP.
+pub fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, String> {
     let mut walk = Walk::default();
     walk.visit(schema, true)?;
     Ok(walk.found)
@@ -87,32 +72,26 @@ fn decimal(raw: &str) -> String {
 
 fn plain_digits(raw: &str) -> Option<String> {
     let (mantissa, exponent) = raw.split_once(['e', 'E']).unwrap_or((raw, "0"));
-    let exponent: i32 = exponent.parse().ok()?;
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let fraction = fraction.trim_end_matches('0');
-    let zeros = exponent.checked_sub(i32::try_from(fraction.len()).ok()?)?;
-    let digits = format!("{whole}{fraction}");
-    let digits = match usize::try_from(zeros) {
-        Ok(zeros) if zeros <= limits::INTEGER_ZEROS => digits + &"0".repeat(zeros),
-        Ok(_) => return None,
-        // Ten to the minus n: an integer if that many zeros stand at the end.
-        Err(_) => {
-            let cut = usize::try_from(zeros.unsigned_abs()).ok()?;
-            let (kept, zeros) = digits.split_at_checked(digits.len().checked_sub(cut)?)?;
-            zeros.bytes().all(|digit| digit == b'0').then(|| kept.to_owned())?
-        }
-    };
-    match digits.trim_start_matches('0') {
+    // Where the point stands in the digits, or behind them.
+    let point = i64::try_from(whole.len()).ok()?.checked_add(exponent.parse().ok()?)?;
+    let point = usize::try_from(point.max(0)).ok()?;
+    let digits = whole.to_owned() + fraction;
+    let missing = point.saturating_sub(digits.len());
+    let digits = (missing <= limits::INTEGER_ZEROS).then(|| digits + &"0".repeat(missing))?;
+    let (kept, zeros) = digits.split_at_checked(point)?;
+    match kept.trim_start_matches('0') {
+        _ if zeros.contains(|digit| digit != '0') => None,
         "" => Some("0".to_owned()),
         digits => Some(format!("{sign}{digits}")),
     }
 }
 
-/// The keywords of JSON Schema that hold one schema. An annotation below one of these or the next
-/// ones is about a value that nobody can name beforehand. All others but `properties` hold data, in
-/// which anything may stand.
-const ONE: [&str; 12] = [
+/// The keywords of JSON Schema that hold a schema, or a list of them. An annotation below one of
+/// these or the next ones is about a value that nobody can name beforehand. All others but
+/// `properties` hold data, in which anything may stand.
+const PLAIN: [&str; 16] = [
     "items",
     "contains",
     "additionalItems",
@@ -125,10 +104,11 @@ const ONE: [&str; 12] = [
     "then",
     "else",
     "contentSchema",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "prefixItems",
 ];
-
-/// Those that hold a list of them.
-const MANY: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 
 /// Those that hold them by name.
 const NAMED: [&str; 5] =
@@ -144,7 +124,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn visit(&mut self, schema: &Value, is_reachable: bool) -> Result<(), Fault> {
+    fn visit(&mut self, schema: &Value, is_reachable: bool) -> Result<(), String> {
         // `true` and `false` are schemas, too.
         let Value::Object(members) = schema else { return Ok(()) };
         if let Some(annotation) = members.get(ANNOTATION) {
@@ -153,42 +133,29 @@ impl Walk {
             }
             self.note(annotation, members)?;
         }
-        for (keyword, value) in members {
-            self.visit_keyword(keyword, value, is_reachable)?;
-        }
-        Ok(())
-    }
-
-    fn visit_keyword(
-        &mut self,
-        keyword: &str,
-        value: &Value,
-        is_reachable: bool,
-    ) -> Result<(), Fault> {
-        match value {
+        members.iter().try_for_each(|(keyword, value)| match value {
             Value::Object(schemas) if keyword == "properties" => schemas
                 .iter()
                 .try_for_each(|(name, schema)| self.descend(name, schema, is_reachable)),
-            Value::Object(schemas) if NAMED.contains(&keyword) => {
+            Value::Object(schemas) if NAMED.contains(&keyword.as_str()) => {
                 schemas.values().try_for_each(|schema| self.descend(keyword, schema, false))
             }
-            // Older drafts have lists of schemas in `items`.
-            Value::Array(schemas) if ONE.contains(&keyword) || MANY.contains(&keyword) => {
+            Value::Array(schemas) if PLAIN.contains(&keyword.as_str()) => {
                 schemas.iter().try_for_each(|schema| self.descend(keyword, schema, false))
             }
-            schema if ONE.contains(&keyword) => self.descend(keyword, schema, false),
+            schema if PLAIN.contains(&keyword.as_str()) => self.descend(keyword, schema, false),
             _ => Ok(()),
-        }
+        })
     }
 
-    fn descend(&mut self, name: &str, schema: &Value, is_reachable: bool) -> Result<(), Fault> {
+    fn descend(&mut self, name: &str, schema: &Value, is_reachable: bool) -> Result<(), String> {
         self.path.push(name.to_owned());
         self.visit(schema, is_reachable)?;
         self.path.pop();
         Ok(())
     }
 
-    fn note(&mut self, annotation: &Value, schema: &Map<String, Value>) -> Result<(), Fault> {
+    fn note(&mut self, annotation: &Value, schema: &Map<String, Value>) -> Result<(), String> {
         let name = annotation.as_str().filter(|name| !name.is_empty());
         let Some(name) = name else { return Err(self.fault("is not a text, or an empty one")) };
         // What the type for header names takes is what RFC 9110 calls a token.
@@ -206,8 +173,9 @@ impl Walk {
         Ok(())
     }
 
-    fn fault(&self, reason: &'static str) -> Fault {
-        Fault { path: self.path.clone(), reason }
+    fn fault(&self, reason: &str) -> String {
+        let place = if self.path.is_empty() { "the schema itself" } else { &*self.path.join(".") };
+        format!("{ANNOTATION} at {place} {reason}")
     }
 }
 
@@ -241,7 +209,7 @@ mod tests {
     }
 
     fn fault(schema: &Value) -> String {
-        mirrored(schema).expect_err("an invalid schema").to_string()
+        mirrored(schema).expect_err("an invalid schema")
     }
 
     #[test]

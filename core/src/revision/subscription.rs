@@ -1,9 +1,9 @@
 //! What a server has promised to tell on `subscriptions/listen`, and what may have been missed of it.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::translate::SUBSCRIPTION_ID;
-use crate::message::{Head, Id, Json, Members, Message, Method, get};
+use crate::message::{Id, Json, Members, Message, Method, get, reply};
 
 /// A list of a server's whose changes it may announce.
 #[derive(Debug, PartialEq, Eq)]
@@ -87,37 +87,30 @@ impl Promise {
     /// has one.
     #[must_use]
     pub fn missed(&self, id: Option<&Id>) -> Vec<Message> {
-        let lists = self.lists.iter().map(|list| notification(&list.changed, None, id));
-        let updated = |uri: &String| notification(&Method::ResourceUpdated, Some(uri), id);
-        lists.chain(self.resources.iter().map(updated)).collect()
+        let lists = self.lists.iter().map(|list| reply::notification(list.changed.name()));
+        let updated = self.resources.iter().map(|uri| {
+            let params = json!({"uri": uri}).to_string();
+            reply::raw_notification(Method::ResourceUpdated.name(), &params)
+        });
+        let missed = lists.chain(updated);
+        missed.map(|notice| id.map_or(notice.clone(), |id| told_for(id, &notice))).collect()
     }
 }
 
 /// The same notification, or last word, told for the subscription `id`.
-pub(crate) fn of_request(message: Message, id: &Id) -> Message {
-    let place = match message.head() {
-        Head::Notification { .. } => "params",
-        Head::Response { is_error: false, .. } => "result",
-        _ => return message,
-    };
-    let named = message.get(&[place, "_meta", SUBSCRIPTION_ID]);
-    if named.is_none_or(|named| named.as_str() == id.as_json()) {
-        return message;
-    }
+pub(crate) fn told_for(id: &Id, message: &Message) -> Message {
+    let place = if message.is_answer() { "result" } else { "params" };
     message
         .edited(|members| members.object(place).object("_meta").set(SUBSCRIPTION_ID, id.as_json()))
 }
 
-fn notification(method: &Method, uri: Option<&String>, id: Option<&Id>) -> Message {
-    let head = Head::Notification { method: method.clone() };
-    let mut members = Members::headed(&head);
-    if let Some(uri) = uri {
-        members.object("params").set("uri", Value::from(uri.as_str()).to_string());
+/// The same if it is told for another one.
+pub(crate) fn of_request(message: Message, id: &Id) -> Message {
+    let place = if message.is_answer() { "result" } else { "params" };
+    match message.get(&[place, "_meta", SUBSCRIPTION_ID]) {
+        Some(named) if named.as_str() != id.as_json() => told_for(id, &message),
+        _ => message,
     }
-    if let Some(id) = id {
-        members.object("params").object("_meta").set(SUBSCRIPTION_ID, id.as_json());
-    }
-    members.into_message(head)
 }
 
 #[cfg(test)]

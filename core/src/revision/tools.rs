@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use bytes::BytesMut;
 use memchr::memmem::{self, Finder};
 
-use super::params::{self, ANNOTATION, Fault, Mirrored};
+use super::params::{self, ANNOTATION, Mirrored};
 use crate::limits;
 use crate::message::{Json, Members, Message};
 
@@ -25,7 +25,7 @@ pub struct ToolsPage {
     /// The tools with annotations on it.
     annotated: Vec<(String, Arc<[Mirrored]>)>,
     /// The tools that cannot be offered, and why.
-    pub refused: Vec<(String, Fault)>,
+    pub refused: Vec<(String, String)>,
     /// The same answer without them; `None` if there are none.
     pub without: Option<Message>,
     /// Where the next page begins, as JSON.
@@ -142,25 +142,21 @@ pub(crate) fn change_each(
 /// The answer without the tools that are not kept; every other byte stays.
 pub(crate) fn without(answer: &Message, tools: &[Json<'_>], keeps: &[bool]) -> Option<Message> {
     let bytes = answer.bytes();
-    // They are slices of the answer: where they begin and end in it.
-    let range = |tool: &str| {
-        let start = (tool.as_ptr() as usize).checked_sub(bytes.as_ptr() as usize)?;
-        Some(start..start + tool.len())
-    };
-    let ranges = tools.iter().map(|tool| range(tool.as_str())).collect::<Option<Vec<_>>>()?;
+    // They are slices of the answer: where they begin in it.
+    let start = |tool: &Json<'_>| tool.as_str().as_ptr() as usize - bytes.as_ptr() as usize;
     let mut rest = BytesMut::with_capacity(bytes.len());
-    rest.extend_from_slice(bytes.get(..ranges.first()?.start)?);
-    let mut is_first = true;
-    for (at, range) in ranges.iter().enumerate().filter(|(at, _)| keeps[*at]) {
-        // With the comma before it, unless all that stood before it is gone.
-        let from = match at.checked_sub(1) {
-            Some(before) if !is_first => ranges[before].end,
-            _ => range.start,
-        };
-        rest.extend_from_slice(bytes.get(from..range.end)?);
-        is_first = false;
+    rest.extend_from_slice(bytes.get(..start(tools.first()?))?);
+    // Where the tool before ends, once one was kept.
+    let (mut before, mut end) = (None, 0);
+    for (tool, &is_kept) in tools.iter().zip(keeps) {
+        end = start(tool) + tool.as_str().len();
+        if is_kept {
+            // With the comma before it, unless all that stood before it is gone.
+            rest.extend_from_slice(bytes.get(before.unwrap_or(start(tool))..end)?);
+        }
+        before = (is_kept || before.is_some()).then_some(end);
     }
-    rest.extend_from_slice(bytes.get(ranges.last()?.end..)?);
+    rest.extend_from_slice(bytes.get(end..)?);
     Message::parse(rest.freeze()).ok()
 }
 

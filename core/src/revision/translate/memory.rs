@@ -1,6 +1,5 @@
 //! Remembers for a day which era a server speaks, so that the next start need not find out.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -45,17 +44,14 @@ impl Memory {
 
     /// Writes it down. This waits for the disk; what fails is no loss.
     pub fn keep(&self, era: Era) {
-        if let Err(error) = write(&self.file, era) {
+        let verdict = StoredEra { era, found: seconds_now() };
+        let written = private_file::make_folder_of(&self.file)
+            // Another process may be writing as well: whoever is last has replaced it whole.
+            .and_then(|()| private_file::replace(&self.file, &serde_json::to_vec(&verdict)?));
+        if let Err(error) = written {
             debug!("the server's era was not written down: {error}");
         }
     }
-}
-
-fn write(file: &Path, era: Era) -> io::Result<()> {
-    let verdict = StoredEra { era, found: seconds_now() };
-    private_file::make_folder_of(file)?;
-    // Another process may be writing as well: whoever is last has replaced it whole.
-    private_file::replace(file, &serde_json::to_vec(&verdict)?)
 }
 
 fn seconds_now() -> u64 {
@@ -74,9 +70,9 @@ mod tests {
         let url = Url::parse("https://example.com/mcp?key=s3cret").unwrap();
         let memory = Memory::new(directory.path(), &url);
         assert_eq!(memory.recall(), None);
-        write(&memory.file, Era::Modern).unwrap();
+        memory.keep(Era::Modern);
         assert_eq!(memory.recall(), Some(Era::Modern));
-        write(&memory.file, Era::Legacy).unwrap();
+        memory.keep(Era::Legacy);
         assert_eq!(memory.recall(), Some(Era::Legacy));
         let text = fs::read_to_string(&memory.file).unwrap();
         assert!(!text.contains("example") && !text.contains("s3cret"), "{text}");

@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use crate::error::Error;
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, reply};
-use crate::revision::subscription::Changes;
 use crate::revision::{Era, Revision};
 
 pub(crate) mod legacy_client;
@@ -98,13 +97,6 @@ impl Introduction {
         self.0.push((name, json));
     }
 
-    /// The question what the server is. It is not the client who asks: a login may come of it.
-    fn discover(&self, id: &Id) -> Message {
-        let mut params = Members::default();
-        self.fill(&mut params);
-        reply::raw_request(id, Method::Discover.name(), &params.to_json()).own()
-    }
-
     /// Into the parameters of a request.
     fn fill<'a>(&'a self, params: &mut Members<'a>) {
         for (name, value) in &self.0 {
@@ -114,7 +106,7 @@ impl Introduction {
 }
 
 /// What a server says of itself, as JSON texts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ServerDescription {
     /// Without what is about tasks.
     capabilities: String,
@@ -123,11 +115,6 @@ struct ServerDescription {
 }
 
 impl ServerDescription {
-    /// What it announces.
-    fn changes(&self) -> Changes {
-        Changes::of(&self.capabilities)
-    }
-
     /// Out of its answer to `initialize` or `server/discover`, in which its name stands at `info`.
     fn of(answer: &Message, info: &[&str]) -> Self {
         let member = |path: &[&str]| answer.get(path).map(|json| json.as_str().to_owned());
@@ -177,6 +164,17 @@ impl TranslatorContext {
 
     fn send_to_server(&mut self, message: Message) {
         self.steps.push_back(Step::ToServer(message));
+    }
+
+    /// Asks the server what it is, under the id that is given back. It is not the client who asks: a
+    /// login may come of it.
+    fn discover(&mut self) -> Id {
+        let id = self.string();
+        let mut params = Members::default();
+        self.introduction.fill(&mut params);
+        let question = reply::raw_request(&id, Method::Discover.name(), &params.to_json());
+        self.send_to_server(question.own());
+        id
     }
 
     /// The server's era was found out: whatever it was suspected of before is settled.

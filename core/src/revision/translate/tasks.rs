@@ -8,10 +8,8 @@ use crate::revision::tools;
 pub(super) fn without_tasks(capabilities: &str) -> String {
     let Some(mut members) = Members::of(capabilities) else { return "{}".to_owned() };
     members.remove("tasks");
-    if members.has("extensions") {
-        members.object("extensions").remove("io.modelcontextprotocol/tasks");
-        members.drop_if_empty("extensions");
-    }
+    members.object("extensions").remove("io.modelcontextprotocol/tasks");
+    members.drop_if_empty("extensions");
     members.to_json()
 }
 

@@ -4,7 +4,7 @@ use tracing::debug;
 
 use super::{Asked, Translation, TranslatorContext, shapes};
 use crate::error::{Error, Kind};
-use crate::message::{Id, Json, Members, Message, Method, reply};
+use crate::message::{Id, Json, Members, Message, Method, peek, reply};
 use crate::revision::tools::is_first_page;
 use crate::revision::translate::{LOG_LEVEL, SUBSCRIPTION_ID};
 
@@ -13,18 +13,7 @@ const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 impl Translation {
-    pub(super) fn client_asks(&mut self, request: Message, cx: &mut TranslatorContext) {
-        match request.method() {
-            Some(Method::Ping) => cx.send_to_client(reply::raw_result(request.id(), "{}")),
-            Some(Method::SetLevel) => self.set_level(&request, cx),
-            Some(Method::ResourcesSubscribe | Method::ResourcesUnsubscribe) => {
-                self.listening.change(&request, cx);
-            }
-            _ => self.ask(request, cx),
-        }
-    }
-
-    fn ask(&mut self, request: Message, cx: &mut TranslatorContext) {
+    pub(super) fn ask(&mut self, request: Message, cx: &mut TranslatorContext) {
         let mut members = Members::of_message(&request).unwrap_or_default();
         // Parameters by position have no place for the envelope.
         let has_room = members.get("params").is_none_or(|params| params.starts_with('{'));
@@ -35,15 +24,6 @@ impl Translation {
         cx.introduction.fill(members.object("params"));
         cx.send_to_server(members.into_message_with_id(request.head(), &id));
         self.asked.insert(id, Asked { request, rounds: 0 });
-    }
-
-    /// It is kept here, and goes with every request from now on.
-    fn set_level(&mut self, request: &Message, cx: &mut TranslatorContext) {
-        let Some(id) = request.id() else { return };
-        let level = parameter(request, "level").filter(|level| LEVELS.contains(&level.as_str()));
-        let Some(level) = level else { return cx.refuse(id, "Unknown log level") };
-        cx.introduction.set(LOG_LEVEL, format!("\"{level}\""));
-        cx.send_to_client(reply::raw_result(Some(id), "{}"));
     }
 
     /// The answer to a request of the client's.
@@ -80,7 +60,8 @@ impl Translation {
             Some(Method::ToolsCall) => {
                 // Its name is looked for only where it matters.
                 let is_wrapped = !self.wrapped.is_empty()
-                    && parameter(&asked.request, "name").is_some_and(|n| self.wrapped.has(&n));
+                    && peek::subject(&asked.request)
+                        .is_some_and(|name| self.wrapped.contains_key(&name));
                 shapes::legacy_content(result, is_wrapped);
             }
             _ => {}
@@ -106,6 +87,16 @@ impl Translation {
     }
 }
 
+/// The log level is kept here, and goes with every request from now on.
+pub(super) fn set_level(id: &Id, request: &Message, cx: &mut TranslatorContext) {
+    let level = request.get(&["params", "level"]).and_then(Json::to_text).unwrap_or_default();
+    if !LEVELS.contains(&level.as_str()) {
+        return cx.refuse(id, "Unknown log level");
+    }
+    cx.introduction.set(LOG_LEVEL, format!("\"{level}\""));
+    cx.send_to_client(reply::raw_result(Some(id), "{}"));
+}
+
 /// A resource that is not there has a code of its own in the older revisions.
 pub(super) fn legacy_error(request: &Message, answer: &Message, id: &Id) -> Message {
     let is_read = request.method() == Some(&Method::ResourcesRead);
@@ -117,11 +108,6 @@ pub(super) fn legacy_error(request: &Message, answer: &Message, id: &Id) -> Mess
             members.object("error").set("code", "-32002");
         }
     })
-}
-
-/// A member of the parameters that is a string.
-pub(super) fn parameter(message: &Message, name: &str) -> Option<String> {
-    message.get(&["params", name])?.to_text()
 }
 
 /// The subscription that a notification belongs to.

@@ -9,7 +9,8 @@ use super::calls::legacy_error;
 use super::{Asked, LegacyClient, Step, Translation, TranslatorContext, TranslatorState};
 use crate::error::{Error, Kind};
 use crate::message::{Message, reply};
-use crate::revision::{Era, era_hints};
+use crate::revision::Era;
+use crate::revision::era_hints::{self, EraVerdict};
 
 impl Translation {
     /// Whether an answer waits for what the server says of itself.
@@ -18,9 +19,7 @@ impl Translation {
             return false;
         }
         if self.question.is_none() && cx.may_suspect() {
-            let id = cx.string();
-            cx.send_to_server(cx.introduction.discover(&id));
-            self.question = Some(id);
+            self.question = Some(cx.discover());
         }
         self.question.is_some()
     }
@@ -37,7 +36,7 @@ impl Translation {
 impl LegacyClient {
     /// The server was asked whether it is still modern.
     pub(super) fn asked_again(&mut self, mut translation: Box<Translation>, answer: &Message) {
-        if era_hints::denies_modern(answer) {
+        if EraVerdict::of_discover(answer) == EraVerdict::Legacy {
             return self.turn_legacy(*translation);
         }
         translation.believe(&mut self.cx);
@@ -71,7 +70,8 @@ impl LegacyClient {
     pub(crate) fn suspects_modern(&mut self, message: &Message, now: Instant) -> bool {
         self.cx.now = now;
         self.is_through()
-            && self.has_opened
+            // The client has opened by `initialize`.
+            && !self.cx.introduction.0.is_empty()
             && era_hints::era_of(message) == Some(Era::Modern)
             && self.cx.may_suspect()
     }

@@ -1,6 +1,8 @@
 //! What a modern server wants to know before it can answer: put to the client as requests, and its
 //! answers brought along when the call is made again.
 
+use std::collections::BTreeMap;
+
 use tokio::time::Instant;
 
 use super::{Asked, Translation, TranslatorContext};
@@ -15,7 +17,7 @@ pub(super) struct Round {
     /// Goes back to the server as it came.
     state: Option<String>,
     /// The questions that are open, by our id, and the server's name for each.
-    open: Vec<(Id, String)>,
+    open: BTreeMap<Id, String>,
     /// The answers, by the server's names.
     answers: Members<'static>,
     /// Without questions: when to call again. With some: when to stop waiting for the client.
@@ -25,7 +27,7 @@ pub(super) struct Round {
 impl Round {
     /// Takes back what is still asked of the client.
     pub(super) fn take_back(&self, reason: &str, cx: &mut TranslatorContext) {
-        for (own, _) in &self.open {
+        for own in self.open.keys() {
             cx.send_to_client(reply::cancelled(own, reason));
         }
     }
@@ -61,7 +63,7 @@ impl Translation {
             cx.send_to_client(question);
             (id, name)
         };
-        let open: Vec<_> = questions.into_iter().map(ask).collect();
+        let open: BTreeMap<_, _> = questions.into_iter().map(ask).collect();
         let pause = if open.is_empty() { limits::INPUT_PAUSE } else { limits::INPUT_WAIT };
         let (state, at) = (result.get("requestState").map(str::to_owned), cx.now + pause);
         self.rounds.push(Round { asked, state, open, answers: Members::default(), at });
@@ -70,22 +72,20 @@ impl Translation {
     /// The client has answered one of our questions.
     pub(super) fn client_answers(&mut self, answer: &Message, cx: &mut TranslatorContext) {
         let Head::Response { id: Some(id), is_error } = answer.head() else { return };
-        let found =
-            self.rounds.iter().enumerate().find_map(|(at, round)| {
-                Some((at, round.open.iter().position(|(own, _)| own == id)?))
-            });
-        let Some((at, place)) = found else { return };
+        let asked = |round: &Round| round.open.contains_key(id);
+        let Some(at) = self.rounds.iter().position(asked) else { return };
+        let mut round = self.rounds.swap_remove(at);
+        let name = round.open.remove(id).unwrap_or_default();
         let member = |name| answer.get(&[name]).map_or("{}", Json::as_str);
-        let (_, name) = self.rounds[at].open.remove(place);
         if *is_error {
             // There is no way to tell the server: the call ends with what the client said.
-            let round = self.rounds.swap_remove(at);
             return round.end(reply::raw_error(round.asked.request.id(), member("error")), cx);
         }
-        self.rounds[at].answers.set(name, member("result").to_owned());
-        if self.rounds[at].open.is_empty() {
-            let round = self.rounds.swap_remove(at);
+        round.answers.set(name, member("result").to_owned());
+        if round.open.is_empty() {
             self.call_again(round, cx);
+        } else {
+            self.rounds.push(round);
         }
     }
 

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::TranslatorContext;
-use super::calls::{parameter, subscription};
+use super::calls::subscription;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Head, Id, Json, Members, Message, Method, peek, reply};
@@ -34,6 +34,8 @@ struct Change {
     id: Id,
     uri: String,
     is_wanted: bool,
+    /// When it is taken to be in force all the same.
+    until: Instant,
 }
 
 impl Change {
@@ -65,15 +67,13 @@ pub(super) struct Subscription {
     taken: usize,
     /// Several changes were refused together: they are tried one by one.
     is_careful: bool,
-    /// When the changes are taken to be in force all the same.
-    answer_at: Option<Instant>,
     /// When to try again.
     retry_at: Option<Instant>,
     tries: u32,
     /// A stream was lost: something may have happened meanwhile.
     has_gap: bool,
-    /// Whether the server knows the method, once it has said so.
-    is_known: Option<bool>,
+    /// The server has acknowledged one: it knows the method.
+    is_known: bool,
 }
 
 impl Subscription {
@@ -87,7 +87,8 @@ impl Subscription {
     }
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        [self.answer_at, self.retry_at].into_iter().flatten().min()
+        let patience = self.changes.front().map(|change| change.until);
+        patience.into_iter().chain(self.retry_at).min()
     }
 
     /// The client's handshake is done: it wants to hear of changes from now on.
@@ -100,9 +101,8 @@ impl Subscription {
 
     /// Nobody will be listened to.
     pub(super) fn end_all(mut self, error: &Error, cx: &mut TranslatorContext) {
-        for stream in self.standing.take().into_iter().chain(self.opening.take()) {
-            close(&stream, cx);
-        }
+        close(self.standing.take(), cx);
+        close(self.opening.take(), cx);
         self.refuse_all(cx, |id| reply::error(Some(id), error));
     }
 
@@ -116,8 +116,8 @@ impl Subscription {
         let mut uris = self.uris.clone();
         self.changes.iter().take(taken).for_each(|change| change.apply(&mut uris));
         let is_wanted = !(self.offered.lists.is_empty() && uris.is_empty());
-        if !is_wanted || !self.is_ready || self.is_known == Some(false) {
-            self.standing.take().iter().for_each(|stream| close(stream, cx));
+        if !is_wanted || !self.is_ready {
+            close(self.standing.take(), cx);
             return self.settle(usize::MAX, cx);
         }
         let id = cx.number();
@@ -132,10 +132,10 @@ impl Subscription {
     /// `resources/subscribe` and `resources/unsubscribe`.
     pub(super) fn change(&mut self, request: &Message, cx: &mut TranslatorContext) {
         let Head::Request { id, method } = request.head() else { return };
-        if !self.offered.resources || self.is_known == Some(false) {
+        if !self.offered.resources {
             return cx.send_to_client(reply::method_not_found(id, method.name()));
         }
-        let Some(uri) = parameter(request, "uri") else {
+        let Some(uri) = peek::subject(request) else {
             return cx.refuse(id, "The parameter uri is missing");
         };
         let is_wanted = *method == Method::ResourcesSubscribe;
@@ -148,8 +148,8 @@ impl Subscription {
             let text = format!("More than {limit} resources cannot be subscribed to at once");
             return cx.fail(id, &Error::new(Kind::Overloaded, text).not_delivered());
         }
-        self.changes.push_back(Change { id: id.clone(), uri, is_wanted });
-        self.answer_at.get_or_insert(cx.now + limits::LISTEN_PATIENCE);
+        let until = cx.now + limits::LISTEN_PATIENCE;
+        self.changes.push_back(Change { id: id.clone(), uri, is_wanted, until });
         self.open(cx);
     }
 
@@ -158,11 +158,13 @@ impl Subscription {
         let Some(id) = subscription(message) else { return };
         let Some(mut stream) = self.opening.take_if(|opening| opening.id == id) else { return };
         stream.since = Some(cx.now);
-        self.is_known = Some(true);
-        if let Some(former) = self.standing.replace(stream) {
-            close(&former, cx);
+        self.is_known = true;
+        close(self.standing.replace(stream), cx);
+        if std::mem::take(&mut self.has_gap) {
+            // All that may have happened without a stream.
+            let missed = self.promise(&self.uris).missed(None);
+            missed.into_iter().for_each(|notice| cx.send_to_client(notice));
         }
-        self.tell_gap(cx);
         self.settle(self.taken, cx);
         if !self.changes.is_empty() || self.is_outdated() {
             self.open(cx);
@@ -181,25 +183,24 @@ impl Subscription {
         }
         let Some(stream) = self.opening.take_if(|opening| opening.id == *id) else { return };
         match end {
-            Ok(answer) if answer.is_error() => {
-                debug!(what = ?answer, "the server takes up no subscription");
-                self.refused(answer, cx);
-            }
-            Ok(_) => self.lost(&stream, cx.now),
+            Ok(answer) if answer.is_error() => return self.refused(answer, cx),
+            Ok(_) => {}
             Err(error) => {
                 debug!("the subscription was lost: {error}");
-                self.lost(&stream, cx.now);
                 self.refuse_all(cx, |id| reply::error(Some(id), error));
             }
         }
+        self.lost(&stream, cx.now);
     }
 
     /// What was asked for last is not to be had; what there was before it stays.
     fn refused(&mut self, answer: &Message, cx: &mut TranslatorContext) {
+        debug!(what = ?answer, "the server takes up no subscription");
         let error = answer.get(&["error"]).map_or("{}", Json::as_str);
         let is_unknown = peek::error_code(answer).is_some_and(|(code, _)| code == -32601);
-        if is_unknown && self.is_known.is_none() {
-            self.is_known = Some(false);
+        if is_unknown && !self.is_known {
+            // It announces nothing, whatever it says.
+            (self.offered, self.uris) = Default::default();
             return self.refuse_all(cx, |id| reply::raw_error(Some(id), error));
         }
         match self.taken {
@@ -220,18 +221,16 @@ impl Subscription {
     }
 
     pub(super) fn tick(&mut self, cx: &mut TranslatorContext) {
-        let now = cx.now;
-        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if is_due(self.answer_at) {
+        if self.changes.front().is_some_and(|change| change.until <= cx.now) {
             // Some servers never say that they listen: then the newest request replaces the last.
             self.settle(usize::MAX, cx);
             if self.retry_at.is_none() && self.is_outdated() {
                 let unheard = self.opening.take();
                 self.open(cx);
-                unheard.iter().for_each(|stream| close(stream, cx));
+                close(unheard, cx);
             }
         }
-        if is_due(self.retry_at) {
+        if self.retry_at.is_some_and(|at| at <= cx.now) {
             self.open(cx);
         }
     }
@@ -244,12 +243,11 @@ impl Subscription {
         }
         self.taken = 0;
         self.is_careful &= !self.changes.is_empty();
-        self.answer_at.take_if(|_| self.changes.is_empty());
     }
 
     /// No change comes into force.
     fn refuse_all(&mut self, cx: &mut TranslatorContext, answer: impl Fn(&Id) -> Message) {
-        (self.taken, self.is_careful, self.answer_at) = (0, false, None);
+        (self.taken, self.is_careful) = (0, false);
         for change in self.changes.drain(..) {
             cx.send_to_client(answer(&change.id));
         }
@@ -279,16 +277,6 @@ impl Subscription {
         self.has_gap = true;
     }
 
-    /// The client has been told of everything that may have happened without a stream.
-    fn tell_gap(&mut self, cx: &mut TranslatorContext) {
-        if !std::mem::take(&mut self.has_gap) {
-            return;
-        }
-        for notice in self.promise(&self.uris).missed(None) {
-            cx.send_to_client(notice);
-        }
-    }
-
     /// What a stream for these resources promises.
     fn promise(&self, uris: &BTreeSet<String>) -> Promise {
         let lists = self.offered.lists.clone();
@@ -296,6 +284,8 @@ impl Subscription {
     }
 }
 
-fn close(stream: &ListenStream, cx: &mut TranslatorContext) {
-    cx.send_to_server(reply::cancelled(&stream.id, "replaced"));
+fn close(stream: Option<ListenStream>, cx: &mut TranslatorContext) {
+    if let Some(stream) = stream {
+        cx.send_to_server(reply::cancelled(&stream.id, "replaced"));
+    }
 }

@@ -35,8 +35,6 @@ pub(crate) struct LegacyClient {
     known: Option<Era>,
     state: TranslatorState,
     cx: TranslatorContext,
-    /// There was an `initialize`.
-    has_opened: bool,
 }
 
 #[derive(Debug)]
@@ -65,7 +63,7 @@ impl TranslatorState {
 }
 
 /// What is known while messages are translated.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Translation {
     server: ServerDescription,
     /// Requests that are out, by the id under which the server knows them.
@@ -92,7 +90,7 @@ impl LegacyClient {
     /// `known`: what an earlier run found out about the server.
     pub(crate) fn new(protocol: Protocol, known: Option<Era>, cx: TranslatorContext) -> Self {
         let known = known.filter(|_| protocol != Protocol::Legacy);
-        Self { protocol, known, state: TranslatorState::Through, cx, has_opened: false }
+        Self { protocol, known, state: TranslatorState::Through, cx }
     }
 
     /// Whether a message on its way to the server is of interest here.
@@ -113,7 +111,6 @@ impl LegacyClient {
     pub(crate) fn on_client_message(&mut self, message: Message, now: Instant) {
         self.cx.now = now;
         if message.is_request(&Method::Initialize) {
-            self.has_opened = true;
             return self.open(message);
         }
         if self.close(&message) {
@@ -128,9 +125,7 @@ impl LegacyClient {
             {
                 self.cx.send_to_client(reply::raw_result(message.id(), "{}"));
             }
-            TranslatorState::Asking(_) | TranslatorState::Through => {
-                self.cx.send_to_server(message);
-            }
+            _ => self.cx.send_to_server(message),
         }
     }
 
@@ -189,7 +184,14 @@ impl LegacyClient {
 impl Translation {
     fn on_client_message(&mut self, message: Message, cx: &mut TranslatorContext) {
         match message.head() {
-            Head::Request { .. } => self.client_asks(message, cx),
+            Head::Request { id, method } => match method {
+                Method::Ping => cx.send_to_client(reply::raw_result(Some(id), "{}")),
+                Method::SetLevel => calls::set_level(id, &message, cx),
+                Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
+                    self.listening.change(&message, cx);
+                }
+                _ => self.ask(message, cx),
+            },
             Head::Notification { method } => match method {
                 Method::Cancelled => self.client_cancels(&message, cx),
                 Method::Initialized => self.listening.listen(cx),
@@ -229,24 +231,19 @@ impl Translation {
 
     fn client_cancels(&mut self, notice: &Message, cx: &mut TranslatorContext) {
         let Some(id) = peek::cancelled_request(notice) else { return };
-        if let Some(at) = self.rounds.iter().position(|round| round.asked.is_for(&id)) {
-            self.rounds.swap_remove(at).take_back("The call was cancelled", cx);
+        for round in self.rounds.extract_if(.., |round| round.asked.is_for(&id)) {
+            round.take_back("The call was cancelled", cx);
         }
-        if let Some(at) = self.kept.iter().position(|(asked, _)| asked.is_for(&id)) {
-            self.kept.remove(at);
-            return debug!(%id, "the answer that came already is kept from the client");
-        }
-        let found = self.asked.iter().find(|(_, asked)| asked.is_for(&id));
-        if let Some(up) = found.map(|(up, _)| up.clone()) {
-            self.asked.remove(&up);
+        for (up, _) in self.asked.extract_if(|_, asked| asked.is_for(&id)) {
             cx.send_to_server(reply::cancelled(&up, "cancelled"));
         }
+        // The client no longer wants to hear what came already.
+        self.kept.retain(|(asked, _)| !asked.is_for(&id));
     }
 
     fn failed(&mut self, message: Message, error: Error, cx: &mut TranslatorContext) {
-        let Some(id) = message.id() else {
-            return cx.steps.push_back(Step::Failed { message, error });
-        };
+        // Nobody waits for what was only told.
+        let Some(id) = message.id() else { return };
         if self.listening.is(id) {
             return self.listening.ended(id, Err(&error), cx);
         }

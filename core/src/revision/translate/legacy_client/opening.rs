@@ -8,6 +8,7 @@ use super::listening::Subscription;
 use super::{LegacyClient, Protocol, Translation, TranslatorState};
 use crate::message::{Id, Json, Members, Message, edit, peek, reply};
 use crate::revision::era_hints::{self, EraVerdict};
+use crate::revision::subscription::Changes;
 use crate::revision::translate::{Introduction, SERVER_INFO, ServerDescription};
 use crate::revision::{Era, Revision};
 
@@ -56,9 +57,8 @@ impl LegacyClient {
     }
 
     fn ask(&mut self, initialize: Message, refusal: Option<Message>) {
-        let id = self.cx.string();
-        self.cx.send_to_server(self.cx.introduction.discover(&id));
-        self.state = TranslatorState::Asking(Asking { initialize, discover: Some(id), refusal });
+        let discover = Some(self.cx.discover());
+        self.state = TranslatorState::Asking(Asking { initialize, discover, refusal });
     }
 
     /// The answer that tells what the server is.
@@ -74,9 +74,7 @@ impl LegacyClient {
     }
 
     fn initialize_answered(&mut self, initialize: Message, answer: Message) {
-        let is_modern =
-            answer.is_error() && EraVerdict::of_initialize(&answer, false) == EraVerdict::Modern;
-        if is_modern && self.protocol != Protocol::Legacy {
+        if self.protocol != Protocol::Legacy && era_hints::refuses_initialize(&answer, false) {
             debug!("the server refuses initialize as a modern one does");
             return self.ask(initialize, Some(answer));
         }
@@ -91,19 +89,16 @@ impl LegacyClient {
         }
         self.cx.send_to_client(server.initialize_result(&asking.initialize));
         self.state = TranslatorState::Translating(Box::new(Translation {
-            listening: Subscription::new(server.changes()),
+            listening: Subscription::new(Changes::of(&server.capabilities)),
             server,
-            asked: Default::default(),
-            rounds: Vec::new(),
-            wrapped: Default::default(),
-            question: None,
-            kept: Vec::new(),
+            ..Translation::default()
         }));
     }
 
     /// It does not know the question: what it said to `initialize` stands, or it is asked that.
     fn not_modern(&mut self, asking: Asking, answer: &Message) {
-        if self.known.take().is_some() && era_hints::denies_modern(answer) {
+        let denies_modern = EraVerdict::of_discover(answer) == EraVerdict::Legacy;
+        if self.known.take().is_some() && denies_modern {
             self.cx.found(Era::Legacy);
         }
         match (asking.refusal, asking.initialize.id()) {

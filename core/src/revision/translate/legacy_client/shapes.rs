@@ -12,39 +12,18 @@ use crate::revision::translate::tasks;
 
 /// Tools whose structured results are wrapped, since the client knows only objects. Of each: whether
 /// the list that was read last had it, as far as it was read.
-#[derive(Debug, Default)]
-pub(super) struct Wrapped(HashMap<String, bool>);
-
-impl Wrapped {
-    /// Whether there are none: most servers have no such tool.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
-    }
-
-    /// `false`: there is no room for it.
-    fn add(&mut self, name: &str) -> bool {
-        let has_room = self.0.len() < limits::WRAPPED_TOOLS || self.has(name);
-        if has_room {
-            self.0.insert(name.to_owned(), true);
-        }
-        has_room
-    }
-}
+pub(super) type Wrapped = HashMap<String, bool>;
 
 /// The tools of a list: output schemas are objects, and tasks are not spoken of. Names of tools
 /// whose results have to be wrapped are noted.
 pub(super) fn legacy_tools(result: &mut Members<'_>, is_first: bool, wrapped: &mut Wrapped) {
     if is_first {
-        wrapped.0.values_mut().for_each(|is_listed| *is_listed = false);
+        wrapped.values_mut().for_each(|is_listed| *is_listed = false);
     }
     tools::change_each(result, &["outputSchema", "execution"], |tool| legacy_tool(tool, wrapped));
     // Its last page was read: what was not in it is no more.
     if result.get("nextCursor").is_none_or(|cursor| cursor == "null") {
-        wrapped.0.retain(|_, is_listed| *is_listed);
+        wrapped.retain(|_, is_listed| *is_listed);
     }
 }
 
@@ -55,8 +34,10 @@ fn legacy_tool(tool: &mut Members<'_>, wrapped: &mut Wrapped) -> bool {
     let other = schema.filter(|(_, members)| members.text("type").as_deref() != Some("object"));
     let wrapper = other.as_ref().map(|(schema, members)| wrapper(schema, members));
     let is_changed = tasks::drop_support(tool) || wrapper.is_some();
+    let has_room = wrapped.len() < limits::WRAPPED_TOOLS || wrapped.contains_key(&name);
     match wrapper {
-        Some(Some(schema)) if wrapped.add(&name) => {
+        Some(Some(schema)) if has_room => {
+            wrapped.insert(name, true);
             tool.set("outputSchema", schema);
             return true;
         }
@@ -64,7 +45,7 @@ fn legacy_tool(tool: &mut Members<'_>, wrapped: &mut Wrapped) -> bool {
         Some(_) => drop(tool.remove("outputSchema")),
         None => {}
     }
-    wrapped.0.remove(&name);
+    wrapped.remove(&name);
     is_changed
 }
 

@@ -1,7 +1,6 @@
 //! Takes a modern request apart: what its envelope says, and what is left for a legacy server.
 
 use std::borrow::Cow;
-use std::hash::{BuildHasher, RandomState};
 
 use crate::message::{Id, Json, Members, Method, get};
 use crate::revision::translate::{CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION};
@@ -9,9 +8,8 @@ use crate::revision::translate::{CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PR
 /// What a request says about itself.
 #[derive(Debug, Default)]
 pub(super) struct Asks<'a> {
-    pub(super) abilities: Abilities,
     /// The level, as JSON, from which on it wants log messages.
-    pub(super) log_level: Option<String>,
+    pub(super) log_level: Option<Cow<'a, str>>,
     /// The token under which it wants to hear of its progress.
     pub(super) token: Option<Id>,
     /// The handle of the call that it goes on with, as JSON.
@@ -35,50 +33,31 @@ impl<'a> Asks<'a> {
             asks.handle = params.remove("requestState");
             asks.responses = params.remove("inputResponses");
         }
-        if params.has("_meta") {
-            let meta = params.object("_meta");
-            meta.remove(PROTOCOL_VERSION);
-            meta.remove(CLIENT_INFO);
-            let capabilities = meta.remove(CLIENT_CAPABILITIES);
-            asks.abilities = capabilities.map(|json| Abilities::of(&json)).unwrap_or_default();
-            let level = meta.remove(LOG_LEVEL).filter(|json| json.starts_with('"'));
-            asks.log_level = level.map(Cow::into_owned);
-            asks.token = meta.get("progressToken").and_then(Id::from_json);
-            params.drop_if_empty("_meta");
+        let meta = params.object("_meta");
+        for name in [PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES] {
+            meta.remove(name);
         }
+        asks.log_level = meta.remove(LOG_LEVEL).filter(|json| json.starts_with('"'));
+        asks.token = meta.get("progressToken").and_then(Id::from_json);
+        params.drop_if_empty("_meta");
         Some(asks)
     }
 }
 
-/// What a client can be asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Abilities {
-    form: bool,
-    pub(super) url: bool,
-    sampling: bool,
-    roots: bool,
-}
-
-impl Abilities {
-    fn of(capabilities: &str) -> Self {
-        let has = |path: &[&str]| get(capabilities, path).is_some();
-        let is_given = |name| get(capabilities, &[name]).is_some_and(|json| !json.is_null());
-        let url = has(&["elicitation", "url"]);
+/// Whether a client with these capabilities can be asked `method` with `params`.
+pub(super) fn can_be_asked(capabilities: &str, method: &Method, params: Option<&str>) -> bool {
+    let has = |path: &[&str]| get(capabilities, path).is_some();
+    let is_given = |name| get(capabilities, &[name]).is_some_and(|json| !json.is_null());
+    let url = has(&["elicitation", "url"]);
+    match method {
+        Method::Elicit if is_url_mode(params) => url,
         // An empty object stands for forms.
-        let elicitation = get(capabilities, &["elicitation"]).is_some_and(Json::is_object);
-        let form = elicitation && (!url || has(&["elicitation", "form"]));
-        Self { form, url, sampling: is_given("sampling"), roots: is_given("roots") }
-    }
-
-    /// Whether the client can be asked `method` with `params`.
-    pub(super) fn cover(self, method: &Method, params: Option<&str>) -> bool {
-        match method {
-            Method::Elicit if is_url_mode(params) => self.url,
-            Method::Elicit => self.form,
-            Method::CreateMessage => self.sampling,
-            Method::RootsList => self.roots,
-            _ => false,
+        Method::Elicit if !url || has(&["elicitation", "form"]) => {
+            get(capabilities, &["elicitation"]).is_some_and(Json::is_object)
         }
+        Method::CreateMessage => is_given("sampling"),
+        Method::RootsList => is_given("roots"),
+        _ => false,
     }
 }
 
@@ -86,12 +65,6 @@ impl Abilities {
 pub(super) fn is_url_mode(params: Option<&str>) -> bool {
     let mode = params.and_then(|params| get(params, &["mode"])?.text());
     mode.as_deref() == Some("url")
-}
-
-/// A number for what a request is about: the same call with the same arguments has the same one.
-pub(super) fn fingerprint(hashing: &RandomState, request: &mut Members<'_>) -> u64 {
-    let params = request.object("params");
-    hashing.hash_one([params.get("name"), params.get("uri"), params.get("arguments")])
 }
 
 #[cfg(test)]
@@ -113,8 +86,6 @@ mod tests {
             request.to_json(),
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":7,"traceparent":"00-1"},"name":"a","arguments":{ "x" : 1.50 }}}"#
         );
-        assert!(asks.abilities.cover(&Method::RootsList, None));
-        assert!(!asks.abilities.cover(&Method::CreateMessage, None));
         assert_eq!(asks.log_level.as_deref(), Some("\"info\""));
         assert_eq!(asks.token.unwrap().as_json(), "7");
         assert_eq!(asks.handle.as_deref(), Some("\"h\""));
@@ -134,32 +105,21 @@ mod tests {
 
     #[test]
     fn what_a_client_can_be_asked_is_what_it_declares() {
-        let form = Abilities::of(r#"{"elicitation":{}}"#);
+        let form = r#"{"elicitation":{}}"#;
         let url = r#"{"mode":"url"}"#;
-        assert!(form.cover(&Method::Elicit, Some("{}")));
-        assert!(!form.cover(&Method::Elicit, Some(url)));
-        let page = Abilities::of(r#"{"elicitation":{"url":{}}}"#);
-        assert!(page.cover(&Method::Elicit, Some(url)));
-        assert!(!page.cover(&Method::Elicit, None));
-        let both = Abilities::of(r#"{"elicitation":{"url":{},"form":{}},"sampling":{}}"#);
-        assert!(both.cover(&Method::Elicit, Some(url)));
-        assert!(both.cover(&Method::Elicit, None));
-        assert!(both.cover(&Method::CreateMessage, None));
-        assert!(!both.cover(&Method::TasksGet, None));
-        assert_eq!(Abilities::of("5"), Abilities::default());
-    }
-
-    #[test]
-    fn other_arguments_are_another_call() {
-        let hashing = RandomState::new();
-        let print = |params: &str| {
-            let text = format!(r#"{{"params":{params}}}"#);
-            fingerprint(&hashing, &mut Members::of(&text).unwrap())
-        };
-        let one = print(r#"{"name":"a","arguments":{"x":1}}"#);
-        assert_eq!(one, print(r#"{"arguments":{"x":1},"name":"a","other":2}"#));
-        assert_ne!(one, print(r#"{"name":"a","arguments":{"x":2}}"#));
-        assert_ne!(one, print(r#"{"name":"b","arguments":{"x":1}}"#));
-        assert_ne!(one, print(r#"{"uri":"a","arguments":{"x":1}}"#));
+        assert!(can_be_asked(form, &Method::Elicit, Some("{}")));
+        assert!(!can_be_asked(form, &Method::Elicit, Some(url)));
+        let page = r#"{"elicitation":{"url":{}}}"#;
+        assert!(can_be_asked(page, &Method::Elicit, Some(url)));
+        assert!(!can_be_asked(page, &Method::Elicit, None));
+        let both = r#"{"elicitation":{"url":{},"form":{}},"sampling":{}}"#;
+        assert!(can_be_asked(both, &Method::Elicit, Some(url)));
+        assert!(can_be_asked(both, &Method::Elicit, None));
+        assert!(can_be_asked(both, &Method::CreateMessage, None));
+        assert!(!can_be_asked(both, &Method::RootsList, None));
+        assert!(!can_be_asked(both, &Method::TasksGet, None));
+        for method in [Method::Elicit, Method::CreateMessage, Method::RootsList] {
+            assert!(!can_be_asked("5", &method, None) && !can_be_asked("", &method, Some(url)));
+        }
     }
 }

@@ -1,57 +1,71 @@
 //! Requests of the client's on their way to the legacy server, and their answers on the way back.
 
-use super::asks::{Abilities, Asks, fingerprint};
+use super::asks::{Asks, can_be_asked};
 use super::json_string;
 use super::session::LegacySession;
-use crate::message::{Id, Members, Message, Method, edit, peek};
-use crate::revision::translate::tasks;
+use crate::message::{Id, Json, Members, Message, Method, edit, peek};
+use crate::revision::translate::{CLIENT_CAPABILITIES, tasks};
 
 /// A request that the server was sent.
 pub(super) struct ServerCall {
     /// The request of the client's that gets the answer.
     pub(super) client: Id,
     pub(super) method: Method,
-    /// What it is about, where it has to be known again.
-    pub(super) fingerprint: u64,
-    pub(super) abilities: Abilities,
+    /// The same as it came.
+    pub(super) request: Message,
     /// Later ones have a higher number.
     pub(super) order: u64,
     pub(super) wants_logs: bool,
-    /// The token that the server knows.
-    pub(super) upstream_token: Option<Id>,
-    /// The one that the client knows now.
+    /// The token that the client knows now.
     pub(super) token: Option<Id>,
+    /// The one that the server knows: the client's own, unless another call had the same.
+    pub(super) upstream_token: Option<Id>,
     /// The server has asked the client something for it.
     pub(super) has_asked: bool,
 }
 
 impl ServerCall {
-    /// Whether it is about the same as another one.
+    /// Whether it is about the same as another one, word for word.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        self.method == other.method && self.fingerprint == other.fingerprint
+        let (one, other_one) = (subject(&self.request), subject(&other.request));
+        self.method == other.method && one.is_some() && one == other_one
     }
+
+    /// Whether the client can be asked this as the answer to it.
+    pub(super) fn can_be_asked(&self, method: &Method, params: Option<&str>) -> bool {
+        let capabilities = self.request.get(&["params", "_meta", CLIENT_CAPABILITIES]);
+        self.method.properties().may_ask_input
+            && can_be_asked(capabilities.map_or("", Json::as_str), method, params)
+    }
+
+    /// Whether the server tells its progress under this token.
+    fn has_token(&self, token: &Id) -> bool {
+        let own = self.upstream_token.as_ref();
+        own.is_some_and(|own| own.canonical() == token.canonical())
+    }
+}
+
+/// What a call is about; `None` where a name is there twice.
+fn subject(call: &Message) -> Option<[Option<&str>; 3]> {
+    let paths: [&[&str]; 3] = [&["params", "name"], &["params", "uri"], &["params", "arguments"]];
+    Some(call.get_all(paths)?.map(|found| found.map(Json::as_str)))
 }
 
 impl LegacySession {
     /// `false`: it has to wait until the server has taken the log level.
     pub(super) fn call(&mut self, id: &Id, method: &Method, message: &Message) -> bool {
         let mut request = Members::of_message(message).unwrap_or_default();
-        let may_ask_input = method.properties().may_ask_input;
-        let Some(asks) = Asks::take(&mut request, may_ask_input) else {
+        let Some(asks) = Asks::take(&mut request, method.properties().may_ask_input) else {
             self.cx.refuse(id, "Invalid params: they are not an object");
             return true;
         };
         if self.waits_for_level(asks.log_level.as_deref()) {
             return false;
         }
-        // Only what can come to be parked has to be known again.
-        let is_known_again =
-            may_ask_input && (asks.handle.is_some() || asks.abilities != Abilities::default());
         let mut call = ServerCall {
             client: id.clone(),
             method: method.clone(),
-            fingerprint: if is_known_again { fingerprint(&self.hashing, &mut request) } else { 0 },
-            abilities: asks.abilities,
+            request: message.clone(),
             order: 0,
             wants_logs: asks.log_level.is_some(),
             upstream_token: None,
@@ -65,12 +79,12 @@ impl LegacySession {
         }
         let upstream = self.cx.string();
         call.order = self.cx.last_id;
-        call.upstream_token = self.claim_token(call.token.as_ref(), &upstream);
-        if let Some(token) =
-            call.upstream_token.as_ref().filter(|_| call.upstream_token != call.token)
-        {
+        call.upstream_token = call.token.clone();
+        let is_taken = |token: &Id| self.running().any(|(_, other)| other.has_token(token));
+        if call.token.as_ref().is_some_and(is_taken) {
             let meta = request.object("params").object("_meta");
-            meta.set("progressToken", token.as_json().to_owned());
+            meta.set("progressToken", upstream.as_json().to_owned());
+            call.upstream_token = Some(upstream.clone());
         }
         self.waiting.open(id, Some(upstream.clone()));
         self.cx.send_to_server(request.into_message_with_id(message.head(), &upstream));
@@ -78,24 +92,8 @@ impl LegacySession {
         true
     }
 
-    /// The token that the server gets: the client's own, unless a parked call has the same one.
-    fn claim_token(&mut self, token: Option<&Id>, upstream: &Id) -> Option<Id> {
-        let token = token?;
-        let is_taken = self.tokens.contains_key(&token.canonical());
-        let token = if is_taken { upstream } else { token };
-        self.tokens.insert(token.canonical(), upstream.clone());
-        Some(token.clone())
-    }
-
-    pub(super) fn free_token(&mut self, token: Option<Id>) {
-        if let Some(token) = token {
-            self.tokens.remove(&token.canonical());
-        }
-    }
-
     pub(super) fn cancel_call(&mut self, upstream: &Id, notice: &Message) {
-        let call = self.calls.remove(upstream);
-        self.free_token(call.and_then(|call| call.upstream_token));
+        self.calls.remove(upstream);
         self.cx.send_to_server(notice.edited(|members| {
             members.object("params").set("requestId", upstream.as_json());
         }));
@@ -103,10 +101,9 @@ impl LegacySession {
 
     /// The server's answer to a call; `false`: this is none.
     pub(super) fn answered(&mut self, upstream: &Id, answer: &Message) -> bool {
-        let Some(mut call) = self.calls.remove(upstream) else {
+        let Some(call) = self.calls.remove(upstream) else {
             return self.parked_answered(upstream, answer);
         };
-        self.free_token(call.upstream_token.take());
         self.finish(upstream, call, answer);
         true
     }
@@ -116,7 +113,14 @@ impl LegacySession {
         let id = &call.client;
         self.waiting.close_exactly(id);
         if !answer.is_error() {
-            return self.cx.send_to_client(self.completed(&call.method, id, answer));
+            let answer = answer.edited_with_id(id, |members| {
+                let result = members.object("result");
+                if call.method == Method::ToolsList {
+                    tasks::drop_from_tools(result);
+                }
+                self.complete(result, call.method.properties().is_cacheable);
+            });
+            return self.cx.send_to_client(answer);
         }
         match peek::error_code(answer) {
             Some((-32042, _)) => self.park_for_pages(upstream, call, answer),
@@ -129,22 +133,12 @@ impl LegacySession {
         }
     }
 
-    fn completed(&self, method: &Method, id: &Id, answer: &Message) -> Message {
-        answer.edited_with_id(id, |members| {
-            let result = members.object("result");
-            if *method == Method::ToolsList {
-                tasks::drop_from_tools(result);
-            }
-            self.complete(result, method.properties().is_cacheable);
-        })
-    }
-
     /// The call that a notification is about the progress of, also if it has outlived the session
     /// that it was made in.
     pub(super) fn progressing(&self, notice: &Message) -> Option<&ServerCall> {
         let token = notice.method().filter(|method| **method == Method::Progress);
         let token = Id::from_json(token.and_then(|_| peek::progress_token(notice))?)?;
-        self.calls.get(self.tokens.get(&token.canonical())?)
+        self.calls.values().find(|call| call.has_token(&token))
     }
 
     /// Progress goes to the request that waits now, under the token that it has named.
@@ -161,19 +155,40 @@ impl LegacySession {
     }
 }
 
-/// An answer of the server's for another request.
+/// An answer of the server's for another request. An error of the bridge's own names the request that
+/// it answers; the client knows that one under another id.
 pub(super) fn readdressed(answer: &Message, id: &Id) -> Message {
-    renamed(answer, id).unwrap_or_else(|| edit::with_id(answer, id))
+    let Some(old) = answer.id().filter(|_| answer.failure().is_some()) else {
+        return edit::with_id(answer, id);
+    };
+    let renamed = answer.edited_with_id(id, |members| {
+        let error = members.object("error");
+        if let Some(text) = error.text("message") {
+            error.set("message", json_string(&text.replace(old.as_json(), id.as_json())));
+        }
+    });
+    renamed.like(answer)
 }
 
-/// An error of the bridge's own that names the request that it answers; the client knows that one
-/// under another id.
-fn renamed(answer: &Message, id: &Id) -> Option<Message> {
-    answer.failure()?;
-    let old = answer.id()?.as_json();
-    let mut members = Members::of_message(answer)?;
-    let error = members.object("error");
-    let text = error.text("message").filter(|text| text.contains(old))?;
-    error.set("message", json_string(&text.replace(old, id.as_json())));
-    Some(members.into_message_with_id(answer.head(), id).like(answer))
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn call(params: &str) -> Message {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        Message::parse(Bytes::from(text)).expect("a message")
+    }
+
+    #[test]
+    fn other_arguments_are_another_call() {
+        let one = call(r#"{"name":"a","arguments":{"x":1}}"#);
+        let is_like = |params: &str| subject(&one) == subject(&call(params));
+        assert!(is_like(r#"{"arguments":{"x":1},"name":"a","other":2}"#));
+        assert!(!is_like(r#"{"name":"a","arguments":{"x":2}}"#));
+        assert!(!is_like(r#"{"name":"b","arguments":{"x":1}}"#));
+        assert!(!is_like(r#"{"uri":"a","arguments":{"x":1}}"#));
+        assert_eq!(subject(&call(r#"{"name":"a","name":"a"}"#)), None);
+    }
 }

@@ -15,17 +15,14 @@ impl ModernClient {
             Some(None) => return self.session.end_listen(id),
             None => {}
         }
-        let is_it = |message: &Message| {
-            let own = message.id().filter(|_| message.method().is_some());
-            own.is_some_and(|own| own.canonical() == id.canonical())
-        };
-        if let Some(at) = self.held.iter().position(|(held, _)| is_it(held)) {
-            self.held.remove(at);
-            return debug!(%id, "cancelled before it was sent");
-        }
-        if let Some(at) = self.kept.iter().position(|kept| is_it(&kept.request)) {
-            self.kept.remove(at);
-            return;
+        let canonical = id.canonical();
+        let is_it =
+            |held: &Message| held.request_id().is_some_and(|id| id.canonical() == canonical);
+        let waiting = self.held.len() + self.kept.len();
+        self.held.retain(|(held, _)| !is_it(held));
+        self.kept.retain(|kept| !is_it(&kept.request));
+        if self.held.len() + self.kept.len() < waiting {
+            return debug!(%id, "cancelled before it was sent, or its answer believed");
         }
         let was_passed = self.passed.close_exactly(id).is_some();
         if matches!(self.phase, EraPhase::Serving) && !was_passed {
@@ -42,7 +39,8 @@ impl ModernClient {
     /// The client will say nothing more: subscriptions end, and calls that wait for it do, too.
     pub(crate) fn on_client_closed(&mut self, now: Instant) {
         self.session.cx.now = now;
-        self.session.leave();
+        self.session.has_left = true;
+        self.session.end(LEFT);
         self.let_go();
     }
 
@@ -52,31 +50,29 @@ impl ModernClient {
             return;
         }
         self.end_waiting_listens();
-        let is_request = |message: &Message| message.request_id().is_some();
         let is_waited_for =
-            !self.kept.is_empty() || self.held.iter().any(|(held, _)| is_request(held));
+            !self.kept.is_empty() || self.held.iter().any(|(held, _)| held.request_id().is_some());
         let has_calls = !self.session.calls.is_empty();
+        let is_serving = matches!(self.phase, EraPhase::Serving);
         let useless = self.session.own.extract_if(|_, own| match own {
-            Own::Resource(_) | Own::Doubt => true,
+            Own::Resource(_) => true,
             // It decides what is heard of calls that are under way.
             Own::LogLevel(_) => !is_waited_for && !has_calls,
-            Own::Probe | Own::Opening => !is_waited_for,
+            Own::Discover | Own::Opening => is_serving || !is_waited_for,
         });
         for (id, _) in useless {
             self.session.cx.send_to_server(reply::cancelled(&id, LEFT));
         }
         if !is_waited_for && matches!(self.phase, EraPhase::Probing | EraPhase::Opening) {
+            // What was only told is told to nobody: there is no session for it.
+            self.held.clear();
             self.phase = EraPhase::Fresh;
-            for (message, _) in self.held.drain(..) {
-                debug!(what = ?message, "dropped: there is no session for it");
-            }
         }
     }
 
     /// Subscriptions that were not served yet.
     fn end_waiting_listens(&mut self) {
-        let is_listen =
-            |message: &Message| message.id().is_some() && message.method() == Some(&Method::Listen);
+        let is_listen = |message: &Message| message.is_request(&Method::Listen);
         let held = self.held.iter().map(|(held, _)| held);
         let requests = held.chain(self.kept.iter().map(|kept| &kept.request));
         for id in requests.filter(|request| is_listen(request)).filter_map(Message::id) {

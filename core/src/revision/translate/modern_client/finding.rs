@@ -3,7 +3,6 @@
 
 use tracing::debug;
 
-use super::session::Own;
 use super::{EraPhase, ModernClient, readdressed};
 use crate::limits;
 use crate::message::{Head, Id, InFlight, Message, Method, peek, reply};
@@ -148,8 +147,8 @@ impl ModernClient {
     /// Asks the server in the client's place, with the envelope of a request of its.
     fn probe(&mut self, asker: &Message) {
         self.phase = EraPhase::Probing;
-        let introduction = Introduction::of_modern(asker);
-        self.session.ask(Own::Probe, |id| introduction.discover(id));
+        self.session.cx.introduction = Introduction::of_modern(asker);
+        self.session.discover();
     }
 
     pub(super) fn probe_answered(&mut self, answer: &Message) {
@@ -198,18 +197,15 @@ impl ModernClient {
             self.phase = EraPhase::Serving;
             self.session.opened(answer);
         } else if self.protocol != Protocol::Legacy
-            && EraVerdict::of_initialize(answer, self.is_certain) == EraVerdict::Modern
+            && era_hints::refuses_initialize(answer, self.is_certain)
         {
             self.is_modern();
         } else {
             self.phase = EraPhase::Fresh;
             // All who wait for a session hear why there is none. The next one tries again.
-            for (message, _) in self.held.drain(..) {
-                match message.head() {
-                    Head::Request { id, .. } => {
-                        self.session.cx.send_to_client(readdressed(answer, id));
-                    }
-                    _ => debug!(what = ?message, "dropped: there is no session for it"),
+            for (held, _) in self.held.drain(..) {
+                if let Some(id) = held.request_id() {
+                    self.session.cx.send_to_client(readdressed(answer, id));
                 }
             }
         }
@@ -261,15 +257,13 @@ impl ModernClient {
             && self.session.cx.may_suspect()
         {
             debug!("the server may speak the legacy era no longer");
-            let introduction = self.session.cx.introduction.clone();
-            self.session.ask(Own::Doubt, |id| introduction.discover(id));
+            self.session.discover();
         }
     }
 
     /// It was asked. Only one that knows the question is another than it was.
     pub(super) fn doubt_answered(&mut self, answer: &Message) {
-        let is_modern = EraVerdict::of_discover(answer) == EraVerdict::Modern;
-        if is_modern && matches!(self.phase, EraPhase::Serving) {
+        if EraVerdict::of_discover(answer) == EraVerdict::Modern {
             debug!("the server speaks the legacy era no longer");
             self.session.end("The server was replaced by another");
             self.is_modern();

@@ -7,7 +7,7 @@ use super::session::{LegacySession, Own};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, reply};
-use crate::revision::subscription::{Changes, Promise};
+use crate::revision::subscription::{Changes, Promise, told_for};
 use crate::revision::translate::{SUBSCRIPTION_ID, TranslatorContext};
 
 /// The subscriptions of the client, and what the server was told because of them.
@@ -52,9 +52,7 @@ impl Listen {
     }
 
     fn tell(&mut self, message: &Message, cx: &mut TranslatorContext) {
-        let notice = message.edited(|members| {
-            members.object("params").object("_meta").set(SUBSCRIPTION_ID, self.id.as_json());
-        });
+        let notice = told_for(&self.id, message);
         match &mut self.early {
             None => cx.send_to_client(notice),
             // They say that something is new, which once is enough.
@@ -75,15 +73,12 @@ impl Subscriptions {
         }
         let mut promise = Promise::read(wanted);
         promise.lists.retain(|list| offered.lists.contains(list));
-        let mut named = HashSet::new();
-        promise.resources.retain(|uri| offered.resources && named.insert(uri.clone()));
-        promise.resources.truncate(limits::LISTEN_RESOURCES);
-        let mut room = limits::SUBSCRIBED_RESOURCES.saturating_sub(self.resources.len());
+        let (mut named, mut all) = (HashSet::new(), self.resources.len());
         promise.resources.retain(|uri| {
             let is_known = self.resources.contains_key(uri);
-            let fits = is_known || room > 0;
-            room -= usize::from(fits && !is_known);
-            fits
+            let is_new = named.insert(uri.clone()) && named.len() <= limits::LISTEN_RESOURCES;
+            all += usize::from(is_new && !is_known);
+            offered.resources && is_new && (is_known || all <= limits::SUBSCRIBED_RESOURCES)
         });
         Some(promise)
     }
@@ -120,13 +115,14 @@ impl Subscriptions {
 
 impl LegacySession {
     pub(super) fn listen(&mut self, id: &Id, message: &Message) {
-        let Some(server) = &self.server else { return };
         if self.listening.listens.len() >= limits::LISTENS {
             let text = format!("More than {} subscriptions are open already", limits::LISTENS);
             let error = Error::new(Kind::Overloaded, text).not_delivered();
             return self.cx.fail(id, &error);
         }
-        let Some(promise) = self.listening.promise(message, &server.changes()) else {
+        let Some(promise) =
+            self.listening.promise(message, &Changes::of(&self.server.capabilities))
+        else {
             let text = "Invalid params: \"notifications\" does not say what to listen for";
             return self.cx.refuse(id, text);
         };
@@ -147,10 +143,9 @@ impl LegacySession {
 
     /// Asks the server for news of a resource, or for none of it any more.
     fn ask_about(&mut self, uri: String, standing: Standing) {
-        let method = match standing {
-            Standing::Leaving => Method::ResourcesUnsubscribe,
-            Standing::Asked | Standing::Subscribed => Method::ResourcesSubscribe,
-        };
+        let is_left = standing == Standing::Leaving;
+        let method =
+            if is_left { Method::ResourcesUnsubscribe } else { Method::ResourcesSubscribe };
         let params = format!(r#"{{"uri":{}}}"#, json_string(&uri));
         self.listening.resources.insert(uri.clone(), standing);
         self.ask(Own::Resource(uri), |id| reply::raw_request(id, method.name(), &params));
@@ -159,9 +154,8 @@ impl LegacySession {
     /// The server has answered that.
     pub(super) fn resource_answered(&mut self, uri: String, is_agreed: bool) {
         let is_wanted = self.listening.is_wanted(&uri);
-        match self.listening.resources.get(&uri) {
+        match self.listening.resources.remove(&uri) {
             Some(Standing::Asked) if !is_agreed => {
-                self.listening.resources.remove(&uri);
                 for listen in &mut self.listening.listens {
                     listen.promise.resources.retain(|wanted| *wanted != uri);
                 }
@@ -171,9 +165,7 @@ impl LegacySession {
             }
             Some(Standing::Asked) => self.ask_about(uri, Standing::Leaving),
             _ if is_wanted => self.ask_about(uri, Standing::Asked),
-            _ => {
-                self.listening.resources.remove(&uri);
-            }
+            _ => {}
         }
         self.listening.acknowledge(&mut self.cx);
     }

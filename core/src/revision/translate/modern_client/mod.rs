@@ -111,9 +111,7 @@ impl ModernClient {
             EraPhase::Serving => self.serve(message),
             EraPhase::Trusting => self.pass_and_watch(message),
             EraPhase::Fresh => self.begin(message),
-            EraPhase::Trying { .. } | EraPhase::Probing | EraPhase::Opening => {
-                self.hold(message);
-            }
+            EraPhase::Trying { .. } | EraPhase::Probing | EraPhase::Opening => self.hold(message),
         }
     }
 
@@ -161,10 +159,7 @@ impl ModernClient {
     pub(crate) fn on_server_message(&mut self, message: Message, now: Instant) {
         self.session.cx.now = now;
         match message.head() {
-            Head::Response { id: Some(id), .. } => {
-                let id = id.clone();
-                self.server_answers(&id, message);
-            }
+            Head::Response { id: Some(id), .. } => self.server_answers(&id.clone(), message),
             Head::Request { id, method } if self.has_session() => {
                 self.session.server_asks(id, method, &message);
             }
@@ -192,7 +187,7 @@ impl ModernClient {
     /// server that does not refuse at once is at work, and modern.
     pub(crate) fn tick(&mut self, now: Instant) {
         self.session.cx.now = now;
-        self.session.expire();
+        self.session.give_up("The client did not answer in time", |parked| parked.until <= now);
         if self.session.level_until.take_if(|until| *until <= now).is_some() {
             self.release();
         }
@@ -243,9 +238,6 @@ impl ModernClient {
 
     /// What was held is said anew; what has to wait again does so in its old order.
     fn release(&mut self) {
-        if matches!(self.phase, EraPhase::Trying { .. } | EraPhase::Probing | EraPhase::Opening) {
-            return;
-        }
         for (message, _) in std::mem::take(&mut self.held) {
             self.accept(message);
         }
@@ -266,10 +258,10 @@ impl ModernClient {
 
     fn own_answered(&mut self, own: Own, answer: &Message) {
         match (own, &self.phase) {
-            (Own::Probe, EraPhase::Probing) => self.probe_answered(answer),
+            (Own::Discover, EraPhase::Probing) => self.probe_answered(answer),
+            (Own::Discover, EraPhase::Serving) => self.doubt_answered(answer),
             (Own::Opening, EraPhase::Opening) => self.opening_answered(answer),
-            (Own::Probe | Own::Opening, _) => debug!("an answer that came too late was dropped"),
-            (Own::Doubt, _) => self.doubt_answered(answer),
+            (Own::Discover | Own::Opening, _) => debug!("an answer came too late"),
             (Own::LogLevel(until), _) => {
                 if self.session.level_until.take_if(|asked| *asked == until).is_none() {
                     return debug!("the server has taken a level that was given up already");
@@ -277,9 +269,7 @@ impl ModernClient {
                 // One of those held may want another level: then the rest waits for that.
                 self.release();
             }
-            (Own::Resource(uri), _) => {
-                self.session.resource_answered(uri, !answer.is_error());
-            }
+            (Own::Resource(uri), _) => self.session.resource_answered(uri, !answer.is_error()),
         }
     }
 }

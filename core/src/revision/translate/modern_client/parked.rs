@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::asks::is_url_mode;
 use super::calls::{ServerCall, readdressed};
 use super::json_string;
-use super::session::{LEFT, LegacySession, sign};
+use super::session::{LEFT, LegacySession};
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, peek, reply};
@@ -71,7 +71,7 @@ impl Parked {
     }
 
     /// Asks the client, by the answer to its request `id`.
-    fn ask(&self, id: &Id, server: Option<&ServerDescription>) -> Message {
+    fn ask(&self, id: &Id, server: &ServerDescription) -> Message {
         let mut result = Members::default();
         result.set("resultType", "\"input_required\"");
         let requests = result.object("inputRequests");
@@ -79,7 +79,7 @@ impl Parked {
             requests.set(question.key.as_str(), question.request.as_str());
         }
         result.set("requestState", json_string(&self.handle));
-        sign(&mut result, server);
+        server.sign(&mut result);
         reply::raw_result(Some(id), &result.to_json())
     }
 }
@@ -94,12 +94,7 @@ impl LegacySession {
             return self.cx.send_to_server(reply::refusal(id, -32603, LEFT));
         }
         let params = message.get(&["params"]).map(Json::as_str);
-        let is_able = |call: &ServerCall| {
-            call.method.properties().may_ask_input && call.abilities.cover(method, params)
-        };
-        let parked = self.parked.iter().filter(|(_, parked)| parked.is_running());
-        let parked = parked.map(|(upstream, parked)| (upstream, &parked.call));
-        let able = self.calls.iter().chain(parked).filter(|(_, call)| is_able(call));
+        let able = self.running().filter(|(_, call)| call.can_be_asked(method, params));
         let newest = able.max_by_key(|(_, call)| call.order).map(|(upstream, _)| upstream.clone());
         let Some(upstream) = newest else {
             return self.cx.send_to_server(reply::method_not_found(id, method.name()));
@@ -119,22 +114,31 @@ impl LegacySession {
         self.cx.send_to_server(reply::refusal(id, -32603, text));
     }
 
-    /// A handle for another parked call; `None` if there is no room for one.
+    /// The calls that the server is at work on.
+    pub(super) fn running(&self) -> impl Iterator<Item = (&Id, &ServerCall)> {
+        let parked = self.parked.iter().filter(|(_, parked)| parked.is_running());
+        self.calls.iter().chain(parked.map(|(upstream, parked)| (upstream, &parked.call)))
+    }
+
+    /// A handle for another parked call, of 128 random bits; `None` if there is no room for one, or the
+    /// system has none of them.
     fn handle(&self) -> Option<String> {
-        random_text().filter(|_| self.parked.len() < limits::PARKED)
+        let mut bytes = [0; 16];
+        SystemRandom::new().fill(&mut bytes).ok()?;
+        (self.parked.len() < limits::PARKED).then(|| URL_SAFE_NO_PAD.encode(bytes))
     }
 
     /// Asks the client, by the answer to its request, and keeps the call until it goes on.
     fn park(&mut self, upstream: Id, parked: Parked) {
         self.waiting.close_exactly(&parked.call.client);
-        self.cx.send_to_client(parked.ask(&parked.call.client, self.server.as_ref()));
+        self.cx.send_to_client(parked.ask(&parked.call.client, &self.server));
         self.parked.insert(upstream, parked);
     }
 
     /// The server has refused a call until pages were visited: the client is asked to, and sends
     /// the call again. If it cannot be asked it gets the error.
     pub(super) fn park_for_pages(&mut self, upstream: &Id, call: ServerCall, answer: &Message) {
-        let may_ask = call.method.properties().may_ask_input && call.abilities.url;
+        let may_ask = call.can_be_asked(&Method::Elicit, Some(r#"{"mode":"url"}"#));
         let handle = self.handle().filter(|_| may_ask && !self.has_left);
         let pages = answer.get(&["error", "data", "elicitations"]).and_then(Json::elements);
         let mut pages = pages.into_iter().flatten().filter(|json| json.is_object()).peekable();
@@ -152,8 +156,6 @@ impl LegacySession {
     pub(super) fn parked_answered(&mut self, upstream: &Id, answer: &Message) -> bool {
         let Some(parked) = self.parked.get_mut(upstream) else { return false };
         parked.server = Upstream::Answered(answer.clone());
-        let token = parked.call.upstream_token.take();
-        self.free_token(token);
         true
     }
 
@@ -187,7 +189,7 @@ impl LegacySession {
         });
         parked.until = self.cx.now + limits::PARKED_WAIT;
         if !parked.questions.is_empty() {
-            self.cx.send_to_client(parked.ask(&call.client, self.server.as_ref()));
+            self.cx.send_to_client(parked.ask(&call.client, &self.server));
             return None;
         }
         let Parked { call: before, server, .. } = self.parked.remove(&upstream)?;
@@ -232,18 +234,8 @@ impl LegacySession {
         }
     }
 
-    /// Calls that have waited for the client for too long are given up.
-    pub(super) fn expire(&mut self) {
-        let now = self.cx.now;
-        self.give_up("The client did not answer in time", |parked| parked.until <= now);
-    }
-
-    /// No parked call can go on, for this reason.
-    pub(super) fn end_parked(&mut self, reason: &str) {
-        self.give_up(reason, |_| true);
-    }
-
-    fn give_up(&mut self, reason: &str, is_over: impl Fn(&Parked) -> bool) {
+    /// Parked calls that are over cannot go on, for this reason.
+    pub(super) fn give_up(&mut self, reason: &str, is_over: impl Fn(&Parked) -> bool) {
         let over: Vec<_> = self.parked.extract_if(|_, parked| is_over(parked)).collect();
         for (upstream, parked) in over {
             for id in parked.questions.iter().filter_map(|question| question.server_id.as_ref()) {
@@ -251,7 +243,6 @@ impl LegacySession {
             }
             if parked.is_running() {
                 self.cx.send_to_server(reply::cancelled(&upstream, reason));
-                self.free_token(parked.call.upstream_token);
             }
         }
     }
@@ -264,11 +255,4 @@ fn page(params: &str) -> String {
     params.remove("elicitationId");
     params.add("mode", "\"url\"");
     params.to_json()
-}
-
-/// A text of 128 random bits; `None` where the system has none.
-fn random_text() -> Option<String> {
-    let mut bytes = [0; 16];
-    SystemRandom::new().fill(&mut bytes).ok()?;
-    Some(URL_SAFE_NO_PAD.encode(bytes))
 }

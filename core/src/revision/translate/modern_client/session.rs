@@ -2,7 +2,6 @@
 //! that it wants, and our own requests because of them.
 
 use std::collections::HashMap;
-use std::hash::RandomState;
 
 use serde_json::json;
 use tokio::time::Instant;
@@ -25,8 +24,8 @@ pub(super) const LEFT: &str = "The client has left";
 /// What is under way; calls may outlive the session that they were made in.
 pub(super) struct LegacySession {
     pub(super) cx: TranslatorContext,
-    /// What the server has said of itself, while there is a session.
-    pub(super) server: Option<ServerDescription>,
+    /// What the server has said of itself when it opened the last session.
+    pub(super) server: ServerDescription,
     /// Requests of our own under way; their answers go no further.
     pub(super) own: HashMap<Id, Own>,
     /// The client's calls, by the ids under which the server knows them, and those that wait for the
@@ -36,24 +35,20 @@ pub(super) struct LegacySession {
     /// The client's requests that have no answer, by its own ids: the call of each, or `None` for a
     /// subscription, which is answered from here.
     pub(super) waiting: InFlight<Option<Id>>,
-    /// Whose progress a token of the server's is about.
-    pub(super) tokens: HashMap<Id, Id>,
     pub(super) listening: Subscriptions,
     /// The log level that the server was told last, as JSON.
     level: Option<String>,
     /// Calls that want a level are held until the server has answered, or until then.
     pub(super) level_until: Option<Instant>,
-    pub(super) hashing: RandomState,
     /// The client will say nothing more.
     pub(super) has_left: bool,
 }
 
 /// What a request of our own is for.
 pub(super) enum Own {
-    Probe,
+    /// Of which era the server is, or whether it still is.
+    Discover,
     Opening,
-    /// Whether the server is still legacy.
-    Doubt,
     /// Waited for until then.
     LogLevel(Instant),
     /// Whether its changes are to be told.
@@ -64,16 +59,14 @@ impl LegacySession {
     pub(super) fn new(cx: TranslatorContext) -> Self {
         Self {
             cx,
-            server: None,
+            server: ServerDescription::default(),
             own: HashMap::new(),
             calls: HashMap::new(),
             parked: HashMap::new(),
             waiting: InFlight::default(),
-            tokens: HashMap::new(),
             listening: Subscriptions::default(),
             level: None,
             level_until: None,
-            hashing: RandomState::new(),
             has_left: false,
         }
     }
@@ -85,6 +78,11 @@ impl LegacySession {
         self.own.insert(id, own);
     }
 
+    /// Asks the server what it is, in the client's words.
+    pub(super) fn discover(&mut self) {
+        self.own.insert(self.cx.discover(), Own::Discover);
+    }
+
     /// Sends `initialize` with what `request` says of the client.
     pub(super) fn open(&mut self, request: &Message) {
         self.cx.introduction = Introduction::of_modern(request);
@@ -94,23 +92,14 @@ impl LegacySession {
     /// The server has opened a session.
     pub(super) fn opened(&mut self, answer: &Message) {
         self.cx.send_to_server(reply::notification("notifications/initialized"));
-        self.server = Some(ServerDescription::of(answer, &["result", "serverInfo"]));
+        self.server = ServerDescription::of(answer, &["result", "serverInfo"]);
         (self.level, self.level_until) = (None, None);
     }
 
-    /// The client will say nothing more.
-    pub(super) fn leave(&mut self) {
-        self.has_left = true;
-        self.end_listens();
-        self.end_parked(LEFT);
-    }
-
-    /// There will be no session any more, for this reason.
+    /// Nobody waits for anything in the session any more, for this reason.
     pub(super) fn end(&mut self, reason: &str) {
         self.end_listens();
-        self.end_parked(reason);
-        self.server = None;
-        (self.level, self.level_until) = (None, None);
+        self.give_up(reason, |_| true);
     }
 
     /// The client says something. `false`: it has to wait until the server has taken the log level.
@@ -144,8 +133,7 @@ impl LegacySession {
     ///
     /// The level is the session's: the last request that names one decides.
     pub(super) fn waits_for_level(&mut self, level: Option<&str>) -> bool {
-        let server = self.server.as_ref();
-        let has_logs = server.is_some_and(|it| get(&it.capabilities, &["logging"]).is_some());
+        let has_logs = get(&self.server.capabilities, &["logging"]).is_some();
         let Some(level) = level.filter(|_| has_logs) else { return false };
         if self.level_until.is_none() {
             if self.level.as_deref() == Some(level) {
@@ -166,11 +154,9 @@ impl LegacySession {
         let mut result = Members::default();
         let versions = format!("[{}]", json_string(Revision::LATEST_MODERN));
         result.set("supportedVersions", versions);
-        if let Some(server) = &self.server {
-            result.set("capabilities", server.capabilities.as_str());
-            if let Some(instructions) = &server.instructions {
-                result.set("instructions", instructions.as_str());
-            }
+        result.set("capabilities", self.server.capabilities.as_str());
+        if let Some(instructions) = &self.server.instructions {
+            result.set("instructions", instructions.as_str());
         }
         self.complete(&mut result, true);
         reply::raw_result(Some(id), &result.to_json())
@@ -180,18 +166,20 @@ impl LegacySession {
     /// long.
     pub(super) fn complete<'a>(&'a self, result: &mut Members<'a>, is_cacheable: bool) {
         result.add("resultType", "\"complete\"");
-        if self.server.is_some() && is_cacheable {
+        if is_cacheable {
             result.add("ttlMs", "0");
             result.add("cacheScope", "\"private\"");
         }
-        sign(result, self.server.as_ref());
+        self.server.sign(result);
     }
 }
 
-/// Adds to a result who the server is.
-pub(super) fn sign<'a>(result: &mut Members<'a>, server: Option<&'a ServerDescription>) {
-    if let Some(info) = server.and_then(|server| server.info.as_deref()) {
-        result.object("_meta").add(SERVER_INFO, info);
+impl ServerDescription {
+    /// Adds to a result who the server is.
+    pub(super) fn sign<'a>(&'a self, result: &mut Members<'a>) {
+        if let Some(info) = &self.info {
+            result.object("_meta").add(SERVER_INFO, info.as_str());
+        }
     }
 }
 

@@ -86,12 +86,19 @@ fn only_a_server_that_denies_the_question_has_turned_legacy() {
         assert_eq!(rig.heard_by_client()["error"]["message"], NO_SESSION, "{code}");
         assert_eq!(rig.found.take(), None, "{code}");
     }
-    let mut rig = Rig::translating();
-    let sent = rig.ask(1, "tools/call", json!({"name":"a"}));
-    rig.server(refused(&sent, -32000, NO_SESSION, &Value::Null));
-    let question = rig.heard_by_server();
-    rig.server(result(&question, unheard));
-    assert_eq!(rig.heard_by_client()["id"], 1, "whoever knows the question is modern");
+    for (answer, is_modern) in [(unheard, true), (json!({}), false)] {
+        let mut rig = Rig::translating();
+        let sent = rig.ask(1, "tools/call", json!({"name":"a"}));
+        rig.server(refused(&sent, -32000, NO_SESSION, &Value::Null));
+        let question = rig.heard_by_server();
+        rig.server(result(&question, answer));
+        if is_modern {
+            assert_eq!(rig.heard_by_client()["id"], 1, "whoever knows the question is modern");
+        } else {
+            let anew = rig.out.pop_front();
+            assert_eq!(anew, Some(Step::SessionLost), "some say yes to whatever they are asked");
+        }
+    }
 }
 
 #[test]

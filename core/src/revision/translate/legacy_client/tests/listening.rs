@@ -174,6 +174,24 @@ fn changes_that_are_refused_together_are_tried_one_by_one() {
 }
 
 #[test]
+fn the_patience_with_one_change_is_none_with_the_next() {
+    let mut rig = Rig::translating();
+    listening(&mut rig);
+    let first = rig.ask(1, "resources/subscribe", json!({"uri":"a"}));
+    rig.pass(limits::LISTEN_PATIENCE - Duration::from_millis(1));
+    change(&mut rig, 2, "resources/subscribe", "bad");
+    rig.server(told(&first, ACKNOWLEDGED, json!({"notifications":{}})));
+    rig.heard_by_server();
+    assert_eq!(rig.heard_by_client()["id"], 1);
+    let second = rig.heard_by_server();
+    rig.pass(Duration::from_millis(1));
+    assert!(rig.out.is_empty(), "the server has only just been asked");
+    rig.server(error(&second, -32602, Value::Null));
+    let refused = rig.heard_by_client();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(2), &json!(-32602)));
+}
+
+#[test]
 fn a_refused_reopening_forgets_no_resource() {
     let mut rig = Rig::translating();
     listening(&mut rig);
