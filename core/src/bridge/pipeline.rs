@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use super::hidden_tools::{HiddenTools, Passage};
+use super::hidden_tools::HiddenTools;
 use super::stand_in::StandIn;
 use crate::engine::{Engine, Limits, Output, Policy};
 use crate::error::{Error, Kind};
@@ -154,11 +154,11 @@ impl Pipeline {
             }
             Incoming::Ended(_) => return,
         };
-        let message = match self.hidden_tools.on_client_message(message) {
-            Passage::Passes(message) => message,
-            Passage::Refused(error) => return self.for_client.push_back(error),
-            Passage::Dropped => return,
-        };
+        if let Some(error) = self.hidden_tools.refusal_of(&message) {
+            // Nobody would hear why a notification is dropped.
+            let id = message.request_id();
+            return self.for_client.extend(id.map(|id| reply::error(Some(id), &error)));
+        }
         if self.modern_client.is_through() {
             return self.pass_to_engine(message, now);
         }
