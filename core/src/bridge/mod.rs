@@ -86,7 +86,7 @@ pub async fn run_telling(
 ) -> Ended {
     let server = server.into();
     let mut bridge = Bridge {
-        pipeline: Pipeline::new(&policy, stages, server.limits()),
+        pipeline: Pipeline::new(policy, stages, server.limits()),
         from_client: client.inbox,
         to_client: client.outbox,
         server,
@@ -99,7 +99,7 @@ pub async fn run_telling(
         let ended = bridge.work().await;
         match ended {
             Ended::ServerClosed => bridge.on_server_closed(why).await,
-            Ended::ClientClosed if !bridge.drain(&policy).await => return Ended::ClientDeaf,
+            Ended::ClientClosed if !bridge.drain().await => return Ended::ClientDeaf,
             _ => {}
         }
         ended

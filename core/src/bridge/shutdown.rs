@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Bridge, Policy, ServerLink};
+use super::{Bridge, ServerLink};
 use crate::error::{Error, Kind};
-use crate::limits;
+use crate::limits::{self, Clock};
 use crate::transport::channel::Weighed;
 use crate::transport::{Written, until};
 
@@ -88,12 +88,12 @@ impl Bridge {
 
     /// The client has closed its input and has its responses: sends remaining notifications, and passes on
     /// what the server still sends. `false`: the client does not read.
-    pub(super) async fn drain(&mut self, policy: &Policy) -> bool {
+    pub(super) async fn drain(&mut self) -> bool {
         // One bound for all of it, counted from the end of the client's input (C27).
-        let quick = policy.timeouts.quick.unwrap_or(limits::DRAIN_WITHOUT_TIMEOUT);
+        let quick = self.pipeline.engine.policy.timeouts.drain(Clock::Quick);
         let left = self.left_at.unwrap_or_else(Instant::now);
         // What waits for a person does not come in time.
-        let rest = if self.pipeline.engine.waits_for_person() { Duration::ZERO } else { quick };
+        let rest = if self.pipeline.engine.login_page().is_some() { Duration::ZERO } else { quick };
         let deadline = (left + rest).max(Instant::now()) + limits::CLOSE;
         let finishing = self.finish_sending();
         match timeout_at(deadline, finishing).await {

@@ -41,6 +41,7 @@ impl Engine {
     /// A login has begun, has progressed, or is over.
     fn on_login(&mut self, stage: Option<LoginStage>) {
         self.login = stage.map(|stage| PendingLogin { stage, since: self.now });
+        self.has_shown_login |= self.login_page().is_some();
         if self.drain_deadline.is_some() {
             // The time left depends on whether a person is waited for.
             self.drain_deadline = Some(self.now + self.drain_limit());

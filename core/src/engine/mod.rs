@@ -85,7 +85,7 @@ pub(crate) struct PendingLogin {
 /// The state machine; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    policy: Policy,
+    pub(crate) policy: Policy,
     /// For ids of the bridge's own and the jitter of backoffs: random, but fixed in tests.
     seed: u64,
     limits: Limits,
@@ -115,6 +115,8 @@ pub(crate) struct Engine {
     /// Logs that the server became unreachable and reachable, once each.
     absence: Absence,
     login: Option<PendingLogin>,
+    /// A login page was shown since the last attempt to open a promised session.
+    has_shown_login: bool,
     /// Since when the client has not read its output: timeouts are paused meanwhile.
     blocked_since: Option<Instant>,
     /// No timeout fires before this: the process was suspended.
@@ -156,6 +158,7 @@ impl Engine {
             last_error: None,
             absence: Absence::default(),
             login: None,
+            has_shown_login: false,
             blocked_since: None,
             not_before: None,
             drain_deadline: None,
@@ -286,6 +289,10 @@ impl Engine {
     }
 
     fn on_client_notification(&mut self, message: Message) {
+        if self.is_promised {
+            // Accepted in the server's place.
+            return self.record.on_client_message(&message);
+        }
         if let Some(id) = peek::cancelled_request(&message) {
             self.cancel(&id, message);
             return self.dispatch();
@@ -331,9 +338,17 @@ impl Engine {
         self.login.as_ref()
     }
 
-    /// Whether the login waits for a person.
-    pub(crate) fn waits_for_person(&self) -> bool {
-        matches!(&self.login, Some(PendingLogin { stage: LoginStage::Page(_), .. }))
+    /// Where a person has to log in, if it is their turn.
+    pub(crate) fn login_page(&self) -> Option<&str> {
+        match &self.login.as_ref()?.stage {
+            LoginStage::Page(page) => Some(page),
+            LoginStage::UnderWay => None,
+        }
+    }
+
+    /// Whether a login page was shown since the last attempt to open a promised session.
+    pub(crate) fn has_shown_login(&self) -> bool {
+        self.has_shown_login
     }
 
     /// Why the server cannot be reached or gives no session.
@@ -345,11 +360,6 @@ impl Engine {
     pub(crate) fn opening(&self) -> Option<(&Message, Instant)> {
         let entry = self.table.opening()?;
         Some((&entry.message, entry.since))
-    }
-
-    /// Records a notification that the stand-in has accepted in the server's place.
-    pub(crate) fn note(&mut self, notification: &Message) {
-        self.record.on_client_message(notification);
     }
 
     /// Whether the client has sent `initialize`.
@@ -379,17 +389,16 @@ impl Engine {
         self.start_all_waits();
     }
 
-    /// Opens the session that the stand-in has promised. `false` if a handshake is already under way,
-    /// or it is too early for one.
-    pub(crate) fn open_promised(&mut self, now: Instant) -> bool {
+    /// Opens the session that the stand-in has promised, unless a handshake is already under way, or it
+    /// is too early for one.
+    pub(crate) fn open_promised(&mut self, now: Instant) {
         self.now = now;
         let is_reopening = |entry: &Entry| entry.origin == Origin::Reopen;
         let is_asked = self.table.opening().is_some() || self.table.values().any(is_reopening);
-        if is_asked || self.server.is_delayed(now) || !self.session.may_reopen(now) {
-            return false;
+        if !is_asked && !self.server.is_delayed(now) && self.session.may_reopen(now) {
+            self.has_shown_login = false;
+            self.ask_for_session();
         }
-        self.ask_for_session();
-        true
     }
 }
 

@@ -309,9 +309,6 @@ impl<'a> Schedule<'a> {
     }
 
     fn say(&mut self, message: Message) {
-        if self.engine.is_promised() && matches!(message.head(), Head::Notification { .. }) {
-            return self.engine.note(&message);
-        }
         self.tell(|_| format!("the client: {message:?}"));
         self.engine.on_client_message(message, self.now);
     }

@@ -46,7 +46,7 @@ impl Engine {
         }
         if self.drain_deadline.is_some_and(|deadline| deadline <= now) {
             let error =
-                if self.waits_for_person() { self.pending_error() } else { drain_timed_out() };
+                if self.login_page().is_some() { self.pending_error() } else { drain_timed_out() };
             // Whether earlier sends were carried out is unknown.
             self.end_all(&Error { delivery: Delivery::Unknown, ..error }, now);
         }
@@ -151,7 +151,7 @@ impl Engine {
     /// When requests that wait for a session have waited long enough for a person to log in.
     fn login_wait_ends_at(&self) -> Option<Instant> {
         let login = self.login.as_ref().filter(|_| self.session.is_reopening())?;
-        let is_waited_for = self.waits_for_person() && self.table.queued().any(needs_session);
+        let is_waited_for = self.login_page().is_some() && self.table.queued().any(needs_session);
         is_waited_for.then(|| login.since + self.policy.login_wait)
     }
 
@@ -195,7 +195,7 @@ impl Engine {
 
     /// How long requests in flight may take once the client has closed its input.
     pub(super) fn drain_limit(&self) -> Duration {
-        if self.waits_for_person() {
+        if self.login_page().is_some() {
             return limits::LOGIN_DRAIN;
         }
         let is_waiting = self.has_waiting();
