@@ -60,7 +60,7 @@ impl Engine {
                 if *method == Method::Progress
                     && let Some(ticket) = self.table.progressed(&message)
                 {
-                    self.table.restart_clock(ticket, self.clock());
+                    self.restart_clock(ticket);
                 }
                 let cancelled = peek::cancelled_request(&message);
                 let known_as =
@@ -150,9 +150,8 @@ impl Engine {
             return self.refuse(id, &error);
         }
         let Some(ticket) = self.table.answered(id) else { return };
-        let Some(entry) = self.remove_entry(ticket) else { return };
         self.drop_exchange(ticket, limits::LINGER);
-        self.handle_failure(entry, error);
+        self.send_failed(ticket, error);
     }
 
     fn on_accepted(&mut self, ticket: Ticket) {
@@ -161,10 +160,10 @@ impl Engine {
         let Some(sent) = entry.sent_mut() else { return };
         sent.is_acknowledged = true;
         if !is_request || sent.is_left {
-            let failure = sent.failure.take();
-            if let (Some(entry), Some(failure)) = (self.remove_entry(ticket), failure) {
+            match sent.failure.take() {
                 // Accepted after all, in a session whose stream is gone.
-                self.handle_failure(entry, failure);
+                Some(failure) => self.send_failed(ticket, failure),
+                None => drop(self.remove_entry(ticket)),
             }
             return;
         }
@@ -173,7 +172,7 @@ impl Engine {
             sent.place = Place::Free;
             self.ordinary_out -= 1;
         }
-        self.table.restart_clock(ticket, self.clock());
+        self.restart_clock(ticket);
     }
 
     /// The server sent malformed JSON-RPC with an id: a response to a request in flight, or a request
@@ -181,15 +180,13 @@ impl Engine {
     fn on_malformed(&mut self, id: Option<&Id>, error: &Error) {
         debug!("the server sent no message: {error}");
         let Some(id) = id else { return };
-        let answered = self.table.find(id).filter(|_| error.kind == Kind::InvalidRequest);
-        if let Some(ticket) = answered
-            && let Some(entry) = self.remove_entry(ticket)
-        {
-            let error = Error::new(Kind::BadResponse, "The answer is not JSON-RPC 2.0")
-                .because(&error.message);
-            self.handle_failure(entry, error);
-        } else {
-            self.refuse(id, error);
+        match self.table.find(id).filter(|_| error.kind == Kind::InvalidRequest) {
+            Some(ticket) => {
+                let what = "The answer is not JSON-RPC 2.0";
+                let error = Error::new(Kind::BadResponse, what).because(&error.message);
+                self.send_failed(ticket, error);
+            }
+            None => self.refuse(id, error),
         }
     }
 }

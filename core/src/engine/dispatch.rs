@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tracing::debug;
 
-use super::entry::{Entry, MessageState, Order, Origin, Place, Sent, silence_limit};
+use super::entry::{Entry, MessageState, Order, Origin, Place, Sent};
 use super::{Engine, Wire, log_undelivered};
 use crate::error::Kind;
-use crate::limits;
+use crate::limits::{self, Clock};
 use crate::message::{Id, Message, Method, edit, method};
 use crate::net::Lane;
 use crate::transport::http::{Command, Send, Ticket};
@@ -54,7 +54,7 @@ impl Engine {
         }
         let is_reopening = self.session.is_replaced() && !self.session.is_lost();
         let patience = match is_reopening && self.server.is_up() {
-            true => self.policy.reopening(),
+            true => self.policy.timeouts.drain(Clock::Quick),
             false => {
                 let cause = self.last_error.as_ref().map_or(Kind::Connect, |error| error.kind);
                 self.policy.patience(entry.message.method(), cause)
@@ -130,13 +130,10 @@ impl Engine {
     pub(super) fn release(&mut self) {
         self.last_error = None;
         self.active = self.now;
-        for ticket in self.table.tickets(Entry::is_in_queue) {
-            let Some(entry) = self.table.get(ticket).filter(|entry| !self.is_waiting(entry)) else {
-                continue;
-            };
-            let is_urgent = self.place_of(entry) == Some(Place::Urgent);
+        for ticket in self.table.tickets(|entry| entry.is_in_queue() && !self.is_waiting(entry)) {
             self.table.set_timer(ticket, None);
-            if is_urgent {
+            let place = self.table.get(ticket).and_then(|entry| self.place_of(entry));
+            if place == Some(Place::Urgent) {
                 self.send_urgent(ticket);
             }
         }
@@ -171,15 +168,7 @@ impl Engine {
 
     /// Sends a message, regardless of the queue.
     pub(super) fn send(&mut self, ticket: Ticket, place: Place) {
-        let keeps_time = match self.wire {
-            Wire::Stream => self.policy.watches,
-            // The exchange does: it sees every byte.
-            Wire::StreamableHttp => false,
-            Wire::HttpSse { .. } => true,
-        };
-        let timed = if keeps_time { self.table.get(ticket) } else { None };
-        let limit = timed.and_then(|entry| silence_limit(&entry.message, &self.limits.timeouts));
-        let sent = Sent { place, limit, ..Sent::default() };
+        let sent = Sent { place, ..Sent::default() };
         let progress = sent.progress.clone();
         let Some(entry) = self.table.mark_sent(ticket, sent) else { return };
         match place {
@@ -224,8 +213,8 @@ impl Engine {
             retry: entry.sends.checked_sub(1).filter(|before| *before > 0),
             progress,
         };
-        if limit.is_some() && self.wire != (Wire::HttpSse { is_open: false }) {
-            self.table.restart_clock(ticket, self.clock());
+        if self.wire != (Wire::HttpSse { is_open: false }) {
+            self.restart_clock(ticket);
         }
         self.active = self.now;
         self.commands.push_back(Command::Send(Box::new(send)));
@@ -262,14 +251,11 @@ impl Engine {
 
     /// A cancellation of a request that has ended, or was never made: the server may know it.
     fn notify_of_unknown(&mut self, notice: Message) {
-        if self.is_overloaded() {
-            return log_undelivered(&notice, &self.overloaded());
+        if let Some(error) = self.overload() {
+            return log_undelivered(&notice, &error);
         }
-        match self.wire {
-            Wire::Stream => self.notify(notice),
-            Wire::StreamableHttp => self.notify_in(notice, true),
-            Wire::HttpSse { .. } if self.session.is_replaced() => {}
-            Wire::HttpSse { .. } => self.notify(notice),
+        if !(matches!(self.wire, Wire::HttpSse { .. }) && self.session.is_replaced()) {
+            self.notify_in(notice, true);
         }
     }
 
@@ -308,20 +294,6 @@ impl Engine {
             }
             Place::Urgent | Place::Free => {}
         }
-    }
-
-    /// No message in flight but `initialize` counts towards a limit any more.
-    pub(super) fn free_all_places(&mut self) {
-        let mut left = 0;
-        for entry in self.table.values_mut() {
-            let is_initialize = entry.message.is_request(&Method::Initialize);
-            let Some(sent) = entry.sent_mut() else { continue };
-            if !is_initialize {
-                sent.place = Place::Free;
-            }
-            left += usize::from(sent.place == Place::Ordinary);
-        }
-        (self.ordinary_out, self.urgent_out) = (left, 0);
     }
 
     /// Drops urgent messages that were waiting: their session is gone.

@@ -106,8 +106,6 @@ pub(super) struct Sent {
     pub(super) is_left: bool,
     /// Why its POST failed; the response may arrive on the stream all the same (HTTP+SSE).
     pub(super) failure: Option<Error>,
-    /// The silence timeout, where the engine keeps it.
-    pub(super) limit: Option<Duration>,
 }
 
 impl Entry {
@@ -166,17 +164,13 @@ impl Entry {
     }
 
     pub(super) fn sent(&self) -> Option<&Sent> {
-        match &self.state {
-            MessageState::Sent(sent) => Some(sent),
-            MessageState::Queued | MessageState::Delayed | MessageState::Ready => None,
-        }
+        let MessageState::Sent(sent) = &self.state else { return None };
+        Some(sent)
     }
 
     pub(super) fn sent_mut(&mut self) -> Option<&mut Sent> {
-        match &mut self.state {
-            MessageState::Sent(sent) => Some(sent),
-            MessageState::Queued | MessageState::Delayed | MessageState::Ready => None,
-        }
+        let MessageState::Sent(sent) = &mut self.state else { return None };
+        Some(sent)
     }
 
     /// Whether the status of its POST may still say that the server rejected it.

@@ -200,15 +200,12 @@ impl Engine {
         self.memory.has_room()
     }
 
-    /// Whether requests of the client's are refused because it is read over the memory budget.
-    fn is_overloaded(&self) -> bool {
-        !self.is_within_budget() && !self.server_requests.is_empty()
-    }
-
-    fn overloaded(&self) -> Error {
-        let message =
-            format!("More than {} bytes of messages wait for the server", self.policy.memory);
-        Error::new(Kind::Overloaded, message).not_delivered()
+    /// Why nothing but answers of the client's is taken: it is read over the memory budget.
+    fn overload(&self) -> Option<Error> {
+        let is_overloaded = !self.is_within_budget() && !self.server_requests.is_empty();
+        let most = self.policy.memory;
+        let text = || format!("More than {most} bytes of messages wait for the server");
+        is_overloaded.then(|| Error::new(Kind::Overloaded, text()).not_delivered())
     }
 
     /// Whether the stream of HTTP+SSE is open, for tests.
@@ -240,9 +237,7 @@ impl Engine {
             Head::Response { id, .. } => {
                 let asked = id.as_ref().and_then(|id| self.server_requests.answered(id));
                 match asked {
-                    Some(asked) => {
-                        self.submit(addressed(message, &asked));
-                    }
+                    Some(asked) => self.submit(addressed(message, &asked)),
                     None => debug!(what = ?message, "dropped a response to no open request"),
                 }
             }
@@ -250,8 +245,8 @@ impl Engine {
     }
 
     fn on_client_request(&mut self, id: &Id, method: &Method, message: Message) {
-        if self.is_overloaded() {
-            return self.fail(message, self.overloaded());
+        if let Some(error) = self.overload() {
+            return self.fail(message, error);
         }
         if self.table.find(id).is_some() {
             let text = format!("Invalid request: a request with ID {id} is still in flight");
@@ -297,8 +292,8 @@ impl Engine {
             self.cancel(&id, message);
             return self.dispatch();
         }
-        if self.is_overloaded() {
-            return log_undelivered(&message, &self.overloaded());
+        if let Some(error) = self.overload() {
+            return log_undelivered(&message, &error);
         }
         self.record.on_client_message(&message);
         self.submit(message);

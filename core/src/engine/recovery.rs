@@ -11,7 +11,6 @@ use super::delivery::{Retry, decide};
 use super::entry::{Entry, MessageState, Order, Origin, Place};
 use super::{Engine, Output, Wire, session_lost};
 use crate::error::{Error, Kind};
-use crate::limits;
 use crate::message::{Head, Message, Method, edit, reply};
 use crate::traffic::{self, Recovery};
 use crate::transport::http::{Ticket, lost_response};
@@ -187,13 +186,8 @@ impl Engine {
                 "the server came back with another revision or fewer capabilities"
             );
         }
-        let (confirmation, rest) = self.record.to_restore();
-        let confirmation = confirmation.cloned();
-        let rest: Vec<Message> = rest.cloned().collect();
-        let confirmation =
-            confirmation.unwrap_or_else(|| reply::notification("notifications/initialized"));
-        self.restore(Origin::Notice, confirmation);
-        for message in rest {
+        self.restore(Origin::Notice, self.record.confirmation());
+        for message in self.record.to_restore() {
             let id = self.own_id();
             self.restore(Origin::Restore, edit::with_id(&message, &id).own());
         }
@@ -287,20 +281,22 @@ impl Engine {
     pub(super) fn stream_opened(&mut self) {
         if self.wire == Wire::StreamableHttp {
             self.drop_urgent();
-            self.free_all_places();
-            let timeouts = self.limits.timeouts;
+            // No message in flight but `initialize` counts towards a limit any more.
+            (self.ordinary_out, self.urgent_out) = (0, 0);
             for entry in self.table.values_mut() {
                 entry.envelope = None;
-                let limit = super::silence_limit(&entry.message, &timeouts);
-                if let Some(sent) = entry.sent_mut() {
-                    sent.limit = limit;
+                let is_initialize = entry.message.is_request(&Method::Initialize);
+                let Some(sent) = entry.sent_mut() else { continue };
+                if !is_initialize {
+                    sent.place = Place::Free;
                 }
+                self.ordinary_out += usize::from(sent.place == Place::Ordinary);
             }
         }
         self.wire = Wire::HttpSse { is_open: true };
         // Opening has a timeout of its own, and may have waited for a login.
         for ticket in self.table.tickets(|entry| entry.sent().is_some()) {
-            self.table.restart_clock(ticket, self.clock());
+            self.restart_clock(ticket);
         }
     }
 
@@ -333,12 +329,10 @@ impl Engine {
         // The status of the other POSTs is awaited for a moment.
         for ticket in self.table.tickets(Entry::may_be_refused) {
             let Some(entry) = self.table.get_mut(ticket) else { continue };
-            let failure = entry.message.request_id().map(|id| lost_response(id.as_json(), cause));
-            let Some(sent) = entry.sent_mut() else { continue };
-            sent.is_left = true;
-            if let Some(failure) = failure {
-                sent.failure = Some(failure);
-                self.table.set_timer(ticket, Some(self.clock() + limits::LINGER));
+            let failure = entry.message.id().map(|id| lost_response(id.as_json(), cause));
+            if let (Some(sent), Some(failure)) = (entry.sent_mut(), failure) {
+                sent.is_left = true;
+                self.linger(ticket, failure);
             }
         }
     }
@@ -357,11 +351,10 @@ impl Engine {
             }
             // Not sent: it waits for the next session.
             Some(_) => self.requeue(entry),
-            None if has_begun || entry.message.is_notification(&Method::Initialized) => {
-                debug!("a notification on a stream that ended may be lost");
+            None if has_begun || entry.is_handshake() || entry.message.is_answer() => {
+                debug!("a notification or an answer on a stream that ended may be lost");
             }
-            None if !entry.message.is_answer() => self.requeue(entry),
-            None => debug!("an answer to a request of a lost session was dropped"),
+            None => self.requeue(entry),
         }
     }
 }

@@ -316,7 +316,7 @@ impl<'a> Schedule<'a> {
     /// A second request under the id of one that is open is refused.
     fn ask_again(&mut self) {
         let Some(id) = self.pick_open() else { return };
-        if self.engine.is_promised() || self.engine.is_overloaded() {
+        if self.engine.is_promised() || self.engine.overload().is_some() {
             return;
         }
         self.check();

@@ -56,15 +56,19 @@ impl Table {
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Box<Entry>> {
-        let mut entry = fnv_map::take(&mut self.entries, &ticket)?;
-        if let Some(at) = entry.timer.take() {
-            let timers = if entry.sent().is_some() { &mut self.dues } else { &mut self.waits };
-            timers.remove(&(at, ticket));
-        }
+        self.leave_queue(ticket);
+        let entry = fnv_map::take(&mut self.entries, &ticket)?;
         if let Some(id) = entry.message.request_id() {
             self.by_id.close_exactly(id);
         }
         self.tokens.remove(&entry);
+        Some(entry)
+    }
+
+    /// Ends the wait of a message: it has no timer and no position any more.
+    fn leave_queue(&mut self, ticket: Ticket) -> Option<&mut Entry> {
+        self.set_timer(ticket, None);
+        let entry = self.entries.get_mut(&ticket)?;
         if entry.is_in_queue() {
             self.queue.remove(&entry.order);
         }
@@ -73,24 +77,14 @@ impl Table {
 
     /// Takes a message out of the queue that waits for room among urgent messages.
     pub(super) fn make_ready(&mut self, ticket: Ticket) {
-        self.set_timer(ticket, None);
-        if let Some(entry) = self.entries.get_mut(&ticket) {
-            if entry.is_in_queue() {
-                self.queue.remove(&entry.order);
-            }
+        if let Some(entry) = self.leave_queue(ticket) {
             entry.state = MessageState::Ready;
         }
     }
 
     /// Marks a message as sent.
     pub(super) fn mark_sent(&mut self, ticket: Ticket, sent: Sent) -> Option<&mut Entry> {
-        let entry = self.entries.get_mut(&ticket)?;
-        if let Some(at) = entry.timer.take() {
-            self.waits.remove(&(at, ticket));
-        }
-        if entry.is_in_queue() {
-            self.queue.remove(&entry.order);
-        }
+        let entry = self.leave_queue(ticket)?;
         entry.state = MessageState::Sent(sent);
         entry.sends += 1;
         Some(entry)
@@ -159,14 +153,6 @@ impl Table {
             timers.remove(&(old, ticket));
         }
         timers.extend(at.map(|at| (at, ticket)));
-    }
-
-    /// Restarts the silence timeout of a message in flight.
-    pub(super) fn restart_clock(&mut self, ticket: Ticket, now: Instant) {
-        let limit = self.get(ticket).and_then(Entry::sent).and_then(|sent| sent.limit);
-        if let Some(due) = limit.and_then(|limit| now.checked_add(limit)) {
-            self.set_timer(ticket, Some(due));
-        }
     }
 
     /// The next deadline or delay of a queued message.

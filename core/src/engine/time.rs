@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::answers::gone;
-use super::entry::{Entry, MessageState, Order, Origin, Sent};
+use super::entry::{Entry, MessageState, Order, Origin, Sent, silence_limit};
 use super::{Engine, Wire};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
@@ -89,28 +89,40 @@ impl Engine {
 
     /// A message in flight has timed out.
     fn expire(&mut self, ticket: Ticket) {
-        let Some(mut entry) = self.remove_entry(ticket) else { return };
-        let is_stream = self.wire == Wire::Stream;
-        let has_begun = entry.sent().is_some_and(|sent| self.has_begun(sent));
-        let Some(sent) = entry.sent_mut() else { return };
-        let (is_left, limit) = (sent.is_left, sent.limit.unwrap_or_default());
-        let failure = sent.failure.take();
-        self.drop_exchange(ticket, Duration::ZERO);
+        let Some(entry) = self.table.get(ticket) else { return };
+        let Some(sent) = entry.sent() else { return };
+        let limit = self.silence_limit(entry).unwrap_or_default();
         let what = if entry.message.request_id().is_some() { "Request" } else { "Notify" };
-        let is_silent = failure.is_none();
-        let error = match failure {
-            Some(failure) => failure,
-            None if is_stream => timeout("Request timeout", limit)
+        let error = match (&sent.failure, self.has_begun(sent)) {
+            (Some(failure), _) => failure.clone(),
+            (None, _) if self.wire == Wire::Stream => timeout("Request timeout", limit)
                 .hint("Allow more time with --timeout, or look whether the server is stuck"),
-            None if has_begun => timeout(&format!("{what} timeout"), limit),
-            None => timeout(&format!("{what} timeout"), limit).not_delivered(),
+            (None, true) => timeout(&format!("{what} timeout"), limit),
+            (None, false) => timeout(&format!("{what} timeout"), limit).not_delivered(),
         };
-        // One whose POST has failed may be retried.
-        if is_silent && has_begun && !is_left {
-            self.notify_of_timeout(&entry, &error);
-        }
         debug!("a message timed out: {error}");
-        self.handle_failure(entry, error);
+        self.drop_exchange(ticket, Duration::ZERO);
+        self.send_failed(ticket, error);
+    }
+
+    /// The silence timeout of a message, where the engine keeps it.
+    fn silence_limit(&self, entry: &Entry) -> Option<Duration> {
+        let keeps_time = match self.wire {
+            Wire::Stream => self.policy.watches,
+            // The exchange does: it sees every byte.
+            Wire::StreamableHttp => false,
+            Wire::HttpSse { .. } => true,
+        };
+        silence_limit(&entry.message, &self.limits.timeouts).filter(|_| keeps_time)
+    }
+
+    /// Restarts the silence timeout of a message in flight.
+    pub(super) fn restart_clock(&mut self, ticket: Ticket) {
+        let entry = self.table.get(ticket).filter(|entry| entry.sent().is_some());
+        let limit = entry.and_then(|entry| self.silence_limit(entry));
+        if let Some(due) = limit.and_then(|limit| self.clock().checked_add(limit)) {
+            self.table.set_timer(ticket, Some(due));
+        }
     }
 
     /// Whether any of a message may have been written. If not, it is withdrawn and never will be.
@@ -242,10 +254,8 @@ impl Engine {
             }
             self.end(&entry, error);
         }
-        for ticket in self.table.tickets(|entry| entry.sent().is_none()) {
-            if self.table.get(ticket).is_some_and(|entry| self.is_waiting(entry)) {
-                self.table.remove(ticket);
-            }
+        for ticket in self.table.tickets(|entry| entry.sent().is_none() && self.is_waiting(entry)) {
+            self.table.remove(ticket);
         }
         self.dispatch();
     }

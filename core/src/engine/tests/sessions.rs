@@ -1,7 +1,7 @@
 //! Sessions that are lost, and opened again.
 
 use super::*;
-use crate::limits;
+use crate::limits::{self, Clock};
 
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
 
@@ -40,7 +40,7 @@ fn nobody_waits_for_ever_for_a_session() {
     let mut scene = Scene::opened(LIMITS);
     scene.says(request(2, "a"));
     scene.forget("a");
-    let reopening = policy().reopening();
+    let reopening = policy().timeouts.drain(Clock::Quick);
     scene.wait(reopening);
     assert_eq!(scene.outputs(), ["2 failed: session-lost"]);
     // A loss that was made good does not shorten the next one (D5).
