@@ -95,7 +95,7 @@ impl Pipeline {
         let known = stages.memory.as_ref().and_then(Memory::recall);
         let context = || TranslatorContext::new(entropy(), now);
         let engine = Engine::new(policy, entropy(), limits, now);
-        let memory = engine.memory().clone();
+        let memory = engine.memory.clone();
         Self {
             engine,
             modern_client: ModernClient::new(stages.protocol, known, context(), memory),
@@ -131,7 +131,8 @@ impl Pipeline {
     /// Whether to read more from the client.
     pub(super) fn has_room(&self) -> bool {
         match self.modern_client.is_holding() {
-            true => self.engine.is_within_budget(),
+            // No response of the client's to the server is behind those that wait here.
+            true => self.engine.memory.has_room(),
             false => self.engine.has_room(),
         }
     }
@@ -276,9 +277,8 @@ impl Pipeline {
                     self.engine.on_event(Event::Accepted(ticket), now);
                 }
             }
-            Command::Cancel { ticket, .. } if self.taken.contains_key(&ticket) => {
-                let taken = self.taken.remove(&ticket);
-                let Some(id) = taken.as_ref().and_then(|send| send.message.id()) else { return };
+            Command::Cancel { ticket, .. } if let Some(send) = self.taken.remove(&ticket) => {
+                let Some(id) = send.message.id() else { return };
                 self.legacy_client.on_client_message(reply::cancelled(id, "cancelled"), now);
                 self.run_server_steps(now);
             }

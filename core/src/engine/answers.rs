@@ -98,7 +98,7 @@ impl Engine {
     /// Answers a request of the server's with an error. A server that does not read these either gets
     /// no more of them.
     fn refuse(&mut self, id: &Id, error: &Error) {
-        if self.is_within_budget() {
+        if self.memory.has_room() {
             self.notify(reply::error(Some(id), error));
         }
     }
@@ -133,14 +133,11 @@ impl Engine {
             self.record.on_client_message(&entry.message);
         }
         self.record.server_answers(method, &answer);
-        if *method == Method::Initialize {
-            match is_error {
-                true => self.initialize_ended(entry),
-                false => {
-                    self.is_promised = false;
-                    self.session.opened(entry.ticket, self.now);
-                }
-            }
+        if is_error {
+            self.initialize_ended(entry);
+        } else if *method == Method::Initialize {
+            self.is_promised = false;
+            self.session.opened(entry.ticket, self.now);
         }
         self.send_to_client(addressed(answer, id));
     }

@@ -22,7 +22,9 @@ impl Engine {
         let is_probe = entry.message.is_request(&Method::Discover);
         let answers_handshake = entry.message.is_answer() && self.session.is_reopening();
         let may_try = self.server.is_up() || is_probe || answers_handshake;
-        let leaves = may_try && (place == Place::Urgent || is_probe || self.may_leave(&entry));
+        let goes_past = place == Place::Urgent || is_probe;
+        let has_place = self.ordinary_out < self.limits.parallel && self.table.is_queue_empty();
+        let leaves = may_try && (goes_past || (has_place && self.session.admits(&entry)));
         if leaves {
             entry.state = MessageState::Ready;
         }
@@ -38,12 +40,6 @@ impl Engine {
             }
         }
         Some(ticket)
-    }
-
-    /// Whether it can be sent at once, which is the common case.
-    fn may_leave(&self, entry: &Entry) -> bool {
-        let has_place = self.ordinary_out < self.limits.parallel;
-        has_place && self.table.is_queue_empty() && self.session.admits(entry)
     }
 
     /// Sets the deadline of a message that waits for a server or a session.
@@ -148,7 +144,7 @@ impl Engine {
             self.table.make_ready(ticket);
             return self.urgent.push_back(ticket);
         }
-        self.send(ticket, Place::Urgent);
+        self.send(ticket, if is_counted { Place::Urgent } else { Place::Free });
     }
 
     /// Sends a notification of the bridge's own ahead of the queue, if there is a session for it.
@@ -173,33 +169,26 @@ impl Engine {
         let Some(entry) = self.table.mark_sent(ticket, sent) else { return };
         match place {
             Place::Ordinary => self.ordinary_out += 1,
-            Place::Urgent if entry.message.request_id().is_none() => self.urgent_out += 1,
-            Place::Urgent | Place::Free => {}
+            Place::Urgent => self.urgent_out += 1,
+            Place::Free => {}
         }
         let is_replaced = self.session.is_replaced();
-        let is_initialize =
-            entry.envelope.is_none() && entry.message.is_request(&Method::Initialize);
+        let is_initialize = entry.is_handshake() && entry.message.request_id().is_some();
         if is_initialize {
             self.session.asked(ticket, entry.origin);
-        } else if entry.envelope.is_none() && entry.message.is_notification(&Method::Initialized) {
+        } else if entry.is_handshake() {
             self.session.confirming(ticket);
         }
-        let mut message = entry.message.clone();
-        if entry.was_repeated
-            && entry.envelope.is_some()
-            && let Some(sent) = entry.sent_mut()
-        {
-            // In the modern era a retry is a new request to the server.
-            let new = Id::string(&format!("again-{:016x}-{}", self.seed, ticket.0));
-            message = edit::with_id(&message, &new);
-            sent.wire_id = Some(new);
-        }
+        let wire_id = entry.wire_id(self.seed);
         // Responses belong to the session of their request, which may just be opening; `initialize`
         // belongs to none.
         let is_bound = entry.envelope.is_none() && !entry.message.is_answer() && !is_initialize;
         let send = Send {
             ticket,
-            message,
+            message: match wire_id {
+                Some(id) => edit::with_id(&entry.message, &id),
+                None => entry.message.clone(),
+            },
             envelope: entry.envelope.clone(),
             session: self.session.opened_by().filter(|_| is_bound),
             needs_session_id: entry.needs_session_id,
@@ -222,10 +211,9 @@ impl Engine {
 
     /// The client cancels `id`: the request ends without a response.
     pub(super) fn cancel(&mut self, id: &Id, notice: Message) {
-        let is_clients = |ticket: &Ticket| {
-            self.table.get(*ticket).is_some_and(|entry| entry.origin == Origin::Client)
-        };
-        let Some(ticket) = self.table.find(id).filter(is_clients) else {
+        let found = self.table.find(id).and_then(|ticket| self.table.get(ticket));
+        let clients = found.filter(|entry| entry.origin == Origin::Client);
+        let Some(ticket) = clients.map(|entry| entry.ticket) else {
             return self.notify_of_unknown(notice);
         };
         let Some(entry) = self.remove_entry(ticket) else { return };
@@ -268,7 +256,7 @@ impl Engine {
     pub(super) fn remove_entry(&mut self, ticket: Ticket) -> Option<Box<Entry>> {
         let entry = self.table.remove(ticket)?;
         if let Some(sent) = entry.sent() {
-            self.free_place(sent.place, entry.message.request_id().is_none());
+            self.free_place(sent.place);
         }
         if self.keep_alive == Some(ticket) {
             self.keep_alive = None;
@@ -281,10 +269,10 @@ impl Engine {
     }
 
     /// Urgent messages take a free place at once; the queue when the caller dispatches.
-    fn free_place(&mut self, place: Place, is_notice: bool) {
+    fn free_place(&mut self, place: Place) {
         match place {
             Place::Ordinary => self.ordinary_out -= 1,
-            Place::Urgent if is_notice => {
+            Place::Urgent => {
                 self.urgent_out -= 1;
                 while let Some(next) = self.urgent.pop_front() {
                     if self.table.get(next).is_some() {
@@ -292,7 +280,7 @@ impl Engine {
                     }
                 }
             }
-            Place::Urgent | Place::Free => {}
+            Place::Free => {}
         }
     }
 

@@ -39,8 +39,7 @@ pub(super) struct Entry {
     pub(super) was_repeated: bool,
     /// An earlier send of it may have been delivered.
     pub(super) may_have_arrived: bool,
-    /// Its progress token, and whether the client has seen progress.
-    pub(super) token: Option<String>,
+    /// The client has seen progress.
     pub(super) progressed: bool,
     /// Drop it where the server has given no session id.
     pub(super) needs_session_id: bool,
@@ -86,9 +85,9 @@ pub(super) enum Place {
     /// The limit on parallel messages.
     #[default]
     Ordinary,
-    /// The limit on urgent messages, unless it is a request.
+    /// The limit on urgent messages.
     Urgent,
-    /// None: HTTP+SSE has accepted it, and the response comes on the stream.
+    /// None: an urgent request, or HTTP+SSE has accepted it, and the response comes on the stream.
     Free,
 }
 
@@ -98,8 +97,6 @@ pub(super) struct Sent {
     pub(super) place: Place,
     /// Whether any of it may have been written.
     pub(super) progress: Progress,
-    /// The id it was sent under, if not the client's.
-    pub(super) wire_id: Option<Id>,
     /// The server has accepted the POST (HTTP+SSE).
     pub(super) is_acknowledged: bool,
     /// The session was lost meanwhile: only the status of its POST matters (HTTP+SSE).
@@ -132,7 +129,6 @@ impl Entry {
             pauses: 0,
             was_repeated: false,
             may_have_arrived: false,
-            token: None,
             progressed: false,
             needs_session_id: false,
             timer: None,
@@ -155,6 +151,13 @@ impl Entry {
     /// Whether it is in the queue.
     pub(super) fn is_in_queue(&self) -> bool {
         matches!(self.state, MessageState::Queued | MessageState::Delayed)
+    }
+
+    /// The id that it is sent under, if not the client's: in the modern era a retry is a new request to
+    /// the server.
+    pub(super) fn wire_id(&self, seed: u64) -> Option<Id> {
+        let is_new = self.was_repeated && self.envelope.is_some();
+        is_new.then(|| Id::string(&format!("again-{seed:016x}-{}", self.ticket.0)))
     }
 
     /// Whether a further rejection is its final response: what a new session rejects as well is not

@@ -72,12 +72,10 @@ impl Engine {
         if proves_reachable(&entry, &error) {
             self.on_server_reachable();
         }
-        let error =
-            match (entry.sent().and_then(|sent| sent.wire_id.as_ref()), entry.message.request_id())
-            {
-                (Some(wire_id), own) => reply::about(error, wire_id, own),
-                (None, _) => error,
-            };
+        let error = match entry.wire_id(self.seed) {
+            Some(wire_id) => reply::about(error, &wire_id, entry.message.request_id()),
+            None => error,
+        };
         let is_initialize = entry.message.is_request(&Method::Initialize);
         let was_to_replace = is_initialize && self.session.not_opened(ticket);
         self.retry_or_end(entry, error);

@@ -92,7 +92,7 @@ pub(crate) struct Engine {
     wire: Wire,
     table: Table,
     /// What the messages in the table take, and those that wait in a stage.
-    memory: MemoryBudget,
+    pub(crate) memory: MemoryBudget,
     session: Session,
     server: Server,
     /// The server's requests that the client has not answered.
@@ -186,23 +186,12 @@ impl Engine {
     /// Whether to read more from the client. While the server waits for responses of the client's, the
     /// client is read even over the memory budget: they may be queued behind requests.
     pub(crate) fn has_room(&self) -> bool {
-        self.is_within_budget() || !self.server_requests.is_empty()
-    }
-
-    /// The memory budget, for stages in which messages wait.
-    pub(crate) fn memory(&self) -> &MemoryBudget {
-        &self.memory
-    }
-
-    /// Whether to read more from the client while its messages wait in a stage: no response of the
-    /// client's to the server is behind those.
-    pub(crate) fn is_within_budget(&self) -> bool {
-        self.memory.has_room()
+        self.memory.has_room() || !self.server_requests.is_empty()
     }
 
     /// Why nothing but answers of the client's is taken: it is read over the memory budget.
     fn overload(&self) -> Option<Error> {
-        let is_overloaded = !self.is_within_budget() && !self.server_requests.is_empty();
+        let is_overloaded = !self.memory.has_room() && !self.server_requests.is_empty();
         let most = self.policy.memory;
         let text = || format!("More than {most} bytes of messages wait for the server");
         is_overloaded.then(|| Error::new(Kind::Overloaded, text()).not_delivered())

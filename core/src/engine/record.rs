@@ -125,15 +125,11 @@ impl Record {
 
 impl Offer {
     /// The `list_changed` notifications for whatever either offer has.
-    pub(super) fn lists_changed(&self, other: &Self) -> impl Iterator<Item = &'static str> {
-        [
-            ("tools", "notifications/tools/list_changed"),
-            ("resources", "notifications/resources/list_changed"),
-            ("prompts", "notifications/prompts/list_changed"),
-        ]
-        .into_iter()
-        .filter(|(name, _)| self.capabilities.contains(*name) || other.capabilities.contains(*name))
-        .map(|(_, method)| method)
+    pub(super) fn lists_changed(&self, other: &Self) -> impl Iterator<Item = String> {
+        ["tools", "resources", "prompts"]
+            .into_iter()
+            .filter(|name| self.capabilities.contains(*name) || other.capabilities.contains(*name))
+            .map(|name| format!("notifications/{name}/list_changed"))
     }
 
     /// Whether something is no longer offered.
@@ -264,7 +260,7 @@ mod tests {
         record.server_answers(&Method::Initialize, &answer(r#"{"tools":{},"prompts":{}}"#));
         let (before, now) = record.reopened(&answer(r#"{"tools":{},"resources":{}}"#));
         assert!(now.has_lost(&before));
-        let told: Vec<&str> = now.lists_changed(&before).collect();
+        let told: Vec<_> = now.lists_changed(&before).collect();
         assert_eq!(told.len(), 3, "{told:?}");
     }
 }

@@ -48,10 +48,7 @@ impl Engine {
             true => None,
             false => Some(self.server.next_retry()?),
         };
-        if self.session.is_lost()
-            && self.table.opening().is_none()
-            && self.record.initialize().is_some()
-        {
+        if self.session.is_lost() && self.table.opening().is_none() {
             let at = self.session.reopen_at(!self.table.is_queue_empty())?;
             return Some(server.map_or(at, |server| server.max(at)));
         }
@@ -193,7 +190,7 @@ impl Engine {
         }
         self.dispatch();
         for method in offered.lists_changed(&before) {
-            self.send_to_client(reply::notification(method));
+            self.send_to_client(reply::notification(&method));
         }
     }
 
@@ -268,11 +265,8 @@ impl Engine {
 
     /// The client's `initialize` has ended without a session.
     pub(super) fn initialize_ended(&mut self, entry: &Entry) {
-        if !entry.message.is_request(&Method::Initialize) || entry.origin != Origin::Client {
-            return;
-        }
         // It should have replaced a lost session.
-        if self.session.not_opened(entry.ticket) {
+        if entry.is_opening() && self.session.not_opened(entry.ticket) {
             self.begin_reopening();
         }
     }

@@ -13,8 +13,8 @@ use crate::transport::http::Ticket;
 /// The longest prefix of a progress notification that is cached.
 const BEGINNING: usize = 512;
 
-/// Prune ended requests from the unread ones beyond this.
-const UNREAD: usize = 64;
+/// Forget the tokens of ended requests if there may be more of them than this.
+const ENDED: usize = 64;
 
 /// Every message that has not ended.
 #[derive(Debug, Default)]
@@ -61,7 +61,6 @@ impl Table {
         if let Some(id) = entry.message.request_id() {
             self.by_id.close_exactly(id);
         }
-        self.tokens.remove(&entry);
         Some(entry)
     }
 
@@ -140,7 +139,7 @@ impl Table {
     /// The request that a progress notification is about. It is marked as not repeatable, since progress
     /// must increase.
     pub(super) fn progressed(&mut self, notification: &Message) -> Option<Ticket> {
-        let ticket = self.tokens.find(notification, &mut self.entries)?;
+        let ticket = self.tokens.find(notification, &self.entries)?;
         self.entries.get_mut(&ticket)?.progressed = true;
         Some(ticket)
     }
@@ -176,11 +175,11 @@ impl Table {
     }
 }
 
-/// Which request a progress token belongs to.
+/// Which request a progress token belongs to; some of the requests have ended.
 #[derive(Debug, Default)]
 struct Tokens {
     tickets: HashMap<String, Ticket>,
-    /// Requests whose tokens were not read yet; some of them have ended.
+    /// Requests whose tokens were not read yet.
     unread: Vec<Ticket>,
     /// The last progress notification up to its token, and its request: thousands for one request begin
     /// alike.
@@ -190,38 +189,27 @@ struct Tokens {
 impl Tokens {
     /// Adds a request. Its token is read with the first progress notification: most servers send none.
     fn note(&mut self, ticket: Ticket, entries: &FnvMap<Ticket, Box<Entry>>) {
-        if self.unread.len() > 2 * entries.len() + UNREAD {
+        let most = 2 * entries.len() + ENDED;
+        if self.unread.len() > most || self.tickets.len() > most {
             self.unread.retain(|ticket| entries.contains_key(ticket));
+            self.tickets.retain(|_, ticket| entries.contains_key(ticket));
         }
         self.unread.push(ticket);
     }
 
-    fn read(&mut self, entries: &mut FnvMap<Ticket, Box<Entry>>) {
-        for ticket in self.unread.drain(..) {
-            let Some(entry) = entries.get_mut(&ticket) else { continue };
-            entry.token = peek::requested_progress(&entry.message);
-            if let Some(token) = &entry.token {
-                self.tickets.insert(token.clone(), ticket);
-                self.last = None;
-            }
-        }
-    }
-
-    fn remove(&mut self, entry: &Entry) {
-        if let Some(token) = &entry.token
-            && self.tickets.get(token) == Some(&entry.ticket)
-        {
-            self.tickets.remove(token);
-            self.last = None;
-        }
-    }
-
+    /// The ticket of the newest request with the token, which may have ended.
     fn find(
         &mut self,
         notification: &Message,
-        entries: &mut FnvMap<Ticket, Box<Entry>>,
+        entries: &FnvMap<Ticket, Box<Entry>>,
     ) -> Option<Ticket> {
-        self.read(entries);
+        for ticket in self.unread.drain(..) {
+            let entry = entries.get(&ticket);
+            if let Some(token) = entry.and_then(|entry| peek::requested_progress(&entry.message)) {
+                self.tickets.insert(token, ticket);
+                self.last = None;
+            }
+        }
         if self.tickets.is_empty() {
             return None;
         }

@@ -11,7 +11,6 @@ use super::{Engine, Wire};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
 use crate::message::reply;
-use crate::transport::LoginStage;
 use crate::transport::http::{Ticket, timeout};
 
 impl Engine {
@@ -182,18 +181,14 @@ impl Engine {
 
     /// The error of a request that a pending login holds up.
     pub(crate) fn pending_error(&self) -> Error {
-        match (&self.login, &self.last_error) {
-            (Some(login), _) => match &login.stage {
-                LoginStage::Page(page) => Error::login_pending(page),
-                LoginStage::UnderWay => {
-                    Error::new(Kind::Login, "A login is under way, but not done yet")
-                        .hint("Try again in a moment")
-                        .not_delivered()
-                }
-            },
-            (None, Some(last_error)) => last_error.clone().not_delivered(),
-            (None, None) => Error::new(Kind::Login, "The server is not there yet").not_delivered(),
+        match (self.login_page(), &self.login, &self.last_error) {
+            (Some(page), ..) => Error::login_pending(page),
+            (None, Some(_), _) => Error::new(Kind::Login, "A login is under way, but not done yet")
+                .hint("Try again in a moment"),
+            (None, None, Some(last_error)) => last_error.clone(),
+            (None, None, None) => Error::new(Kind::Login, "The server is not there yet"),
         }
+        .not_delivered()
     }
 
     /// The client has closed its input (C20, C27).
@@ -210,9 +205,8 @@ impl Engine {
         if self.login_page().is_some() {
             return limits::LOGIN_DRAIN;
         }
-        let is_waiting = self.has_waiting();
-        let waits = if is_waiting { self.policy.away_wait } else { Duration::ZERO };
-        self.drain_limits().max().unwrap_or_default().max(waits)
+        let waits = self.has_waiting().then_some(self.policy.away_wait);
+        self.drain_limits().chain(waits).max().unwrap_or_default()
     }
 
     /// Whether anything waits for a server or a session.
