@@ -121,17 +121,13 @@ impl Bridge {
                 return true;
             }
             let wake = self.pipeline.wake_at();
-            let event = tokio::select! {
+            tokio::select! {
                 biased;
-                event = self.server.event(true) => event,
-                () = until(wake) => {
-                    self.tick(Instant::now());
-                    continue;
-                }
-            };
-            match event {
-                Some(event) => self.pipeline.on_event(event, Instant::now()),
-                None => return true,
+                event = self.server.event(true) => match event {
+                    Some(event) => self.pipeline.on_event(event, Instant::now()),
+                    None => return true,
+                },
+                () = until(wake) => self.tick(Instant::now()),
             }
         }
     }

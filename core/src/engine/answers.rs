@@ -72,10 +72,11 @@ impl Engine {
             }
             Head::Response { id, .. } => {
                 let by_id = || id.as_ref().and_then(|id| self.table.answered(id));
-                let Some(ticket) = answers.or_else(by_id) else {
+                let ticket = answers.or_else(by_id);
+                let Some(entry) = ticket.and_then(|ticket| self.remove_entry(ticket)) else {
                     return debug!(what = ?message, "dropped a response to no open request");
                 };
-                self.on_answer(ticket, message, answers.is_none());
+                self.on_answer(&entry, message, answers.is_none());
             }
         }
     }
@@ -104,20 +105,17 @@ impl Engine {
     }
 
     /// `came_elsewhere`: not on the request's own exchange, which may never end.
-    fn on_answer(&mut self, ticket: Ticket, answer: Message, came_elsewhere: bool) {
-        let Some(entry) = self.remove_entry(ticket) else {
-            return debug!(what = ?answer, "dropped a response to no open request");
-        };
+    fn on_answer(&mut self, entry: &Entry, answer: Message, came_elsewhere: bool) {
         if let Some(sent) = entry.sent() {
             if came_elsewhere {
                 sent.progress.abandon();
             }
             // Some servers never accept the POST of what they have answered.
             if matches!(self.wire, Wire::HttpSse { .. }) && !sent.is_acknowledged {
-                self.drop_exchange(ticket, limits::LINGER);
+                self.drop_exchange(entry.ticket, limits::LINGER);
             }
         }
-        self.finish(&entry, answer);
+        self.finish(entry, answer);
     }
 
     /// A request has its response.

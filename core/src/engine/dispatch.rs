@@ -15,29 +15,30 @@ use crate::transport::http::{Command, Send, Ticket};
 impl Engine {
     /// Adds a message: sends it now, or queues it.
     pub(super) fn enqueue(&mut self, mut entry: Box<Entry>) -> Option<Ticket> {
-        let Some(place) = self.place_of(&entry) else {
+        let is_urgent = self.is_urgent(&entry);
+        if entry.message.is_answer() && !is_urgent {
             debug!("an answer to a request of a lost session was dropped");
             return None;
-        };
+        }
         let is_probe = entry.message.is_request(&Method::Discover);
         let answers_handshake = entry.message.is_answer() && self.session.is_reopening();
         let may_try = self.server.is_up() || is_probe || answers_handshake;
-        let goes_past = place == Place::Urgent || is_probe;
         let has_place = self.ordinary_out < self.limits.parallel && self.table.is_queue_empty();
-        let leaves = may_try && (goes_past || (has_place && self.session.admits(&entry)));
+        let is_admitted = has_place && self.session.admits(&entry);
+        let leaves = may_try && (is_urgent || is_probe || is_admitted);
         if leaves {
             entry.state = MessageState::Ready;
         }
         let ticket = self.table.insert(entry);
-        match place {
-            Place::Urgent if leaves => self.send_urgent(ticket),
-            _ if leaves => self.send(ticket, place),
-            _ => {
-                self.start_wait(ticket);
-                self.server.retry_sooner(self.now);
-                self.dispatch();
-                self.retry_server();
-            }
+        if !leaves {
+            self.start_wait(ticket);
+            self.server.retry_sooner(self.now);
+            self.dispatch();
+            self.retry_server();
+        } else if is_urgent {
+            self.send_urgent(ticket);
+        } else {
+            self.send(ticket, Place::Ordinary);
         }
         Some(ticket)
     }
@@ -71,15 +72,15 @@ impl Engine {
         !self.server.is_up() || (entry.envelope.is_none() && self.session.is_replaced())
     }
 
-    /// Responses and cancellations never queue behind calls; pings only with `--serial`, or when many
-    /// are in flight. `None`: a response to a session that is gone.
-    fn place_of(&self, entry: &Entry) -> Option<Place> {
+    /// Whether it goes ahead of the queue: cancellations, responses unless their session is gone, and
+    /// pings unless with `--serial`, or when many are in flight.
+    fn is_urgent(&self, entry: &Entry) -> bool {
         let is_open = self.wire != Wire::HttpSse { is_open: false };
         let Some(method) = entry.message.method() else {
             // The server may have asked during the handshake.
-            return (is_open && !self.session.is_lost()).then_some(Place::Urgent);
+            return is_open && !self.session.is_lost();
         };
-        let is_urgent = match method.properties().lane {
+        let may_pass = match method.properties().lane {
             method::QueueLane::Always => true,
             method::QueueLane::Urgent => !self.limits.serial,
             method::QueueLane::Handshake | method::QueueLane::Ordinary => false,
@@ -89,10 +90,7 @@ impl Engine {
             |entry: &&Entry| entry.sent().is_some() && entry.message.is_request(&Method::Ping);
         let is_one_of_many = *method == Method::Ping
             && self.table.values().filter(is_ping_out).count() >= limits::PINGS_AT_ONCE;
-        match is_urgent && is_open && !awaits_session && !is_one_of_many {
-            true => Some(Place::Urgent),
-            false => Some(Place::Ordinary),
-        }
+        may_pass && is_open && !awaits_session && !is_one_of_many
     }
 
     /// Sends everything in the queue that may be sent.
@@ -128,8 +126,7 @@ impl Engine {
         self.active = self.now;
         for ticket in self.table.tickets(|entry| entry.is_in_queue() && !self.is_waiting(entry)) {
             self.table.set_timer(ticket, None);
-            let place = self.table.get(ticket).and_then(|entry| self.place_of(entry));
-            if place == Some(Place::Urgent) {
+            if self.table.get(ticket).is_some_and(|entry| self.is_urgent(entry)) {
                 self.send_urgent(ticket);
             }
         }
@@ -141,7 +138,7 @@ impl Engine {
         let Some(entry) = self.table.get(ticket) else { return };
         let is_counted = entry.message.request_id().is_none() && self.wire != Wire::Stream;
         if is_counted && self.urgent_out >= limits::URGENT_IN_FLIGHT {
-            self.table.make_ready(ticket);
+            self.table.unqueue(ticket, MessageState::Ready);
             return self.urgent.push_back(ticket);
         }
         self.send(ticket, if is_counted { Place::Urgent } else { Place::Free });
@@ -166,7 +163,8 @@ impl Engine {
     pub(super) fn send(&mut self, ticket: Ticket, place: Place) {
         let sent = Sent { place, ..Sent::default() };
         let progress = sent.progress.clone();
-        let Some(entry) = self.table.mark_sent(ticket, sent) else { return };
+        let Some(entry) = self.table.unqueue(ticket, MessageState::Sent(sent)) else { return };
+        entry.sends += 1;
         match place {
             Place::Ordinary => self.ordinary_out += 1,
             Place::Urgent => self.urgent_out += 1,

@@ -220,7 +220,6 @@ impl Engine {
         error: Error,
         last_word: Option<Message>,
     ) {
-        let is_left = self.table.get(ticket).and_then(Entry::sent).is_some_and(|sent| sent.is_left);
         let entry = self.remove_entry(ticket);
         if let Some(entry) = entry.as_ref().filter(|entry| entry.is_last_try()) {
             return match last_word {
@@ -231,27 +230,19 @@ impl Engine {
         }
         // Even if the message was cancelled meanwhile.
         let is_current = session.is_some() && session == self.session.opened_by();
-        match (self.wire, &entry) {
+        let is_left = entry.as_ref().map(|entry| entry.sent().is_some_and(|sent| sent.is_left));
+        match (self.wire, is_left) {
             (Wire::StreamableHttp, _) if is_current => self.lose_session(&error, self.now),
             (Wire::HttpSse { .. }, None) if is_current => self.stream_ended(&error),
-            (Wire::HttpSse { .. }, Some(_)) if !is_left => self.stream_ended(&error),
+            (Wire::HttpSse { .. }, Some(false)) => self.stream_ended(&error),
             _ => {}
         }
-        if let Some(entry) = entry {
-            self.wait_for_session(entry, error);
-        }
-    }
-
-    /// Requeues a message for the next session.
-    fn wait_for_session(&mut self, mut entry: Box<Entry>, error: Error) {
+        let Some(mut entry) = entry else { return };
         entry.losses += 1;
         match entry.message.head() {
             // Its request ended with the session; a new session gets a confirmation of its own.
-            Head::Response { .. } => {}
-            Head::Notification { method: Method::Initialized } => {}
-            _ if self.record.initialize().is_some() && !self.is_closed => {
-                self.requeue(entry);
-            }
+            Head::Response { .. } | Head::Notification { method: Method::Initialized } => {}
+            _ if self.record.initialize().is_some() && !self.is_closed => self.requeue(entry),
             _ => self.handle_failure(entry, error),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::entry::{Entry, MessageState, Order, Sent};
+use super::entry::{Entry, MessageState, Order};
 use crate::message::fnv_map::{self, FnvMap};
 use crate::message::{Id, InFlight, Message, peek};
 use crate::transport::http::Ticket;
@@ -56,7 +56,7 @@ impl Table {
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Box<Entry>> {
-        self.leave_queue(ticket);
+        self.end_wait(ticket);
         let entry = fnv_map::take(&mut self.entries, &ticket)?;
         if let Some(id) = entry.message.request_id() {
             self.by_id.close_exactly(id);
@@ -65,7 +65,7 @@ impl Table {
     }
 
     /// Ends the wait of a message: it has no timer and no position any more.
-    fn leave_queue(&mut self, ticket: Ticket) -> Option<&mut Entry> {
+    fn end_wait(&mut self, ticket: Ticket) -> Option<&mut Entry> {
         self.set_timer(ticket, None);
         let entry = self.entries.get_mut(&ticket)?;
         if entry.is_in_queue() {
@@ -74,18 +74,10 @@ impl Table {
         Some(entry)
     }
 
-    /// Takes a message out of the queue that waits for room among urgent messages.
-    pub(super) fn make_ready(&mut self, ticket: Ticket) {
-        if let Some(entry) = self.leave_queue(ticket) {
-            entry.state = MessageState::Ready;
-        }
-    }
-
-    /// Marks a message as sent.
-    pub(super) fn mark_sent(&mut self, ticket: Ticket, sent: Sent) -> Option<&mut Entry> {
-        let entry = self.leave_queue(ticket)?;
-        entry.state = MessageState::Sent(sent);
-        entry.sends += 1;
+    /// Takes a message out of the queue, if it is in there, for another state.
+    pub(super) fn unqueue(&mut self, ticket: Ticket, state: MessageState) -> Option<&mut Entry> {
+        let entry = self.end_wait(ticket)?;
+        entry.state = state;
         Some(entry)
     }
 
