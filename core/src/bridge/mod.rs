@@ -120,10 +120,8 @@ pub async fn run_telling(
         }
     };
     let close_timeout = limits::CLOSE + limits::FLUSH + limits::RENEWAL_CLOSE;
-    let limit = match ended {
-        Ended::ClientClosed => limits::CLOSE,
-        Ended::ClientDeaf | Ended::ServerClosed | Ended::Told => limits::SHUTDOWN_CLOSE,
-    };
+    let is_in_order = ended == Ended::ClientClosed;
+    let limit = if is_in_order { limits::CLOSE } else { limits::SHUTDOWN_CLOSE };
     let server = timeout(close_timeout, server.close(limit));
     let _ = tokio::join!(server, client, remembering);
     ended

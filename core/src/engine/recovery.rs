@@ -50,7 +50,7 @@ impl Engine {
         };
         if self.session.is_lost() && self.table.opening().is_none() {
             let at = self.session.reopen_at(!self.table.is_queue_empty())?;
-            return Some(server.map_or(at, |server| server.max(at)));
+            return server.max(Some(at));
         }
         server.filter(|_| self.next_ready().is_some())
     }

@@ -55,17 +55,12 @@ impl Engine {
     /// The delay or the deadline of a queued message has passed.
     fn wait_over(&mut self, ticket: Ticket) {
         let Some(entry) = self.table.get_mut(ticket) else { return };
-        match entry.state {
-            MessageState::Delayed => {
-                entry.state = MessageState::Queued;
-                let must_wait = self.table.get(ticket).is_some_and(|entry| self.must_wait(entry));
-                let until = must_wait.then_some(self.now + self.policy.away_wait);
-                self.table.set_timer(ticket, until);
-            }
-            MessageState::Queued | MessageState::Ready | MessageState::Sent(_) => {
-                self.end_waiting(ticket);
-            }
+        if !matches!(entry.state, MessageState::Delayed) {
+            return self.end_waiting(ticket);
         }
+        entry.state = MessageState::Queued;
+        let must_wait = self.table.get(ticket).is_some_and(|entry| self.must_wait(entry));
+        self.table.set_timer(ticket, must_wait.then_some(self.now + self.policy.away_wait));
     }
 
     /// The next timeout of a message in flight. Paused while the client does not read its output.
