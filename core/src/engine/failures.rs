@@ -151,9 +151,8 @@ impl Engine {
 
     /// The server is unreachable: the whole queue waits for it.
     pub(super) fn wait_for_server_all(&mut self, error: &Error) {
-        if self.server.is_up() {
-            self.server.mark_unreachable(Ticket::default(), self.now, true);
-        }
+        // No trial has this ticket: if it was unreachable before, the next try stays as scheduled.
+        self.server.mark_unreachable(Ticket::default(), self.now, true);
         self.last_error = Some(error.clone());
         self.start_all_waits();
     }

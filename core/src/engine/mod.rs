@@ -243,7 +243,6 @@ impl Engine {
             let error = Error::new(Kind::InvalidRequest, text).not_delivered();
             return self.fail(message, error);
         }
-        let awaits_session = self.session.is_awaited();
         if *method == Method::Initialize {
             self.cancel_server_requests();
             self.record.on_client_message(&message);
@@ -251,7 +250,7 @@ impl Engine {
             self.cancel_own_handshake();
         }
         let is_http_sse = matches!(self.wire, Wire::HttpSse { .. });
-        if *method == Method::Discover && (is_http_sse || awaits_session) {
+        if *method == Method::Discover && (is_http_sse || self.session.is_awaited()) {
             // C22: the server does not know the method, and a probe must be answered at once.
             return self.send_to_client(reply::method_not_found(id, "server/discover"));
         }
