@@ -33,8 +33,6 @@ pub(super) struct Entry {
     pub(super) sends: u32,
     /// How often the server has rejected it because the session was lost.
     pub(super) losses: u8,
-    /// How often the server has answered with `Retry-After`.
-    pub(super) pauses: u32,
     /// It was retried once after a failure that may have happened after delivery.
     pub(super) was_repeated: bool,
     /// An earlier send of it may have been delivered.
@@ -126,7 +124,6 @@ impl Entry {
             patience: None,
             sends: 0,
             losses: 0,
-            pauses: 0,
             was_repeated: false,
             may_have_arrived: false,
             progressed: false,

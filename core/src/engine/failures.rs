@@ -106,10 +106,9 @@ impl Engine {
             Retry::WhenReachable => self.wait_for_server(entry, error),
             Retry::After(pause) => {
                 // The server's own delay, at least a backoff, within the request's timeout.
-                let pause =
-                    pause.max(doubled(limits::AWAY_BASE, entry.pauses, limits::BACKOFF_CAP));
-                entry.pauses += 1;
-                let at = self.now + pause;
+                let backoff =
+                    doubled(limits::AWAY_BASE, entry.sends.saturating_sub(1), limits::BACKOFF_CAP);
+                let at = self.now + pause.max(backoff);
                 let limit = self.policy.timeouts.of(entry.message.clock());
                 let until = match is_request {
                     true => entry.since + limit.unwrap_or(limits::WORK_TIMEOUT),
