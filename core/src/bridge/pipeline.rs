@@ -314,11 +314,9 @@ impl Pipeline {
                 }
                 Step::Failed { message, error } => {
                     let ticket = message.id().and_then(|id| self.engine.ticket_of(id));
-                    if let Some(ticket) = ticket {
-                        self.taken.remove(&ticket);
-                        let error = error.into();
-                        self.engine.on_event(Event::Failed { ticket, error }, now);
-                    }
+                    let Some(ticket) = ticket else { continue };
+                    self.taken.remove(&ticket);
+                    self.engine.on_event(Event::Failed { ticket, error: error.into() }, now);
                 }
                 Step::Found(era) => self.era_writer.keep(era),
                 Step::SessionLost => self.engine.lose_session(&other_era(), now),

@@ -334,12 +334,11 @@ impl Engine {
                 let error = if has_begun { error } else { error.not_delivered() };
                 self.handle_failure(entry, error);
             }
-            // Not sent: it waits for the next session.
-            Some(_) => self.requeue(entry),
             None if has_begun || entry.is_handshake() || entry.message.is_answer() => {
                 debug!("a notification or an answer on a stream that ended may be lost");
             }
-            None => self.requeue(entry),
+            // Not sent: it waits for the next session.
+            _ => self.requeue(entry),
         }
     }
 }

@@ -66,8 +66,11 @@ impl Table {
 
     /// Ends the wait of a message: it has no timer and no position any more.
     fn end_wait(&mut self, ticket: Ticket) -> Option<&mut Entry> {
-        self.set_timer(ticket, None);
         let entry = self.entries.get_mut(&ticket)?;
+        if let Some(at) = entry.timer.take() {
+            let timers = if entry.sent().is_some() { &mut self.dues } else { &mut self.waits };
+            timers.remove(&(at, ticket));
+        }
         if entry.is_in_queue() {
             self.queue.remove(&entry.order);
         }

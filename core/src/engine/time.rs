@@ -101,13 +101,14 @@ impl Engine {
 
     /// The silence timeout of a message, where the engine keeps it.
     fn silence_limit(&self, entry: &Entry) -> Option<Duration> {
-        let keeps_time = match self.wire {
-            Wire::Stream => self.policy.watches,
+        match self.wire {
+            Wire::Stream if !self.policy.watches => None,
             // The exchange does: it sees every byte.
-            Wire::StreamableHttp => false,
-            Wire::HttpSse { .. } => true,
-        };
-        silence_limit(&entry.message, &self.limits.timeouts).filter(|_| keeps_time)
+            Wire::StreamableHttp => None,
+            Wire::Stream | Wire::HttpSse { .. } => {
+                silence_limit(&entry.message, &self.limits.timeouts)
+            }
+        }
     }
 
     /// Restarts the silence timeout of a message in flight.
