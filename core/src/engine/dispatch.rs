@@ -14,11 +14,10 @@ use crate::transport::http::{Command, Send, Ticket};
 
 impl Engine {
     /// Adds a message: sends it now, or queues it.
-    pub(super) fn enqueue(&mut self, mut entry: Box<Entry>) -> Option<Ticket> {
+    pub(super) fn enqueue(&mut self, mut entry: Box<Entry>) {
         let is_urgent = self.is_urgent(&entry);
         if entry.message.is_answer() && !is_urgent {
-            debug!("an answer to a request of a lost session was dropped");
-            return None;
+            return debug!("an answer to a request of a lost session was dropped");
         }
         let is_probe = entry.message.is_request(&Method::Discover);
         let answers_handshake = entry.message.is_answer() && self.session.is_reopening();
@@ -40,7 +39,6 @@ impl Engine {
         } else {
             self.send(ticket, Place::Ordinary);
         }
-        Some(ticket)
     }
 
     /// Sets the deadline of a message that waits for a server or a session.
@@ -256,9 +254,7 @@ impl Engine {
         if let Some(sent) = entry.sent() {
             self.free_place(sent.place);
         }
-        if self.keep_alive == Some(ticket) {
-            self.keep_alive = None;
-        }
+        self.is_pinging &= entry.origin != Origin::KeepAlive;
         self.server.trial_ended(ticket, self.now);
         if self.session.confirmed(ticket) {
             self.release();

@@ -85,7 +85,8 @@ pub(super) enum Place {
     Ordinary,
     /// The limit on urgent messages.
     Urgent,
-    /// None: an urgent request, or HTTP+SSE has accepted it, and the response comes on the stream.
+    /// None: an urgent request, anything urgent on a pair of streams, or what HTTP+SSE has accepted, whose
+    /// response comes on the stream.
     Free,
 }
 

@@ -109,7 +109,8 @@ pub(crate) struct Engine {
     is_promised: bool,
     /// When a message was last sent, for the keep-alive.
     active: Instant,
-    keep_alive: Option<Ticket>,
+    /// The keep-alive waits for its response, or to be sent.
+    is_pinging: bool,
     /// Why the server cannot be reached or gives no session; the error of those that time out waiting.
     last_error: Option<Error>,
     /// Logs that the server became unreachable and reachable, once each.
@@ -154,7 +155,7 @@ impl Engine {
             urgent_out: 0,
             is_promised: false,
             active: now,
-            keep_alive: None,
+            is_pinging: false,
             last_error: None,
             absence: Absence::default(),
             login: None,

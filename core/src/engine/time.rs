@@ -143,7 +143,7 @@ impl Engine {
     /// When to ping: only inside a session, and one at a time.
     fn ping_at(&self) -> Option<Instant> {
         let is_open = self.server.is_up() && self.session.opened_by().is_some();
-        let may_ping = is_open && self.keep_alive.is_none();
+        let may_ping = is_open && !self.is_pinging;
         self.policy.keep_alive.filter(|_| may_ping).map(|pause| self.active + pause)
     }
 
@@ -152,7 +152,8 @@ impl Engine {
         let ping = reply::request(&id, "ping").own();
         let entry = self.entry(Origin::KeepAlive, Order::Arrival, ping);
         self.active = self.now;
-        self.keep_alive = self.enqueue(entry);
+        self.is_pinging = true;
+        self.enqueue(entry);
     }
 
     /// When requests that wait for a session have waited long enough for a person to log in.
