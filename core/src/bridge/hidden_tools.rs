@@ -11,23 +11,12 @@ use crate::revision::tools::without;
 
 /// Patterns for the names of tools; `*` stands for anything, and case means nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HiddenTools(Arc<[NamePattern]>);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct NamePattern {
-    typed: String,
-    /// What stands between the stars, in lower case.
-    parts: Vec<String>,
-}
+pub struct HiddenTools(Arc<[String]>);
 
 impl HiddenTools {
     /// Hides all tools that one of the patterns matches.
     pub fn new<T: AsRef<str>>(patterns: impl IntoIterator<Item = T>) -> Self {
-        let pattern = |typed: T| NamePattern {
-            typed: typed.as_ref().to_owned(),
-            parts: typed.as_ref().to_lowercase().split('*').map(str::to_owned).collect(),
-        };
-        Self(patterns.into_iter().map(pattern).collect())
+        Self(patterns.into_iter().map(|pattern| pattern.as_ref().to_owned()).collect())
     }
 
     /// Whether there is nothing to hide.
@@ -40,20 +29,20 @@ impl HiddenTools {
     #[must_use]
     pub fn pattern_hiding(&self, name: &str) -> Option<&str> {
         let name = name.to_lowercase();
-        let pattern = self.0.iter().find(|pattern| pattern.matches(&name))?;
-        Some(&pattern.typed)
+        let pattern = self.0.iter().find(|pattern| matches(&pattern.to_lowercase(), &name))?;
+        Some(pattern)
     }
 
-    /// What a message of the client's leads to.
-    pub(super) fn on_client_message(&self, message: Message) -> Passage {
+    /// Why a message of the client's must not reach the server, if that is so.
+    pub(super) fn refusal_of(&self, message: &Message) -> Option<Error> {
         if self.is_empty() || message.method() != Some(&Method::ToolsCall) {
-            return Passage::Passes(message);
+            return None;
         }
         let is_plain = message.json().is_some_and(|call| is_plain(call, "params"))
             && message.get(&["params"]).is_some_and(|params| is_plain(params, "name"));
-        let name = peek::subject(&message);
+        let name = peek::subject(message);
         let error = match name.as_deref().map(|name| (self.pattern_hiding(name), name)) {
-            Some((None, _)) if is_plain => return Passage::Passes(message),
+            Some((None, _)) if is_plain => return None,
             Some((Some(pattern), name)) => {
                 let text = format!("The tool {name:?} is hidden by --ignore-tool {pattern:?}");
                 Error::new(Kind::HiddenTool, text).hint("Leave --ignore-tool out to use it")
@@ -63,12 +52,7 @@ impl HiddenTools {
                 Error::new(Kind::HiddenTool, text)
             }
         };
-        match message.head() {
-            Head::Request { id, .. } => {
-                Passage::Refused(reply::error(Some(id), &error.not_delivered()))
-            }
-            _ => Passage::Dropped,
-        }
+        Some(error.not_delivered())
     }
 
     /// What the client hears in place of `message`.
@@ -84,52 +68,47 @@ impl HiddenTools {
             return members.into_message(message.head().clone()).like(&message);
         }
         let Head::Response { id, is_error: false } = message.head() else { return message };
-        match self.filtered(&message) {
-            Ok(None) => message,
-            Ok(Some(filtered)) => filtered,
-            Err(UnreadableList) => {
-                let text = "The list of tools cannot be read, and --ignore-tool hides some of it";
-                reply::error(id.as_ref(), &Error::new(Kind::HiddenTool, text))
-            }
-        }
+        self.filtered(&message).unwrap_or_else(|| {
+            let text = "The list of tools cannot be read, and --ignore-tool hides some of it";
+            reply::error(id.as_ref(), &Error::new(Kind::HiddenTool, text))
+        })
     }
 
-    /// The answer without tools that are hidden; `None` if there are none in it.
-    fn filtered(&self, answer: &Message) -> Result<Option<Message>, UnreadableList> {
-        let [result, tools] =
-            answer.get_all([&["result"], &["result", "tools"]]).ok_or(UnreadableList)?;
-        let Some(result) = result.filter(|result| result.is_object()) else { return Ok(None) };
+    /// The answer without tools that are hidden; `None` if it cannot be read and may hold some.
+    fn filtered(&self, answer: &Message) -> Option<Message> {
+        let [result, tools] = answer.get_all([&["result"], &["result", "tools"]])?;
+        let Some(result) = result.filter(|result| result.is_object()) else {
+            return Some(answer.clone());
+        };
         if !is_plain(result, "tools") {
-            return Err(UnreadableList);
+            return None;
         }
-        let Some(tools) = tools.filter(|tools| !tools.is_null()) else { return Ok(None) };
-        let tools: Vec<Json<'_>> = tools.elements().ok_or(UnreadableList)?.collect();
+        let Some(tools) = tools.filter(|tools| !tools.is_null()) else {
+            return Some(answer.clone());
+        };
+        let tools: Vec<Json<'_>> = tools.elements()?.collect();
         let is_shown = |tool: &Json<'_>| {
             let name = tool.get(&["name"]).and_then(Json::text);
             name.is_some_and(|name| self.pattern_hiding(&name).is_none())
         };
         let keeps: Vec<bool> = tools.iter().map(is_shown).collect();
         match keeps.contains(&false) {
-            false => Ok(None),
-            true => without(answer, &tools, &keeps).map(Some).ok_or(UnreadableList),
+            false => Some(answer.clone()),
+            true => without(answer, &tools, &keeps),
         }
     }
 }
 
-impl NamePattern {
-    /// Whether it matches a name in lower case. Each part is looked for behind the one before it, so
-    /// it takes no longer than the name is, for each part.
-    fn matches(&self, name: &str) -> bool {
-        let [first, middle @ .., last] = &self.parts[..] else {
-            return self.parts.first().is_some_and(|only| only == name);
-        };
-        let Some(mut rest) = name.strip_prefix(first.as_str()) else { return false };
-        for part in middle {
-            let Some(at) = rest.find(part.as_str()) else { return false };
-            rest = rest.get(at + part.len()..).unwrap_or_default();
-        }
-        rest.ends_with(last.as_str())
-    }
+/// Whether a pattern matches a name, both in lower case. Each part is looked for behind the one before
+/// it, so it takes no longer than the name is, for each part.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let behind_first = name.strip_prefix(first);
+    let behind_middle = behind_first.and_then(|name| {
+        middle.split('*').try_fold(name, |name, part| Some(name.split_once(part)?.1))
+    });
+    behind_middle.is_some_and(|name| name.ends_with(last))
 }
 
 /// Whether no member has this name in other letters: some read names without a look at their case.
@@ -137,19 +116,6 @@ fn is_plain(object: Json<'_>, name: &str) -> bool {
     let mut members = object.members().into_iter().flatten();
     members.all(|(own, _)| own == name || !own.eq_ignore_ascii_case(name))
 }
-
-/// What becomes of a message of the client's.
-#[derive(Debug)]
-pub(super) enum Passage {
-    Passes(Message),
-    /// The client hears this instead.
-    Refused(Message),
-    /// Nobody would hear of a refusal.
-    Dropped,
-}
-
-/// It may hold what is to be hidden.
-struct UnreadableList;
 
 #[cfg(test)]
 mod tests {
@@ -223,15 +189,12 @@ mod tests {
         ] {
             let text =
                 format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
-            assert!(
-                matches!(hidden.on_client_message(message(&text)), Passage::Refused(_)),
-                "{params}"
-            );
+            assert!(hidden.refusal_of(&message(&text)).is_some(), "{params}");
         }
         let two = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ok"},"Params":{"name":"delete_x"}}"#;
-        assert!(matches!(hidden.on_client_message(message(two)), Passage::Refused(_)));
+        assert!(hidden.refusal_of(&message(two)).is_some());
         let plain = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ok","arguments":{"Name":"x"}}}"#;
-        assert!(matches!(hidden.on_client_message(message(plain)), Passage::Passes(_)));
+        assert!(hidden.refusal_of(&message(plain)).is_none());
         let list =
             r#"{"jsonrpc":"2.0","id":1,"result":{"tools":null,"Tools":[{"name":"delete_x"}]}}"#;
         let received = hidden.on_message_to_client(message(list));

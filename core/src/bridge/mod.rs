@@ -2,10 +2,8 @@
 //!
 //! The engine decides; this file moves messages between it and the links. One task owns all of it.
 
-use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::OnceLock;
-use std::task::Poll;
 
 use tokio::task::unconstrained;
 use tokio::time::{Instant, timeout};
@@ -31,7 +29,7 @@ pub use hidden_tools::HiddenTools;
 use pipeline::Pipeline;
 pub use pipeline::Stages;
 pub use server::{ServerLink, StreamLink};
-use shutdown::all_read;
+use shutdown::while_reading;
 
 /// Why the bridge has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,11 +86,10 @@ pub async fn run_telling(
 ) -> Ended {
     let server = server.into();
     let mut bridge = Bridge {
-        pipeline: Pipeline::new(&policy, stages, server.limits()),
+        pipeline: Pipeline::new(policy, stages, server.limits()),
         from_client: client.inbox,
         to_client: client.outbox,
         server,
-        is_blocked: false,
         left_at: None,
         has_received: false,
         written: client.written.clone(),
@@ -102,7 +99,7 @@ pub async fn run_telling(
         let ended = bridge.work().await;
         match ended {
             Ended::ServerClosed => bridge.on_server_closed(why).await,
-            Ended::ClientClosed if !bridge.drain(&policy).await => return Ended::ClientDeaf,
+            Ended::ClientClosed if !bridge.drain().await => return Ended::ClientDeaf,
             _ => {}
         }
         ended
@@ -116,16 +113,15 @@ pub async fn run_telling(
     let client = async {
         let mut done = client.done;
         let may_read = matches!(ended, Ended::ClientClosed | Ended::ServerClosed);
-        if !may_read || or_shutdown(shutdown, all_read(&mut done, &client.written)).await.is_none()
+        if !may_read
+            || or_shutdown(shutdown, while_reading(&client.written, &mut done)).await.is_none()
         {
             let _ = timeout(limits::FLUSH, done).await;
         }
     };
     let close_timeout = limits::CLOSE + limits::FLUSH + limits::RENEWAL_CLOSE;
-    let limit = match ended {
-        Ended::ClientClosed => limits::CLOSE,
-        Ended::ClientDeaf | Ended::ServerClosed | Ended::Told => limits::SHUTDOWN_CLOSE,
-    };
+    let is_in_order = ended == Ended::ClientClosed;
+    let limit = if is_in_order { limits::CLOSE } else { limits::SHUTDOWN_CLOSE };
     let server = timeout(close_timeout, server.close(limit));
     let _ = tokio::join!(server, client, remembering);
     ended
@@ -133,15 +129,14 @@ pub async fn run_telling(
 
 /// The result of `work`; `None` if `end` completes first.
 async fn or_shutdown<T>(
-    mut end: Pin<&mut impl Future<Output = ()>>,
+    end: Pin<&mut impl Future<Output = ()>>,
     work: impl Future<Output = T>,
 ) -> Option<T> {
-    let mut work = pin!(work);
-    poll_fn(|context| match end.as_mut().poll(context) {
-        Poll::Ready(()) => Poll::Ready(None),
-        Poll::Pending => work.as_mut().poll(context).map(Some),
-    })
-    .await
+    tokio::select! {
+        biased;
+        () = end => None,
+        result = work => Some(result),
+    }
 }
 
 struct Bridge {
@@ -149,8 +144,6 @@ struct Bridge {
     from_client: Receiver<Incoming>,
     to_client: Sender<Message>,
     server: ServerLink,
-    /// The client does not read its output.
-    is_blocked: bool,
     /// When the client closed its input.
     left_at: Option<Instant>,
     /// The client has sent something, or closed its input.
@@ -163,8 +156,7 @@ impl Bridge {
     /// Carries messages until the bridge ends.
     async fn work(&mut self) -> Ended {
         loop {
-            // Also to notice that the client reads again.
-            if self.pipeline.has_output() || self.is_blocked {
+            if self.pipeline.has_output() {
                 self.flush(Instant::now());
             }
             if self.pipeline.is_finished() {
@@ -174,7 +166,7 @@ impl Bridge {
             let wake = self.pipeline.wake_at();
             // Back-pressure: do not read for a side that does not read.
             let client_takes = self.pipeline.for_client.is_empty();
-            let server_takes = self.pipeline.has_room() && self.client_keeps_up();
+            let is_read = self.left_at.is_none() && self.has_room();
             let for_client = self.pipeline.for_client.front().map_or(0, Weighed::size);
             tokio::select! {
                 biased;
@@ -191,9 +183,7 @@ impl Bridge {
                     None => return Ended::ServerClosed,
                 },
                 // Outside of the task's cooperative budget, which exchanges may have used up.
-                incoming = unconstrained(self.from_client.recv()),
-                    if self.left_at.is_none() && server_takes => match incoming
-                {
+                incoming = unconstrained(self.from_client.recv()), if is_read => match incoming {
                     Some(incoming) => self.on_client_message(incoming),
                     None => self.on_client_closed(),
                 },
@@ -206,10 +196,10 @@ impl Bridge {
         self.flush(now);
     }
 
-    /// Whether the client reads what is written to it: one that only writes would fill the memory with
-    /// refusals.
-    fn client_keeps_up(&self) -> bool {
-        self.pipeline.for_client.len() < limits::WAITING_FOR_CLIENT
+    /// Whether to read more from the client: the server takes it, and the client reads what is written
+    /// to it. One that only writes would fill the memory with refusals.
+    fn has_room(&self) -> bool {
+        self.pipeline.has_room() && self.pipeline.for_client.len() < limits::WAITING_FOR_CLIENT
     }
 
     /// The client has closed its input.
@@ -242,8 +232,7 @@ impl Bridge {
         for _ in 0..limits::BURST {
             self.pipeline.on_client_message(incoming, now);
             self.flush(now);
-            let has_room = self.pipeline.has_room() && self.client_keeps_up();
-            if self.server.is_blocked() || !has_room {
+            if self.server.is_blocked() || !self.has_room() {
                 return;
             }
             let Some(next) = self.from_client.try_recv() else { return };
@@ -255,11 +244,7 @@ impl Bridge {
     fn flush(&mut self, now: Instant) {
         self.run_commands(now);
         self.write_to_client();
-        let is_blocked = !self.pipeline.for_client.is_empty();
-        if is_blocked != self.is_blocked {
-            self.is_blocked = is_blocked;
-            self.pipeline.engine.set_client_ready(!is_blocked, now);
-        }
+        self.pipeline.engine.set_client_ready(self.pipeline.for_client.is_empty(), now);
     }
 
     fn write_to_client(&mut self) {

@@ -6,12 +6,13 @@
 //! between the engine and its link.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use super::hidden_tools::{HiddenTools, Passage};
-use super::stand_in::StandIn;
+use super::hidden_tools::HiddenTools;
+use super::stand_in;
 use crate::engine::{Engine, Limits, Output, Policy};
 use crate::error::{Error, Kind};
 use crate::limits;
@@ -73,14 +74,11 @@ pub(super) struct Pipeline {
     /// Translates a legacy client, behind the engine; inactive unless it is needed.
     legacy_client: LegacyClient,
     pub(super) era_writer: EraWriter,
-    stand_in: StandIn,
     hidden_tools: HiddenTools,
     /// The link reports the outcome of each ticket.
     is_http: bool,
     /// Messages of the engine's that the translator has taken over.
     taken: FnvMap<Ticket, Box<Send>>,
-    /// The one of them that is being translated.
-    translating: Option<Ticket>,
     /// The translator's own messages in flight over HTTP.
     own: FnvMap<Ticket, Message>,
     own_count: u64,
@@ -92,22 +90,20 @@ pub(super) struct Pipeline {
 
 impl Pipeline {
     /// `limits` are those of an HTTP link; `None` for a pair of streams.
-    pub(super) fn new(policy: &Policy, stages: Stages, limits: Option<Limits>) -> Self {
+    pub(super) fn new(policy: Policy, stages: Stages, limits: Option<Limits>) -> Self {
         let now = Instant::now();
         let known = stages.memory.as_ref().and_then(Memory::recall);
         let context = || TranslatorContext::new(entropy(), now);
-        let engine = Engine::new(policy.clone(), entropy(), limits, now);
-        let memory = engine.memory().clone();
+        let engine = Engine::new(policy, entropy(), limits, now);
+        let memory = engine.memory.clone();
         Self {
             engine,
             modern_client: ModernClient::new(stages.protocol, known, context(), memory),
             legacy_client: LegacyClient::new(stages.protocol, known, context()),
             era_writer: EraWriter { memory: stages.memory, writing: None },
-            stand_in: StandIn::new(policy.login_wait),
             hidden_tools: stages.hidden_tools,
             is_http: limits.is_some(),
             taken: FnvMap::default(),
-            translating: None,
             own: FnvMap::default(),
             own_count: 0,
             for_client: VecDeque::new(),
@@ -116,7 +112,7 @@ impl Pipeline {
     }
 
     pub(super) fn wake_at(&self) -> Option<Instant> {
-        let stand_in = self.stand_in.wake_at(&self.engine);
+        let stand_in = stand_in::wake_at(&self.engine);
         let translators = [self.modern_client.wake_at(), self.legacy_client.wake_at()];
         translators.into_iter().chain([self.engine.deadline(), stand_in]).flatten().min()
     }
@@ -135,7 +131,8 @@ impl Pipeline {
     /// Whether to read more from the client.
     pub(super) fn has_room(&self) -> bool {
         match self.modern_client.is_holding() {
-            true => self.engine.is_within_budget(),
+            // No response of the client's to the server is behind those that wait here.
+            true => self.engine.memory.has_room(),
             false => self.engine.has_room(),
         }
     }
@@ -154,11 +151,11 @@ impl Pipeline {
             }
             Incoming::Ended(_) => return,
         };
-        let message = match self.hidden_tools.on_client_message(message) {
-            Passage::Passes(message) => message,
-            Passage::Refused(error) => return self.for_client.push_back(error),
-            Passage::Dropped => return,
-        };
+        if let Some(error) = self.hidden_tools.refusal_of(&message) {
+            // Nobody would hear why a notification is dropped.
+            let id = message.request_id();
+            return self.for_client.extend(id.map(|id| reply::error(Some(id), &error)));
+        }
         if self.modern_client.is_through() {
             return self.pass_to_engine(message, now);
         }
@@ -168,10 +165,9 @@ impl Pipeline {
 
     /// A message of the client's, in the era of the engine.
     fn pass_to_engine(&mut self, message: Message, now: Instant) {
-        match self.stand_in.on_client_message(&mut self.engine, &message, now) {
+        match stand_in::on_client_message(&mut self.engine, &message, now) {
+            Some(answer) => self.send_to_client(answer, now),
             None => self.engine.on_client_message(message, now),
-            Some(None) => {}
-            Some(Some(answer)) => self.send_to_client(answer, now),
         }
     }
 
@@ -196,10 +192,6 @@ impl Pipeline {
                 self.on_failed(ticket, *error, now);
             }
             Event::Accepted(ticket) if self.own.remove(&ticket).is_some() => {}
-            Event::LoginPending(_) => {
-                self.engine.on_event(event, now);
-                self.stand_in.on_login(&self.engine);
-            }
             other => self.engine.on_event(other, now),
         }
     }
@@ -231,7 +223,7 @@ impl Pipeline {
 
     pub(super) fn tick(&mut self, now: Instant) {
         self.engine.on_time(now);
-        if let Some(answer) = self.stand_in.on_time(&mut self.engine, now) {
+        if let Some(answer) = stand_in::on_time(&mut self.engine, now) {
             self.send_to_client(answer, now);
         }
         self.legacy_client.tick(now);
@@ -251,7 +243,7 @@ impl Pipeline {
                         self.run_client_steps(now);
                     }
                     Output::Failed { request, error } => {
-                        let stood_in = self.stand_in.on_failed(&self.engine, &request, &error);
+                        let stood_in = stand_in::on_failed(&self.engine, &request, &error);
                         let answer = stood_in.unwrap_or_else(|| reply::error(request.id(), &error));
                         self.send_to_client(answer, now);
                     }
@@ -278,18 +270,15 @@ impl Pipeline {
                 let (ticket, message) = (send.ticket, send.message.clone());
                 let is_request = message.request_id().is_some();
                 self.taken.insert(ticket, send);
-                self.translating = Some(ticket);
                 self.legacy_client.on_client_message(message, now);
                 self.run_server_steps(now);
-                self.translating = None;
                 // Whatever the translator made of it: what needs no response counts as accepted.
                 if !is_request && self.taken.remove(&ticket).is_some() {
                     self.engine.on_event(Event::Accepted(ticket), now);
                 }
             }
-            Command::Cancel { ticket, .. } if self.taken.contains_key(&ticket) => {
-                let taken = self.taken.remove(&ticket);
-                let Some(id) = taken.as_ref().and_then(|send| send.message.id()) else { return };
+            Command::Cancel { ticket, .. } if let Some(send) = self.taken.remove(&ticket) => {
+                let Some(id) = send.message.id() else { return };
                 self.legacy_client.on_client_message(reply::cancelled(id, "cancelled"), now);
                 self.run_server_steps(now);
             }
@@ -325,11 +314,9 @@ impl Pipeline {
                 }
                 Step::Failed { message, error } => {
                     let ticket = message.id().and_then(|id| self.engine.ticket_of(id));
-                    if let Some(ticket) = ticket {
-                        self.taken.remove(&ticket);
-                        let error = error.into();
-                        self.engine.on_event(Event::Failed { ticket, error }, now);
-                    }
+                    let Some(ticket) = ticket else { continue };
+                    self.taken.remove(&ticket);
+                    self.engine.on_event(Event::Failed { ticket, error: error.into() }, now);
                 }
                 Step::Found(era) => self.era_writer.keep(era),
                 Step::SessionLost => self.engine.lose_session(&other_era(), now),
@@ -339,18 +326,14 @@ impl Pipeline {
 
     /// Sends a message of the translator's: one of the engine's unchanged, or one of its own.
     fn send_translated(&mut self, message: Message) {
-        if let Some(ticket) = self.taken_as(&message) {
-            let send = self.taken.remove(&ticket);
-            return self.for_server.extend(send.map(Command::Send));
+        if let Some((_, send)) = self.taken.extract_if(|_, send| send.message == message).next() {
+            return self.for_server.push_back(Command::Send(send));
         }
         if let (Some(id), true) = (peek::cancelled_request(&message), self.is_http) {
             // A modern request is cancelled by closing its stream.
-            let is_it = |own: &Message| own.id() == Some(&id);
-            let ticket = self.own.iter().find(|(_, own)| is_it(own)).map(|(ticket, _)| *ticket);
-            let Some(ticket) = ticket else { return };
-            self.own.remove(&ticket);
-            let grace = std::time::Duration::ZERO;
-            return self.for_server.push_back(Command::Cancel { ticket, grace });
+            let cancelled = self.own.extract_if(|_, own| own.id() == Some(&id)).next();
+            let cancel = |(ticket, _)| Command::Cancel { ticket, grace: Duration::ZERO };
+            return self.for_server.extend(cancelled.map(cancel));
         }
         self.own_count += 1;
         let ticket = Ticket::of_stage(self.own_count);
@@ -364,14 +347,6 @@ impl Pipeline {
         }
         let send = Send { envelope, lane, ..Send::new(ticket, message) };
         self.for_server.push_back(Command::Send(Box::new(send)));
-    }
-
-    /// The ticket of a message that the translator has taken over and passes on as it is: it translates
-    /// that one now, or it was a request.
-    fn taken_as(&self, message: &Message) -> Option<Ticket> {
-        let by_id = || message.id().and_then(|id| self.engine.ticket_of(id));
-        let ticket = self.translating.or_else(by_id)?;
-        (self.taken.get(&ticket)?.message == *message).then_some(ticket)
     }
 }
 

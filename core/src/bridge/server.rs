@@ -1,9 +1,7 @@
 //! The server's side of a bridge: a pair of streams, or HTTP; both execute commands and report events.
 
 use std::collections::VecDeque;
-use std::future::{pending, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
+use std::future::{pending, ready};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -82,12 +80,11 @@ impl ServerLink {
 
     /// The next event that is there without waiting, after polling the link once.
     pub(super) async fn poll_once(&mut self) -> Option<Event> {
-        let mut event = pin!(self.event(true));
-        poll_fn(|context| match event.as_mut().poll(context) {
-            Poll::Ready(event) => Poll::Ready(event),
-            Poll::Pending => Poll::Ready(None),
-        })
-        .await
+        tokio::select! {
+            biased;
+            event = self.event(true) => event,
+            () = ready(()) => None,
+        }
     }
 
     /// Whether messages wait until the server reads.

@@ -1,25 +1,30 @@
 //! The shutdown of a bridge: drains both sides, ends what is in flight, closes the links; every wait
 //! has a limit.
 
+use std::pin::pin;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Bridge, Policy, ServerLink};
+use super::{Bridge, ServerLink};
 use crate::error::{Error, Kind};
-use crate::limits;
+use crate::limits::{self, Clock};
 use crate::transport::channel::Weighed;
 use crate::transport::{Written, until};
 
-/// Waits until the client has read everything, as long as it reads at all.
-pub(super) async fn all_read(done: &mut JoinHandle<()>, written: &Written) {
+/// The result of `work`, for as long as the client reads; `None` if it reads nothing for a while.
+pub(super) async fn while_reading<T>(
+    written: &Written,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = pin!(work);
     loop {
         let before = written.count();
-        let waited = timeout(limits::LAST_READ, &mut *done).await;
-        if waited.is_ok() || written.count() == before {
-            return;
+        match timeout(limits::LAST_READ, work.as_mut()).await {
+            Ok(result) => return Some(result),
+            Err(_) if written.count() == before => return None,
+            Err(_) => {}
         }
     }
 }
@@ -53,45 +58,42 @@ impl Bridge {
         self.flush_to_client().await;
     }
 
-    /// Waits until the client has read everything, as long as it reads at all; `false` if it does not.
+    /// Writes everything to the client, as long as it reads at all; `false` if it does not.
     async fn flush_to_client(&mut self) -> bool {
-        while !self.pipeline.for_client.is_empty() {
-            let before = self.written.count();
-            match timeout(limits::LAST_READ, self.flush_one_to_client()).await {
-                Ok(true) => {}
-                Err(_) if self.written.count() != before => {}
-                Ok(false) | Err(_) => return false,
+        let written = self.written.clone();
+        while_reading(&written, self.write_all_to_client()).await.unwrap_or(false)
+    }
+
+    /// Writes everything to the client; a message stays in its queue until there is room for it.
+    /// `false`: the client's link has ended.
+    async fn write_all_to_client(&mut self) -> bool {
+        while let Some(next) = self.pipeline.for_client.front() {
+            tokio::select! {
+                biased;
+                room = self.to_client.room(next.size()) => {
+                    if room.is_err() {
+                        return false;
+                    }
+                    self.write_to_client();
+                }
+                event = self.server.event(false) => {
+                    if let Some(event) = event {
+                        self.pipeline.on_event(event, Instant::now());
+                    }
+                }
             }
         }
         true
     }
 
-    /// Writes at least one message to the client; it stays in its queue until there is room for it.
-    async fn flush_one_to_client(&mut self) -> bool {
-        let size = self.pipeline.for_client.front().map_or(0, Weighed::size);
-        loop {
-            let event = tokio::select! {
-                biased;
-                room = self.to_client.room(size) => {
-                    self.write_to_client();
-                    return room.is_ok();
-                }
-                event = self.server.event(false) => event,
-            };
-            if let Some(event) = event {
-                self.pipeline.on_event(event, Instant::now());
-            }
-        }
-    }
-
     /// The client has closed its input and has its responses: sends remaining notifications, and passes on
     /// what the server still sends. `false`: the client does not read.
-    pub(super) async fn drain(&mut self, policy: &Policy) -> bool {
+    pub(super) async fn drain(&mut self) -> bool {
         // One bound for all of it, counted from the end of the client's input (C27).
-        let quick = policy.timeouts.quick.unwrap_or(limits::DRAIN_WITHOUT_TIMEOUT);
+        let quick = self.pipeline.engine.policy.timeouts.drain(Clock::Quick);
         let left = self.left_at.unwrap_or_else(Instant::now);
         // What waits for a person does not come in time.
-        let rest = if self.pipeline.engine.waits_for_person() { Duration::ZERO } else { quick };
+        let rest = if self.pipeline.engine.login_page().is_some() { Duration::ZERO } else { quick };
         let deadline = (left + rest).max(Instant::now()) + limits::CLOSE;
         let finishing = self.finish_sending();
         match timeout_at(deadline, finishing).await {
@@ -110,10 +112,8 @@ impl Bridge {
         self.pipeline.engine.close();
         loop {
             self.run_commands(Instant::now());
-            while !self.pipeline.for_client.is_empty() {
-                if !self.flush_one_to_client().await {
-                    return false;
-                }
+            if !self.write_all_to_client().await {
+                return false;
             }
             // The end of a stream's output leads to the end of its input; HTTP has neither.
             self.server.finish_sending();
@@ -121,17 +121,13 @@ impl Bridge {
                 return true;
             }
             let wake = self.pipeline.wake_at();
-            let event = tokio::select! {
+            tokio::select! {
                 biased;
-                event = self.server.event(true) => event,
-                () = until(wake) => {
-                    self.tick(Instant::now());
-                    continue;
-                }
-            };
-            match event {
-                Some(event) => self.pipeline.on_event(event, Instant::now()),
-                None => return true,
+                event = self.server.event(true) => match event {
+                    Some(event) => self.pipeline.on_event(event, Instant::now()),
+                    None => return true,
+                },
+                () = until(wake) => self.tick(Instant::now()),
             }
         }
     }

@@ -1,8 +1,6 @@
 //! Answers in the server's place while a person has to log in, so that the client does not time out. A
 //! stage beside the engine: without it, `initialize` waits.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::debug;
@@ -15,118 +13,77 @@ use crate::message::{Head, Json, Message, Method, reply};
 use crate::revision::Revision;
 use crate::transport::LoginStage;
 
-/// The stage; the state of the login is the engine's.
-#[derive(Debug)]
-pub(super) struct StandIn {
-    /// How long `initialize` waits for a person.
-    login_wait: Duration,
-    /// A login page was shown since the last attempt to open a session.
-    was_shown: bool,
+/// When to answer `initialize`, counted from its arrival.
+pub(super) fn wake_at(engine: &Engine) -> Option<Instant> {
+    let (login, (_, since)) = (engine.login()?, engine.opening()?);
+    let patience = match login.stage {
+        LoginStage::Page(_) => engine.policy.login_wait,
+        LoginStage::UnderWay => engine.policy.login_wait.max(limits::LOGIN_PREPARATION),
+    };
+    Some(since + patience)
 }
 
-impl StandIn {
-    pub(super) fn new(login_wait: Duration) -> Self {
-        Self { login_wait, was_shown: false }
-    }
-
-    /// A login has begun, has progressed, or is over.
-    pub(super) fn on_login(&mut self, engine: &Engine) {
-        self.was_shown |= engine.waits_for_person();
-    }
-
-    /// When to answer `initialize`, counted from its arrival.
-    pub(super) fn wake_at(&self, engine: &Engine) -> Option<Instant> {
-        let (login, (_, since)) = (engine.login()?, engine.opening()?);
-        let patience = match login.stage {
-            LoginStage::Page(_) => self.login_wait,
-            LoginStage::UnderWay => self.login_wait.max(limits::LOGIN_PREPARATION),
-        };
-        Some(since + patience)
-    }
-
-    /// The response to an `initialize` that waits for a person, if it is time.
-    pub(super) fn on_time(&mut self, engine: &mut Engine, now: Instant) -> Option<Message> {
-        self.wake_at(engine).filter(|at| *at <= now)?;
-        let (initialize, _) = engine.opening()?;
-        let answer = reply::result(initialize.id()?, &welcome(initialize, page(engine)));
-        debug!("a login is pending: the client is answered in the server's place");
-        engine.promise_session(now);
-        Some(answer)
-    }
-
-    /// Handles a message of the client's while there is no session. `None`: it is for the engine; else it
-    /// was handled, with this response.
-    pub(super) fn on_client_message(
-        &mut self,
-        engine: &mut Engine,
-        message: &Message,
-        now: Instant,
-    ) -> Option<Option<Message>> {
-        if !engine.is_promised() {
-            return None;
-        }
-        let (id, method) = match message.head() {
-            // The client starts over.
-            Head::Request { method: Method::Initialize, .. } => return None,
-            Head::Request { id, method } => (id, method),
-            Head::Notification { .. } => {
-                engine.note(message);
-                return Some(None);
-            }
-            // A response to a request that the server made during the handshake.
-            Head::Response { .. } => return None,
-        };
-        let is_login = login_tool::is_called(message);
-        let in_place = match method {
-            _ if is_login => Some(login_tool::result(needed(engine))),
-            Method::ToolsList => Some(login_tool::list(needed(engine))),
-            method => empty_answer(method),
-        };
-        // Clients in the background poll lists: those open no second page, and pings open none.
-        let is_in_background = *method == Method::Ping || self.was_shown;
-        let is_worth_it = is_login || in_place.is_none() || !is_in_background;
-        let answer = match in_place {
-            Some(empty) => reply::result(id, &empty),
-            None => reply::error(Some(id), &engine.pending_error()),
-        };
-        if is_worth_it && engine.login().is_none() && engine.open_promised(now) {
-            self.was_shown = false;
-        }
-        Some(Some(answer))
-    }
-
-    /// The answer to a request of the modern era that a login holds up, if it can have one: that
-    /// era has no handshake in which the client could be told.
-    pub(super) fn on_failed(
-        &self,
-        engine: &Engine,
-        request: &Message,
-        error: &Error,
-    ) -> Option<Message> {
-        // After the end of input nobody logs in.
-        let may_log_in = !engine.has_opened() && !engine.is_draining();
-        let page = error.page.as_deref().filter(|_| may_log_in)?;
-        let needed = Needed::Page(page);
-        let answer = match request.method() {
-            Some(Method::ToolsList) => login_tool::list(needed),
-            _ if login_tool::is_called(request) => login_tool::result(needed),
-            _ => return None,
-        };
-        Some(reply::result(request.id()?, &login_tool::modern(answer)).own())
-    }
+/// The response to an `initialize` that waits for a person, if it is time.
+pub(super) fn on_time(engine: &mut Engine, now: Instant) -> Option<Message> {
+    wake_at(engine).filter(|at| *at <= now)?;
+    let (initialize, _) = engine.opening()?;
+    let answer = reply::result(initialize.id()?, &welcome(initialize, engine.login_page()));
+    debug!("a login is pending: the client is answered in the server's place");
+    engine.promise_session(now);
+    Some(answer)
 }
 
-/// Where a person has to log in, if it is their turn.
-fn page(engine: &Engine) -> Option<&str> {
-    match &engine.login()?.stage {
-        LoginStage::Page(page) => Some(page),
-        LoginStage::UnderWay => None,
+/// The response to a request of the client's while there is no session. `None`: the message is for the
+/// engine.
+pub(super) fn on_client_message(
+    engine: &mut Engine,
+    message: &Message,
+    now: Instant,
+) -> Option<Message> {
+    let (id, method) = match message.head() {
+        // With `initialize`, the client starts over.
+        Head::Request { id, method } if *method != Method::Initialize && engine.is_promised() => {
+            (id, method)
+        }
+        _ => return None,
+    };
+    let is_login = login_tool::is_called(message);
+    let in_place = match method {
+        _ if is_login => Some(login_tool::result(needed(engine))),
+        Method::ToolsList => Some(login_tool::list(needed(engine))),
+        method => empty_answer(method),
+    };
+    // Clients in the background poll lists: those open no second page, and pings open none.
+    let is_in_background = *method == Method::Ping || engine.has_shown_login();
+    let is_worth_it = is_login || in_place.is_none() || !is_in_background;
+    let answer = match in_place {
+        Some(empty) => reply::result(id, &empty),
+        None => reply::error(Some(id), &engine.pending_error()),
+    };
+    if is_worth_it && engine.login().is_none() {
+        engine.open_promised(now);
     }
+    Some(answer)
+}
+
+/// The answer to a request of the modern era that a login holds up, if it can have one: that era has no
+/// handshake in which the client could be told.
+pub(super) fn on_failed(engine: &Engine, request: &Message, error: &Error) -> Option<Message> {
+    // After the end of input nobody logs in.
+    let may_log_in = !engine.has_opened() && !engine.is_draining();
+    let page = error.page.as_deref().filter(|_| may_log_in)?;
+    let needed = Needed::Page(page);
+    let answer = match request.method() {
+        Some(Method::ToolsList) => login_tool::list(needed),
+        _ if login_tool::is_called(request) => login_tool::result(needed),
+        _ => return None,
+    };
+    Some(reply::result(request.id()?, &login_tool::modern(answer)).own())
 }
 
 /// What the user has to be told about the login.
 fn needed(engine: &Engine) -> Needed<'_> {
-    match (page(engine), engine.login(), engine.last_error()) {
+    match (engine.login_page(), engine.login(), engine.last_error()) {
         (Some(page), ..) => Needed::Page(page),
         (None, None, Some(last_error)) => Needed::Again(&last_error.message),
         (None, ..) => Needed::Soon,
@@ -171,6 +128,7 @@ fn welcome(initialize: &Message, page: Option<&str>) -> Value {
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
+    use std::time::Duration;
 
     use bytes::Bytes;
 
@@ -195,7 +153,6 @@ mod tests {
     /// The stage beside an engine, between a client and a link that do what a test says.
     struct Rig {
         engine: Engine,
-        stage: StandIn,
         now: Instant,
         told: VecDeque<Value>,
         sent: VecDeque<Send>,
@@ -207,8 +164,7 @@ mod tests {
             let timeouts = Timeouts::default();
             let limits = Limits { parallel: 4, serial: false, timeouts, is_http_sse: false };
             Self {
-                engine: Engine::new(policy.clone(), 7, Some(limits), now),
-                stage: StandIn::new(policy.login_wait),
+                engine: Engine::new(policy, 7, Some(limits), now),
                 now,
                 told: VecDeque::new(),
                 sent: VecDeque::new(),
@@ -229,16 +185,15 @@ mod tests {
 
         fn says(&mut self, text: &str) {
             let message = message(text);
-            match self.stage.on_client_message(&mut self.engine, &message, self.now) {
+            match on_client_message(&mut self.engine, &message, self.now) {
                 None => self.engine.on_client_message(message, self.now),
-                Some(answer) => self.tell(answer),
+                answer => self.tell(answer),
             }
             self.settle();
         }
 
         fn login(&mut self, stage: Option<LoginStage>) {
             self.on(Event::LoginPending(stage));
-            self.stage.on_login(&self.engine);
         }
 
         fn on(&mut self, event: Event) {
@@ -249,13 +204,13 @@ mod tests {
         fn wait(&mut self, time: Duration) {
             self.now += time;
             self.engine.on_time(self.now);
-            let answer = self.stage.on_time(&mut self.engine, self.now);
+            let answer = on_time(&mut self.engine, self.now);
             self.tell(answer);
             self.settle();
         }
 
         fn wake_at(&self) -> Option<Instant> {
-            [self.engine.deadline(), self.stage.wake_at(&self.engine)].into_iter().flatten().min()
+            [self.engine.deadline(), wake_at(&self.engine)].into_iter().flatten().min()
         }
 
         fn tell(&mut self, answer: Option<Message>) {

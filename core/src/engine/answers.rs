@@ -41,6 +41,7 @@ impl Engine {
     /// A login has begun, has progressed, or is over.
     fn on_login(&mut self, stage: Option<LoginStage>) {
         self.login = stage.map(|stage| PendingLogin { stage, since: self.now });
+        self.has_shown_login |= self.login_page().is_some();
         if self.drain_deadline.is_some() {
             // The time left depends on whether a person is waited for.
             self.drain_deadline = Some(self.now + self.drain_limit());
@@ -59,7 +60,7 @@ impl Engine {
                 if *method == Method::Progress
                     && let Some(ticket) = self.table.progressed(&message)
                 {
-                    self.table.restart_clock(ticket, self.clock());
+                    self.restart_clock(ticket);
                 }
                 let cancelled = peek::cancelled_request(&message);
                 let known_as =
@@ -71,10 +72,11 @@ impl Engine {
             }
             Head::Response { id, .. } => {
                 let by_id = || id.as_ref().and_then(|id| self.table.answered(id));
-                let Some(ticket) = answers.or_else(by_id) else {
+                let ticket = answers.or_else(by_id);
+                let Some(entry) = ticket.and_then(|ticket| self.remove_entry(ticket)) else {
                     return debug!(what = ?message, "dropped a response to no open request");
                 };
-                self.on_answer(ticket, message, answers.is_none());
+                self.on_answer(&entry, message, answers.is_none());
             }
         }
     }
@@ -97,26 +99,23 @@ impl Engine {
     /// Answers a request of the server's with an error. A server that does not read these either gets
     /// no more of them.
     fn refuse(&mut self, id: &Id, error: &Error) {
-        if self.is_within_budget() {
+        if self.memory.has_room() {
             self.notify(reply::error(Some(id), error));
         }
     }
 
     /// `came_elsewhere`: not on the request's own exchange, which may never end.
-    fn on_answer(&mut self, ticket: Ticket, answer: Message, came_elsewhere: bool) {
-        let Some(entry) = self.remove_entry(ticket) else {
-            return debug!(what = ?answer, "dropped a response to no open request");
-        };
+    fn on_answer(&mut self, entry: &Entry, answer: Message, came_elsewhere: bool) {
         if let Some(sent) = entry.sent() {
             if came_elsewhere {
                 sent.progress.abandon();
             }
             // Some servers never accept the POST of what they have answered.
             if matches!(self.wire, Wire::HttpSse { .. }) && !sent.is_acknowledged {
-                self.drop_exchange(ticket, limits::LINGER);
+                self.drop_exchange(entry.ticket, limits::LINGER);
             }
         }
-        self.finish(&entry, answer);
+        self.finish(entry, answer);
     }
 
     /// A request has its response.
@@ -132,14 +131,11 @@ impl Engine {
             self.record.on_client_message(&entry.message);
         }
         self.record.server_answers(method, &answer);
-        if *method == Method::Initialize {
-            match is_error {
-                true => self.initialize_ended(entry),
-                false => {
-                    self.is_promised = false;
-                    self.session.opened(entry.ticket, self.now);
-                }
-            }
+        if is_error {
+            self.initialize_ended(entry);
+        } else if *method == Method::Initialize {
+            self.is_promised = false;
+            self.session.opened(entry.ticket, self.now);
         }
         self.send_to_client(addressed(answer, id));
     }
@@ -149,9 +145,8 @@ impl Engine {
             return self.refuse(id, &error);
         }
         let Some(ticket) = self.table.answered(id) else { return };
-        let Some(entry) = self.remove_entry(ticket) else { return };
         self.drop_exchange(ticket, limits::LINGER);
-        self.handle_failure(entry, error);
+        self.send_failed(ticket, error);
     }
 
     fn on_accepted(&mut self, ticket: Ticket) {
@@ -160,10 +155,10 @@ impl Engine {
         let Some(sent) = entry.sent_mut() else { return };
         sent.is_acknowledged = true;
         if !is_request || sent.is_left {
-            let failure = sent.failure.take();
-            if let (Some(entry), Some(failure)) = (self.remove_entry(ticket), failure) {
+            match sent.failure.take() {
                 // Accepted after all, in a session whose stream is gone.
-                self.handle_failure(entry, failure);
+                Some(failure) => self.send_failed(ticket, failure),
+                None => drop(self.remove_entry(ticket)),
             }
             return;
         }
@@ -172,7 +167,7 @@ impl Engine {
             sent.place = Place::Free;
             self.ordinary_out -= 1;
         }
-        self.table.restart_clock(ticket, self.clock());
+        self.restart_clock(ticket);
     }
 
     /// The server sent malformed JSON-RPC with an id: a response to a request in flight, or a request
@@ -180,15 +175,13 @@ impl Engine {
     fn on_malformed(&mut self, id: Option<&Id>, error: &Error) {
         debug!("the server sent no message: {error}");
         let Some(id) = id else { return };
-        let answered = self.table.find(id).filter(|_| error.kind == Kind::InvalidRequest);
-        if let Some(ticket) = answered
-            && let Some(entry) = self.remove_entry(ticket)
-        {
-            let error = Error::new(Kind::BadResponse, "The answer is not JSON-RPC 2.0")
-                .because(&error.message);
-            self.handle_failure(entry, error);
-        } else {
-            self.refuse(id, error);
+        match self.table.find(id).filter(|_| error.kind == Kind::InvalidRequest) {
+            Some(ticket) => {
+                let what = "The answer is not JSON-RPC 2.0";
+                let error = Error::new(Kind::BadResponse, what).because(&error.message);
+                self.send_failed(ticket, error);
+            }
+            None => self.refuse(id, error),
         }
     }
 }

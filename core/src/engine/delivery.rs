@@ -39,29 +39,17 @@ pub(super) fn decide(
     is_safe: bool,
     was_repeated: bool,
 ) -> Retry {
-    let is_probe = method == Some(&Method::Discover);
-    match (error.kind, error.delivery) {
+    let is_initialize = method == Some(&Method::Initialize);
+    let is_unknown = error.delivery == Delivery::Unknown;
+    match (error.kind, error.status, error.retry_after) {
         // A probe needs a quick response; what follows it may wait.
-        (_, Delivery::NotDelivered) if is_probe => Retry::No,
+        _ if method == Some(&Method::Discover) && !is_unknown => Retry::No,
         _ if error.is_unreachable() => Retry::WhenReachable,
-        (Kind::Status, _) if matches!(error.status, Some(429 | 503)) => match error.retry_after {
-            Some(pause) => Retry::After(pause),
-            None if method == Some(&Method::Initialize) && error.status == Some(503) => {
-                Retry::WhenReachable
-            }
-            None => Retry::No,
-        },
-        (Kind::Status, _) if method == Some(&Method::Initialize) => match error.status {
-            Some(502 | 504) => Retry::WhenReachable,
-            _ => Retry::No,
-        },
+        (Kind::Status, Some(429 | 503), Some(pause)) => Retry::After(pause),
+        (Kind::Status, Some(502..=504), _) if is_initialize => Retry::WhenReachable,
         // Container hosts accept connections for a server that is still starting, and close them.
-        (Kind::Closed, Delivery::Unknown)
-            if method == Some(&Method::Initialize) && error.status.is_none() =>
-        {
-            Retry::WhenReachable
-        }
-        (Kind::Closed | Kind::NoResponse, Delivery::Unknown) if is_safe && !was_repeated => {
+        (Kind::Closed, None, _) if is_initialize => Retry::WhenReachable,
+        (Kind::Closed | Kind::NoResponse, ..) if is_unknown && is_safe && !was_repeated => {
             Retry::Now
         }
         _ => Retry::No,

@@ -4,46 +4,41 @@ use std::time::Duration;
 
 use tracing::debug;
 
-use super::entry::{Entry, MessageState, Order, Origin, Place, Sent, silence_limit};
+use super::entry::{Entry, MessageState, Order, Origin, Place, Sent};
 use super::{Engine, Wire, log_undelivered};
 use crate::error::Kind;
-use crate::limits;
+use crate::limits::{self, Clock};
 use crate::message::{Id, Message, Method, edit, method};
 use crate::net::Lane;
 use crate::transport::http::{Command, Send, Ticket};
 
 impl Engine {
     /// Adds a message: sends it now, or queues it.
-    pub(super) fn enqueue(&mut self, mut entry: Box<Entry>) -> Option<Ticket> {
-        let Some(place) = self.place_of(&entry) else {
-            debug!("an answer to a request of a lost session was dropped");
-            return None;
-        };
+    pub(super) fn enqueue(&mut self, mut entry: Box<Entry>) {
+        let is_urgent = self.is_urgent(&entry);
+        if entry.message.is_answer() && !is_urgent {
+            return debug!("an answer to a request of a lost session was dropped");
+        }
         let is_probe = entry.message.is_request(&Method::Discover);
         let answers_handshake = entry.message.is_answer() && self.session.is_reopening();
         let may_try = self.server.is_up() || is_probe || answers_handshake;
-        let leaves = may_try && (place == Place::Urgent || is_probe || self.may_leave(&entry));
+        let has_place = self.ordinary_out < self.limits.parallel && self.table.is_queue_empty();
+        let is_admitted = has_place && self.session.admits(&entry);
+        let leaves = may_try && (is_urgent || is_probe || is_admitted);
         if leaves {
             entry.state = MessageState::Ready;
         }
         let ticket = self.table.insert(entry);
-        match place {
-            Place::Urgent if leaves => self.send_urgent(ticket),
-            _ if leaves => self.send(ticket, place),
-            _ => {
-                self.start_wait(ticket);
-                self.server.retry_sooner(self.now);
-                self.dispatch();
-                self.retry_server();
-            }
+        if !leaves {
+            self.start_wait(ticket);
+            self.server.retry_sooner(self.now);
+            self.dispatch();
+            self.retry_server();
+        } else if is_urgent {
+            self.send_urgent(ticket);
+        } else {
+            self.send(ticket, Place::Ordinary);
         }
-        Some(ticket)
-    }
-
-    /// Whether it can be sent at once, which is the common case.
-    fn may_leave(&self, entry: &Entry) -> bool {
-        let has_place = self.ordinary_out < self.limits.parallel;
-        has_place && self.table.is_queue_empty() && self.session.admits(entry)
     }
 
     /// Sets the deadline of a message that waits for a server or a session.
@@ -54,7 +49,7 @@ impl Engine {
         }
         let is_reopening = self.session.is_replaced() && !self.session.is_lost();
         let patience = match is_reopening && self.server.is_up() {
-            true => self.policy.reopening(),
+            true => self.policy.timeouts.drain(Clock::Quick),
             false => {
                 let cause = self.last_error.as_ref().map_or(Kind::Connect, |error| error.kind);
                 self.policy.patience(entry.message.method(), cause)
@@ -75,15 +70,15 @@ impl Engine {
         !self.server.is_up() || (entry.envelope.is_none() && self.session.is_replaced())
     }
 
-    /// Responses and cancellations never queue behind calls; pings only with `--serial`, or when many
-    /// are in flight. `None`: a response to a session that is gone.
-    fn place_of(&self, entry: &Entry) -> Option<Place> {
+    /// Whether it goes ahead of the queue: cancellations, responses unless their session is gone, and
+    /// pings unless with `--serial`, or when many are in flight.
+    fn is_urgent(&self, entry: &Entry) -> bool {
         let is_open = self.wire != Wire::HttpSse { is_open: false };
         let Some(method) = entry.message.method() else {
             // The server may have asked during the handshake.
-            return (is_open && !self.session.is_lost()).then_some(Place::Urgent);
+            return is_open && !self.session.is_lost();
         };
-        let is_urgent = match method.properties().lane {
+        let may_pass = match method.properties().lane {
             method::QueueLane::Always => true,
             method::QueueLane::Urgent => !self.limits.serial,
             method::QueueLane::Handshake | method::QueueLane::Ordinary => false,
@@ -93,10 +88,7 @@ impl Engine {
             |entry: &&Entry| entry.sent().is_some() && entry.message.is_request(&Method::Ping);
         let is_one_of_many = *method == Method::Ping
             && self.table.values().filter(is_ping_out).count() >= limits::PINGS_AT_ONCE;
-        match is_urgent && is_open && !awaits_session && !is_one_of_many {
-            true => Some(Place::Urgent),
-            false => Some(Place::Ordinary),
-        }
+        may_pass && is_open && !awaits_session && !is_one_of_many
     }
 
     /// Sends everything in the queue that may be sent.
@@ -130,13 +122,9 @@ impl Engine {
     pub(super) fn release(&mut self) {
         self.last_error = None;
         self.active = self.now;
-        for ticket in self.table.tickets(Entry::is_in_queue) {
-            let Some(entry) = self.table.get(ticket).filter(|entry| !self.is_waiting(entry)) else {
-                continue;
-            };
-            let is_urgent = self.place_of(entry) == Some(Place::Urgent);
+        for ticket in self.table.tickets(|entry| entry.is_in_queue() && !self.is_waiting(entry)) {
             self.table.set_timer(ticket, None);
-            if is_urgent {
+            if self.table.get(ticket).is_some_and(|entry| self.is_urgent(entry)) {
                 self.send_urgent(ticket);
             }
         }
@@ -148,10 +136,10 @@ impl Engine {
         let Some(entry) = self.table.get(ticket) else { return };
         let is_counted = entry.message.request_id().is_none() && self.wire != Wire::Stream;
         if is_counted && self.urgent_out >= limits::URGENT_IN_FLIGHT {
-            self.table.make_ready(ticket);
+            self.table.unqueue(ticket, MessageState::Ready);
             return self.urgent.push_back(ticket);
         }
-        self.send(ticket, Place::Urgent);
+        self.send(ticket, if is_counted { Place::Urgent } else { Place::Free });
     }
 
     /// Sends a notification of the bridge's own ahead of the queue, if there is a session for it.
@@ -171,46 +159,32 @@ impl Engine {
 
     /// Sends a message, regardless of the queue.
     pub(super) fn send(&mut self, ticket: Ticket, place: Place) {
-        let keeps_time = match self.wire {
-            Wire::Stream => self.policy.watches,
-            // The exchange does: it sees every byte.
-            Wire::StreamableHttp => false,
-            Wire::HttpSse { .. } => true,
-        };
-        let timed = if keeps_time { self.table.get(ticket) } else { None };
-        let limit = timed.and_then(|entry| silence_limit(&entry.message, &self.limits.timeouts));
-        let sent = Sent { place, limit, ..Sent::default() };
+        let sent = Sent { place, ..Sent::default() };
         let progress = sent.progress.clone();
-        let Some(entry) = self.table.mark_sent(ticket, sent) else { return };
+        let Some(entry) = self.table.unqueue(ticket, MessageState::Sent(sent)) else { return };
+        entry.sends += 1;
         match place {
             Place::Ordinary => self.ordinary_out += 1,
-            Place::Urgent if entry.message.request_id().is_none() => self.urgent_out += 1,
-            Place::Urgent | Place::Free => {}
+            Place::Urgent => self.urgent_out += 1,
+            Place::Free => {}
         }
         let is_replaced = self.session.is_replaced();
-        let is_initialize =
-            entry.envelope.is_none() && entry.message.is_request(&Method::Initialize);
+        let is_initialize = entry.is_handshake() && entry.message.request_id().is_some();
         if is_initialize {
             self.session.asked(ticket, entry.origin);
-        } else if entry.envelope.is_none() && entry.message.is_notification(&Method::Initialized) {
+        } else if entry.is_handshake() {
             self.session.confirming(ticket);
         }
-        let mut message = entry.message.clone();
-        if entry.was_repeated
-            && entry.envelope.is_some()
-            && let Some(sent) = entry.sent_mut()
-        {
-            // In the modern era a retry is a new request to the server.
-            let new = Id::string(&format!("again-{:016x}-{}", self.seed, ticket.0));
-            message = edit::with_id(&message, &new);
-            sent.wire_id = Some(new);
-        }
+        let wire_id = entry.wire_id(self.seed);
         // Responses belong to the session of their request, which may just be opening; `initialize`
         // belongs to none.
         let is_bound = entry.envelope.is_none() && !entry.message.is_answer() && !is_initialize;
         let send = Send {
             ticket,
-            message,
+            message: match wire_id {
+                Some(id) => edit::with_id(&entry.message, &id),
+                None => entry.message.clone(),
+            },
             envelope: entry.envelope.clone(),
             session: self.session.opened_by().filter(|_| is_bound),
             needs_session_id: entry.needs_session_id,
@@ -224,8 +198,8 @@ impl Engine {
             retry: entry.sends.checked_sub(1).filter(|before| *before > 0),
             progress,
         };
-        if limit.is_some() && self.wire != (Wire::HttpSse { is_open: false }) {
-            self.table.restart_clock(ticket, self.clock());
+        if self.wire != (Wire::HttpSse { is_open: false }) {
+            self.restart_clock(ticket);
         }
         self.active = self.now;
         self.commands.push_back(Command::Send(Box::new(send)));
@@ -233,10 +207,9 @@ impl Engine {
 
     /// The client cancels `id`: the request ends without a response.
     pub(super) fn cancel(&mut self, id: &Id, notice: Message) {
-        let is_clients = |ticket: &Ticket| {
-            self.table.get(*ticket).is_some_and(|entry| entry.origin == Origin::Client)
-        };
-        let Some(ticket) = self.table.find(id).filter(is_clients) else {
+        let found = self.table.find(id).and_then(|ticket| self.table.get(ticket));
+        let clients = found.filter(|entry| entry.origin == Origin::Client);
+        let Some(ticket) = clients.map(|entry| entry.ticket) else {
             return self.notify_of_unknown(notice);
         };
         let Some(entry) = self.remove_entry(ticket) else { return };
@@ -262,14 +235,11 @@ impl Engine {
 
     /// A cancellation of a request that has ended, or was never made: the server may know it.
     fn notify_of_unknown(&mut self, notice: Message) {
-        if self.is_overloaded() {
-            return log_undelivered(&notice, &self.overloaded());
+        if let Some(error) = self.overload() {
+            return log_undelivered(&notice, &error);
         }
-        match self.wire {
-            Wire::Stream => self.notify(notice),
-            Wire::StreamableHttp => self.notify_in(notice, true),
-            Wire::HttpSse { .. } if self.session.is_replaced() => {}
-            Wire::HttpSse { .. } => self.notify(notice),
+        if !(matches!(self.wire, Wire::HttpSse { .. }) && self.session.is_replaced()) {
+            self.notify_in(notice, true);
         }
     }
 
@@ -282,11 +252,9 @@ impl Engine {
     pub(super) fn remove_entry(&mut self, ticket: Ticket) -> Option<Box<Entry>> {
         let entry = self.table.remove(ticket)?;
         if let Some(sent) = entry.sent() {
-            self.free_place(sent.place, entry.message.request_id().is_none());
+            self.free_place(sent.place);
         }
-        if self.keep_alive == Some(ticket) {
-            self.keep_alive = None;
-        }
+        self.is_pinging &= entry.origin != Origin::KeepAlive;
         self.server.trial_ended(ticket, self.now);
         if self.session.confirmed(ticket) {
             self.release();
@@ -295,10 +263,10 @@ impl Engine {
     }
 
     /// Urgent messages take a free place at once; the queue when the caller dispatches.
-    fn free_place(&mut self, place: Place, is_notice: bool) {
+    fn free_place(&mut self, place: Place) {
         match place {
             Place::Ordinary => self.ordinary_out -= 1,
-            Place::Urgent if is_notice => {
+            Place::Urgent => {
                 self.urgent_out -= 1;
                 while let Some(next) = self.urgent.pop_front() {
                     if self.table.get(next).is_some() {
@@ -306,22 +274,8 @@ impl Engine {
                     }
                 }
             }
-            Place::Urgent | Place::Free => {}
+            Place::Free => {}
         }
-    }
-
-    /// No message in flight but `initialize` counts towards a limit any more.
-    pub(super) fn free_all_places(&mut self) {
-        let mut left = 0;
-        for entry in self.table.values_mut() {
-            let is_initialize = entry.message.is_request(&Method::Initialize);
-            let Some(sent) = entry.sent_mut() else { continue };
-            if !is_initialize {
-                sent.place = Place::Free;
-            }
-            left += usize::from(sent.place == Place::Ordinary);
-        }
-        (self.ordinary_out, self.urgent_out) = (left, 0);
     }
 
     /// Drops urgent messages that were waiting: their session is gone.

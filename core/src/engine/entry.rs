@@ -33,14 +33,11 @@ pub(super) struct Entry {
     pub(super) sends: u32,
     /// How often the server has rejected it because the session was lost.
     pub(super) losses: u8,
-    /// How often the server has answered with `Retry-After`.
-    pub(super) pauses: u32,
     /// It was retried once after a failure that may have happened after delivery.
     pub(super) was_repeated: bool,
     /// An earlier send of it may have been delivered.
     pub(super) may_have_arrived: bool,
-    /// Its progress token, and whether the client has seen progress.
-    pub(super) token: Option<String>,
+    /// The client has seen progress.
     pub(super) progressed: bool,
     /// Drop it where the server has given no session id.
     pub(super) needs_session_id: bool,
@@ -86,9 +83,10 @@ pub(super) enum Place {
     /// The limit on parallel messages.
     #[default]
     Ordinary,
-    /// The limit on urgent messages, unless it is a request.
+    /// The limit on urgent messages.
     Urgent,
-    /// None: HTTP+SSE has accepted it, and the response comes on the stream.
+    /// None: an urgent request, anything urgent on a pair of streams, or what HTTP+SSE has accepted, whose
+    /// response comes on the stream.
     Free,
 }
 
@@ -98,16 +96,12 @@ pub(super) struct Sent {
     pub(super) place: Place,
     /// Whether any of it may have been written.
     pub(super) progress: Progress,
-    /// The id it was sent under, if not the client's.
-    pub(super) wire_id: Option<Id>,
     /// The server has accepted the POST (HTTP+SSE).
     pub(super) is_acknowledged: bool,
     /// The session was lost meanwhile: only the status of its POST matters (HTTP+SSE).
     pub(super) is_left: bool,
     /// Why its POST failed; the response may arrive on the stream all the same (HTTP+SSE).
     pub(super) failure: Option<Error>,
-    /// The silence timeout, where the engine keeps it.
-    pub(super) limit: Option<Duration>,
 }
 
 impl Entry {
@@ -131,10 +125,8 @@ impl Entry {
             patience: None,
             sends: 0,
             losses: 0,
-            pauses: 0,
             was_repeated: false,
             may_have_arrived: false,
-            token: None,
             progressed: false,
             needs_session_id: false,
             timer: None,
@@ -159,6 +151,13 @@ impl Entry {
         matches!(self.state, MessageState::Queued | MessageState::Delayed)
     }
 
+    /// The id that it is sent under, if not the client's: in the modern era a retry is a new request to
+    /// the server.
+    pub(super) fn wire_id(&self, seed: u64) -> Option<Id> {
+        let is_new = self.was_repeated && self.envelope.is_some();
+        is_new.then(|| Id::string(&format!("again-{seed:016x}-{}", self.ticket.0)))
+    }
+
     /// Whether a further rejection is its final response: what a new session rejects as well is not
     /// about the session.
     pub(super) fn is_last_try(&self) -> bool {
@@ -166,17 +165,13 @@ impl Entry {
     }
 
     pub(super) fn sent(&self) -> Option<&Sent> {
-        match &self.state {
-            MessageState::Sent(sent) => Some(sent),
-            MessageState::Queued | MessageState::Delayed | MessageState::Ready => None,
-        }
+        let MessageState::Sent(sent) = &self.state else { return None };
+        Some(sent)
     }
 
     pub(super) fn sent_mut(&mut self) -> Option<&mut Sent> {
-        match &mut self.state {
-            MessageState::Sent(sent) => Some(sent),
-            MessageState::Queued | MessageState::Delayed | MessageState::Ready => None,
-        }
+        let MessageState::Sent(sent) = &mut self.state else { return None };
+        Some(sent)
     }
 
     /// Whether the status of its POST may still say that the server rejected it.

@@ -15,13 +15,23 @@ use crate::transport::http::Ticket;
 impl Engine {
     /// A message was not delivered or, if it is a request, gets no response.
     pub(super) fn on_failed(&mut self, ticket: Ticket, error: Error) {
-        if self.may_be_answered(ticket, &error) {
+        match self.may_be_answered(ticket, &error) {
             // Perhaps only the acceptance is missing.
-            if let Some(sent) = self.table.get_mut(ticket).and_then(Entry::sent_mut) {
-                sent.failure = Some(error);
-            }
-            return self.table.set_timer(ticket, Some(self.clock() + limits::LINGER));
+            true => self.linger(ticket, error),
+            false => self.send_failed(ticket, error),
         }
+    }
+
+    /// Waits a moment for what the server may still say about a message whose POST has failed.
+    pub(super) fn linger(&mut self, ticket: Ticket, failure: Error) {
+        if let Some(sent) = self.table.get_mut(ticket).and_then(Entry::sent_mut) {
+            sent.failure = Some(failure);
+            self.table.set_timer(ticket, Some(self.clock() + limits::LINGER));
+        }
+    }
+
+    /// A message in flight has failed for good: it is retried, or ends.
+    pub(super) fn send_failed(&mut self, ticket: Ticket, error: Error) {
         let Some(entry) = self.remove_entry(ticket) else { return };
         if error.kind == Kind::Timeout && error.delivery == Delivery::Unknown {
             self.notify_of_timeout(&entry, &error);
@@ -40,8 +50,8 @@ impl Engine {
 
     /// Cancels a request at the server that has timed out here (C19).
     pub(super) fn notify_of_timeout(&mut self, entry: &Entry, error: &Error) {
-        let is_legacy = entry.envelope.is_none();
-        if let Some(id) = entry.message.request_id().filter(|_| is_legacy)
+        if let Some(id) = entry.message.request_id()
+            && entry.envelope.is_none()
             && !entry.message.is_request(&Method::Initialize)
         {
             self.notify(reply::cancelled(id, &error.message));
@@ -62,12 +72,10 @@ impl Engine {
         if proves_reachable(&entry, &error) {
             self.on_server_reachable();
         }
-        let error =
-            match (entry.sent().and_then(|sent| sent.wire_id.as_ref()), entry.message.request_id())
-            {
-                (Some(wire_id), own) => reply::about(error, wire_id, own),
-                (None, _) => error,
-            };
+        let error = match entry.wire_id(self.seed) {
+            Some(wire_id) => reply::about(error, &wire_id, entry.message.request_id()),
+            None => error,
+        };
         let is_initialize = entry.message.is_request(&Method::Initialize);
         let was_to_replace = is_initialize && self.session.not_opened(ticket);
         self.retry_or_end(entry, error);
@@ -98,15 +106,12 @@ impl Engine {
             Retry::WhenReachable => self.wait_for_server(entry, error),
             Retry::After(pause) => {
                 // The server's own delay, at least a backoff, within the request's timeout.
-                let pause =
-                    pause.max(doubled(limits::AWAY_BASE, entry.pauses, limits::BACKOFF_CAP));
-                entry.pauses += 1;
-                let at = self.now + pause;
-                let clock = entry.message.clock();
+                let backoff =
+                    doubled(limits::AWAY_BASE, entry.sends.saturating_sub(1), limits::BACKOFF_CAP);
+                let at = self.now + pause.max(backoff);
+                let limit = self.policy.timeouts.of(entry.message.clock());
                 let until = match is_request {
-                    true => {
-                        entry.since + self.policy.timeouts.of(clock).unwrap_or(limits::WORK_TIMEOUT)
-                    }
+                    true => entry.since + limit.unwrap_or(limits::WORK_TIMEOUT),
                     false => *entry.patience.get_or_insert(self.now + self.policy.away_wait),
                 };
                 if at > until {
@@ -134,9 +139,8 @@ impl Engine {
             self.end(&entry, error.clone());
         } else {
             // The handshake may wait longer than what follows it.
-            let opening = self.table.opening();
-            let opening =
-                opening.map(|entry| self.policy.patience(entry.message.method(), error.kind));
+            let opening = self.table.opening().map(|entry| entry.message.method());
+            let opening = opening.map(|method| self.policy.patience(method, error.kind));
             let wait = until.saturating_duration_since(self.now).max(opening.unwrap_or_default());
             self.absence.unreachable(&error, Some(wait));
             self.requeue(entry);
@@ -146,9 +150,8 @@ impl Engine {
 
     /// The server is unreachable: the whole queue waits for it.
     pub(super) fn wait_for_server_all(&mut self, error: &Error) {
-        if self.server.is_up() {
-            self.server.mark_unreachable(Ticket::default(), self.now, true);
-        }
+        // No trial has this ticket: if it was unreachable before, the next try stays as scheduled.
+        self.server.mark_unreachable(Ticket::default(), self.now, true);
         self.last_error = Some(error.clone());
         self.start_all_waits();
     }
@@ -191,10 +194,11 @@ fn proves_reachable(entry: &Entry, error: &Error) -> bool {
         entry.message.is_request(&Method::Initialize) && matches!(error.status, Some(502..=504));
     match error.kind {
         _ if error.is_unreachable() => false,
-        Kind::Connect | Kind::Dns | Kind::Tls | Kind::Shutdown => false,
+        Kind::Connect | Kind::Dns | Kind::Tls | Kind::Shutdown | Kind::Proxy | Kind::ProxyAuth => {
+            false
+        }
         // These may have failed before anything was sent.
         Kind::Credentials | Kind::Login => error.status.is_some(),
-        Kind::Proxy | Kind::ProxyAuth => false,
         Kind::Closed | Kind::Timeout => {
             error.delivery == Delivery::Unknown && error.status.is_some()
         }

@@ -85,14 +85,14 @@ pub(crate) struct PendingLogin {
 /// The state machine; see the module documentation.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    policy: Policy,
+    pub(crate) policy: Policy,
     /// For ids of the bridge's own and the jitter of backoffs: random, but fixed in tests.
     seed: u64,
     limits: Limits,
     wire: Wire,
     table: Table,
     /// What the messages in the table take, and those that wait in a stage.
-    memory: MemoryBudget,
+    pub(crate) memory: MemoryBudget,
     session: Session,
     server: Server,
     /// The server's requests that the client has not answered.
@@ -109,12 +109,15 @@ pub(crate) struct Engine {
     is_promised: bool,
     /// When a message was last sent, for the keep-alive.
     active: Instant,
-    keep_alive: Option<Ticket>,
+    /// The keep-alive waits for its response, or to be sent.
+    is_pinging: bool,
     /// Why the server cannot be reached or gives no session; the error of those that time out waiting.
     last_error: Option<Error>,
     /// Logs that the server became unreachable and reachable, once each.
     absence: Absence,
     login: Option<PendingLogin>,
+    /// A login page was shown since the last attempt to open a promised session.
+    has_shown_login: bool,
     /// Since when the client has not read its output: timeouts are paused meanwhile.
     blocked_since: Option<Instant>,
     /// No timeout fires before this: the process was suspended.
@@ -152,10 +155,11 @@ impl Engine {
             urgent_out: 0,
             is_promised: false,
             active: now,
-            keep_alive: None,
+            is_pinging: false,
             last_error: None,
             absence: Absence::default(),
             login: None,
+            has_shown_login: false,
             blocked_since: None,
             not_before: None,
             drain_deadline: None,
@@ -183,29 +187,15 @@ impl Engine {
     /// Whether to read more from the client. While the server waits for responses of the client's, the
     /// client is read even over the memory budget: they may be queued behind requests.
     pub(crate) fn has_room(&self) -> bool {
-        self.is_within_budget() || !self.server_requests.is_empty()
+        self.memory.has_room() || !self.server_requests.is_empty()
     }
 
-    /// The memory budget, for stages in which messages wait.
-    pub(crate) fn memory(&self) -> &MemoryBudget {
-        &self.memory
-    }
-
-    /// Whether to read more from the client while its messages wait in a stage: no response of the
-    /// client's to the server is behind those.
-    pub(crate) fn is_within_budget(&self) -> bool {
-        self.memory.has_room()
-    }
-
-    /// Whether requests of the client's are refused because it is read over the memory budget.
-    fn is_overloaded(&self) -> bool {
-        !self.is_within_budget() && !self.server_requests.is_empty()
-    }
-
-    fn overloaded(&self) -> Error {
-        let message =
-            format!("More than {} bytes of messages wait for the server", self.policy.memory);
-        Error::new(Kind::Overloaded, message).not_delivered()
+    /// Why nothing but answers of the client's is taken: it is read over the memory budget.
+    fn overload(&self) -> Option<Error> {
+        let is_overloaded = !self.memory.has_room() && !self.server_requests.is_empty();
+        let most = self.policy.memory;
+        let text = || format!("More than {most} bytes of messages wait for the server");
+        is_overloaded.then(|| Error::new(Kind::Overloaded, text()).not_delivered())
     }
 
     /// Whether the stream of HTTP+SSE is open, for tests.
@@ -237,9 +227,7 @@ impl Engine {
             Head::Response { id, .. } => {
                 let asked = id.as_ref().and_then(|id| self.server_requests.answered(id));
                 match asked {
-                    Some(asked) => {
-                        self.submit(addressed(message, &asked));
-                    }
+                    Some(asked) => self.submit(addressed(message, &asked)),
                     None => debug!(what = ?message, "dropped a response to no open request"),
                 }
             }
@@ -247,8 +235,8 @@ impl Engine {
     }
 
     fn on_client_request(&mut self, id: &Id, method: &Method, message: Message) {
-        if self.is_overloaded() {
-            return self.fail(message, self.overloaded());
+        if let Some(error) = self.overload() {
+            return self.fail(message, error);
         }
         if self.table.find(id).is_some() {
             let text = format!("Invalid request: a request with ID {id} is still in flight");
@@ -256,7 +244,6 @@ impl Engine {
             let error = Error::new(Kind::InvalidRequest, text).not_delivered();
             return self.fail(message, error);
         }
-        let awaits_session = self.session.is_awaited();
         if *method == Method::Initialize {
             self.cancel_server_requests();
             self.record.on_client_message(&message);
@@ -264,7 +251,7 @@ impl Engine {
             self.cancel_own_handshake();
         }
         let is_http_sse = matches!(self.wire, Wire::HttpSse { .. });
-        if *method == Method::Discover && (is_http_sse || awaits_session) {
+        if *method == Method::Discover && (is_http_sse || self.session.is_awaited()) {
             // C22: the server does not know the method, and a probe must be answered at once.
             return self.send_to_client(reply::method_not_found(id, "server/discover"));
         }
@@ -286,12 +273,16 @@ impl Engine {
     }
 
     fn on_client_notification(&mut self, message: Message) {
+        if self.is_promised {
+            // Accepted in the server's place.
+            return self.record.on_client_message(&message);
+        }
         if let Some(id) = peek::cancelled_request(&message) {
             self.cancel(&id, message);
             return self.dispatch();
         }
-        if self.is_overloaded() {
-            return log_undelivered(&message, &self.overloaded());
+        if let Some(error) = self.overload() {
+            return log_undelivered(&message, &error);
         }
         self.record.on_client_message(&message);
         self.submit(message);
@@ -331,9 +322,17 @@ impl Engine {
         self.login.as_ref()
     }
 
-    /// Whether the login waits for a person.
-    pub(crate) fn waits_for_person(&self) -> bool {
-        matches!(&self.login, Some(PendingLogin { stage: LoginStage::Page(_), .. }))
+    /// Where a person has to log in, if it is their turn.
+    pub(crate) fn login_page(&self) -> Option<&str> {
+        match &self.login.as_ref()?.stage {
+            LoginStage::Page(page) => Some(page),
+            LoginStage::UnderWay => None,
+        }
+    }
+
+    /// Whether a login page was shown since the last attempt to open a promised session.
+    pub(crate) fn has_shown_login(&self) -> bool {
+        self.has_shown_login
     }
 
     /// Why the server cannot be reached or gives no session.
@@ -345,11 +344,6 @@ impl Engine {
     pub(crate) fn opening(&self) -> Option<(&Message, Instant)> {
         let entry = self.table.opening()?;
         Some((&entry.message, entry.since))
-    }
-
-    /// Records a notification that the stand-in has accepted in the server's place.
-    pub(crate) fn note(&mut self, notification: &Message) {
-        self.record.on_client_message(notification);
     }
 
     /// Whether the client has sent `initialize`.
@@ -379,17 +373,16 @@ impl Engine {
         self.start_all_waits();
     }
 
-    /// Opens the session that the stand-in has promised. `false` if a handshake is already under way,
-    /// or it is too early for one.
-    pub(crate) fn open_promised(&mut self, now: Instant) -> bool {
+    /// Opens the session that the stand-in has promised, unless a handshake is already under way, or it
+    /// is too early for one.
+    pub(crate) fn open_promised(&mut self, now: Instant) {
         self.now = now;
         let is_reopening = |entry: &Entry| entry.origin == Origin::Reopen;
         let is_asked = self.table.opening().is_some() || self.table.values().any(is_reopening);
-        if is_asked || self.server.is_delayed(now) || !self.session.may_reopen(now) {
-            return false;
+        if !is_asked && !self.server.is_delayed(now) && self.session.may_reopen(now) {
+            self.has_shown_login = false;
+            self.ask_for_session();
         }
-        self.ask_for_session();
-        true
     }
 }
 

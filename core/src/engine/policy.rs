@@ -49,11 +49,6 @@ impl Policy {
             _ => self.away_wait,
         }
     }
-
-    /// How long anything waits for a new session.
-    pub(super) fn reopening(&self) -> Duration {
-        self.timeouts.quick.unwrap_or(limits::DRAIN_WITHOUT_TIMEOUT)
-    }
 }
 
 /// Limits on messages to one HTTP server.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tracing::warn;
 
 use crate::limits;
-use crate::message::{Head, Json, Message, Method, peek};
+use crate::message::{Head, Json, Message, Method, peek, reply};
 
 /// What is remembered of past requests and responses.
 #[derive(Debug, Default)]
@@ -37,31 +37,34 @@ impl Record {
         self.initialize.as_ref()
     }
 
-    /// What follows a repeated `initialize`: the client's confirmation, if any, and the requests that
-    /// restore the session.
-    pub(super) fn to_restore(&self) -> (Option<&Message>, impl Iterator<Item = &Message>) {
-        (self.initialized.as_ref(), self.level.iter().chain(self.subscriptions.values()))
+    /// What follows a repeated `initialize`: in the client's words, if it has confirmed its own.
+    pub(super) fn confirmation(&self) -> Message {
+        let initialized = self.initialized.clone();
+        initialized.unwrap_or_else(|| reply::notification("notifications/initialized"))
+    }
+
+    /// The requests that restore the session after that.
+    pub(super) fn to_restore(&self) -> Vec<Message> {
+        self.level.iter().chain(self.subscriptions.values()).cloned().collect()
     }
 
     /// Records a message of the client's.
     pub(super) fn on_client_message(&mut self, message: &Message) {
-        match (message.head(), message.method()) {
-            (Head::Request { .. }, Some(Method::Initialize)) => {
+        match message.head() {
+            Head::Request { method: Method::Initialize, .. } => {
                 *self = Self { initialize: Some(message.clone()), ..Self::default() };
             }
-            (Head::Notification { .. }, Some(Method::Initialized)) => {
+            Head::Notification { method: Method::Initialized } => {
                 self.initialized = Some(message.clone());
             }
-            (Head::Request { .. }, Some(Method::SetLevel)) => self.level = Some(message.clone()),
-            (Head::Request { .. }, Some(Method::ResourcesSubscribe)) => {
+            Head::Request { method: Method::SetLevel, .. } => self.level = Some(message.clone()),
+            Head::Request { method: Method::ResourcesSubscribe, .. } => {
                 if let Some(uri) = peek::subject(message) {
                     self.note_subscription(uri, message);
                 }
             }
-            (Head::Request { .. }, Some(Method::ResourcesUnsubscribe)) => {
-                if let Some(uri) = peek::subject(message) {
-                    self.subscriptions.remove(&uri);
-                }
+            Head::Request { method: Method::ResourcesUnsubscribe, .. } => {
+                peek::subject(message).and_then(|uri| self.subscriptions.remove(&uri));
             }
             _ => {}
         }
@@ -122,15 +125,11 @@ impl Record {
 
 impl Offer {
     /// The `list_changed` notifications for whatever either offer has.
-    pub(super) fn lists_changed(&self, other: &Self) -> impl Iterator<Item = &'static str> {
-        [
-            ("tools", "notifications/tools/list_changed"),
-            ("resources", "notifications/resources/list_changed"),
-            ("prompts", "notifications/prompts/list_changed"),
-        ]
-        .into_iter()
-        .filter(|(name, _)| self.capabilities.contains(*name) || other.capabilities.contains(*name))
-        .map(|(_, method)| method)
+    pub(super) fn lists_changed(&self, other: &Self) -> impl Iterator<Item = String> {
+        ["tools", "resources", "prompts"]
+            .into_iter()
+            .filter(|name| self.capabilities.contains(*name) || other.capabilities.contains(*name))
+            .map(|name| format!("notifications/{name}/list_changed"))
     }
 
     /// Whether something is no longer offered.
@@ -162,8 +161,8 @@ mod tests {
     }
 
     fn restored(record: &Record) -> Vec<String> {
-        let (_, rest) = record.to_restore();
-        rest.map(|m| String::from_utf8_lossy(m.bytes()).into_owned()).collect()
+        let rest = record.to_restore();
+        rest.iter().map(|m| String::from_utf8_lossy(m.bytes()).into_owned()).collect()
     }
 
     #[test]
@@ -261,7 +260,7 @@ mod tests {
         record.server_answers(&Method::Initialize, &answer(r#"{"tools":{},"prompts":{}}"#));
         let (before, now) = record.reopened(&answer(r#"{"tools":{},"resources":{}}"#));
         assert!(now.has_lost(&before));
-        let told: Vec<&str> = now.lists_changed(&before).collect();
+        let told: Vec<_> = now.lists_changed(&before).collect();
         assert_eq!(told.len(), 3, "{told:?}");
     }
 }

@@ -11,7 +11,6 @@ use super::delivery::{Retry, decide};
 use super::entry::{Entry, MessageState, Order, Origin, Place};
 use super::{Engine, Output, Wire, session_lost};
 use crate::error::{Error, Kind};
-use crate::limits;
 use crate::message::{Head, Message, Method, edit, reply};
 use crate::traffic::{self, Recovery};
 use crate::transport::http::{Ticket, lost_response};
@@ -49,12 +48,9 @@ impl Engine {
             true => None,
             false => Some(self.server.next_retry()?),
         };
-        if self.session.is_lost()
-            && self.table.opening().is_none()
-            && self.record.initialize().is_some()
-        {
+        if self.session.is_lost() && self.table.opening().is_none() {
             let at = self.session.reopen_at(!self.table.is_queue_empty())?;
-            return Some(server.map_or(at, |server| server.max(at)));
+            return server.max(Some(at));
         }
         server.filter(|_| self.next_ready().is_some())
     }
@@ -187,19 +183,14 @@ impl Engine {
                 "the server came back with another revision or fewer capabilities"
             );
         }
-        let (confirmation, rest) = self.record.to_restore();
-        let confirmation = confirmation.cloned();
-        let rest: Vec<Message> = rest.cloned().collect();
-        let confirmation =
-            confirmation.unwrap_or_else(|| reply::notification("notifications/initialized"));
-        self.restore(Origin::Notice, confirmation);
-        for message in rest {
+        self.restore(Origin::Notice, self.record.confirmation());
+        for message in self.record.to_restore() {
             let id = self.own_id();
             self.restore(Origin::Restore, edit::with_id(&message, &id).own());
         }
         self.dispatch();
         for method in offered.lists_changed(&before) {
-            self.send_to_client(reply::notification(method));
+            self.send_to_client(reply::notification(&method));
         }
     }
 
@@ -229,7 +220,6 @@ impl Engine {
         error: Error,
         last_word: Option<Message>,
     ) {
-        let is_left = self.table.get(ticket).and_then(Entry::sent).is_some_and(|sent| sent.is_left);
         let entry = self.remove_entry(ticket);
         if let Some(entry) = entry.as_ref().filter(|entry| entry.is_last_try()) {
             return match last_word {
@@ -240,27 +230,19 @@ impl Engine {
         }
         // Even if the message was cancelled meanwhile.
         let is_current = session.is_some() && session == self.session.opened_by();
-        match (self.wire, &entry) {
+        let is_left = entry.as_ref().map(|entry| entry.sent().is_some_and(|sent| sent.is_left));
+        match (self.wire, is_left) {
             (Wire::StreamableHttp, _) if is_current => self.lose_session(&error, self.now),
             (Wire::HttpSse { .. }, None) if is_current => self.stream_ended(&error),
-            (Wire::HttpSse { .. }, Some(_)) if !is_left => self.stream_ended(&error),
+            (Wire::HttpSse { .. }, Some(false)) => self.stream_ended(&error),
             _ => {}
         }
-        if let Some(entry) = entry {
-            self.wait_for_session(entry, error);
-        }
-    }
-
-    /// Requeues a message for the next session.
-    fn wait_for_session(&mut self, mut entry: Box<Entry>, error: Error) {
+        let Some(mut entry) = entry else { return };
         entry.losses += 1;
         match entry.message.head() {
             // Its request ended with the session; a new session gets a confirmation of its own.
-            Head::Response { .. } => {}
-            Head::Notification { method: Method::Initialized } => {}
-            _ if self.record.initialize().is_some() && !self.is_closed => {
-                self.requeue(entry);
-            }
+            Head::Response { .. } | Head::Notification { method: Method::Initialized } => {}
+            _ if self.record.initialize().is_some() && !self.is_closed => self.requeue(entry),
             _ => self.handle_failure(entry, error),
         }
     }
@@ -274,11 +256,8 @@ impl Engine {
 
     /// The client's `initialize` has ended without a session.
     pub(super) fn initialize_ended(&mut self, entry: &Entry) {
-        if !entry.message.is_request(&Method::Initialize) || entry.origin != Origin::Client {
-            return;
-        }
         // It should have replaced a lost session.
-        if self.session.not_opened(entry.ticket) {
+        if entry.is_opening() && self.session.not_opened(entry.ticket) {
             self.begin_reopening();
         }
     }
@@ -287,20 +266,22 @@ impl Engine {
     pub(super) fn stream_opened(&mut self) {
         if self.wire == Wire::StreamableHttp {
             self.drop_urgent();
-            self.free_all_places();
-            let timeouts = self.limits.timeouts;
+            // No message in flight but `initialize` counts towards a limit any more.
+            (self.ordinary_out, self.urgent_out) = (0, 0);
             for entry in self.table.values_mut() {
                 entry.envelope = None;
-                let limit = super::silence_limit(&entry.message, &timeouts);
-                if let Some(sent) = entry.sent_mut() {
-                    sent.limit = limit;
+                let is_initialize = entry.message.is_request(&Method::Initialize);
+                let Some(sent) = entry.sent_mut() else { continue };
+                if !is_initialize {
+                    sent.place = Place::Free;
                 }
+                self.ordinary_out += usize::from(sent.place == Place::Ordinary);
             }
         }
         self.wire = Wire::HttpSse { is_open: true };
         // Opening has a timeout of its own, and may have waited for a login.
         for ticket in self.table.tickets(|entry| entry.sent().is_some()) {
-            self.table.restart_clock(ticket, self.clock());
+            self.restart_clock(ticket);
         }
     }
 
@@ -333,12 +314,10 @@ impl Engine {
         // The status of the other POSTs is awaited for a moment.
         for ticket in self.table.tickets(Entry::may_be_refused) {
             let Some(entry) = self.table.get_mut(ticket) else { continue };
-            let failure = entry.message.request_id().map(|id| lost_response(id.as_json(), cause));
-            let Some(sent) = entry.sent_mut() else { continue };
-            sent.is_left = true;
-            if let Some(failure) = failure {
-                sent.failure = Some(failure);
-                self.table.set_timer(ticket, Some(self.clock() + limits::LINGER));
+            let failure = entry.message.id().map(|id| lost_response(id.as_json(), cause));
+            if let (Some(sent), Some(failure)) = (entry.sent_mut(), failure) {
+                sent.is_left = true;
+                self.linger(ticket, failure);
             }
         }
     }
@@ -355,13 +334,11 @@ impl Engine {
                 let error = if has_begun { error } else { error.not_delivered() };
                 self.handle_failure(entry, error);
             }
-            // Not sent: it waits for the next session.
-            Some(_) => self.requeue(entry),
-            None if has_begun || entry.message.is_notification(&Method::Initialized) => {
-                debug!("a notification on a stream that ended may be lost");
+            None if has_begun || entry.is_handshake() || entry.message.is_answer() => {
+                debug!("a notification or an answer on a stream that ended may be lost");
             }
-            None if !entry.message.is_answer() => self.requeue(entry),
-            None => debug!("an answer to a request of a lost session was dropped"),
+            // Not sent: it waits for the next session.
+            _ => self.requeue(entry),
         }
     }
 }

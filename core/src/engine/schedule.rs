@@ -309,9 +309,6 @@ impl<'a> Schedule<'a> {
     }
 
     fn say(&mut self, message: Message) {
-        if self.engine.is_promised() && matches!(message.head(), Head::Notification { .. }) {
-            return self.engine.note(&message);
-        }
         self.tell(|_| format!("the client: {message:?}"));
         self.engine.on_client_message(message, self.now);
     }
@@ -319,7 +316,7 @@ impl<'a> Schedule<'a> {
     /// A second request under the id of one that is open is refused.
     fn ask_again(&mut self) {
         let Some(id) = self.pick_open() else { return };
-        if self.engine.is_promised() || self.engine.is_overloaded() {
+        if self.engine.is_promised() || self.engine.overload().is_some() {
             return;
         }
         self.check();

@@ -11,24 +11,21 @@ use crate::transport::http::Ticket;
 /// The state of the server, and the backoff between tries.
 #[derive(Debug, Default)]
 pub(super) struct Server {
-    state: ServerState,
+    /// Set while it is unreachable.
+    away: Option<Away>,
     /// Failed tries since the server last answered.
     tries: u32,
     /// For tries that no message waits for.
     backoff: Backoff,
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
-enum ServerState {
-    #[default]
-    Up,
-    /// Unreachable: one message at a time tries it.
-    Away {
-        next: Instant,
-        /// Not before this, as the server asked with `Retry-After`.
-        earliest: Instant,
-        trial: Trial,
-    },
+/// One message at a time tries it.
+#[derive(Debug)]
+struct Away {
+    next: Instant,
+    /// Not before this, as the server asked with `Retry-After`.
+    earliest: Instant,
+    trial: Trial,
 }
 
 /// The message that tries the server.
@@ -47,7 +44,7 @@ impl Server {
     }
 
     pub(super) fn is_up(&self) -> bool {
-        self.state == ServerState::Up
+        self.away.is_none()
     }
 
     /// It is reachable. `true` if it was not until now. Without a session the backoff goes on: a server
@@ -57,14 +54,13 @@ impl Server {
             self.tries = 0;
             self.backoff.reset();
         }
-        std::mem::take(&mut self.state) != ServerState::Up
+        self.away.take().is_some()
     }
 
     /// `ticket` could not reach it. It is tried again soon if `somebody_waits`.
     pub(super) fn mark_unreachable(&mut self, ticket: Ticket, now: Instant, somebody_waits: bool) {
-        if let ServerState::Away { trial, .. } = &self.state
-            && *trial != Trial::Out(ticket)
-            && *trial != Trial::Over(ticket)
+        if let Some(away) = &self.away
+            && !matches!(away.trial, Trial::Out(own) | Trial::Over(own) if own == ticket)
         {
             // One of many that were in flight: the next try stays as scheduled.
             return;
@@ -74,62 +70,56 @@ impl Server {
             true => doubled(limits::AWAY_BASE, self.tries - 1, limits::AWAY_CAP),
             false => self.backoff.next_pause(),
         };
-        self.state = ServerState::Away { next: now + pause, earliest: now, trial: Trial::None };
+        self.away = Some(Away { next: now + pause, earliest: now, trial: Trial::None });
     }
 
     /// The server asked for a delay.
     pub(super) fn delay(&mut self, now: Instant, pause: Duration) {
         let next = now + pause;
-        self.state = ServerState::Away { next, earliest: next, trial: Trial::None };
+        self.away = Some(Away { next, earliest: next, trial: Trial::None });
     }
 
     /// Whether the delay that the server asked for lasts.
     pub(super) fn is_delayed(&self, now: Instant) -> bool {
-        matches!(self.state, ServerState::Away { earliest, .. } if earliest > now)
+        self.away.as_ref().is_some_and(|away| away.earliest > now)
     }
 
     /// A new message waits for it: try at once, but at most once a second (C30).
     pub(super) fn retry_sooner(&mut self, now: Instant) {
-        if let ServerState::Away { trial: Trial::None | Trial::Over(_), next, earliest } =
-            &mut self.state
-        {
-            let soonest = if self.tries > 1 { now + limits::AWAY_CAP } else { now };
-            *next = (*next).min(soonest).max(*earliest);
+        let soonest = if self.tries > 1 { now + limits::AWAY_CAP } else { now };
+        if let Some(away) = &mut self.away {
+            away.next = away.next.min(soonest).max(away.earliest);
         }
     }
 
     /// `ticket` tries the server.
     pub(super) fn start_trial(&mut self, ticket: Ticket) {
-        if let ServerState::Away { trial, .. } = &mut self.state {
-            *trial = Trial::Out(ticket);
+        if let Some(away) = &mut self.away {
+            away.trial = Trial::Out(ticket);
         }
     }
 
     /// `ticket` has ended. If it was the trial, another may follow.
     pub(super) fn trial_ended(&mut self, ticket: Ticket, now: Instant) {
-        if let ServerState::Away { trial, next, .. } = &mut self.state
-            && *trial == Trial::Out(ticket)
-        {
-            *trial = Trial::Over(ticket);
-            *next = now + limits::AWAY_BASE;
+        if let Some(away) = self.away.as_mut().filter(|away| away.trial == Trial::Out(ticket)) {
+            away.trial = Trial::Over(ticket);
+            away.next = now + limits::AWAY_BASE;
         }
     }
 
     /// When to try it again, if it is unreachable and no trial is in flight.
     pub(super) fn next_retry(&self) -> Option<Instant> {
-        match self.state {
-            ServerState::Up | ServerState::Away { trial: Trial::Out(_), .. } => None,
-            ServerState::Away { next, .. } => Some(next),
-        }
+        let waiting = self.away.as_ref().filter(|away| !matches!(away.trial, Trial::Out(_)));
+        waiting.map(|away| away.next)
     }
 
     /// The state, for tests.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn name(&self) -> &'static str {
-        match self.state {
-            ServerState::Up => "Up",
-            ServerState::Away { trial: Trial::Out(_), .. } => "Tried",
-            ServerState::Away { .. } => "Away",
+        match &self.away {
+            None => "Up",
+            Some(Away { trial: Trial::Out(_), .. }) => "Tried",
+            Some(_) => "Away",
         }
     }
 }

@@ -92,11 +92,8 @@ impl ServerRequests {
 }
 
 fn add(server_requests: &mut InFlight<usize>, id: &Id, count: usize) {
-    if !server_requests.open(id, count)
-        && let Some(asked) = server_requests.get_mut(id)
-    {
-        *asked += count;
-    }
+    let before = server_requests.close_exactly(id).unwrap_or_default();
+    server_requests.open(id, before + count);
 }
 
 fn close_one(server_requests: &mut InFlight<usize>, id: &Id) -> Option<Id> {

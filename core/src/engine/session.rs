@@ -183,11 +183,10 @@ impl Session {
 
     /// When to reopen a lost session: within the limit, and after a refusal only if a message waits.
     pub(super) fn reopen_at(&self, somebody_waits: bool) -> Option<Instant> {
-        let lost_at = self.replaces.filter(|_| self.is_lost())?;
-        match self.refused_until {
-            Some(_) if !somebody_waits => None,
-            refused => [refused, self.calm_at()].into_iter().flatten().max().or(Some(lost_at)),
+        if self.refused_until.is_some() && !somebody_waits {
+            return None;
         }
+        self.replaces.max(self.refused_until).max(self.calm_at())
     }
 
     /// Whether this `initialize` is in flight.

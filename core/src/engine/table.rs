@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::entry::{Entry, MessageState, Order, Sent};
+use super::entry::{Entry, MessageState, Order};
 use crate::message::fnv_map::{self, FnvMap};
 use crate::message::{Id, InFlight, Message, peek};
 use crate::transport::http::Ticket;
@@ -13,8 +13,8 @@ use crate::transport::http::Ticket;
 /// The longest prefix of a progress notification that is cached.
 const BEGINNING: usize = 512;
 
-/// Prune ended requests from the unread ones beyond this.
-const UNREAD: usize = 64;
+/// Forget the tokens of ended requests if there may be more of them than this.
+const ENDED: usize = 64;
 
 /// Every message that has not ended.
 #[derive(Debug, Default)]
@@ -56,43 +56,31 @@ impl Table {
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Box<Entry>> {
-        let mut entry = fnv_map::take(&mut self.entries, &ticket)?;
+        self.end_wait(ticket);
+        let entry = fnv_map::take(&mut self.entries, &ticket)?;
+        if let Some(id) = entry.message.request_id() {
+            self.by_id.close_exactly(id);
+        }
+        Some(entry)
+    }
+
+    /// Ends the wait of a message: it has no timer and no position any more.
+    fn end_wait(&mut self, ticket: Ticket) -> Option<&mut Entry> {
+        let entry = self.entries.get_mut(&ticket)?;
         if let Some(at) = entry.timer.take() {
             let timers = if entry.sent().is_some() { &mut self.dues } else { &mut self.waits };
             timers.remove(&(at, ticket));
         }
-        if let Some(id) = entry.message.request_id() {
-            self.by_id.close_exactly(id);
-        }
-        self.tokens.remove(&entry);
         if entry.is_in_queue() {
             self.queue.remove(&entry.order);
         }
         Some(entry)
     }
 
-    /// Takes a message out of the queue that waits for room among urgent messages.
-    pub(super) fn make_ready(&mut self, ticket: Ticket) {
-        self.set_timer(ticket, None);
-        if let Some(entry) = self.entries.get_mut(&ticket) {
-            if entry.is_in_queue() {
-                self.queue.remove(&entry.order);
-            }
-            entry.state = MessageState::Ready;
-        }
-    }
-
-    /// Marks a message as sent.
-    pub(super) fn mark_sent(&mut self, ticket: Ticket, sent: Sent) -> Option<&mut Entry> {
-        let entry = self.entries.get_mut(&ticket)?;
-        if let Some(at) = entry.timer.take() {
-            self.waits.remove(&(at, ticket));
-        }
-        if entry.is_in_queue() {
-            self.queue.remove(&entry.order);
-        }
-        entry.state = MessageState::Sent(sent);
-        entry.sends += 1;
+    /// Takes a message out of the queue, if it is in there, for another state.
+    pub(super) fn unqueue(&mut self, ticket: Ticket, state: MessageState) -> Option<&mut Entry> {
+        let entry = self.end_wait(ticket)?;
+        entry.state = state;
         Some(entry)
     }
 
@@ -146,7 +134,7 @@ impl Table {
     /// The request that a progress notification is about. It is marked as not repeatable, since progress
     /// must increase.
     pub(super) fn progressed(&mut self, notification: &Message) -> Option<Ticket> {
-        let ticket = self.tokens.find(notification, &mut self.entries)?;
+        let ticket = self.tokens.find(notification, &self.entries)?;
         self.entries.get_mut(&ticket)?.progressed = true;
         Some(ticket)
     }
@@ -159,14 +147,6 @@ impl Table {
             timers.remove(&(old, ticket));
         }
         timers.extend(at.map(|at| (at, ticket)));
-    }
-
-    /// Restarts the silence timeout of a message in flight.
-    pub(super) fn restart_clock(&mut self, ticket: Ticket, now: Instant) {
-        let limit = self.get(ticket).and_then(Entry::sent).and_then(|sent| sent.limit);
-        if let Some(due) = limit.and_then(|limit| now.checked_add(limit)) {
-            self.set_timer(ticket, Some(due));
-        }
     }
 
     /// The next deadline or delay of a queued message.
@@ -190,11 +170,11 @@ impl Table {
     }
 }
 
-/// Which request a progress token belongs to.
+/// Which request a progress token belongs to; some of the requests have ended.
 #[derive(Debug, Default)]
 struct Tokens {
     tickets: HashMap<String, Ticket>,
-    /// Requests whose tokens were not read yet; some of them have ended.
+    /// Requests whose tokens were not read yet.
     unread: Vec<Ticket>,
     /// The last progress notification up to its token, and its request: thousands for one request begin
     /// alike.
@@ -204,38 +184,27 @@ struct Tokens {
 impl Tokens {
     /// Adds a request. Its token is read with the first progress notification: most servers send none.
     fn note(&mut self, ticket: Ticket, entries: &FnvMap<Ticket, Box<Entry>>) {
-        if self.unread.len() > 2 * entries.len() + UNREAD {
+        let most = 2 * entries.len() + ENDED;
+        if self.unread.len() > most || self.tickets.len() > most {
             self.unread.retain(|ticket| entries.contains_key(ticket));
+            self.tickets.retain(|_, ticket| entries.contains_key(ticket));
         }
         self.unread.push(ticket);
     }
 
-    fn read(&mut self, entries: &mut FnvMap<Ticket, Box<Entry>>) {
-        for ticket in self.unread.drain(..) {
-            let Some(entry) = entries.get_mut(&ticket) else { continue };
-            entry.token = peek::requested_progress(&entry.message);
-            if let Some(token) = &entry.token {
-                self.tickets.insert(token.clone(), ticket);
-                self.last = None;
-            }
-        }
-    }
-
-    fn remove(&mut self, entry: &Entry) {
-        if let Some(token) = &entry.token
-            && self.tickets.get(token) == Some(&entry.ticket)
-        {
-            self.tickets.remove(token);
-            self.last = None;
-        }
-    }
-
+    /// The ticket of the newest request with the token, which may have ended.
     fn find(
         &mut self,
         notification: &Message,
-        entries: &mut FnvMap<Ticket, Box<Entry>>,
+        entries: &FnvMap<Ticket, Box<Entry>>,
     ) -> Option<Ticket> {
-        self.read(entries);
+        for ticket in self.unread.drain(..) {
+            let entry = entries.get(&ticket);
+            if let Some(token) = entry.and_then(|entry| peek::requested_progress(&entry.message)) {
+                self.tickets.insert(token, ticket);
+                self.last = None;
+            }
+        }
         if self.tickets.is_empty() {
             return None;
         }

@@ -6,12 +6,11 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::answers::gone;
-use super::entry::{Entry, MessageState, Order, Origin, Sent};
+use super::entry::{Entry, MessageState, Order, Origin, Sent, silence_limit};
 use super::{Engine, Wire};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
 use crate::message::reply;
-use crate::transport::LoginStage;
 use crate::transport::http::{Ticket, timeout};
 
 impl Engine {
@@ -46,7 +45,7 @@ impl Engine {
         }
         if self.drain_deadline.is_some_and(|deadline| deadline <= now) {
             let error =
-                if self.waits_for_person() { self.pending_error() } else { drain_timed_out() };
+                if self.login_page().is_some() { self.pending_error() } else { drain_timed_out() };
             // Whether earlier sends were carried out is unknown.
             self.end_all(&Error { delivery: Delivery::Unknown, ..error }, now);
         }
@@ -56,17 +55,12 @@ impl Engine {
     /// The delay or the deadline of a queued message has passed.
     fn wait_over(&mut self, ticket: Ticket) {
         let Some(entry) = self.table.get_mut(ticket) else { return };
-        match entry.state {
-            MessageState::Delayed => {
-                entry.state = MessageState::Queued;
-                let must_wait = self.table.get(ticket).is_some_and(|entry| self.must_wait(entry));
-                let until = must_wait.then_some(self.now + self.policy.away_wait);
-                self.table.set_timer(ticket, until);
-            }
-            MessageState::Queued | MessageState::Ready | MessageState::Sent(_) => {
-                self.end_waiting(ticket);
-            }
+        if !matches!(entry.state, MessageState::Delayed) {
+            return self.end_waiting(ticket);
         }
+        entry.state = MessageState::Queued;
+        let must_wait = self.table.get(ticket).is_some_and(|entry| self.must_wait(entry));
+        self.table.set_timer(ticket, must_wait.then_some(self.now + self.policy.away_wait));
     }
 
     /// The next timeout of a message in flight. Paused while the client does not read its output.
@@ -89,28 +83,41 @@ impl Engine {
 
     /// A message in flight has timed out.
     fn expire(&mut self, ticket: Ticket) {
-        let Some(mut entry) = self.remove_entry(ticket) else { return };
-        let is_stream = self.wire == Wire::Stream;
-        let has_begun = entry.sent().is_some_and(|sent| self.has_begun(sent));
-        let Some(sent) = entry.sent_mut() else { return };
-        let (is_left, limit) = (sent.is_left, sent.limit.unwrap_or_default());
-        let failure = sent.failure.take();
-        self.drop_exchange(ticket, Duration::ZERO);
+        let Some(entry) = self.table.get(ticket) else { return };
+        let Some(sent) = entry.sent() else { return };
+        let limit = self.silence_limit(entry).unwrap_or_default();
         let what = if entry.message.request_id().is_some() { "Request" } else { "Notify" };
-        let is_silent = failure.is_none();
-        let error = match failure {
-            Some(failure) => failure,
-            None if is_stream => timeout("Request timeout", limit)
+        let error = match (&sent.failure, self.has_begun(sent)) {
+            (Some(failure), _) => failure.clone(),
+            (None, _) if self.wire == Wire::Stream => timeout("Request timeout", limit)
                 .hint("Allow more time with --timeout, or look whether the server is stuck"),
-            None if has_begun => timeout(&format!("{what} timeout"), limit),
-            None => timeout(&format!("{what} timeout"), limit).not_delivered(),
+            (None, true) => timeout(&format!("{what} timeout"), limit),
+            (None, false) => timeout(&format!("{what} timeout"), limit).not_delivered(),
         };
-        // One whose POST has failed may be retried.
-        if is_silent && has_begun && !is_left {
-            self.notify_of_timeout(&entry, &error);
-        }
         debug!("a message timed out: {error}");
-        self.handle_failure(entry, error);
+        self.drop_exchange(ticket, Duration::ZERO);
+        self.send_failed(ticket, error);
+    }
+
+    /// The silence timeout of a message, where the engine keeps it.
+    fn silence_limit(&self, entry: &Entry) -> Option<Duration> {
+        match self.wire {
+            Wire::Stream if !self.policy.watches => None,
+            // The exchange does: it sees every byte.
+            Wire::StreamableHttp => None,
+            Wire::Stream | Wire::HttpSse { .. } => {
+                silence_limit(&entry.message, &self.limits.timeouts)
+            }
+        }
+    }
+
+    /// Restarts the silence timeout of a message in flight.
+    pub(super) fn restart_clock(&mut self, ticket: Ticket) {
+        let entry = self.table.get(ticket).filter(|entry| entry.sent().is_some());
+        let limit = entry.and_then(|entry| self.silence_limit(entry));
+        if let Some(due) = limit.and_then(|limit| self.clock().checked_add(limit)) {
+            self.table.set_timer(ticket, Some(due));
+        }
     }
 
     /// Whether any of a message may have been written. If not, it is withdrawn and never will be.
@@ -136,7 +143,7 @@ impl Engine {
     /// When to ping: only inside a session, and one at a time.
     fn ping_at(&self) -> Option<Instant> {
         let is_open = self.server.is_up() && self.session.opened_by().is_some();
-        let may_ping = is_open && self.keep_alive.is_none();
+        let may_ping = is_open && !self.is_pinging;
         self.policy.keep_alive.filter(|_| may_ping).map(|pause| self.active + pause)
     }
 
@@ -145,13 +152,14 @@ impl Engine {
         let ping = reply::request(&id, "ping").own();
         let entry = self.entry(Origin::KeepAlive, Order::Arrival, ping);
         self.active = self.now;
-        self.keep_alive = self.enqueue(entry);
+        self.is_pinging = true;
+        self.enqueue(entry);
     }
 
     /// When requests that wait for a session have waited long enough for a person to log in.
     fn login_wait_ends_at(&self) -> Option<Instant> {
         let login = self.login.as_ref().filter(|_| self.session.is_reopening())?;
-        let is_waited_for = self.waits_for_person() && self.table.queued().any(needs_session);
+        let is_waited_for = self.login_page().is_some() && self.table.queued().any(needs_session);
         is_waited_for.then(|| login.since + self.policy.login_wait)
     }
 
@@ -170,18 +178,14 @@ impl Engine {
 
     /// The error of a request that a pending login holds up.
     pub(crate) fn pending_error(&self) -> Error {
-        match (&self.login, &self.last_error) {
-            (Some(login), _) => match &login.stage {
-                LoginStage::Page(page) => Error::login_pending(page),
-                LoginStage::UnderWay => {
-                    Error::new(Kind::Login, "A login is under way, but not done yet")
-                        .hint("Try again in a moment")
-                        .not_delivered()
-                }
-            },
-            (None, Some(last_error)) => last_error.clone().not_delivered(),
-            (None, None) => Error::new(Kind::Login, "The server is not there yet").not_delivered(),
+        match (self.login_page(), &self.login, &self.last_error) {
+            (Some(page), ..) => Error::login_pending(page),
+            (None, Some(_), _) => Error::new(Kind::Login, "A login is under way, but not done yet")
+                .hint("Try again in a moment"),
+            (None, None, Some(last_error)) => last_error.clone(),
+            (None, None, None) => Error::new(Kind::Login, "The server is not there yet"),
         }
+        .not_delivered()
     }
 
     /// The client has closed its input (C20, C27).
@@ -195,12 +199,11 @@ impl Engine {
 
     /// How long requests in flight may take once the client has closed its input.
     pub(super) fn drain_limit(&self) -> Duration {
-        if self.waits_for_person() {
+        if self.login_page().is_some() {
             return limits::LOGIN_DRAIN;
         }
-        let is_waiting = self.has_waiting();
-        let waits = if is_waiting { self.policy.away_wait } else { Duration::ZERO };
-        self.drain_limits().max().unwrap_or_default().max(waits)
+        let waits = self.has_waiting().then_some(self.policy.away_wait);
+        self.drain_limits().chain(waits).max().unwrap_or_default()
     }
 
     /// Whether anything waits for a server or a session.
@@ -242,10 +245,8 @@ impl Engine {
             }
             self.end(&entry, error);
         }
-        for ticket in self.table.tickets(|entry| entry.sent().is_none()) {
-            if self.table.get(ticket).is_some_and(|entry| self.is_waiting(entry)) {
-                self.table.remove(ticket);
-            }
+        for ticket in self.table.tickets(|entry| entry.sent().is_none() && self.is_waiting(entry)) {
+            self.table.remove(ticket);
         }
         self.dispatch();
     }

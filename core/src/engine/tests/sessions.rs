@@ -1,7 +1,7 @@
 //! Sessions that are lost, and opened again.
 
 use super::*;
-use crate::limits;
+use crate::limits::{self, Clock};
 
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
 
@@ -40,7 +40,7 @@ fn nobody_waits_for_ever_for_a_session() {
     let mut scene = Scene::opened(LIMITS);
     scene.says(request(2, "a"));
     scene.forget("a");
-    let reopening = policy().reopening();
+    let reopening = policy().timeouts.drain(Clock::Quick);
     scene.wait(reopening);
     assert_eq!(scene.outputs(), ["2 failed: session-lost"]);
     // A loss that was made good does not shorten the next one (D5).
@@ -203,6 +203,6 @@ fn a_malformed_answer_to_initialize_opens_no_session_and_holds_nothing_up() {
     let no_json_rpc = Error::new(Kind::InvalidRequest, "no JSON-RPC");
     assert_eq!(scene.on(malformed(0, no_json_rpc)), ["a1"]);
     assert_eq!(scene.outputs(), ["0 failed: bad-response"]);
-    scene.on(malformed(8, Error::new(Kind::TooLarge, "too large")));
-    assert_eq!(scene.leaves(), ["answer"], "a question of the server's is answered");
+    let left = scene.on(malformed(8, Error::new(Kind::TooLarge, "too large")));
+    assert_eq!(left, ["answer"], "a question of the server's is answered");
 }
