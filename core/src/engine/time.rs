@@ -11,8 +11,8 @@ use super::{Engine, Wire};
 use crate::error::{Delivery, Error, Kind};
 use crate::limits;
 use crate::message::reply;
-use crate::transport::LoginStage;
-use crate::transport::http::{Ticket, timeout};
+use crate::transport::http::timeout;
+use crate::transport::{LoginStage, Ticket};
 
 impl Engine {
     /// When [`Self::on_time`] is due.

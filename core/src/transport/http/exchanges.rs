@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::command::Ticket;
 use crate::lock::lock;
 use crate::message::fnv_map::{self, FnvMap};
 use crate::runtime::Work;
+use crate::transport::Ticket;
 
 /// Jobs, by ticket. Dropping one gives it up.
 #[derive(Default)]

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::command::{Command, Event};
 use super::exchanges::Exchanges;
 use super::legacy_sse::HttpSse;
 use super::report::Report;
@@ -18,6 +17,7 @@ use crate::engine::Limits;
 use crate::error::Error;
 use crate::limits;
 use crate::net::Endpoint;
+use crate::transport::{Command, Event};
 
 /// A link to an HTTP server.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use http::HeaderValue;
 use tracing::debug;
 
 use super::Context;
-use super::command::Send;
 use crate::message::Message;
+use crate::transport::Send;
 
 impl Context {
     /// Notes that a message goes to the server.

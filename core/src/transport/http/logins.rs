@@ -7,13 +7,12 @@ use http::{HeaderMap, StatusCode};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use super::command::Event;
 use super::{Context, SendOptions};
 use crate::auth::oauth;
 use crate::auth::{Credentials, Granted, Login};
 use crate::error::Error;
 use crate::limits;
-use crate::transport::LoginStage;
+use crate::transport::{Event, LoginStage};
 
 /// Who waits, and for what.
 #[derive(Debug, Default)]

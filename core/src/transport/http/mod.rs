@@ -28,7 +28,6 @@ use crate::wire::header;
 mod answer;
 #[cfg(test)]
 mod asleep;
-mod command;
 mod detect;
 mod events;
 mod exchanges;
@@ -51,7 +50,6 @@ mod stream;
 mod streamable;
 
 use answer::Refusal;
-pub(crate) use command::{Command, Event, Send, Ticket};
 pub use detect::Transport;
 pub(crate) use events::{lost_response, timeout};
 pub use link::{HttpLink, open};

@@ -6,13 +6,13 @@ use http::{HeaderName, HeaderValue};
 use tracing::{debug, warn};
 
 use super::Context;
-use super::command::Send;
 use super::session::SessionHeaders;
 use crate::lock::lock;
 use crate::message::{Message, Method, edit};
 use crate::net::Call;
 use crate::revision::tools::{Tools, ToolsPage, is_first_page};
 use crate::revision::{Envelope, params, translate};
+use crate::transport::Send;
 
 /// What the answers of a modern server have taught.
 #[derive(Debug, Default)]

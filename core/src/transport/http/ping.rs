@@ -7,7 +7,6 @@ use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
 use super::answer::{Answer, Refusal, drain};
-use super::command::Send;
 use super::session_loss::{self, Complaint, Fate, LossVerdict, Proof};
 use super::{Context, SendOptions};
 use crate::limits;
@@ -15,6 +14,7 @@ use crate::lock::lock;
 use crate::message::{Id, Method, reply};
 use crate::net::backoff::entropy;
 use crate::net::{Call, Endpoint, Lane};
+use crate::transport::Send;
 use crate::wire::{header, media};
 
 /// What becomes of the message that `sent` carried and `refusal` is about, and of its session: by a

@@ -8,7 +8,6 @@ use http::{HeaderValue, Response};
 use tracing::debug;
 
 use super::answer::{Answer, drain, unreadable};
-use super::command::{Event, Send};
 use super::modern::Params;
 use super::presence::with_notice;
 use super::remedy::is_modern_refusal;
@@ -22,6 +21,7 @@ use crate::lock::lock;
 use crate::message::{Head, Id, Message, Method, edit, peek, reply};
 use crate::net::{Call, Content};
 use crate::revision::subscription::Promise;
+use crate::transport::{Event, Send};
 use crate::wire::header;
 
 /// One message on its way, with all that its exchange needs.

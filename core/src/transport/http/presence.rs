@@ -4,10 +4,10 @@ use std::pin::pin;
 use std::sync::atomic::Ordering;
 
 use super::Context;
-use super::command::Send;
 use crate::error::Error;
 use crate::message::{Head, Message};
 use crate::traffic::{self, Recovery};
+use crate::transport::Send;
 
 impl Context {
     /// Notes that the server cannot be reached, if that is what `error` says.

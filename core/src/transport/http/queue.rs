@@ -9,9 +9,9 @@ use std::future::poll_fn;
 use std::sync::Mutex;
 use std::task::{Poll, Waker};
 
-use super::command::Event;
 use crate::limits;
 use crate::lock::lock;
+use crate::transport::Event;
 use crate::transport::channel::Weighed;
 
 #[derive(Debug, Default)]

@@ -10,7 +10,6 @@ use tracing::debug;
 
 use super::SendOptions;
 use super::answer::{Answer, Refusal, is_about_else, unreadable, whole};
-use super::command::{Send, Ticket};
 use super::detect::allows_older_transport;
 use super::events::{Events, Item, Position};
 use super::ping::{self, own_id};
@@ -26,6 +25,7 @@ use crate::revision::era_hints::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
 use crate::revision::tools::ToolsPage;
 use crate::revision::{Envelope, Era, Revision};
 use crate::traffic::{self, Recovery};
+use crate::transport::{Send, Ticket};
 
 impl Exchange {
     pub(super) async fn refused(&mut self, response: Response<Content>) -> Result<(), Error> {

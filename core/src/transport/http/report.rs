@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-use super::command::{Send, Ticket};
 use super::legacy_sse::{EventStream, Posted};
 use super::session::SessionHeaders;
 use crate::error::Error;
 use crate::message::Message;
+use crate::transport::{Send, Ticket};
 
 #[derive(Debug)]
 pub(super) enum Report {

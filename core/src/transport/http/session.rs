@@ -7,9 +7,9 @@ use http::{HeaderMap, HeaderValue};
 use url::Url;
 
 use super::HttpSettings;
-use super::command::{Send, Ticket};
 use crate::limits;
 use crate::message::Method;
+use crate::transport::{Send, Ticket};
 use crate::wire::header;
 
 /// What has been learned from the answer to `initialize`.

@@ -10,7 +10,6 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
 use super::answer::{Answer, Refusal};
-use super::command::Event;
 use super::events::{Events, Item, Position, timeout};
 use super::report::Report;
 use super::session::SessionHeaders;
@@ -19,7 +18,7 @@ use super::{Context, SendOptions, ping};
 use crate::limits;
 use crate::net::{Call, Content, Lane};
 use crate::traffic::{self, Recovery};
-use crate::transport::within;
+use crate::transport::{Event, within};
 use crate::wire::header;
 
 /// What asking for a stream led to.

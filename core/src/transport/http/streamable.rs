@@ -9,7 +9,6 @@ use http::HeaderValue;
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::command::{Event, Send, Ticket};
 use super::link::Io;
 use super::post::Exchange;
 use super::report::Report;
@@ -19,6 +18,7 @@ use crate::auth::Login;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::net::Call;
+use crate::transport::{Event, Send, Ticket};
 use crate::wire::header;
 
 #[derive(Debug)]

@@ -15,11 +15,11 @@ use crate::message::{Head, Message, Method, Outline, peek};
 use crate::net::{Call, Lane};
 use crate::traffic;
 use crate::transport::http::SendOptions;
-use crate::transport::http::command::{Event, Send, Ticket};
 use crate::transport::http::events::{Item, too_large};
 use crate::transport::http::link::Io;
 use crate::transport::http::report::Report;
 use crate::transport::http::session::SessionHeaders;
+use crate::transport::{Event, Send, Ticket};
 
 #[derive(Debug, Default)]
 pub(in super::super) struct HttpSse {
