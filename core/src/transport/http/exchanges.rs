@@ -72,14 +72,10 @@ impl Exchanges {
         ticket
     }
 
-    /// Gives a job up, unless it is over already.
-    pub(super) fn drop_job(&mut self, ticket: Ticket) {
-        fnv_map::take(&mut self.jobs, &ticket);
-    }
-
     /// Gives a job up that is not over after `grace`.
-    pub(super) fn drop_after(&mut self, ticket: Ticket, grace: Duration) {
-        if let Some(running) = fnv_map::take(&mut self.jobs, &ticket) {
+    pub(super) fn give_up(&mut self, ticket: Ticket, grace: Duration) {
+        let running = fnv_map::take(&mut self.jobs, &ticket);
+        if let Some(running) = running.filter(|_| !grace.is_zero()) {
             let rest = timeout(grace, running.job);
             self.start(ticket, Box::pin(async { drop(rest.await) }));
         }
@@ -161,7 +157,7 @@ mod tests {
         assert!(Ticket(1).is_of_engine());
         assert!(!Ticket::of_stage(1).is_of_engine() && !aside.is_of_engine());
         for ticket in [Ticket(1), Ticket::of_stage(1), aside] {
-            exchanges.drop_job(ticket);
+            exchanges.give_up(ticket, Duration::ZERO);
         }
         assert!(exchanges.jobs.is_empty());
     }
@@ -175,7 +171,7 @@ mod tests {
             exchanges.start(Ticket(number), Box::pin(async { drop(ended.await) }));
             ends.push(end);
         }
-        exchanges.drop_job(Ticket(1));
+        exchanges.give_up(Ticket(1), Duration::ZERO);
         assert!(!exchanges.jobs.contains_key(&Ticket(1)) && ends[1].is_closed());
         let last = ends.pop().unwrap();
         tokio::spawn(async move { last.send(()) });
@@ -193,7 +189,7 @@ mod tests {
         exchanges.start(Ticket(1), Box::pin(async { drop(ended.await) }));
         exchanges.start(Ticket(2), Box::pin(std::future::pending()));
         for number in 1..=2 {
-            exchanges.drop_after(Ticket(number), Duration::from_secs(2));
+            exchanges.give_up(Ticket(number), Duration::from_secs(2));
         }
         end.send(()).unwrap();
         next(&mut exchanges).await;

@@ -50,7 +50,7 @@ impl Exchange {
             opened = self.open_again().await?;
             if matches!(opened, Opened::Stream(_)) {
                 traffic::recovery(Recovery::StreamReopened, None);
-                self.tell_reached().await;
+                self.context.note_presence();
             }
         }
     }

@@ -58,7 +58,7 @@ pub(super) async fn tell(context: Arc<Context>, mut pages: watch::Receiver<Optio
         let stage = page.map(LoginStage::Page).or(under_way);
         if stage != told {
             told.clone_from(&stage);
-            context.events.send(Event::LoginPending(stage)).await;
+            context.events.push(Event::LoginPending(stage));
         }
         let is_over = tokio::select! {
             changed = pages.changed() => changed.is_err(),

@@ -55,7 +55,6 @@ pub(crate) use events::{lost_response, timeout};
 pub use link::{HttpLink, open};
 use logins::Logins;
 use modern::Learnt;
-use presence::with_notice;
 use queue::EventQueue;
 use report::Report;
 pub use session::basic_authorization;
@@ -327,12 +326,21 @@ impl Context {
         let answer = {
             let retry = told.as_mut().filter(|told| told.is_retry());
             // It stays where it is: it is large, and there would be a second place for it otherwise.
-            let sending = pin!(self.client.send(call));
+            let mut sending = pin!(self.client.send(call));
             let timed = match retry {
                 None => within(options.limit, sending).await,
                 Some(retry) => {
-                    let sent = call.progress.begun();
-                    let sending = with_notice(sending, sent, async { retry.leaves() });
+                    let leaving = async {
+                        call.progress.begun().await;
+                        retry.leaves();
+                    };
+                    let sending = async {
+                        tokio::select! {
+                            biased;
+                            answer = &mut sending => answer,
+                            () = leaving => sending.await,
+                        }
+                    };
                     Box::pin(within(options.limit, sending)).await
                 }
             };

@@ -1,5 +1,6 @@
 //! The life of one POST of Streamable HTTP: sent, answered or failed, and never without an end.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,7 +10,6 @@ use tracing::debug;
 
 use super::answer::{Answer, drain, unreadable};
 use super::modern::Params;
-use super::presence::with_notice;
 use super::remedy::is_modern_refusal;
 use super::report::Report;
 use super::session::SessionHeaders;
@@ -74,7 +74,7 @@ impl Exchange {
     pub(super) async fn run(mut self, call: Call) {
         self.context.log_sent(&self.send, self.session_id());
         if let Err(error) = self.perform(call).await {
-            self.fail(error).await;
+            self.fail(error);
         }
         if !self.is_settled {
             self.adopt_session();
@@ -131,7 +131,7 @@ impl Exchange {
         let status = response.status().as_u16();
         let answer = Answer::of(&response);
         if !wants_content && answer != Answer::Refused {
-            self.accept().await;
+            self.accept();
         }
         let fared = match answer {
             Answer::Refused => Box::pin(self.refused(response)).await,
@@ -189,19 +189,18 @@ impl Exchange {
         let lasting = async {
             self.send.progress.begun().await;
             tokio::time::sleep(limits::SIGN_OF_LIFE).await;
+            self.context.note_presence();
         };
-        let sending = self.context.send(call, options);
-        let answer = with_notice(sending, lasting, self.tell_reached()).await;
+        let mut sending = pin!(self.context.send(call, options));
+        let answer = tokio::select! {
+            biased;
+            answer = &mut sending => answer,
+            () = lasting => sending.await,
+        };
         if answer.is_ok() {
-            self.tell_reached().await;
+            self.context.note_presence();
         }
         answer
-    }
-
-    pub(super) async fn tell_reached(&self) {
-        if self.context.note_presence() {
-            self.context.events.send(Event::Reached).await;
-        }
     }
 
     /// Hands a message over, and notes if it is the answer that was waited for.
@@ -223,7 +222,10 @@ impl Exchange {
             return debug!(what = ?message, "an answer that nobody wants was dropped");
         }
         context.log_received(&message, Some(&self.send), self.session_id());
-        context.note_answer(&self.send, &message);
+        // A modern server has no handshake: its first result is what shows that it is there.
+        if let Some(envelope) = self.send.envelope.as_ref().filter(|_| !message.is_error()) {
+            context.note_connection("Streamable HTTP", Some(&envelope.version));
+        }
         if self.is(&Method::Initialize) {
             context.is_decided.store(true, Ordering::Relaxed);
             self.report_session(&message);
@@ -269,23 +271,23 @@ impl Exchange {
     }
 
     /// The message fails with this error, unless nobody waits for it any more.
-    async fn fail(&mut self, error: Error) {
+    fn fail(&self, error: Error) {
         let error = self.context.scrubbed(error);
         if self.is_settled || self.send.progress.is_abandoned() {
             return debug!(kind = %error.kind, "the rest of an answer was lost: {error}");
         }
         let ticket = self.send.ticket;
-        self.context.events.send(Event::Failed { ticket, error: error.into() }).await;
+        self.context.events.push(Event::Failed { ticket, error: error.into() });
     }
 
     /// The server has taken a message that has no answer.
-    async fn accept(&mut self) {
+    fn accept(&mut self) {
         self.is_settled = true;
         self.adopt_session();
         if self.send.message.is_notification(&Method::Initialized) {
             self.context.report(Report::Confirmed);
         }
-        self.context.events.send(Event::Accepted(self.send.ticket)).await;
+        self.context.events.push(Event::Accepted(self.send.ticket));
     }
 
     /// Once there is a session, only an answer that opens another can name one.

@@ -131,7 +131,7 @@ impl Streamable {
 
     fn close_server_stream(&mut self, io: &mut Io) {
         if let Some(stream) = self.server_stream.take() {
-            io.exchanges.drop_job(stream);
+            io.exchanges.give_up(stream, Duration::ZERO);
         }
     }
 

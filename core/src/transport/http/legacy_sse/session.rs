@@ -133,7 +133,7 @@ impl HttpSse {
             Ok(stream) => {
                 self.phase = StreamPhase::Open(stream);
                 io.report(Event::StreamOpened);
-                reached(io);
+                io.context.note_presence();
                 waiting.into_iter().for_each(|send| self.launch(send, io));
             }
             Err(error) => {
@@ -199,7 +199,7 @@ impl HttpSse {
             io.context.note_absence(error);
         }
         if outcome.as_ref().err().is_none_or(|error| error.status.is_some()) {
-            reached(io);
+            io.context.note_presence();
         }
         match (answer, outcome) {
             (None, Ok(())) => {
@@ -260,13 +260,6 @@ impl HttpSse {
         self.phase = StreamPhase::Closed;
         self.streams += 1;
         self.lost = Some(self.newest);
-    }
-}
-
-/// The server is there, if it was not.
-fn reached(io: &mut Io) {
-    if io.context.note_presence() {
-        io.report(Event::Reached);
     }
 }
 
