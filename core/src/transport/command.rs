@@ -21,11 +21,6 @@ impl Ticket {
         Self(1 << 62 | number)
     }
 
-    /// Whether the engine has given it out: only those are in the order of sending.
-    pub(super) fn is_of_engine(self) -> bool {
-        self.0 >> 62 == 0
-    }
-
     /// For a job of the link that belongs to no message.
     pub(super) fn of_link(number: u64) -> Self {
         Self(1 << 63 | number)

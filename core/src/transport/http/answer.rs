@@ -178,11 +178,6 @@ impl Refusal {
         }
     }
 
-    /// The error for whoever sent the request in a session that is no more.
-    pub(super) fn lost_session(&self) -> Error {
-        Error { kind: Kind::SessionLost, ..self.error.clone().not_delivered() }
-    }
-
     /// What there is to be judged about `session`, in which the request was sent.
     pub(super) fn complaint(&self, session: Option<&str>) -> Complaint {
         let answer = self.answer.as_ref();
@@ -287,6 +282,11 @@ pub(super) fn without_mark(body: Bytes) -> Bytes {
         Some(rest) => body.slice_ref(rest),
         None => body,
     }
+}
+
+/// A refusal as the error for whoever sent the request in a session that is no more.
+pub(super) fn session_lost(refusal: Error) -> Error {
+    Error { kind: Kind::SessionLost, ..refusal.not_delivered() }
 }
 
 /// Whether `answer` names the request `own`, in whatever form.

@@ -24,14 +24,24 @@ pub enum Transport {
 }
 
 impl Exchange {
+    /// Whether a refused `initialize` may come from a server of the older transport.
+    ///
+    /// A JSON-RPC error is an answer, and some statuses and pages are about something else.
+    pub(super) fn may_be_older(&self, refusal: &Refusal) -> bool {
+        self.context.settings.transport == Transport::Auto
+            && !self.context.is_decided.load(std::sync::atomic::Ordering::Relaxed)
+            && refusal.status.is_client_error()
+            && !is_about_else(refusal.status)
+            && !refusal.answer.as_ref().is_some_and(Message::is_error)
+            && !refusal.is_about_tls
+    }
+
     /// `initialize` was refused: perhaps the server wants to be asked in the older way.
     pub(super) async fn try_older_transport(&mut self, refusal: Refusal) -> Result<(), Error> {
-        let headers = self.session.stream_headers();
-        match legacy_sse::open(&self.context, headers, First::Address, Login::Allowed).await {
+        match legacy_sse::open(&self.context, First::Address, Login::Allowed).await {
             Ok(stream) => {
                 let send = Box::new(self.send.clone());
-                let report = Report::IsLegacySse { send, stream };
-                self.context.report(report);
+                self.context.report(Report::IsLegacySse { send, stream });
                 self.is_settled = true;
                 Ok(())
             }
@@ -41,14 +51,6 @@ impl Exchange {
             )),
         }
     }
-}
-
-/// Whether a refused `initialize` may come from a server of the older transport.
-///
-/// A JSON-RPC error is an answer, and some statuses and pages are about something else.
-pub(super) fn allows_older_transport(refusal: &Refusal) -> bool {
-    let is_refused = refusal.status.is_client_error() && !is_about_else(refusal.status);
-    is_refused && !refusal.answer.as_ref().is_some_and(Message::is_error) && !refusal.is_about_tls
 }
 
 /// Whether the refusal of the stream is the one to be shown: it is about credentials, or about a

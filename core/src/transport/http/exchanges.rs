@@ -154,8 +154,6 @@ mod tests {
         exchanges.start(Ticket::of_stage(1), forever());
         let aside = exchanges.start_aside(forever());
         assert_eq!(exchanges.jobs.len(), 3);
-        assert!(Ticket(1).is_of_engine());
-        assert!(!Ticket::of_stage(1).is_of_engine() && !aside.is_of_engine());
         for ticket in [Ticket(1), Ticket::of_stage(1), aside] {
             exchanges.give_up(ticket, Duration::ZERO);
         }

@@ -10,12 +10,13 @@ use tokio::runtime::Handle;
 use super::exchanges::Exchanges;
 use super::legacy_sse::HttpSse;
 use super::report::Report;
-use super::streamable::{Streamable, delete_session};
+use super::streamable::{Streamable, end_session};
 use super::{Context, HttpSettings, Transport, logins};
+use crate::auth::Login;
 use crate::engine::Limits;
 use crate::error::Error;
 use crate::limits;
-use crate::net::Endpoint;
+use crate::net::{Call, Endpoint};
 use crate::transport::{Command, Event};
 
 /// A link to an HTTP server.
@@ -137,14 +138,22 @@ impl HttpLink {
         }
     }
 
+    /// Nothing more is sent in the session; gives back what tells the server so.
+    fn end(&mut self) -> Option<Call> {
+        match &mut self.speaks {
+            Speaks::Streamable(streamable) => streamable.end(&self.io.context),
+            Speaks::HttpSse(_) => None,
+        }
+    }
+
     /// Drops all exchanges and deletes the session, within `limit`.
     pub(crate) async fn close(mut self, limit: Duration) {
         self.io.exchanges.clear();
-        if let Speaks::Streamable(streamable) = &mut self.speaks {
-            let session = streamable.end();
-            delete_session(&self.io.context, &session, limit).await;
+        let context = Arc::clone(&self.io.context);
+        if let Some(call) = self.end() {
+            end_session(&context, call, Login::Leaving, limit).await;
         }
-        if let Some(credentials) = &self.io.context.settings.credentials {
+        if let Some(credentials) = &context.settings.credentials {
             credentials.settle().await;
         }
     }
@@ -153,12 +162,10 @@ impl HttpLink {
 /// Whoever drops a link without closing it leaves no session behind.
 impl Drop for HttpLink {
     fn drop(&mut self) {
-        let Speaks::Streamable(streamable) = &mut self.speaks else { return };
-        let session = streamable.end();
-        if let (Some(_), Ok(runtime)) = (session.id(), Handle::try_current()) {
-            let context = Arc::clone(&self.io.context);
+        let context = Arc::clone(&self.io.context);
+        if let (Some(call), Ok(runtime)) = (self.end(), Handle::try_current()) {
             runtime.spawn(async move {
-                delete_session(&context, &session, limits::SHUTDOWN_CLOSE).await;
+                end_session(&context, call, Login::Leaving, limits::SHUTDOWN_CLOSE).await;
             });
         }
     }

@@ -19,7 +19,8 @@ use crate::auth::{Credentials, Login};
 use crate::error::{Error, Kind};
 use crate::limits::{self, Timeouts};
 use crate::lock::lock;
-use crate::message::{Head, Message, Method, method};
+use crate::message::method::LoginWait;
+use crate::message::{Head, Message, Method};
 use crate::net::{self, Call, Content, Endpoint, HttpClient, Jar, Progress};
 use crate::secret::{Scrubber, Secret, shown};
 use crate::traffic::{self, Recovery};
@@ -57,6 +58,7 @@ use logins::Logins;
 use modern::Learnt;
 use queue::EventQueue;
 use report::Report;
+use session::SessionHeaders;
 pub use session::basic_authorization;
 use session_loss::Habits;
 
@@ -154,16 +156,14 @@ impl SendOptions {
         let Head::Request { method, .. } = message.head() else {
             return Self { what: "Notify", ..Self::aside() };
         };
-        let (login, waits) = match method.properties().login {
-            method::LoginWait::Never if *method == Method::Discover && message.is_own() => {
-                (Login::Allowed, true)
-            }
-            method::LoginWait::Never => (Login::Never, true),
-            // Who opens a session is answered in other ways while a login is pending.
-            method::LoginWait::Waits => (Login::Allowed, true),
-            method::LoginWait::Limited => (Login::Allowed, false),
+        let wait = method.properties().login;
+        let is_own_probe = *method == Method::Discover && message.is_own();
+        let login = match wait {
+            LoginWait::Never if !is_own_probe => Login::Never,
+            _ => Login::Allowed,
         };
-        Self { login, waits, ..Self::aside() }
+        // Who opens a session is answered in other ways while a login is pending.
+        Self { login, waits: wait != LoginWait::Limited, ..Self::aside() }
     }
 }
 
@@ -240,6 +240,11 @@ impl Context {
             lane: net::Lane::Calls,
             progress: Progress::default(),
         }
+    }
+
+    /// A POST in this session that says nothing yet.
+    fn post_in(&self, session: &SessionHeaders) -> Call {
+        self.call(http::Method::POST, Arc::clone(&session.in_session), Bytes::new())
     }
 
     /// Sends `call` with the credentials of the day. A server that refuses them is asked once more
@@ -361,11 +366,6 @@ impl Context {
             jar.values().for_each(|value| self.settings.scrubber.add_passing(&Secret::new(value)));
         }
         Content::of(response, url)
-    }
-
-    /// Whether the server may yet turn out to speak the older transport.
-    fn may_be_older(&self) -> bool {
-        self.settings.transport == Transport::Auto && !self.is_decided.load(Ordering::Relaxed)
     }
 
     /// The same error without any secret that a server may have echoed.

@@ -9,8 +9,7 @@ use http::Response;
 use tracing::debug;
 
 use super::SendOptions;
-use super::answer::{Answer, Refusal, is_about_else, unreadable, whole};
-use super::detect::allows_older_transport;
+use super::answer::{Answer, Refusal, is_about_else, session_lost, unreadable, whole};
 use super::events::{Events, Item, Position};
 use super::ping::{self, own_id};
 use super::post::Exchange;
@@ -18,7 +17,6 @@ use super::report::Report;
 use super::session_loss::Fate;
 use crate::error::{Error, Kind};
 use crate::limits;
-use crate::lock::lock;
 use crate::message::{Id, Json, Members, Message, Method, edit, peek, reply};
 use crate::net::{Call, Content};
 use crate::revision::era_hints::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
@@ -36,8 +34,8 @@ impl Exchange {
     pub(super) async fn handle_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
         let fate = match self.session_id().is_some() && !self.opens() {
             true => {
-                let (context, headers) = (&self.context, self.session.own_post_headers());
-                ping::fate(context, &refusal, &self.send, &context.endpoint, &headers).await
+                let post = self.context.post_in(&self.session);
+                ping::fate(&self.context, &refusal, &self.send, &post).await
             }
             false => Fate::Answered,
         };
@@ -54,13 +52,10 @@ impl Exchange {
 
     /// The session that it was sent in is lost.
     fn lose_session(&mut self, refusal: Refusal) {
-        let error = self.context.scrubbed(refusal.lost_session());
+        let error = self.context.scrubbed(session_lost(refusal.error));
         let answer = refusal.answer.zip(self.request_id());
         let last_word = answer.map(|(error, id)| edit::with_id(&error, id));
         let Send { ticket, is_last_try, .. } = self.send;
-        if is_last_try {
-            lock(&self.context.habits).note_last_loss(error.status);
-        }
         let session = Arc::clone(&self.session);
         self.context.report(Report::SessionRejected {
             ticket,
@@ -80,10 +75,7 @@ impl Exchange {
         if self.opens() && is_about_else(refusal.status) {
             return self.refused_for_else(refusal, &id).await;
         }
-        if self.is(&Method::Initialize)
-            && self.context.may_be_older()
-            && allows_older_transport(&refusal)
-        {
+        if self.is(&Method::Initialize) && self.may_be_older(&refusal) {
             return self.try_older_transport(refusal).await;
         }
         if let Some(call) = self.remedy(refusal.answer.as_ref()).await {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-use super::legacy_sse::{EventStream, Posted};
+use super::legacy_sse::{EventStream, Refused};
 use super::session::SessionHeaders;
 use crate::error::Error;
 use crate::message::Message;
@@ -36,6 +36,6 @@ pub(super) enum Report {
     IsLegacySse { send: Box<Send>, stream: Box<EventStream> },
     /// The stream of an HTTP+SSE server stands, or there is none.
     StreamOpened(Result<Box<EventStream>, Error>),
-    /// What became of a POST to an HTTP+SSE server.
-    Posted(Posted),
+    /// An HTTP+SSE server did not acknowledge a POST.
+    Refused(Refused),
 }

@@ -18,7 +18,7 @@ pub(super) struct SessionHeaders {
     /// The headers of every POST: the user's, and those that never change.
     base: Arc<HeaderMap>,
     /// The same with session and version, made once for many messages.
-    in_session: Arc<HeaderMap>,
+    pub(super) in_session: Arc<HeaderMap>,
     /// What the user wants to be sent as the revision, whatever was negotiated (C21).
     configured_version: Option<HeaderValue>,
     id: Option<HeaderValue>,
@@ -134,11 +134,6 @@ impl SessionHeaders {
             (None, Some(Method::Initialize)) => Arc::clone(&self.base),
             _ => Arc::clone(&self.in_session),
         }
-    }
-
-    /// The headers of a POST of the bridge's own inside the session.
-    pub(super) fn own_post_headers(&self) -> Arc<HeaderMap> {
-        Arc::clone(&self.in_session)
     }
 
     /// The headers of a GET that opens a stream, or goes on with one.

@@ -86,9 +86,9 @@ impl Habits {
         self.answers_pings = true;
     }
 
-    /// A request was refused with this status in a new session as well.
-    pub(super) fn note_last_loss(&mut self, status: Option<u16>) {
-        self.repeats_404 |= status == Some(404);
+    /// A request was refused in this way in a new session as well.
+    pub(super) fn note_last_loss(&mut self, complaint: &Complaint) {
+        self.repeats_404 |= complaint.status == 404;
     }
 
     /// It has denied a session to a ping, and the session that replaced it as well, and has never

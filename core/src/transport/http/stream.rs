@@ -145,7 +145,7 @@ impl Reopening {
 
 /// Whether there is no stream to be had in this session, or no session any more, which is told.
 async fn is_in_vain(context: &Context, session: &SessionHeaders) -> bool {
-    match ping::ask(context, &context.endpoint, &session.own_post_headers()).await.0 {
+    match ping::ask(context, &context.post_in(session)).await.0 {
         Proof::Lives | Proof::Refused => debug!("the server has no stream in this session"),
         Proof::Lost => {
             if let Some(session) = session.id().cloned() {
@@ -168,8 +168,8 @@ pub(super) async fn open(
         headers.insert(header::LAST_EVENT_ID, id.clone());
     }
     let in_session = headers.contains_key(header::SESSION_ID);
-    let session = ping::session(&context.endpoint, &headers);
     let call = Call { lane, ..context.call(Method::GET, headers, Bytes::new()) };
+    let session = ping::session(&call);
     let sending = context.send(call, SendOptions::aside());
     let response = match within(context.settings.timeouts.quick, sending).await {
         Ok(Ok(response)) => response,

@@ -76,7 +76,7 @@ impl Streamable {
                 }
             }
             // Of the other transport, or for the link itself.
-            Report::StreamOpened(_) | Report::Posted(_) | Report::IsLegacySse { .. } => {}
+            Report::StreamOpened(_) | Report::Refused(_) | Report::IsLegacySse { .. } => {}
         }
     }
 
@@ -86,7 +86,7 @@ impl Streamable {
         let context = Arc::clone(&io.context);
         let call = delete(&context, &self.session, &session);
         io.exchanges.start_aside(async move {
-            let _ = timeout(limits::CLOSE, context.send(call, SendOptions::aside())).await;
+            end_session(&context, call, Login::Never, limits::CLOSE).await;
         });
     }
 
@@ -135,27 +135,11 @@ impl Streamable {
         }
     }
 
-    /// Nothing more is sent in the session, which is given back to be deleted.
-    pub(super) fn end(&mut self) -> Arc<SessionHeaders> {
-        let session = Arc::clone(&self.session);
+    /// Nothing more is sent in the session; gives back what tells the server so.
+    pub(super) fn end(&mut self, context: &Context) -> Option<Call> {
+        let call = self.session.id().map(|id| delete(context, &self.session, id));
         Arc::make_mut(&mut self.session).forget();
-        session
-    }
-}
-
-/// Ends the session, if there is one.
-pub(super) async fn delete_session(context: &Context, session: &SessionHeaders, limit: Duration) {
-    let Some(id) = session.id() else { return };
-    let call = delete(context, session, id);
-    match timeout(
-        limit,
-        context.send(call, SendOptions { login: Login::Leaving, ..SendOptions::aside() }),
-    )
-    .await
-    {
-        Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
-        Ok(Err(error)) => debug!("the session was not deleted: {}", context.scrubbed(error)),
-        Err(_) => debug!("the session was not deleted in time"),
+        call
     }
 }
 
@@ -163,6 +147,16 @@ fn delete(context: &Context, session: &SessionHeaders, id: &HeaderValue) -> Call
     let mut headers = session.stream_headers();
     headers.insert(header::SESSION_ID, id.clone());
     context.call(http::Method::DELETE, headers, Bytes::new())
+}
+
+/// Sends the `call` that ends a session.
+pub(super) async fn end_session(context: &Context, call: Call, login: Login, limit: Duration) {
+    let sending = context.send(call, SendOptions { login, ..SendOptions::aside() });
+    match timeout(limit, sending).await {
+        Ok(Ok(response)) => debug!(status = response.status().as_u16(), "session deleted"),
+        Ok(Err(error)) => debug!("the session was not deleted: {}", context.scrubbed(error)),
+        Err(_) => debug!("the session was not deleted in time"),
+    }
 }
 
 fn session_gone() -> Error {
