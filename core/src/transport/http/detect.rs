@@ -29,7 +29,7 @@ impl Exchange {
     /// A JSON-RPC error is an answer, and some statuses and pages are about something else.
     pub(super) fn may_be_older(&self, refusal: &Refusal) -> bool {
         self.context.settings.transport == Transport::Auto
-            && !self.context.is_decided.load(std::sync::atomic::Ordering::Relaxed)
+            && !self.session.has_begun
             && refusal.status.is_client_error()
             && !is_about_else(refusal.status)
             && !refusal.answer.as_ref().is_some_and(Message::is_error)

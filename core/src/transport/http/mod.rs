@@ -183,8 +183,6 @@ struct Context {
     is_connected: AtomicBool,
     /// Unless nobody wants them.
     cookies: Option<Mutex<Jar>>,
-    /// The server is known to speak Streamable HTTP: no other transport is looked for.
-    is_decided: AtomicBool,
     /// Changes whenever there is a reason to think that the server can be reached now.
     wakeups: watch::Sender<()>,
     /// Logins that requests wait for.
@@ -205,7 +203,6 @@ impl Context {
             is_away: AtomicBool::new(false),
             is_connected: AtomicBool::new(false),
             cookies: settings.cookies.then(Mutex::default),
-            is_decided: AtomicBool::new(false),
             wakeups: watch::Sender::default(),
             logins: Logins::default(),
             learnt: Mutex::default(),

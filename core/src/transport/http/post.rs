@@ -227,7 +227,6 @@ impl Exchange {
             context.note_connection("Streamable HTTP", Some(&envelope.version));
         }
         if self.is(&Method::Initialize) {
-            context.is_decided.store(true, Ordering::Relaxed);
             self.report_session(&message);
         }
         self.adopt_session();

@@ -26,7 +26,8 @@ pub(super) struct SessionHeaders {
     opened_by: Option<Ticket>,
     /// It was named, but `initialize` is not answered yet.
     is_foreseen: bool,
-    has_begun: bool,
+    /// An `initialize` was answered, whatever has become of the session since.
+    pub(super) has_begun: bool,
     version: Option<HeaderValue>,
 }
 
