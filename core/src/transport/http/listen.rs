@@ -50,7 +50,6 @@ impl Exchange {
             opened = self.open_again().await?;
             if matches!(opened, Opened::Stream(_)) {
                 traffic::recovery(Recovery::StreamReopened, None);
-                self.context.note_presence();
             }
         }
     }
@@ -105,20 +104,20 @@ impl Exchange {
         // Nobody is bothered with a login for it; a client that is told of the end can ask again.
         let sending = self.context.send(call, SendOptions::aside());
         let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
-        let response = match tokio::time::timeout(limit, sending).await {
-            Ok(Ok(response)) => response,
+        let Ok(answer) = tokio::time::timeout(limit, sending).await else {
+            return Ok(Opened::NotNow(NotNow::Silent));
+        };
+        self.context.note_answer(&answer);
+        let response = match answer {
+            Ok(response) => response,
             // Trying again would not help, or do harm: a proxy may lock accounts.
-            Ok(Err(error))
-                if matches!(error.kind, Kind::ProxyAuth | Kind::Redirect | Kind::BadUrl) =>
-            {
+            Err(error) if matches!(error.kind, Kind::ProxyAuth | Kind::Redirect | Kind::BadUrl) => {
                 return Err(error);
             }
-            Ok(Err(error)) => {
-                self.context.note_absence(&error);
+            Err(error) => {
                 debug!("no stream for a subscription: {}", self.context.scrubbed(error));
                 return Ok(Opened::NotNow(NotNow::Unreachable));
             }
-            Err(_) => return Ok(Opened::NotNow(NotNow::Silent)),
         };
         match Answer::of(&response) {
             Answer::Events => return Ok(Opened::Stream(response.into_body())),

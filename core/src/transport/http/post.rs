@@ -169,38 +169,28 @@ impl Exchange {
 
     async fn fetch(&self, call: Call) -> Result<Response<Content>, Error> {
         let options = SendOptions { limit: self.limit, ..SendOptions::of(&self.send.message) };
+        let sending = pin!(self.context.send(call, options));
         let answer = match self.context.is_away.load(Ordering::Relaxed) {
-            false => self.context.send(call, options).await,
-            true => Box::pin(self.fetch_from_unreachable(call, options)).await,
+            false => sending.await,
+            true => Box::pin(self.watched(sending)).await,
         };
-        if let Err(error) = &answer {
-            self.context.note_absence(error);
-        }
+        self.context.note_answer(&answer);
         answer
     }
 
-    /// The first that gets through to a server that was away tells so.
-    async fn fetch_from_unreachable(
-        &self,
-        call: Call,
-        options: SendOptions,
-    ) -> Result<Response<Content>, Error> {
-        // A connection that is not broken again at once is a sign of life.
+    /// The first that gets through to a server that was away tells so: a connection that is not
+    /// broken again at once is a sign of life.
+    async fn watched<T>(&self, mut sending: impl Future<Output = T> + Unpin) -> T {
         let lasting = async {
             self.send.progress.begun().await;
             tokio::time::sleep(limits::SIGN_OF_LIFE).await;
             self.context.note_presence();
         };
-        let mut sending = pin!(self.context.send(call, options));
-        let answer = tokio::select! {
+        tokio::select! {
             biased;
             answer = &mut sending => answer,
             () = lasting => sending.await,
-        };
-        if answer.is_ok() {
-            self.context.note_presence();
         }
-        answer
     }
 
     /// Hands a message over, and notes if it is the answer that was waited for.

@@ -8,10 +8,16 @@ use crate::traffic::{self, Recovery};
 use crate::transport::Event;
 
 impl Context {
-    /// Notes that the server cannot be reached, if that is what `error` says.
-    pub(super) fn note_absence(&self, error: &Error) {
-        if error.is_unreachable() && !self.is_away.swap(true, Ordering::Relaxed) {
-            traffic::recovery(Recovery::ServerAway, Some(error));
+    /// Notes whether the server is there, as far as `answer` tells.
+    pub(super) fn note_answer<T>(&self, answer: &Result<T, Error>) {
+        match answer {
+            Err(error) if error.is_unreachable() => {
+                if !self.is_away.swap(true, Ordering::Relaxed) {
+                    traffic::recovery(Recovery::ServerAway, Some(error));
+                }
+            }
+            Err(error) if error.status.is_none() => {}
+            _ => self.note_presence(),
         }
     }
 

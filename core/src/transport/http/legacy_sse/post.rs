@@ -26,35 +26,27 @@ pub(in super::super) struct Refused {
 
 /// Sends `call`, which carries the message of `send`.
 pub(super) async fn post(context: Arc<Context>, send: Box<Send>, stream: u64, call: Call) {
-    let (fate, answer, error) =
-        match context.send(call.clone(), SendOptions::of(&send.message)).await {
-            // Any success is an acknowledgement, whatever it says (C11), and whatever becomes of its
-            // body.
-            Ok(response) if response.status().is_success() => {
-                context.note_presence();
-                context.events.push(Event::Accepted(send.ticket));
-                return drain(response.into_body()).await;
-            }
-            Ok(response) => {
-                context.note_presence();
-                let refusal = Refusal::read(response, &context, send.message.request_id()).await;
-                // `initialize` opens a session: there was none to be lost.
-                match send.message.is_request(&Method::Initialize) {
-                    true => (Fate::Answered, None, refusal.error),
-                    false => {
-                        let fate = ping::fate(&context, &refusal, &send, &call).await;
-                        (fate, refusal.answer.filter(|_| refusal.is_own), refusal.error)
-                    }
+    let sent = context.send(call.clone(), SendOptions::of(&send.message)).await;
+    context.note_answer(&sent);
+    let (fate, answer, error) = match sent {
+        // Any success is an acknowledgement, whatever it says (C11), and whatever becomes of its body.
+        Ok(response) if response.status().is_success() => {
+            context.events.push(Event::Accepted(send.ticket));
+            return drain(response.into_body()).await;
+        }
+        Ok(response) => {
+            let refusal = Refusal::read(response, &context, send.message.request_id()).await;
+            // `initialize` opens a session: there was none to be lost.
+            match send.message.is_request(&Method::Initialize) {
+                true => (Fate::Answered, None, refusal.error),
+                false => {
+                    let fate = ping::fate(&context, &refusal, &send, &call).await;
+                    (fate, refusal.answer.filter(|_| refusal.is_own), refusal.error)
                 }
             }
-            Err(error) => {
-                context.note_absence(&error);
-                if error.status.is_some() {
-                    context.note_presence();
-                }
-                (Fate::Answered, None, error)
-            }
-        };
+        }
+        Err(error) => (Fate::Answered, None, error),
+    };
     let error = context.scrubbed(error);
     context.report(Report::Refused(Refused { send, stream, fate, answer, error }));
 }

@@ -129,15 +129,14 @@ impl HttpSse {
         else {
             return;
         };
+        io.context.note_answer(&opened);
         match opened {
             Ok(stream) => {
                 self.phase = StreamPhase::Open(stream);
                 io.report(Event::StreamOpened);
-                io.context.note_presence();
                 waiting.into_iter().for_each(|send| self.launch(send, io));
             }
             Err(error) => {
-                io.context.note_absence(&error);
                 // None of them could leave without a stream.
                 for send in waiting {
                     let (ticket, error) = (send.ticket, error.clone().into());
