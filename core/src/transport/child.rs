@@ -42,7 +42,7 @@ use crate::traffic::{self, TrafficKind};
 
 mod stderr;
 
-use stderr::{LastLines, StderrReader};
+use stderr::LastLines;
 
 /// Which program is started, and how.
 #[derive(Clone)]
@@ -197,13 +197,9 @@ impl ChildProcess {
         let to = stdio::Counted { output: stdin, written };
         let mut reading = tokio::spawn(from);
         let mut writing = tokio::spawn(stdio::write(to, outgoing, TrafficKind::ToChild));
-        let stderr_reader = StderrReader {
-            last_lines: self.last_lines.clone(),
-            program: self.program.clone(),
-            scrubber,
-            on_stderr,
-        };
-        let mut logging = tokio::spawn(stderr_reader.read(stderr));
+        let (program, last_lines) = (self.program.clone(), self.last_lines.clone());
+        let log = stderr::read(stderr, program, last_lines, scrubber, on_stderr);
+        let mut logging = tokio::spawn(log);
         let ended = tokio::select! {
             status = self.process.wait() => Some(status.ok()),
             // It no longer speaks: what is asked of it gets no answer.
