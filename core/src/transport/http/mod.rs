@@ -23,7 +23,7 @@ use crate::message::method::LoginWait;
 use crate::message::{Head, Message, Method};
 use crate::net::{self, Call, Content, Endpoint, HttpClient, Jar, Progress};
 use crate::secret::{Scrubber, Secret, shown};
-use crate::traffic::{self, Recovery};
+use crate::traffic::{self, ExchangeTrace, Recovery};
 use crate::wire::header;
 
 mod answer;
@@ -252,29 +252,26 @@ impl Context {
             return self.exchange(&call, options).await;
         };
         let mut granted = credentials.get(options.login).await?;
-        let mut refusals = Vec::new();
+        let (mut unauthorized, mut forbidden) = (0, 0);
         loop {
             granted.apply(&mut call.headers);
             let response = self.exchange(&call, options).await?;
-            let status = response.status();
-            let times = refusals.iter().filter(|known| **known == status).count();
-            let most = match status {
-                StatusCode::UNAUTHORIZED => 2,
-                StatusCode::FORBIDDEN => 1,
-                _ => 0,
+            let (times, most) = match response.status() {
+                StatusCode::UNAUTHORIZED => (&mut unauthorized, 2),
+                StatusCode::FORBIDDEN => (&mut forbidden, 1),
+                _ => return Ok(response),
             };
-            if times >= most {
+            if *times == most {
                 return Ok(response);
             }
-            let is_vain = times > 0;
-            refusals.push(status);
+            let is_vain = *times > 0;
+            *times += 1;
             if let (Some(oauth), Some(peer)) = (credentials.oauth(), call.progress.peer()) {
                 oauth.met(peer);
             }
-            let said = response.headers();
-            let refusal = (status, said, is_vain);
             let had_none = granted.is_empty();
-            match Box::pin(self.other_credentials(credentials, &granted, refusal, options)).await {
+            let others = self.other_credentials(credentials, &granted, &response, is_vain, options);
+            match Box::pin(others).await {
                 Ok(None) => return Ok(response),
                 Ok(Some(renewed)) => granted = renewed,
                 Err(error) if error.page.is_some() => return Err(error),
@@ -317,14 +314,8 @@ impl Context {
             call
         });
         let call = with_cookies.as_ref().unwrap_or(call);
-        let (method, headers) = (&call.method, &call.headers);
-        let mut told = traffic::ExchangeTrace::begin(
-            method,
-            url,
-            headers,
-            &call.body,
-            self.is_away.load(Ordering::Relaxed),
-        );
+        let is_away = self.is_away.load(Ordering::Relaxed);
+        let mut told = ExchangeTrace::begin(&call.method, url, &call.headers, &call.body, is_away);
         let answer = {
             let retry = told.as_mut().filter(|told| told.is_retry());
             // It stays where it is: it is large, and there would be a second place for it otherwise.
