@@ -296,8 +296,8 @@ fn answers(answer: &Message, own: &Id) -> bool {
 
 /// Whether a status is about credentials, haste or the server's health, and so says nothing about
 /// what the server speaks.
-pub(super) fn is_about_else(status: StatusCode) -> bool {
-    status.is_server_error() || matches!(status.as_u16(), 401 | 403 | 408 | 429)
+pub(super) fn is_about_else(status: u16) -> bool {
+    matches!(status, 401 | 403 | 408 | 429 | 500..)
 }
 
 #[cfg(test)]

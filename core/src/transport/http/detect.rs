@@ -1,8 +1,6 @@
 //! Finds out, in the handshake that happens anyway, which of the two HTTP transports a server
 //! speaks (C9): POST first, and only a refusal of a certain sort leads to a GET.
 
-use http::StatusCode;
-
 use super::answer::{Refusal, is_about_else};
 use super::legacy_sse::{self, First};
 use super::post::Exchange;
@@ -31,7 +29,7 @@ impl Exchange {
         self.context.settings.transport == Transport::Auto
             && !self.session.has_begun
             && refusal.status.is_client_error()
-            && !is_about_else(refusal.status)
+            && !is_about_else(refusal.status.as_u16())
             && !refusal.answer.as_ref().is_some_and(Message::is_error)
             && !refusal.is_about_tls
     }
@@ -56,8 +54,7 @@ impl Exchange {
 /// Whether the refusal of the stream is the one to be shown: it is about credentials, or about a
 /// server that is not there yet, and not about what the server speaks.
 fn says_more(error: &Error) -> bool {
-    let status = error.status.and_then(|status| StatusCode::from_u16(status).ok());
-    let is_about_else = status.is_some_and(is_about_else);
+    let is_about_else = error.status.is_some_and(is_about_else);
     let is_on_the_way = matches!(error.kind, Kind::Redirect | Kind::ProxyAuth);
     error.is_unreachable() || is_about_else || is_on_the_way
 }

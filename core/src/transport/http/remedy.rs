@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::Response;
 use tracing::debug;
@@ -11,6 +10,7 @@ use tracing::debug;
 use super::SendOptions;
 use super::answer::{Answer, Refusal, is_about_else, session_lost, unreadable, whole};
 use super::events::{Events, Item, Position};
+use super::modern::is_whole;
 use super::ping::{self, own_id};
 use super::post::Exchange;
 use super::report::Report;
@@ -72,7 +72,7 @@ impl Exchange {
         let Some(id) = self.request_id().cloned() else {
             return Err(refusal.error);
         };
-        if self.opens() && is_about_else(refusal.status) {
+        if self.opens() && is_about_else(refusal.status.as_u16()) {
             return self.refused_for_else(refusal, &id).await;
         }
         if self.is(&Method::Initialize) && self.may_be_older(&refusal) {
@@ -154,30 +154,26 @@ impl Exchange {
 
     /// Lists the tools on our own account: what they want in headers may have changed.
     async fn learn_tools_anew(&self) {
-        let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
-        let (mut pages, mut cursor, mut is_whole) = (Vec::new(), None, false);
-        while !is_whole && pages.len() < limits::LIST_PAGES {
-            match self.list_page(cursor.as_deref(), limit).await {
-                Ok(page) => {
-                    cursor.clone_from(&page.next);
-                    is_whole = cursor.is_none();
-                    pages.push(page);
-                }
+        let mut pages: Vec<ToolsPage> = Vec::new();
+        while pages.len() < limits::LIST_PAGES && !is_whole(&pages) {
+            let cursor = pages.last().and_then(|page| page.next.as_deref());
+            match self.list_page(cursor).await {
+                Ok(page) => pages.push(page),
                 Err(error) => {
                     debug!("no list of tools: {}", self.context.scrubbed(error));
                     break;
                 }
             }
         }
-        debug!(pages = pages.len(), is_whole, "the tools were listed again");
-        self.context.replace_tools(&pages, is_whole);
+        debug!(pages = pages.len(), is_whole = is_whole(&pages), "the tools were listed again");
+        self.context.replace_tools(&pages);
     }
 
-    async fn list_page(&self, cursor: Option<&str>, limit: Duration) -> Result<ToolsPage, Error> {
-        let id = own_id();
-        let message = list_request(&self.send.message, &id, cursor);
+    async fn list_page(&self, cursor: Option<&str>) -> Result<ToolsPage, Error> {
+        let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);
+        let message = list_request(&self.send.message, &own_id(), cursor);
         let envelope = Envelope::of(&message);
-        let asking = self.ask(Send { envelope, ..Send::new(Ticket::default(), message) }, &id);
+        let asking = self.ask(Send { envelope, ..Send::new(Ticket::default(), message) });
         let silent = |_| Error::new(Kind::Timeout, "tools/list was not answered in time");
         let answer = tokio::time::timeout(limit, asking).await.map_err(silent)??;
         let other = || Error::new(Kind::BadResponse, "tools/list was not answered with a list");
@@ -185,7 +181,7 @@ impl Exchange {
     }
 
     /// The answer to a request of our own.
-    async fn ask(&self, request: Send, id: &Id) -> Result<Message, Error> {
+    async fn ask(&self, request: Send) -> Result<Message, Error> {
         let context = &self.context;
         let (call, _) = context.post(&self.session, &request);
         let response = context.send(call, SendOptions::aside()).await?;
@@ -198,7 +194,7 @@ impl Exchange {
             Answer::Events => {
                 let mut events = Events::new(response.into_body(), context, Position::default());
                 while let Some(Item::Message(message)) = events.next(None).await? {
-                    if message.method().is_none() && message.id() == Some(id) {
+                    if message.is_answer() && message.id() == request.message.id() {
                         return Ok(message);
                     }
                 }
