@@ -81,11 +81,6 @@ impl Exchanges {
         }
     }
 
-    /// Gives all up.
-    pub(super) fn clear(&mut self) {
-        self.jobs.clear();
-    }
-
     /// Runs one of the jobs that were woken before this turn; `false` if none is left: then those that
     /// were woken since have their turn when the task is polled again.
     pub(super) fn run_next(&mut self) -> bool {

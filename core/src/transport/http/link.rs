@@ -148,7 +148,7 @@ impl HttpLink {
 
     /// Drops all exchanges and deletes the session, within `limit`.
     pub(crate) async fn close(mut self, limit: Duration) {
-        self.io.exchanges.clear();
+        self.io.exchanges = Exchanges::default();
         let context = Arc::clone(&self.io.context);
         if let Some(call) = self.end() {
             end_session(&context, call, Login::Leaving, limit).await;
