@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -179,10 +179,10 @@ struct Context {
     reports: Mutex<VecDeque<Report>>,
     /// The last word of the server is that it cannot be reached.
     is_away: AtomicBool,
-    /// It has answered once.
-    is_connected: AtomicBool,
-    /// Unless nobody wants them.
-    cookies: Option<Mutex<Jar>>,
+    /// That it has answered is told once.
+    connected: Once,
+    /// None, if nobody wants them.
+    cookies: Mutex<Jar>,
     /// Changes whenever there is a reason to think that the server can be reached now.
     wakeups: watch::Sender<()>,
     /// Logins that requests wait for.
@@ -201,8 +201,8 @@ impl Context {
             events: EventQueue::default(),
             reports: Mutex::default(),
             is_away: AtomicBool::new(false),
-            is_connected: AtomicBool::new(false),
-            cookies: settings.cookies.then(Mutex::default),
+            connected: Once::new(),
+            cookies: Mutex::default(),
             wakeups: watch::Sender::default(),
             logins: Logins::default(),
             learnt: Mutex::default(),
@@ -285,10 +285,6 @@ impl Context {
         }
     }
 
-    fn jar(&self) -> Option<MutexGuard<'_, Jar>> {
-        self.cookies.as_ref().map(lock)
-    }
-
     /// The server refused us, and `error` is why nothing could be done about it. What the server
     /// said is not lost for that (C5).
     async fn refused_for_good(&self, response: Response<Content>, error: Error) -> Error {
@@ -308,7 +304,7 @@ impl Context {
         options: SendOptions,
     ) -> Result<Response<Content>, Error> {
         let url = call.endpoint.url();
-        let with_cookies = self.jar().filter(|jar| !jar.is_empty()).map(|jar| {
+        let with_cookies = Some(lock(&self.cookies)).filter(|jar| !jar.is_empty()).map(|jar| {
             let mut call = call.clone();
             jar.apply(url, Arc::make_mut(&mut call.headers), SystemTime::now());
             call
@@ -346,9 +342,8 @@ impl Context {
             told.end(&answer);
         }
         let response = answer?;
-        if header::find(response.headers(), &SET_COOKIE).is_some()
-            && let Some(mut jar) = self.jar()
-        {
+        if self.settings.cookies && header::find(response.headers(), &SET_COOKIE).is_some() {
+            let mut jar = lock(&self.cookies);
             jar.note(url, response.headers(), SystemTime::now());
             // They go back with every request, and a server may show them to us in an error.
             jar.values().for_each(|value| self.settings.scrubber.add_passing(&Secret::new(value)));

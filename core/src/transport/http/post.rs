@@ -139,7 +139,12 @@ impl Exchange {
                 Box::pin(self.listen(Some(response.into_body()))).await
             }
             Answer::Events => {
-                self.name_session();
+                // The server may ask something before it answers, and know only who names it.
+                if let Some(session_id) =
+                    self.named_session.clone().filter(|_| self.is(&Method::Initialize))
+                {
+                    self.context.report(Report::Named { session_id });
+                }
                 self.read_events(response.into_body()).await
             }
             _ if !wants_content => {
@@ -156,15 +161,6 @@ impl Exchange {
             }
             _ => error,
         })
-    }
-
-    /// The server may ask something before it answers `initialize`, and know only who names it.
-    fn name_session(&self) {
-        if let Some(session_id) = &self.named_session
-            && self.is(&Method::Initialize)
-        {
-            self.context.report(Report::Named { session_id: session_id.clone() });
-        }
     }
 
     async fn fetch(&self, call: Call) -> Result<Response<Content>, Error> {
@@ -216,8 +212,11 @@ impl Exchange {
         if let Some(envelope) = self.send.envelope.as_ref().filter(|_| !message.is_error()) {
             context.note_connection("Streamable HTTP", Some(&envelope.version));
         }
-        if self.is(&Method::Initialize) {
-            self.report_session(&message);
+        if self.is(&Method::Initialize) && !message.is_error() {
+            // The link must know of the session before the client can answer.
+            let version = peek::negotiated_version(&message);
+            let (ticket, session_id) = (self.send.ticket, self.named_session.take());
+            context.report(Report::Initialized { ticket, session_id, version });
         }
         self.adopt_session();
         let answers = Some(self.send.ticket);
@@ -246,17 +245,6 @@ impl Exchange {
             return (reply::method_not_found(own, "server/discover"), true);
         }
         if is_exact { (message, true) } else { (edit::with_id(&message, own), true) }
-    }
-
-    /// The link must know of the session before the client can answer.
-    fn report_session(&mut self, answer: &Message) {
-        if answer.is_error() {
-            return;
-        }
-        let version = peek::negotiated_version(answer);
-        let session_id = self.named_session.take();
-        let ticket = self.send.ticket;
-        self.context.report(Report::Initialized { ticket, session_id, version });
     }
 
     /// The message fails with this error, unless nobody waits for it any more.

@@ -23,9 +23,7 @@ impl Context {
 
     /// The server has answered in `revision`; the first time is worth a word.
     pub(super) fn note_connection(&self, transport: &str, revision: Option<&str>) {
-        if !self.is_connected.swap(true, Ordering::Relaxed) {
-            traffic::connected(transport, revision);
-        }
+        self.connected.call_once(|| traffic::connected(transport, revision));
     }
 
     /// The server is there: told if it was not.

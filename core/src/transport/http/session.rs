@@ -23,7 +23,7 @@ pub(super) struct SessionHeaders {
     configured_version: Option<HeaderValue>,
     id: Option<HeaderValue>,
     /// The `initialize` that has opened it.
-    opened_by: Option<Ticket>,
+    pub(super) opened_by: Option<Ticket>,
     /// It was named, but `initialize` is not answered yet.
     is_foreseen: bool,
     /// An `initialize` was answered, whatever has become of the session since.
@@ -66,11 +66,6 @@ impl SessionHeaders {
     /// The session's id, if the server gave one.
     pub(super) fn id(&self) -> Option<&HeaderValue> {
         self.id.as_ref()
-    }
-
-    /// The `initialize` that has opened it.
-    pub(super) fn opened_by(&self) -> Option<Ticket> {
-        self.opened_by
     }
 
     /// An `initialize` was answered: this is the session from now on. Gives back the old id if it

@@ -60,8 +60,8 @@ impl Streamable {
             Report::Confirmed => self.open_server_stream(io),
             Report::SessionRejected { ticket, session, error, last_word, is_last_try } => {
                 // The loss of a session that another has replaced is no news.
-                let opened_by = session.opened_by();
-                let opened_by = opened_by.filter(|_| opened_by == self.session.opened_by());
+                let opened_by = session.opened_by;
+                let opened_by = opened_by.filter(|_| opened_by == self.session.opened_by);
                 if let Some(id) = session.id().filter(|_| !is_last_try) {
                     self.forget_session(id, &error, io);
                 }
@@ -69,7 +69,7 @@ impl Streamable {
                 io.report(Event::SessionRejected { ticket, session, error, last_word });
             }
             Report::SessionGone { session } => {
-                let opened_by = self.session.opened_by();
+                let opened_by = self.session.opened_by;
                 if self.forget_session(&session, &session_gone(), io) {
                     let error = session_gone().into();
                     io.report(Event::SessionLost { session: opened_by, error });
@@ -106,7 +106,7 @@ impl Streamable {
     pub(super) fn send(&mut self, send: Send, io: &mut Io) {
         let ticket = send.ticket;
         // Between the decision to send it and now, its session was lost.
-        if send.session.is_some() && send.session != self.session.opened_by() {
+        if send.session.is_some() && send.session != self.session.opened_by {
             let (session, last_word, error) = (None, None, self.loss.clone().into());
             return io.report(Event::SessionRejected { ticket, session, error, last_word });
         }

@@ -93,7 +93,7 @@ impl HttpSse {
             self.end_stream(Error::new(Kind::Closed, "the machine has slept"), io);
         }
         let opened_by = match &self.phase {
-            StreamPhase::Open(stream) => stream.headers.opened_by(),
+            StreamPhase::Open(stream) => stream.headers.opened_by,
             StreamPhase::Closed | StreamPhase::Opening(_) => None,
         };
         let is_request = send.message.request_id().is_some();
@@ -217,7 +217,7 @@ impl HttpSse {
         let StreamPhase::Open(stream) = &mut self.phase else { return false };
         matches!(error.status, Some(404 | 405))
             && send.message.is_request(&Method::Initialize)
-            && stream.headers.opened_by().is_none()
+            && stream.headers.opened_by.is_none()
             && stream.address.try_other()
     }
 
