@@ -2,7 +2,6 @@
 //! mended, else an answer or an error.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use http::Response;
 use tracing::debug;
@@ -15,6 +14,7 @@ use super::ping::{self, own_id};
 use super::post::Exchange;
 use super::report::Report;
 use super::session_loss::Fate;
+use super::streamable::session_gone;
 use crate::error::{Error, Kind};
 use crate::limits;
 use crate::message::{Id, Json, Members, Message, Method, edit, peek, reply};
@@ -23,7 +23,7 @@ use crate::revision::era_hints::{HEADER_MISMATCH, UNSUPPORTED_VERSION, era_of};
 use crate::revision::tools::ToolsPage;
 use crate::revision::{Envelope, Era, Revision};
 use crate::traffic::{self, Recovery};
-use crate::transport::{Send, Ticket};
+use crate::transport::{Event, Send, Ticket};
 
 impl Exchange {
     pub(super) async fn refused(&mut self, response: Response<Content>) -> Result<(), Error> {
@@ -44,8 +44,8 @@ impl Exchange {
             return Ok(());
         }
         let answered = self.answer_refusal(refusal).await;
-        if let Some(session) = self.session_id().filter(|_| fate == Fate::AnsweredThenLost) {
-            self.context.report(Report::SessionGone { session: session.clone() });
+        if fate == Fate::AnsweredThenLost {
+            self.report_loss(session_gone());
         }
         answered
     }
@@ -55,16 +55,18 @@ impl Exchange {
         let error = self.context.scrubbed(session_lost(refusal.error));
         let answer = refusal.answer.zip(self.request_id());
         let last_word = answer.map(|(error, id)| edit::with_id(&error, id));
-        let Send { ticket, is_last_try, .. } = self.send;
-        let session = Arc::clone(&self.session);
-        self.context.report(Report::SessionRejected {
-            ticket,
-            session,
-            error,
-            last_word,
-            is_last_try,
-        });
+        if !self.send.is_last_try {
+            self.report_loss(error.clone());
+        }
+        let (ticket, session, error) = (self.send.ticket, self.session.opened_by, error.into());
+        self.context.events.push(Event::SessionRejected { ticket, session, error, last_word });
         self.is_settled = true;
+    }
+
+    fn report_loss(&self, error: Error) {
+        if let Some(session) = self.session_id().cloned() {
+            self.context.report(Report::SessionGone { session, error });
+        }
     }
 
     /// The session is not what it was refused for.

@@ -14,6 +14,7 @@ use super::events::{Events, Item, Position, timeout};
 use super::report::Report;
 use super::session::SessionHeaders;
 use super::session_loss::{self, Proof};
+use super::streamable::session_gone;
 use super::{Context, SendOptions, ping};
 use crate::limits;
 use crate::net::{Call, Content, Lane};
@@ -149,7 +150,7 @@ async fn is_in_vain(context: &Context, session: &SessionHeaders) -> bool {
         Proof::Lives | Proof::Refused => debug!("the server has no stream in this session"),
         Proof::Lost => {
             if let Some(session) = session.id().cloned() {
-                context.report(Report::SessionGone { session });
+                context.report(Report::SessionGone { session, error: session_gone() });
             }
         }
         Proof::Silence => return false,

@@ -58,23 +58,19 @@ impl Streamable {
                 Arc::make_mut(&mut self.session).adopt(session_id);
             }
             Report::Confirmed => self.open_server_stream(io),
-            Report::SessionRejected { ticket, session, error, last_word, is_last_try } => {
-                // The loss of a session that another has replaced is no news.
-                let opened_by = session.opened_by;
-                let opened_by = opened_by.filter(|_| opened_by == self.session.opened_by);
-                if let Some(id) = session.id().filter(|_| !is_last_try) {
-                    self.forget_session(id, &error, io);
-                }
-                let (session, error) = (opened_by, error.into());
-                io.report(Event::SessionRejected { ticket, session, error, last_word });
-            }
-            Report::SessionGone { session } => {
+            Report::SessionGone { session, error } if self.session.id() == Some(&session) => {
+                debug!(session = session.to_str().ok(), "the session is lost");
                 let opened_by = self.session.opened_by;
-                if self.forget_session(&session, &session_gone(), io) {
-                    let error = session_gone().into();
-                    io.report(Event::SessionLost { session: opened_by, error });
+                Arc::make_mut(&mut self.session).forget();
+                self.close_server_stream(io);
+                self.loss = error.clone();
+                // No news to who was told by the message that met the loss.
+                if opened_by.is_some() {
+                    io.report(Event::SessionLost { session: opened_by, error: error.into() });
                 }
             }
+            // It is another one by now.
+            Report::SessionGone { .. } => {}
             // Of the other transport, or for the link itself.
             Report::StreamOpened(_) | Report::Refused(_) | Report::IsLegacySse { .. } => {}
         }
@@ -88,18 +84,6 @@ impl Streamable {
         io.exchanges.start_aside(async move {
             end_session(&context, call, Login::Never, limits::CLOSE).await;
         });
-    }
-
-    /// The server has rejected the session with this id. `false`: it is another one by now.
-    fn forget_session(&mut self, id: &HeaderValue, error: &Error, io: &mut Io) -> bool {
-        let is_current = self.session.id() == Some(id);
-        if is_current {
-            debug!(session = id.to_str().ok(), "the session is lost");
-            Arc::make_mut(&mut self.session).forget();
-            self.loss = error.clone();
-            self.close_server_stream(io);
-        }
-        is_current
     }
 
     /// Starts the POST of one message.
@@ -159,6 +143,7 @@ pub(super) async fn end_session(context: &Context, call: Call, login: Login, lim
     }
 }
 
-fn session_gone() -> Error {
+/// The loss of a session in general.
+pub(super) fn session_gone() -> Error {
     Error::new(Kind::SessionLost, "The server no longer knows the session").not_delivered()
 }
