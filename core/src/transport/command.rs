@@ -22,7 +22,7 @@ impl Ticket {
     }
 
     /// For a job of the link that belongs to no message.
-    pub(super) fn of_link(number: u64) -> Self {
+    pub(super) const fn of_link(number: u64) -> Self {
         Self(1 << 63 | number)
     }
 }

@@ -57,7 +57,7 @@ impl Wake for JobWaker {
 }
 
 impl Exchanges {
-    /// Begins a job for the message with this ticket. It runs with the next poll.
+    /// Begins a job for the message with this ticket, in place of another. It runs with the next poll.
     pub(super) fn start(&mut self, ticket: Ticket, job: Work) {
         let waker = Waker::from(Arc::new(JobWaker { ticket, woken: Arc::clone(&self.woken) }));
         waker.wake_by_ref();
@@ -65,11 +65,9 @@ impl Exchanges {
     }
 
     /// Begins a job that belongs to no message.
-    pub(super) fn start_aside(&mut self, job: impl Future<Output = ()> + Send + 'static) -> Ticket {
+    pub(super) fn start_aside(&mut self, job: impl Future<Output = ()> + Send + 'static) {
         self.asides += 1;
-        let ticket = Ticket::of_link(self.asides);
-        self.start(ticket, Box::pin(job));
-        ticket
+        self.start(Ticket::of_link(self.asides), Box::pin(job));
     }
 
     /// Gives a job up that is not over after `grace`.
@@ -147,9 +145,9 @@ mod tests {
         let forever = || Box::pin(std::future::pending());
         exchanges.start(Ticket(1), forever());
         exchanges.start(Ticket::of_stage(1), forever());
-        let aside = exchanges.start_aside(forever());
+        exchanges.start_aside(forever());
         assert_eq!(exchanges.jobs.len(), 3);
-        for ticket in [Ticket(1), Ticket::of_stage(1), aside] {
+        for ticket in [Ticket(1), Ticket::of_stage(1), Ticket::of_link(1)] {
             exchanges.give_up(ticket, Duration::ZERO);
         }
         assert!(exchanges.jobs.is_empty());

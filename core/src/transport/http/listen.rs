@@ -100,7 +100,8 @@ impl Exchange {
     async fn open_again(&mut self) -> Result<Opened, Error> {
         // To the server it is another request.
         self.alias = Some(own_id());
-        let call = self.written_again();
+        self.send.progress.reset();
+        let call = self.written();
         // Nobody is bothered with a login for it; a client that is told of the end can ask again.
         let sending = self.context.send(call, SendOptions::aside());
         let limit = self.context.settings.timeouts.quick.unwrap_or(limits::QUICK_TIMEOUT);

@@ -74,10 +74,11 @@ pub(super) async fn ask(context: &Context, post: &Call) -> (Proof, Option<Compla
         return (Proof::Lives, None);
     }
     let complaint = Refusal::read(response, context, Some(&id)).await.complaint(session.as_deref());
-    lock(&context.habits).note_refused_ping(session.as_deref(), &complaint);
-    let proof = session_loss::of_ping(&complaint, &lock(&context.habits));
+    let mut habits = lock(&context.habits);
+    habits.note_refused_ping(session.as_deref(), &complaint);
+    let proof = session_loss::of_ping(&complaint, &habits);
     if proof == Proof::Lives {
-        lock(&context.habits).note_answered_ping();
+        habits.note_answered_ping();
     }
     (proof, Some(complaint))
 }

@@ -49,17 +49,12 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn new(
-        context: Arc<Context>,
-        session: Arc<SessionHeaders>,
-        send: Send,
-        mirrored: Params,
-    ) -> Self {
+    pub(super) fn new(context: Arc<Context>, session: Arc<SessionHeaders>, send: Send) -> Self {
         Self {
             limit: silence_limit(&send.message, &context.settings.timeouts),
             context,
             send,
-            mirrored,
+            mirrored: Params::new(),
             session,
             is_settled: false,
             named_session: None,
@@ -71,7 +66,8 @@ impl Exchange {
     }
 
     /// Sends the message, and delivers what comes back.
-    pub(super) async fn run(mut self, call: Call) {
+    pub(super) async fn run(mut self) {
+        let call = self.written();
         self.context.log_sent(&self.send, self.session_id());
         if let Err(error) = self.perform(call).await {
             self.fail(error);

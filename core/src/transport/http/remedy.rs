@@ -132,11 +132,12 @@ impl Exchange {
             }
             _ => return None,
         }
-        Some(self.written_again())
+        self.send.progress.reset();
+        Some(self.written())
     }
 
-    /// The same request, as it looks by what is known now.
-    pub(super) fn written_again(&mut self) -> Call {
+    /// The message as it looks by what is known now.
+    pub(super) fn written(&mut self) -> Call {
         let outgoing = match &self.alias {
             Some(alias) => {
                 let message = edit::with_id(&self.send.message, alias);
@@ -146,7 +147,6 @@ impl Exchange {
         };
         let (call, mirrored) = self.context.post(&self.session, &outgoing);
         self.mirrored = mirrored;
-        self.send.progress.reset();
         call
     }
 

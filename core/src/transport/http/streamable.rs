@@ -27,16 +27,15 @@ pub(super) struct Streamable {
     session: Arc<SessionHeaders>,
     /// Why the last session was lost.
     loss: Error,
-    server_stream: Option<Ticket>,
 }
+
+/// The job that keeps the server's own stream open.
+const SERVER_STREAM: Ticket = Ticket::of_link(0);
 
 impl Streamable {
     pub(super) fn new(context: &Context) -> Self {
-        Self {
-            session: Arc::new(SessionHeaders::new(&context.settings)),
-            loss: session_gone(),
-            server_stream: None,
-        }
+        let session = Arc::new(SessionHeaders::new(&context.settings));
+        Self { session, loss: session_gone() }
     }
 
     pub(super) fn on_report(&mut self, report: Report, io: &mut Io) {
@@ -45,7 +44,7 @@ impl Streamable {
                 let shown = session_id.as_ref().and_then(|id| id.to_str().ok());
                 debug!(version, session = shown, "a session begins");
                 io.context.note_connection("Streamable HTTP", version.as_deref());
-                self.close_server_stream(io);
+                io.exchanges.give_up(SERVER_STREAM, Duration::ZERO);
                 let session = Arc::make_mut(&mut self.session);
                 let old = session.begin(ticket, session_id, version.as_deref());
                 self.discard(old, io);
@@ -57,20 +56,23 @@ impl Streamable {
             Report::Adopted { session_id } => {
                 Arc::make_mut(&mut self.session).adopt(session_id);
             }
-            Report::Confirmed => self.open_server_stream(io),
+            Report::Confirmed if io.context.settings.server_stream => {
+                let stream = stream::keep_open(Arc::clone(&io.context), Arc::clone(&self.session));
+                io.exchanges.start(SERVER_STREAM, Box::pin(stream));
+            }
             Report::SessionGone { session, error } if self.session.id() == Some(&session) => {
                 debug!(session = session.to_str().ok(), "the session is lost");
                 let opened_by = self.session.opened_by;
                 Arc::make_mut(&mut self.session).forget();
-                self.close_server_stream(io);
+                io.exchanges.give_up(SERVER_STREAM, Duration::ZERO);
                 self.loss = error.clone();
                 // No news to who was told by the message that met the loss.
                 if opened_by.is_some() {
                     io.report(Event::SessionLost { session: opened_by, error: error.into() });
                 }
             }
-            // It is another one by now.
-            Report::SessionGone { .. } => {}
+            // Nobody wants the stream, or another session has begun.
+            Report::Confirmed | Report::SessionGone { .. } => {}
             // Of the other transport, or for the link itself.
             Report::StreamOpened(_) | Report::Refused(_) | Report::IsLegacySse { .. } => {}
         }
@@ -98,25 +100,8 @@ impl Streamable {
             return io.report(Event::Accepted(ticket));
         }
         io.context.wake_retries();
-        let (call, mirrored) = io.context.post(&self.session, &send);
-        let (context, session) = (Arc::clone(&io.context), Arc::clone(&self.session));
-        let exchange = Exchange::new(context, session, send, mirrored);
-        io.exchanges.start(ticket, Box::pin(exchange.run(call)));
-    }
-
-    fn open_server_stream(&mut self, io: &mut Io) {
-        if !io.context.settings.server_stream {
-            return;
-        }
-        self.close_server_stream(io);
-        let stream = stream::keep_open(Arc::clone(&io.context), Arc::clone(&self.session));
-        self.server_stream = Some(io.exchanges.start_aside(stream));
-    }
-
-    fn close_server_stream(&mut self, io: &mut Io) {
-        if let Some(stream) = self.server_stream.take() {
-            io.exchanges.give_up(stream, Duration::ZERO);
-        }
+        let exchange = Exchange::new(Arc::clone(&io.context), Arc::clone(&self.session), send);
+        io.exchanges.start(ticket, Box::pin(exchange.run()));
     }
 
     /// Nothing more is sent in the session; gives back what tells the server so.
