@@ -40,9 +40,9 @@ impl Exchange {
                         return Ok(());
                     }
                     reopening.ended();
-                    None
+                    NotNow::Soon
                 }
-                Opened::NotNow(not_now) => Some(not_now),
+                Opened::NotNow(not_now) => not_now,
                 Opened::Never | Opened::Suspicious => return Ok(()),
             };
             reopening.rest(not_now).await;

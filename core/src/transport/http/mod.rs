@@ -181,7 +181,7 @@ struct Context {
     is_away: AtomicBool,
     /// That it has answered is told once.
     connected: Once,
-    /// None, if nobody wants them.
+    /// Empty where nobody wants them.
     cookies: Mutex<Jar>,
     /// Changes whenever there is a reason to think that the server can be reached now.
     wakeups: watch::Sender<()>,

@@ -72,9 +72,7 @@ impl Exchange {
         if let Err(error) = self.perform(call).await {
             self.fail(error);
         }
-        if !self.is_settled {
-            self.adopt_session();
-        }
+        self.adopt_session();
     }
 
     /// The session's id, unless it is none of the message's business.

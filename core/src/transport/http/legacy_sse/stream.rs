@@ -58,9 +58,8 @@ pub(in super::super) async fn open(
         let response = context.send(call, options).await?;
         let what = "No address for messages came on the stream: timeout";
         let silent = |_| timeout(what, limit);
-        tokio::time::timeout(limit, read(context, response, headers, first))
-            .await
-            .map_err(silent)?
+        let reading = read(context, response, headers, first);
+        tokio::time::timeout(limit, reading).await.map_err(silent)?
     };
     opening.await.map_err(|error| context.scrubbed(error.not_delivered()))
 }
