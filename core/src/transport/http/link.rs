@@ -36,7 +36,7 @@ pub(super) struct Io {
 #[derive(Debug)]
 enum Speaks {
     Streamable(Streamable),
-    HttpSse(Box<HttpSse>),
+    HttpSse(HttpSse),
 }
 
 /// Opens a link. Nothing is sent before the first message.
@@ -52,7 +52,7 @@ pub fn open(settings: HttpSettings) -> Result<HttpLink, Error> {
 impl HttpLink {
     pub(super) fn new(context: Arc<Context>) -> Self {
         let speaks = match context.settings.transport {
-            Transport::Sse => Speaks::HttpSse(Box::default()),
+            Transport::Sse => Speaks::HttpSse(HttpSse::default()),
             Transport::Auto | Transport::Http => Speaks::Streamable(Streamable::new(&context)),
         };
         let mut io = Io { context, exchanges: Exchanges::default() };
@@ -131,7 +131,7 @@ impl HttpLink {
         match (report, &mut self.speaks) {
             (Report::IsLegacySse { send, stream }, _) => {
                 let sse = HttpSse::take_over(*send, stream, &mut self.io);
-                self.speaks = Speaks::HttpSse(Box::new(sse));
+                self.speaks = Speaks::HttpSse(sse);
             }
             (report, Speaks::Streamable(streamable)) => streamable.on_report(report, &mut self.io),
             (report, Speaks::HttpSse(sse)) => sse.on_report(report, &mut self.io),

@@ -13,7 +13,7 @@ use crate::transport::{Send, Ticket};
 use crate::wire::header;
 
 /// What has been learned from the answer to `initialize`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SessionHeaders {
     /// The headers of every POST: the user's, and those that never change.
     base: Arc<HeaderMap>,
@@ -48,17 +48,7 @@ impl SessionHeaders {
         // Whatever a call adds finds a place: to make one would mean to hash all of them again.
         base.reserve(limits::ADDED_HEADERS);
         let configured_version = settings.protocol_version.clone().or(from_headers);
-        let base = Arc::new(base);
-        let mut session = Self {
-            in_session: Arc::clone(&base),
-            base,
-            configured_version,
-            id: None,
-            opened_by: None,
-            is_foreseen: false,
-            has_begun: false,
-            version: None,
-        };
+        let mut session = Self { base: Arc::new(base), configured_version, ..Self::default() };
         session.set_id(None);
         session
     }

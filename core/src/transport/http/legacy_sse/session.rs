@@ -154,13 +154,8 @@ impl HttpSse {
         if send.message.is_request(&Method::Initialize) {
             stream.initialize = send.message.request_id().map(|id| (ticket, id.clone()));
         }
-        let headers = stream.headers.post_headers(&send);
-        let call = Call {
-            endpoint: Arc::clone(&stream.address.endpoint),
-            lane: send.lane,
-            progress: send.progress.clone(),
-            ..io.context.call(http::Method::POST, headers, send.message.bytes().clone())
-        };
+        let (call, _) = io.context.post(&stream.headers, &send);
+        let call = Call { endpoint: Arc::clone(&stream.address.endpoint), ..call };
         let context = Arc::clone(&io.context);
         io.exchanges.start(ticket, Box::pin(post(context, Box::new(send), self.streams, call)));
     }
