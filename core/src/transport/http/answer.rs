@@ -109,9 +109,6 @@ pub(super) async fn whole(
             return Ok(piece);
         }
         all.push(&piece);
-        if body.is_at_end() {
-            return Ok(all.take());
-        }
     }
 }
 
@@ -148,11 +145,10 @@ impl Refusal {
         };
         let mut read = BodyBuffer::up_to(limit);
         let reading = async {
-            while read.len() < limit {
-                match body.next(context.endpoint.url()).await {
-                    Ok(Some(piece)) => read.push(&piece),
-                    _ => return,
-                }
+            while read.len() < limit
+                && let Ok(Some(piece)) = body.next(context.endpoint.url()).await
+            {
+                read.push(&piece);
             }
         };
         let _ = tokio::time::timeout(limits::ERROR_BODY_WAIT, reading).await;

@@ -124,14 +124,12 @@ impl Exchange {
             Answer::Events => return Ok(Opened::Stream(response.into_body())),
             Answer::Json => self.read_json(response.into_body()).await?,
             Answer::Other => return Err(unreadable(&response, self.context.endpoint.url())),
-            Answer::Refused => {
-                let refusal = Refusal::read(response, &self.context, self.request_id()).await;
-                if matches!(refusal.status.as_u16(), 408 | 425 | 429 | 500..) {
-                    debug!("no stream for a subscription: {}", refusal.error);
-                    return Ok(Opened::NotNow(NotNow::Busy(refusal.error.retry_after)));
-                }
-                self.handle_refusal(refusal).await?;
+            Answer::Refused if matches!(response.status().as_u16(), 408 | 425 | 429 | 500..) => {
+                let error = Refusal::read(response, &self.context, self.request_id()).await.error;
+                debug!("no stream for a subscription: {error}");
+                return Ok(Opened::NotNow(NotNow::Busy(error.retry_after)));
             }
+            Answer::Refused => self.refused(response).await?,
         }
         Ok(Opened::Never)
     }

@@ -28,10 +28,6 @@ use crate::transport::{Event, Send, Ticket};
 impl Exchange {
     pub(super) async fn refused(&mut self, response: Response<Content>) -> Result<(), Error> {
         let refusal = Refusal::read(response, &self.context, self.request_id()).await;
-        self.handle_refusal(refusal).await
-    }
-
-    pub(super) async fn handle_refusal(&mut self, refusal: Refusal) -> Result<(), Error> {
         let fate = match self.session_id().is_some() && !self.opens() {
             true => {
                 let post = self.context.post_in(&self.session);

@@ -125,10 +125,7 @@ impl HttpSse {
     }
 
     fn opened(&mut self, opened: Result<Box<EventStream>, Error>, io: &mut Io) {
-        let StreamPhase::Opening(waiting) = std::mem::replace(&mut self.phase, StreamPhase::Closed)
-        else {
-            return;
-        };
+        let StreamPhase::Opening(waiting) = std::mem::take(&mut self.phase) else { return };
         io.context.note_answer(&opened);
         match opened {
             Ok(stream) => {
